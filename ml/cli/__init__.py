@@ -1,0 +1,127 @@
+"""The command line: one module a command, imported only when its command is asked for.
+
+A command module offers ``add_parser(subparsers) -> None``, which adds a parser of the command's name,
+and ``run(args) -> dict``, which does the work and returns what ``--json OUT`` writes. It may offer
+``describe(result) -> str``, the text for people; without it every plain value is one line. The
+dispatcher adds ``--json`` to every leaf parser, so that a module need not.
+
+Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted, 1 a bug (traceback).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ml.cli.output import check_writable, describe_result, write_json
+from ml.errors import MlError
+
+COMMANDS: Mapping[str, str] = {
+    "embed": "embed regions of interest into vectors",
+    "match": "match the key points of two images",
+    "mosaic": "build a mosaic from a video or a folder of frames",
+    "index": "build, search and inspect a vector index",
+    "train": "train a network by a named scheme",
+    "evaluate": "score retrieval, matching, epipolar geometry or mosaics",
+}
+"""Every command with its line of help. Kept here, so that ``--help`` imports no command."""
+
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code.
+
+    Args:
+        argv: arguments after the program's name; None takes ``sys.argv``.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = _command_of(words)
+    try:
+        module = importlib.import_module(f"ml.cli.{name}") if name else None
+        args = _parser(name, module).parse_args(words)
+        if name is None or module is None:
+            return 0
+        return _run(module, args)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except MlError as error:
+        return _refuse(str(error))
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        return _refuse(_os_message(error))
+    except ModuleNotFoundError as error:
+        return _refuse(f"{name}: needs the Python package {error.name!r}, which is not installed")
+    except BrokenPipeError:
+        # The reader of our output went away (``| head``): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(module: ModuleType, args: argparse.Namespace) -> int:
+    out: str | None = args.json
+    if out is not None and out != "-":
+        check_writable(Path(out))
+    result: dict[str, Any] = module.run(args)
+    if out is not None:
+        write_json(result, out)
+    if out != "-":
+        text = getattr(module, "describe", describe_result)(result)
+        if text:
+            print(text, flush=True)
+    return 0
+
+
+def _command_of(words: Sequence[str]) -> str | None:
+    """The command among ``words``: the first one, as the program itself has no valued option."""
+    first = next((word for word in words if not word.startswith("-")), None)
+    return first if first in COMMANDS else None
+
+
+def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ml", description="Tessera's pixels and models on the command line."
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command, line in COMMANDS.items():
+        if command == name and module is not None:
+            module.add_parser(subparsers)
+            for leaf in _leaves(subparsers.choices[command]):
+                _add_json_option(leaf)
+        else:
+            subparsers.add_parser(command, help=line)
+    return parser
+
+
+def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Parsers below ``parser`` (itself included) that have no further sub-command."""
+    nested = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    if not nested:
+        yield parser
+    for action in nested:
+        for child in action.choices.values():
+            yield from _leaves(child)
+
+
+def _add_json_option(parser: argparse.ArgumentParser) -> None:
+    if "--json" not in parser._option_string_actions:
+        parser.add_argument(
+            "--json", metavar="OUT", default=None, help="write the result as JSON; - for the screen"
+        )
+
+
+def _refuse(message: str) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return EXIT_BAD_INPUT
+
+
+def _os_message(error: OSError) -> str:
+    reason = (error.strerror or "cannot be opened").lower()
+    return f"{error.filename}: {reason}" if error.filename else str(error)

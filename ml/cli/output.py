@@ -1,0 +1,94 @@
+"""What a command prints and writes: results as JSON or text, progress on a terminal."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.types import Progress, no_progress
+
+
+@contextmanager
+def terminal_progress() -> Iterator[Progress]:
+    """A ``Progress`` that draws a bar on standard error, or nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield no_progress
+        return
+    from tqdm import tqdm
+
+    bar: tqdm[Any] = tqdm(total=0, leave=False, dynamic_ncols=True)
+
+    def show(done: int, total: int, phase: str) -> None:
+        bar.total = total
+        bar.set_description(phase, refresh=False)
+        bar.n = done
+        bar.refresh()
+
+    try:
+        yield show
+    finally:
+        bar.close()
+
+
+def to_jsonable(value: Any) -> Any:
+    """``value`` in JSON's own types: arrays become lists, dataclasses objects, NaN null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_jsonable(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_jsonable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)
+
+
+def write_json(result: Mapping[str, Any], out: str) -> None:
+    """Write ``result`` to the file ``out`` (whole or not at all), or to the screen for ``-``."""
+    text = json.dumps(to_jsonable(result), indent=2, allow_nan=False)
+    if out == "-":
+        print(text, flush=True)
+        return
+    path = Path(out)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place that no result can be written to, before hours of work are spent.
+
+    Raises:
+        FileNotFoundError, IsADirectoryError, PermissionError: naming the place.
+    """
+    if not path.parent.is_dir():
+        raise FileNotFoundError(2, "No such directory", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(21, "Is a directory", str(path))
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(13, "Permission denied", str(path.parent))
+
+
+def describe_result(result: Mapping[str, Any]) -> str:
+    """One ``name: value`` line for each plain value; lists and objects only by their size."""
+    lines = []
+    for name, value in to_jsonable(result).items():
+        if isinstance(value, list | dict):
+            value = f"{len(value)} {'values' if isinstance(value, list) else 'entries'}"
+        elif isinstance(value, float):
+            value = f"{value:.6g}"
+        lines.append(f"{name}: {value}")
+    return "\n".join(lines)

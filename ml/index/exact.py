@@ -1,0 +1,98 @@
+"""Exact search and merge as pure functions: what is newer than an index file goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
+
+Found = tuple[ArrayI64, ArrayF64]
+"""(M,) ids and (M,) distances, nearest first, ties by id."""
+
+_CHUNK_ROWS = 16_384
+"""Rows differenced at a time, so that a scan of a mapped file stays small in memory."""
+
+
+def exact_distances(q: ArrayF32, vectors: ArrayF32) -> ArrayF64:
+    """Euclidean distances of ``q`` (D,) to ``vectors`` (N, D): (N,) float64.
+
+    Differenced and summed in float64 row by row, so that equal vectors get equal distances whatever
+    stands around them; that is what makes the order of ties repeatable.
+    """
+    distance = np.empty(len(vectors), dtype=np.float64)
+    origin = q.astype(np.float64)
+    for start in range(0, len(vectors), _CHUNK_ROWS):
+        part = vectors[start : start + _CHUNK_ROWS].astype(np.float64)
+        part -= origin
+        distance[start : start + _CHUNK_ROWS] = np.sqrt(np.square(part).sum(axis=1))
+    return distance
+
+
+def permitted(
+    ids: ArrayI64, allowed: npt.ArrayLike | None = None, excluded: npt.ArrayLike | None = None
+) -> ArrayBool:
+    """(N,) bool: which ``ids`` are in ``allowed`` (None allows all) and not in ``excluded``."""
+    mask = np.ones(len(ids), dtype=np.bool_)
+    if allowed is not None:
+        mask &= np.isin(ids, np.asarray(allowed, dtype=np.int64))
+    if excluded is not None:
+        mask &= ~np.isin(ids, np.asarray(excluded, dtype=np.int64))
+    return mask
+
+
+def nearest(ids: ArrayI64, distance: ArrayF64, k: int) -> Found:
+    """The ``k`` entries of smallest distance, ties ordered by id, also across the cut."""
+    if len(ids) > 4 * k:
+        bound = np.partition(distance, k - 1)[k - 1]
+        near = np.flatnonzero(distance <= bound)
+        ids, distance = ids[near], distance[near]
+    order = np.lexsort((ids, distance))[:k]
+    return ids[order], distance[order]
+
+
+def exact_search(
+    q: ArrayF32,
+    ids: ArrayI64,
+    vectors: ArrayF32,
+    k: int,
+    *,
+    allowed: npt.ArrayLike | None = None,
+    excluded: npt.ArrayLike | None = None,
+) -> Found:
+    """Search every vector: the oracle, and the search of what no index file holds yet.
+
+    Args:
+        q: (D,). ids: (N,). vectors: (N, D). allowed, excluded: (M,) ids or None.
+    Returns:
+        Up to ``k`` ids and Euclidean distances, nearest first, ties by id.
+    """
+    if allowed is not None or excluded is not None:
+        mask = permitted(ids, allowed, excluded)
+        ids, vectors = ids[mask], vectors[mask]
+    return nearest(ids, exact_distances(q, vectors), k)
+
+
+def exact_merge(
+    parts: Sequence[Found], k: int, *, excluded: npt.ArrayLike | None = None
+) -> Found:
+    """Merge the results of several searches into one.
+
+    Each part must hold the ``k`` nearest of its own source, ``excluded`` left out already or the
+    part long enough to lose them. An id that several parts name counts once, at its least distance.
+
+    Returns:
+        Up to ``k`` ids and distances, nearest first, ties by id.
+    """
+    ids = np.concatenate([np.empty(0, dtype=np.int64), *(part[0] for part in parts)])
+    distance = np.concatenate([np.empty(0, dtype=np.float64), *(part[1] for part in parts)])
+    if excluded is not None:
+        mask = permitted(ids, None, excluded)
+        ids, distance = ids[mask], distance[mask]
+    order = np.lexsort((ids, distance))
+    ids, distance = ids[order], distance[order]
+    _, first = np.unique(ids, return_index=True)
+    first = np.sort(first)[:k]
+    return ids[first], distance[first]

@@ -1,0 +1,69 @@
+"""What a vector index offers, whichever engine stands behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+from ml.types import ArrayF64, ArrayI64, Progress, no_progress
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """What an index holds at one version.
+
+    Attributes:
+        version: grows by one with every write; 0 before the first.
+        count: live vectors.
+        dim: length of a vector.
+        tag: whose vectors these are (an encoder's name, version and hash); empty where not told.
+        kind: "empty", "flat" (every search is exact) or "ivf" (the base is searched approximately).
+        n_delta: live vectors that were added after the base was built.
+        n_removed: vectors of the base that were removed and are masked.
+    """
+
+    version: int
+    count: int
+    dim: int
+    tag: str
+    kind: str
+    n_delta: int
+    n_removed: int
+
+
+@runtime_checkable
+class VectorIndex(Protocol):
+    """Vectors by id, searched by Euclidean distance. Safe to share between threads."""
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+
+    @property
+    def stats(self) -> IndexStats:
+        """The state of the newest version."""
+
+    def build(
+        self, ids: npt.ArrayLike, vectors: npt.ArrayLike, *, progress: Progress = no_progress
+    ) -> int:
+        """Replace the whole content by ``ids`` (N,), ``vectors`` (N, D); returns the version."""
+
+    def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> int:
+        """Add ``ids`` (N,), ``vectors`` (N, D), none of them in the index; returns the version."""
+
+    def remove(self, ids: npt.ArrayLike) -> int:
+        """Remove ``ids`` (N,); those not in the index are passed over. Returns how many went."""
+
+    def compact(self, *, progress: Progress = no_progress) -> int:
+        """Fold additions and removals into the base; returns the version."""
+
+    def search(
+        self,
+        q: npt.ArrayLike,
+        k: int,
+        allowed: npt.ArrayLike | None = None,
+        excluded: npt.ArrayLike | None = None,
+    ) -> tuple[ArrayI64, ArrayF64]:
+        """The ``k`` nearest of what is allowed and not excluded: ids and distances."""

@@ -1,0 +1,159 @@
+"""One immutable, memory-mapped base of an index: vectors in the order of their ids, searched by FAISS.
+
+A folder with ``ids.npy`` ((N,) int64, ascending), ``flat.faiss`` (every vector, exact) and, for large
+bases, ``ivf.faiss`` (the same vectors in inverted lists). Row order is id order, so that a tie by row
+is a tie by id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+
+from ml.errors import IndexFormatError
+from ml.index.exact import Found, exact_distances, nearest
+from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
+
+_MARGIN = 16
+"""Rows fetched past k, to see whether a tie stands across the cut."""
+_ROUNDING = 1e-4
+"""Relative slack between FAISS' float32 squared distances and the exact ones."""
+_IVF_PROBE_SHARE = 16
+"""One of so many lists is visited: recall@10 above .99 on clustered vectors (docs/benchmarks.md)."""
+_SCAN_SHARE = 20
+"""When at most one row of so many is permitted, those rows are scanned: faster and exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """An opened base. ``ids`` (N,), ``vectors`` (N, D) are views of mapped files."""
+
+    ids: ArrayI64
+    vectors: ArrayF32
+    flat: Any
+    ivf: Any | None
+
+    @property
+    def kind(self) -> str:
+        """"flat" or "ivf"."""
+        return "flat" if self.ivf is None else "ivf"
+
+    def rows_of(self, ids: ArrayI64) -> ArrayI64:
+        """Rows of those ``ids`` (M,) that the base holds."""
+        if not len(ids) or not len(self.ids):
+            return np.empty(0, dtype=np.int64)
+        rows = np.searchsorted(self.ids, ids)
+        inside = rows < len(self.ids)
+        rows, ids = rows[inside], ids[inside]
+        return rows[self.ids[rows] == ids]
+
+    def search(self, q: ArrayF32, k: int, mask: ArrayBool | None) -> Found:
+        """The ``k`` nearest rows where ``mask`` (N,) is True (None: all rows)."""
+        n_permitted = len(self.ids) if mask is None else int(mask.sum())
+        k = min(k, n_permitted)
+        if k == 0:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+        if mask is not None and n_permitted * _SCAN_SHARE <= len(self.ids):
+            return self._ranked(q, np.flatnonzero(mask), k)
+        if self.ivf is not None:
+            found = self._search_ivf(q, k, mask)
+            if len(found[0]) == k:
+                return found
+        return self._search_flat(q, k, mask, n_permitted)
+
+    def _search_flat(self, q: ArrayF32, k: int, mask: ArrayBool | None, n_permitted: int) -> Found:
+        n_fetch = min(k + _MARGIN, n_permitted)
+        squared, rows = self.flat.search(
+            q[None], n_fetch, params=faiss.SearchParameters(sel=_selector(mask))
+        )
+        ids, distance = self._ranked(q, rows[0], k)
+        # Exact, unless something as near as the k-th may have been left outside the margin.
+        bound = float(distance[-1]) ** 2 * (1 + _ROUNDING) + np.finfo(np.float32).tiny
+        if n_fetch == n_permitted or squared[0, -1] > bound * (1 + _ROUNDING):
+            return ids, distance
+        _, _, rows = self.flat.range_search(
+            q[None], bound, params=faiss.SearchParameters(sel=_selector(mask))
+        )
+        return self._ranked(q, rows, k)
+
+    def _search_ivf(self, q: ArrayF32, k: int, mask: ArrayBool | None) -> Found:
+        n_probe = max(8, self.ivf.nlist // _IVF_PROBE_SHARE)  # type: ignore[union-attr]
+        parameters = faiss.SearchParametersIVF(sel=_selector(mask), nprobe=n_probe)
+        _, rows = self.ivf.search(q[None], k + _MARGIN, params=parameters)  # type: ignore[union-attr]
+        return self._ranked(q, rows[0][rows[0] >= 0], k)
+
+    def _ranked(self, q: ArrayF32, rows: ArrayI64, k: int) -> Found:
+        return nearest(self.ids[rows], exact_distances(q, self.vectors[rows]), k)
+
+
+def _selector(mask: ArrayBool | None) -> Any:
+    return None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+
+
+def write_segment(
+    folder: Path,
+    ids: ArrayI64,
+    vectors: ArrayF32,
+    *,
+    ivf_above: int,
+    progress: Progress = no_progress,
+) -> None:
+    """Write a base into the new folder ``folder``.
+
+    Args:
+        ids: (N,) int64 ascending. vectors: (N, D) float32, finite.
+        ivf_above: more rows than this get inverted lists as well.
+    """
+    folder.mkdir(parents=True)
+    np.save(folder / "ids.npy", ids)
+    flat = faiss.IndexFlatL2(vectors.shape[1])
+    flat.add(vectors)
+    faiss.write_index(flat, str(folder / "flat.faiss"))
+    progress(1, 2, "vectors")
+    if len(ids) > ivf_above:
+        faiss.write_index(_trained_ivf(vectors), str(folder / "ivf.faiss"))
+    progress(2, 2, "lists")
+
+
+def _trained_ivf(vectors: ArrayF32) -> Any:
+    n_lists = max(1, int(2 * np.sqrt(len(vectors))))
+    quantizer = faiss.IndexFlatL2(vectors.shape[1])
+    ivf = faiss.IndexIVFFlat(quantizer, vectors.shape[1], n_lists)
+    ivf.cp.max_points_per_centroid = 64
+    ivf.cp.niter = 10
+    ivf.cp.seed = 1
+    ivf.train(vectors)
+    ivf.add(vectors)
+    return ivf
+
+
+def read_segment(folder: Path, *, dim: int) -> Segment:
+    """Map the base in ``folder``.
+
+    Raises:
+        FileNotFoundError: the folder is gone (a newer version took its place).
+        IndexFormatError: a file is damaged or of another dimension.
+    """
+    try:
+        ids = np.load(folder / "ids.npy", mmap_mode="r")
+        flat = _mapped(folder / "flat.faiss", faiss.IO_FLAG_MMAP_IFC)
+        has_ivf = (folder / "ivf.faiss").exists()
+        ivf = _mapped(folder / "ivf.faiss", faiss.IO_FLAG_MMAP) if has_ivf else None
+    except (ValueError, EOFError, RuntimeError) as error:
+        raise IndexFormatError(f"the index's file {folder.name} is damaged") from error
+    if flat.d != dim or flat.ntotal != len(ids) or (ivf and ivf.ntotal != len(ids)):
+        raise IndexFormatError(
+            f"{folder.name}: expected {len(ids)} vectors of {dim}, got {flat.ntotal} of {flat.d}"
+        )
+    vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).reshape(flat.ntotal, flat.d)
+    return Segment(ids=ids, vectors=vectors, flat=flat, ivf=ivf)
+
+
+def _mapped(path: Path, flags: int) -> Any:
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file", str(path))
+    return faiss.read_index(str(path), flags | faiss.IO_FLAG_READ_ONLY)

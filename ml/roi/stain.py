@@ -1,0 +1,131 @@
+"""Colour deconvolution: from RGB to stain concentrations, and the stain matrix of one image.
+
+An RGB value becomes an optical density (OD, Beer-Lambert), and an OD is a sum of stain vectors. The
+vectors are estimated from the image (Macenko) or are the published ones of Ruifrok and Johnston
+where the estimate cannot be trusted; the reason is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.errors import ShapeError
+from ml.types import ArrayF32, ArrayF64, ImageU8
+
+RUIFROK_HE = np.array([[0.650, 0.704, 0.286], [0.072, 0.990, 0.105]])
+"""(2, 3): haematoxylin and eosin, Ruifrok and Johnston 2001, table 1 (unit OD vectors)."""
+
+WHITE = 245.0
+"""Transmitted light where the image itself shows no background."""
+
+_MIN_TISSUE_OD = 0.15
+_MIN_PIXELS = 2000
+_TRUST_DEG = 20.0
+"""An estimated vector further than this from the published one is not believed."""
+_MIN_SPREAD_DEG = 12.0
+"""Closer vectors than this mean one stain only: the deconvolution would blow up noise."""
+
+_OD_TABLE = -np.log10((np.arange(256, dtype=np.float64) + 1.0) / (WHITE + 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class StainEstimate:
+    """The stains of one image.
+
+    Attributes:
+        matrix: (2, 3) float64, rows haematoxylin and eosin, unit length, in OD space.
+        scale: (2,) float64, the concentration that counts as fully stained (99th percentile).
+        method: "macenko" or "ruifrok".
+        reason: why the estimate was not used; empty for "macenko".
+    """
+
+    matrix: ArrayF64
+    scale: ArrayF64
+    method: str
+    reason: str = ""
+
+
+def optical_density(image: ImageU8) -> ArrayF32:
+    """Optical density of each channel, base 10, never below 0.
+
+    Args:
+        image: (..., 3) uint8 RGB.
+    Returns:
+        (..., 3) float32.
+    """
+    if image.dtype != np.uint8 or image.shape[-1] != 3:
+        raise ShapeError(
+            "image", expected="(..., 3) uint8", actual=f"{image.shape} {image.dtype}"
+        )
+    table = np.maximum(_OD_TABLE, 0.0).astype(np.float32)
+    return np.asarray(table[image])
+
+
+def estimate_stains(pixels: ImageU8) -> StainEstimate:
+    """Estimate the haematoxylin and eosin vectors of one image.
+
+    Args:
+        pixels: (..., 3) uint8 RGB, a thinned sample of the region is enough.
+    Returns:
+        StainEstimate: Macenko's vectors, or Ruifrok's with the reason.
+    Source: Macenko et al. 2009 (plane of the two largest singular vectors, 1st and 99th percentile
+        of the angle); departs from it by falling back where the vectors are not those of H&E.
+    """
+    od = optical_density(pixels).reshape(-1, 3).astype(np.float64)
+    tissue = od[(od.max(axis=1) > _MIN_TISSUE_OD) & (od.mean(axis=1) < 1.5)]
+    if tissue.shape[0] < _MIN_PIXELS:
+        return _fall_back(od, f"only {tissue.shape[0]} tissue pixels, {_MIN_PIXELS} needed")
+    matrix = _macenko_vectors(tissue)
+    angle_deg = np.degrees(np.arccos(np.clip((matrix * _unit(RUIFROK_HE)).sum(axis=1), -1, 1)))
+    spread_deg = float(np.degrees(np.arccos(np.clip(matrix[0] @ matrix[1], -1, 1))))
+    if spread_deg < _MIN_SPREAD_DEG:
+        return _fall_back(tissue, f"one stain only: vectors {spread_deg:.0f} degrees apart")
+    if angle_deg.max() > _TRUST_DEG:
+        return _fall_back(tissue, f"not H&E: a vector is {angle_deg.max():.0f} degrees off")
+    return StainEstimate(matrix, _scale(tissue, matrix), "macenko")
+
+
+def deconvolve(image: ImageU8, stains: StainEstimate) -> ArrayF32:
+    """Stain concentrations of each pixel, 1.0 being fully stained in this image.
+
+    Args:
+        image: (..., 3) uint8 RGB.
+    Returns:
+        (..., 2) float32: haematoxylin, eosin; clipped to [0, 2].
+    Source: Ruifrok and Johnston 2001, with two stains solved by least squares.
+    """
+    unmix = np.linalg.pinv(stains.matrix) / stains.scale
+    values = optical_density(image) @ unmix.astype(np.float32)
+    return np.asarray(np.clip(values, 0.0, 2.0), dtype=np.float32)
+
+
+def _macenko_vectors(od: ArrayF64) -> ArrayF64:
+    _, vectors = np.linalg.eigh(np.cov(od, rowvar=False))
+    plane = vectors[:, [2, 1]]
+    if plane[:, 0].sum() < 0:
+        plane[:, 0] *= -1
+    projected = od @ plane
+    angles = np.arctan2(projected[:, 1], projected[:, 0])
+    low, high = np.percentile(angles, [1, 99])
+    ends = np.array([[np.cos(a), np.sin(a)] for a in (low, high)]) @ plane.T
+    ends = _unit(np.maximum(ends, 1e-6))
+    red_first = ends[np.argsort(-ends[:, 0])]
+    return np.asarray(red_first)
+
+
+def _fall_back(od: ArrayF64, reason: str) -> StainEstimate:
+    matrix = _unit(RUIFROK_HE)
+    return StainEstimate(matrix, _scale(od, matrix), "ruifrok", reason)
+
+
+def _scale(od: ArrayF64, matrix: ArrayF64) -> ArrayF64:
+    if od.shape[0] == 0:
+        return np.ones(2)
+    high = np.percentile(od @ np.linalg.pinv(matrix), 99, axis=0)
+    return np.asarray(np.maximum(high, 0.15))
+
+
+def _unit(matrix: ArrayF64) -> ArrayF64:
+    return np.asarray(matrix / np.linalg.norm(matrix, axis=1, keepdims=True))

@@ -1,0 +1,148 @@
+"""Shared value types. Frozen dataclasses cross every seam; arrays are documented by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+ImageU8 = npt.NDArray[np.uint8]
+ArrayF32 = npt.NDArray[np.float32]
+ArrayF64 = npt.NDArray[np.float64]
+ArrayI64 = npt.NDArray[np.int64]
+ArrayBool = npt.NDArray[np.bool_]
+
+Progress = Callable[[int, int, str], None]
+"""``progress(done, total, phase)``: called often; may raise ``CancelledError`` to stop the work."""
+
+
+def no_progress(done: int, total: int, phase: str) -> None:
+    """The default ``Progress``: does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a canvas' tile grid; index 0 is level 0, the finest.
+
+    Attributes:
+        width_px, height_px: size of the level in its own pixels.
+        downsample: level-0 pixels per pixel of this level (1.0 at level 0).
+        tile_width_px, tile_height_px: the file's own tile grid.
+        stored: False where the level is computed from a finer one.
+    """
+
+    width_px: int
+    height_px: int
+    downsample: float
+    tile_width_px: int
+    tile_height_px: int
+    stored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SlideInfo:
+    """What a slide or still is, free of anything that could name a patient.
+
+    Attributes:
+        mpp_x, mpp_y: microns per level-0 pixel, or None where the file does not say.
+        properties: vendor metadata that passed the allow-list, nothing else.
+    """
+
+    width_px: int
+    height_px: int
+    levels: tuple[Level, ...]
+    mpp_x: float | None
+    mpp_y: float | None
+    vendor: str
+    objective_power: float | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTable:
+    """Every decodable frame of a video, in presentation order.
+
+    Attributes:
+        pts: (N,) int64, presentation time stamps in units of ``time_base_s``.
+        key: (N,) bool, True at key frames.
+        time_base_s: seconds per PTS unit.
+    """
+
+    pts: ArrayI64
+    key: ArrayBool
+    time_base_s: float
+
+    @property
+    def time_s(self) -> ArrayF64:
+        """(N,) float64: seconds since the first frame's PTS origin (pts * time base)."""
+        return self.pts.astype(np.float64) * self.time_base_s
+
+    def __len__(self) -> int:
+        return int(self.pts.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInfo:
+    """What a video is. ``warnings`` are sentences for the user (a cut file, odd time stamps)."""
+
+    width_px: int
+    height_px: int
+    codec: str
+    container: str
+    frames: FrameTable
+    duration_s: float
+    fps: float
+    browser_playable: bool
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Keypoints:
+    """Key points of one image.
+
+    Attributes:
+        xy: (N, 2) float32, pixels, x right, y down, pixel centres at integer coordinates.
+        response: (N,) float32, larger is stronger.
+        size_px: (N,) float32, diameter of the support.
+        angle_deg: (N,) float32, orientation in [0, 360), -1 where unknown.
+    """
+
+    xy: ArrayF32
+    response: ArrayF32
+    size_px: ArrayF32
+    angle_deg: ArrayF32
+
+    def __len__(self) -> int:
+        return int(self.xy.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Corresponding points of two images, after rejection.
+
+    Attributes:
+        xy_a, xy_b: (M, 2) float32, pixels.
+        score: (M,) float32, larger is better.
+    """
+
+    xy_a: ArrayF32
+    xy_b: ArrayF32
+    score: ArrayF32
+
+    def __len__(self) -> int:
+        return int(self.xy_a.shape[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A planar transform mapping points of a to points of b.
+
+    Attributes:
+        matrix: (3, 3) float64, normalised to ``matrix[2, 2] == 1``.
+        inliers: (N,) bool over the matches it was estimated from.
+    """
+
+    matrix: ArrayF64
+    inliers: ArrayBool

@@ -1,0 +1,124 @@
+"""Labels, regions of interest (ROIs) and their revisions. Nothing is ever overwritten."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+
+from portal.archive.models import Canvas
+from portal.core.models import BaseModel
+from portal.labs.models import LabOwned, LabOwnedQuerySet
+
+
+class LabelSet(LabOwned):
+    """A lab's vocabulary."""
+
+    name = models.CharField(max_length=80)
+    is_default = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["lab", "name"], name="label_set_name_unique"),
+        )
+
+
+class Label(LabOwned):
+    """A word of the vocabulary with its colour ``#rrggbb``."""
+
+    label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="labels")
+    name = models.CharField(max_length=80)
+    color = models.CharField(max_length=7, default="#3d7ea6")
+    position = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ("position", "name")
+        constraints = (
+            models.UniqueConstraint(fields=["label_set", "name"], name="label_name_unique"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ReviewState(models.TextChoices):
+    """Where an ROI stands in review."""
+
+    UNREVIEWED = "unreviewed", "Not reviewed"
+    ACCEPTED = "accepted", "Accepted"
+    REJECTED = "rejected", "Rejected"
+
+
+class RoiQuerySet(LabOwnedQuerySet["Roi"]):
+    """ROIs, deleted ones included unless ``live`` is asked for."""
+
+    def live(self) -> Self:
+        """Those that are not deleted."""
+        return self.filter(deleted_at__isnull=True)
+
+
+class Roi(LabOwned):
+    """A polygon or multipolygon in level-0 pixels of a canvas (and a frame, for video).
+
+    ``version`` counts revisions; it is the ETag. Bounds and area are derived from the geometry.
+    """
+
+    canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="rois")
+    frame_index = models.PositiveIntegerField(null=True, blank=True)
+    frame_pts = models.BigIntegerField(null=True, blank=True)
+    geometry = models.JSONField(help_text="GeoJSON Polygon or MultiPolygon, level-0 pixels")
+    left = models.FloatField()
+    top = models.FloatField()
+    right = models.FloatField()
+    bottom = models.FloatField()
+    area_px = models.FloatField()
+    name = models.CharField(max_length=120, blank=True)
+    label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
+    review_state = models.CharField(
+        max_length=12, choices=ReviewState.choices, default=ReviewState.UNREVIEWED
+    )
+    version = models.PositiveIntegerField(default=1)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    objects = RoiQuerySet.as_manager()  # type: ignore[assignment]
+
+    class Meta:
+        ordering = ("created_at", "id")
+        indexes = (
+            models.Index(fields=["canvas", "deleted_at"], name="roi_canvas_live"),
+            models.Index(fields=["canvas", "left", "right", "top", "bottom"], name="roi_window"),
+        )
+
+
+class RoiAction(models.TextChoices):
+    """What a revision did."""
+
+    CREATE = "create", "Created"
+    UPDATE = "update", "Changed"
+    DELETE = "delete", "Deleted"
+    RESTORE = "restore", "Restored"
+
+
+class RoiRevision(BaseModel):
+    """The state of an ROI after one change, with who and when."""
+
+    roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="revisions")
+    version = models.PositiveIntegerField()
+    action = models.CharField(max_length=8, choices=RoiAction.choices)
+    geometry = models.JSONField()
+    name = models.CharField(max_length=120, blank=True)
+    label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
+    review_state = models.CharField(max_length=12, choices=ReviewState.choices)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("version",)
+        constraints = (
+            models.UniqueConstraint(fields=["roi", "version"], name="roi_revision_unique"),
+        )

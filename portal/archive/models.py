@@ -1,0 +1,185 @@
+"""Cases and what they hold. A slide, a video or a mosaic shows on a canvas."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from portal.labs.models import LabOwned
+
+
+class Sex(models.TextChoices):
+    """As sent by the hospital system; unknown is common after de-identification."""
+
+    FEMALE = "female", "Female"
+    MALE = "male", "Male"
+    OTHER = "other", "Other"
+    UNKNOWN = "unknown", "Unknown"
+
+
+class AgeBand(models.TextChoices):
+    """Ten-year bands: an exact age could help to name a patient."""
+
+    UNKNOWN = "unknown", "Unknown"
+    A0 = "0-9", "0-9"
+    A10 = "10-19", "10-19"
+    A20 = "20-29", "20-29"
+    A30 = "30-39", "30-39"
+    A40 = "40-49", "40-49"
+    A50 = "50-59", "50-59"
+    A60 = "60-69", "60-69"
+    A70 = "70-79", "70-79"
+    A80 = "80-89", "80-89"
+    A90 = "90+", "90+"
+
+
+class Case(LabOwned):
+    """One patient examination."""
+
+    accession = models.CharField(max_length=64)
+    patient_key = models.CharField(max_length=64, blank=True, help_text="Pseudonym, never a name")
+    age_band = models.CharField(max_length=8, choices=AgeBand.choices, default=AgeBand.UNKNOWN)
+    sex = models.CharField(max_length=8, choices=Sex.choices, default=Sex.UNKNOWN)
+    organ = models.CharField(max_length=80, blank=True)
+    procedure = models.CharField(max_length=120, blank=True)
+    diagnosis = models.CharField(max_length=200, blank=True)
+    tags = models.JSONField(default=list, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("-created_at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=["lab", "accession"], name="case_accession_unique"),
+        )
+        indexes = (models.Index(fields=["lab", "patient_key"], name="case_lab_patient"),)
+
+    def __str__(self) -> str:
+        return self.accession
+
+
+class Asset(LabOwned):
+    """One stored file, known by its content. Its path follows from lab and hash."""
+
+    sha256 = models.CharField(max_length=64)
+    size_bytes = models.BigIntegerField()
+    media_type = models.CharField(max_length=80)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["lab", "sha256"], name="asset_unique"),)
+
+
+class Upload(LabOwned):
+    """A transfer of one file into a case. (Resumable transfers come later; this row stays.)"""
+
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="uploads")
+    filename = models.CharField(max_length=255)
+    size_bytes = models.BigIntegerField(default=0)
+    received_bytes = models.BigIntegerField(default=0)
+    asset = models.ForeignKey(Asset, null=True, on_delete=models.PROTECT, related_name="uploads")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+
+class CanvasKind(models.TextChoices):
+    """What stands behind a canvas."""
+
+    SLIDE = "slide", "Slide"
+    STILL = "still", "Still"
+    VIDEO = "video", "Video"
+    MOSAIC = "mosaic", "Mosaic"
+
+
+class Canvas(LabOwned):
+    """A pixel plane with width, height, microns per pixel and, for video, time.
+
+    ``pixels_path`` is relative to the storage root: the file tiles are served from (for a video,
+    the file frames are read from). ``content_hash`` names its bytes for ETags.
+    """
+
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="canvases")
+    kind = models.CharField(max_length=8, choices=CanvasKind.choices)
+    name = models.CharField(max_length=200)
+    width_px = models.PositiveIntegerField()
+    height_px = models.PositiveIntegerField()
+    mpp_x = models.FloatField(null=True, blank=True)
+    mpp_y = models.FloatField(null=True, blank=True)
+    levels = models.JSONField(default=list, help_text="Tile grid, finest first; see ml.types.Level")
+    pixels_path = models.CharField(max_length=255)
+    thumbnail_path = models.CharField(max_length=255, blank=True)
+    content_hash = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ("created_at", "id")
+        verbose_name_plural = "canvases"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ItemState(models.TextChoices):
+    """Where a slide, video or mosaic stands."""
+
+    PREPARING = "preparing", "Preparing"
+    READY = "ready", "Ready"
+    FAILED = "failed", "Failed"
+
+
+class CaseItem(LabOwned):
+    """What a case holds: it is made by a job and, once ready, shows on a canvas."""
+
+    name = models.CharField(max_length=200)
+    state = models.CharField(
+        max_length=10, choices=ItemState.choices, default=ItemState.PREPARING, db_index=True
+    )
+    error_code = models.CharField(max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    warnings = models.JSONField(default=list)
+    canvas = models.OneToOneField(
+        Canvas, null=True, blank=True, on_delete=models.SET_NULL, related_name="%(class)s"
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Slide(CaseItem):
+    """A whole-slide image or a still."""
+
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="slides")
+    asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="slides")
+    vendor = models.CharField(max_length=60, blank=True)
+    objective_power = models.FloatField(null=True, blank=True)
+    properties = models.JSONField(default=dict, help_text="Allow-listed vendor metadata only")
+
+    class Meta:
+        ordering = ("created_at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=["case", "asset"], name="slide_case_asset_unique"),
+        )
+
+
+class Video(CaseItem):
+    """An endoscopic video. Frames are known by presentation time and index together."""
+
+    case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="videos")
+    asset = models.ForeignKey(Asset, on_delete=models.PROTECT, related_name="videos")
+    codec = models.CharField(max_length=40, blank=True)
+    container = models.CharField(max_length=80, blank=True)
+    duration_s = models.FloatField(default=0)
+    fps = models.FloatField(default=0)
+    frame_count = models.PositiveIntegerField(default=0)
+    time_base_s = models.FloatField(default=0)
+    frames_path = models.CharField(max_length=255, blank=True, help_text="frames.npz: pts, key")
+    media_path = models.CharField(max_length=255, blank=True, help_text="What the browser plays")
+
+    class Meta:
+        ordering = ("created_at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=["case", "asset"], name="video_case_asset_unique"),
+        )

@@ -1,0 +1,19 @@
+"""The Celery application. It carries doorbells; the job ledger decides (see portal/jobs)."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from celery.signals import setup_logging
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.development")
+
+app = Celery("tessera")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["portal.jobs"], related_name="bell")
+
+
+@setup_logging.connect
+def _keep_django_logging(**_: object) -> None:
+    """Django's LOGGING stands; without a receiver Celery would replace it."""

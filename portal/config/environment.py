@@ -1,0 +1,119 @@
+"""The environment variables Tessera reads, each refused with a clear line when it is wrong.
+
+One place, so that ``docs/architecture.md`` and ``docker/compose.yaml`` have one list to agree with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+_env = environ.Env()
+
+BROKER_SCHEMES = ("filesystem", "redis", "rediss", "memory")
+DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+
+
+def text(name: str, default: str | None = None) -> str:
+    """A string; without a default it must be set."""
+    value: str = _env.str(name, default=default or "")
+    if not value and default is None:
+        raise ImproperlyConfigured(f"{name} must be set.")
+    return value
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """A boolean: 1/0, true/false, yes/no, on/off."""
+    value = text(name, "1" if default else "0").strip().lower()
+    if value in {"1", "true", "yes", "on"}:
+        return True
+    if value in {"0", "false", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be one of 1, 0, true, false; got {value!r}.")
+
+
+def number(name: str, *, default: float, minimum: float) -> float:
+    """A number of at least ``minimum``."""
+    raw = text(name, str(default))
+    try:
+        value = float(raw)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a number; got {raw!r}.") from None
+    if not value >= minimum:
+        raise ImproperlyConfigured(f"{name} must be at least {minimum}; got {raw!r}.")
+    return value
+
+
+def names(name: str, default: str = "") -> list[str]:
+    """A comma-separated list."""
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def storage_root(default: Path) -> Path:
+    """``TESSERA_STORAGE``: the absolute folder that holds assets and what is derived from them."""
+    root = Path(text("TESSERA_STORAGE", str(default)))
+    if not root.is_absolute():
+        raise ImproperlyConfigured(f"TESSERA_STORAGE must be an absolute path; got {str(root)!r}.")
+    if root.exists() and not root.is_dir():
+        raise ImproperlyConfigured(f"TESSERA_STORAGE is not a folder: {str(root)!r}.")
+    return root
+
+
+def broker_url(default: str) -> str:
+    """``TESSERA_BROKER_URL``: ``filesystem://`` (no server) or ``redis://host:port/db``."""
+    url = text("TESSERA_BROKER_URL", default)
+    scheme = urlsplit(url).scheme
+    if scheme not in BROKER_SCHEMES:
+        raise ImproperlyConfigured(
+            f"TESSERA_BROKER_URL must begin with one of {', '.join(BROKER_SCHEMES)}; got {url!r}."
+        )
+    return url
+
+
+def transport_options(url: str, *, folder: Path) -> dict[str, object]:
+    """Options of the broker's transport. The filesystem's folders are made where missing."""
+    if not url.startswith("filesystem"):
+        # Redis redelivers what was not acknowledged in this time; the ledger makes that harmless.
+        return {"visibility_timeout": 6 * 3600}
+    for name in ("queue", "control"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    return {
+        "data_folder_in": str(folder / "queue"),
+        "data_folder_out": str(folder / "queue"),
+        "control_folder": str(folder / "control"),
+        "store_processed": False,
+        "polling_interval": 0.1,
+    }
+
+
+def database(default: str) -> dict[str, object]:
+    """``TESSERA_DATABASE_URL`` as Django's settings, with what makes each engine safe here."""
+    url = text("TESSERA_DATABASE_URL", default)
+    scheme = urlsplit(url).scheme
+    if scheme not in DATABASE_SCHEMES:
+        raise ImproperlyConfigured(
+            "TESSERA_DATABASE_URL must look like sqlite:////absolute/file.sqlite3 or "
+            f"postgres://user:password@host:5432/name; got scheme {scheme!r}."
+        )
+    config: dict[str, object] = dict(_env.db_url_config(url))
+    if scheme == "sqlite":
+        config["OPTIONS"] = SQLITE_OPTIONS
+    else:
+        config["CONN_MAX_AGE"] = 60
+        config["CONN_HEALTH_CHECKS"] = True
+    return config
+
+
+# A web process and workers write the same file: WAL lets readers go on, IMMEDIATE takes the write
+# lock at BEGIN so that busy_timeout applies (a deferred transaction fails at once on upgrade).
+SQLITE_OPTIONS = {
+    "timeout": 30,
+    "transaction_mode": "IMMEDIATE",
+    "init_command": (
+        "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;"
+        "PRAGMA busy_timeout=30000;PRAGMA cache_size=-32000;PRAGMA temp_store=MEMORY;"
+    ),
+}

@@ -1,0 +1,77 @@
+"""``/healthz``: the process lives. ``/readyz``: what it needs is there, each part named."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, JsonResponse
+from django.utils import timezone
+from kombu import Connection
+from kombu.exceptions import KombuError
+
+from portal.jobs.models import WorkerSign
+
+WORKER_SILENT_AFTER = timedelta(seconds=45)
+
+
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Alive; touches nothing."""
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(request: HttpRequest) -> JsonResponse:
+    """503 with the failing parts named, 200 when all are well. Names no host and no path."""
+    checks: dict[str, Callable[[], str]] = {
+        "database": _database,
+        "broker": _broker,
+        "storage": _storage,
+        "worker": _worker,
+    }
+    parts = {name: check() for name, check in checks.items()}
+    ready = all(state == "ok" for state in parts.values())
+    status = "ok" if ready else "unavailable"
+    return JsonResponse({"status": status, "parts": parts}, status=200 if ready else 503)
+
+
+def _database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return "does not answer"
+    return "ok"
+
+
+def _broker() -> str:
+    try:
+        with Connection(
+            settings.CELERY_BROKER_URL,
+            transport_options=settings.CELERY_BROKER_TRANSPORT_OPTIONS,
+            connect_timeout=2,
+        ) as broker:
+            broker.ensure_connection(max_retries=1, timeout=2)
+    except (OSError, KombuError):
+        return "does not answer"
+    return "ok"
+
+
+def _storage() -> str:
+    try:
+        settings.TESSERA_STORAGE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=settings.TESSERA_STORAGE) as probe:
+            probe.write(b"ok")
+    except OSError:
+        return "cannot be written"
+    return "ok"
+
+
+def _worker() -> str:
+    try:
+        seen = WorkerSign.objects.filter(seen_at__gt=timezone.now() - WORKER_SILENT_AFTER).exists()
+    except DatabaseError:
+        return "unknown"
+    return "ok" if seen else "no sign of life"

@@ -1,0 +1,32 @@
+"""A server: everything secret or local comes from the environment; TLS is terminated in front."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+
+from portal.config import environment
+
+from .base import *  # noqa: F403
+from .base import STORAGES_PRODUCTION
+
+DEBUG = False
+SECRET_KEY = environment.text("TESSERA_SECRET_KEY")
+if len(SECRET_KEY) < 50 or len(set(SECRET_KEY)) < 5:
+    raise ImproperlyConfigured(
+        "TESSERA_SECRET_KEY must be at least 50 characters, at least 5 of them different."
+    )
+ALLOWED_HOSTS = environment.names("TESSERA_ALLOWED_HOSTS")
+if not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS:
+    raise ImproperlyConfigured("TESSERA_ALLOWED_HOSTS must name the hosts served, without '*'.")
+CSRF_TRUSTED_ORIGINS = environment.names("TESSERA_CSRF_TRUSTED_ORIGINS")
+STORAGES = STORAGES_PRODUCTION
+
+_TLS = environment.flag("TESSERA_TLS", default=True)
+SECURE_SSL_REDIRECT = _TLS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_HSTS_SECONDS = 31_536_000 if _TLS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = _TLS
+SECURE_HSTS_PRELOAD = _TLS
+SESSION_COOKIE_SECURE = _TLS
+CSRF_COOKIE_SECURE = _TLS

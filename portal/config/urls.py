@@ -1,0 +1,39 @@
+"""All URLs: pages, REST under ``/api/v1/``, health."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.routers import SimpleRouter
+
+from portal.config import health
+
+APPS = ("labs", "archive", "annotations", "jobs", "retrieval", "mosaics")
+
+
+def _api() -> list[URLPattern | URLResolver]:
+    router = SimpleRouter()
+    extra: list[URLPattern | URLResolver] = []
+    for name in APPS:
+        api = import_module(f"portal.{name}.api")
+        for prefix, viewset, basename in getattr(api, "router_entries", ()):
+            router.register(prefix, viewset, basename=basename)
+        extra += getattr(api, "urlpatterns", [])
+    return [*extra, *router.urls]
+
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="archive:case_list"), name="home"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("accounts/", include("allauth.account.urls")),
+    *(path("", include(f"portal.{name}.urls")) for name in APPS),
+    path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
+    path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="api-schema"), name="api-docs"),
+    path("api/v1/", include((_api(), "api"))),
+]
+handler404 = "portal.core.views.page_not_found"
+handler403 = "portal.core.views.permission_denied"

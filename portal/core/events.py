@@ -1,0 +1,43 @@
+"""Lower apps tell higher ones what happened without importing them."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import transaction
+
+from portal.core.models import Event
+
+Handler = Callable[[Event], None]
+_HANDLERS: defaultdict[str, list[Handler]] = defaultdict(list)
+
+
+def subscribe(name: str) -> Callable[[Handler], Handler]:
+    """Call the decorated function in the emitter's own transaction, with the event row.
+
+    Register from ``AppConfig.ready``. A handler submits jobs or writes rows; it must be quick.
+    """
+
+    def register(handler: Handler) -> Handler:
+        if handler not in _HANDLERS[name]:
+            _HANDLERS[name].append(handler)
+        return handler
+
+    return register
+
+
+def event_emit(name: str, *, lab_id: uuid.UUID | None, payload: Mapping[str, Any]) -> Event:
+    """Write an event row and call its subscribers, all in the caller's transaction.
+
+    Args:
+        name: dotted, subject first: ``roi.saved``, ``mosaic.finished``.
+        payload: JSON-able; ids as strings.
+    """
+    with transaction.atomic():
+        event = Event.objects.create(name=name, lab_id=lab_id, payload=dict(payload))
+        for handler in _HANDLERS[name]:
+            handler(event)
+    return event

@@ -1,0 +1,28 @@
+"""Errors raised by pages become pages, not traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from portal.core.errors import PortalError
+
+
+class PortalErrorMiddleware:
+    """Renders ``PortalError`` raised by a page: a partial for htmx, a full page otherwise."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Pass through; only errors concern this middleware."""
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer a ``PortalError`` with its status and its sentence."""
+        if not isinstance(error, PortalError):
+            return None
+        template = "core/_error.html" if getattr(request, "htmx", False) else "core/error.html"
+        return render(request, template, {"error": error}, status=error.status)

@@ -1,0 +1,34 @@
+"""Base models and the event outbox. No domain words here."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+
+class BaseModel(models.Model):
+    """A row with a UUID (safe to show in a URL) and its times."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+
+
+class Event(models.Model):
+    """Something that happened, written in the transaction in which it happened (an outbox).
+
+    ``integration`` sweeps these rows to the outside; in-process subscribers hear them at once.
+    """
+
+    name = models.CharField(max_length=80)
+    lab_id = models.UUIDField(null=True, db_index=True)
+    payload = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    dispatched_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("id",)

@@ -1,0 +1,36 @@
+"""OpenAPI: every operation says that its errors are problem+json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiResponse
+from rest_framework import serializers
+
+from portal.core.problems import CONTENT_TYPE
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """RFC 9457. ``code`` is stable and meant for programs, ``detail`` for people."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    code = serializers.CharField()
+
+
+class ProblemAutoSchema(AutoSchema):
+    """Adds the ``default`` error answer to each operation."""
+
+    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
+        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        answer = self._get_response_for_code(
+            OpenApiResponse(ProblemSerializer, description="Anything that went wrong"),
+            "default",
+            media_types=[CONTENT_TYPE],
+            direction=direction,
+        )
+        bodies.setdefault("default", answer)
+        return bodies

@@ -1,0 +1,100 @@
+"""The one way to declare background work. ``portal.jobs`` runs what is registered here.
+
+Lint bans Celery's own decorators elsewhere: a bare Celery task has no row, so nobody could see,
+cancel or recover it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+QUEUES = ("default", "gpu")
+
+
+class JobContext(Protocol):
+    """What a running task may ask of its job."""
+
+    job_id: uuid.UUID
+    attempt: int
+
+    def progress(self, done: int, total: int, phase: str) -> None:
+        """Record progress (throttled). Raises ``JobCancelled`` or ``LeaseLost``: let them pass."""
+
+    def effect(self) -> AbstractContextManager[None]:
+        """A transaction in which this attempt is proven to still own the job.
+
+        Everything a task changes for good goes inside, once, at its end: a worker that was
+        paused, and whose job another one took over, fails here instead of writing twice.
+        """
+
+    def scratch(self) -> AbstractContextManager[Path]:
+        """A temporary folder on the storage volume, so that a rename out of it is atomic."""
+
+
+class UserError(Exception):
+    """Work that can never succeed, for a reason the user can understand. Not retried."""
+
+    def __init__(self, message: str, *, code: str = "failed") -> None:
+        super().__init__(message)
+        self.message, self.code = message, code
+
+
+class JobCancelled(Exception):
+    """The user asked to stop."""
+
+
+class LeaseLost(Exception):
+    """Another worker took the job over; this attempt must leave no trace."""
+
+
+TaskFunction = Callable[..., Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A registered kind of job.
+
+    Attributes:
+        retry_on: exceptions worth another attempt; anything else ends the job at once.
+        backoff_s: pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
+    """
+
+    kind: str
+    function: TaskFunction
+    queue: str
+    max_attempts: int
+    retry_on: tuple[type[Exception], ...]
+    backoff_s: float
+
+
+REGISTRY: dict[str, TaskSpec] = {}
+
+
+def task(
+    kind: str,
+    *,
+    queue: str = "default",
+    max_attempts: int = 3,
+    retry_on: tuple[type[Exception], ...] = (OSError,),
+    backoff_s: float = 5.0,
+) -> Callable[[TaskFunction], TaskFunction]:
+    """Register ``function(context, **ids)`` as the work of jobs of ``kind``.
+
+    The function may run twice (a worker died): it must leave the same rows and bytes.
+    """
+    if queue not in QUEUES:
+        raise ValueError(f"queue must be one of {QUEUES}, got {queue!r}")
+
+    def register(function: TaskFunction) -> TaskFunction:
+        known = REGISTRY.get(kind)
+        if known and known.function.__module__ != function.__module__:
+            raise ValueError(f"job kind {kind!r} is registered by {known.function.__module__}")
+        REGISTRY[kind] = TaskSpec(kind, function, queue, max_attempts, retry_on, backoff_s)
+        return function
+
+    return register

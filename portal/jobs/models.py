@@ -1,0 +1,101 @@
+"""The job ledger: one row per piece of background work.
+
+::
+
+    queued --claim--> running --finish--> succeeded
+      ^                  |--user error or attempts spent--> failed
+      |--retry/reaper----|--cancel flag seen--------------> cancelled
+    queued --cancel--> cancelled
+
+Only an UPDATE guarded by state and lease token moves a row, so two workers cannot both win.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from portal.core.models import BaseModel
+from portal.labs.models import LabOwned
+
+
+class JobState(models.TextChoices):
+    """See the diagram above."""
+
+    QUEUED = "queued", "Waiting"
+    RUNNING = "running", "Running"
+    SUCCEEDED = "succeeded", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+class Job(LabOwned):
+    """One piece of background work."""
+
+    kind = models.CharField(max_length=60)
+    queue = models.CharField(max_length=20, default="default")
+    args = models.JSONField(default=dict)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    target_type = models.CharField(max_length=40, blank=True)
+    target_id = models.UUIDField(null=True, blank=True)
+    target_name = models.CharField(max_length=200, blank=True)
+    idempotency_key = models.CharField(max_length=200, null=True, blank=True)
+
+    state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)
+    attempts = models.PositiveIntegerField(default=0)
+    max_attempts = models.PositiveIntegerField(default=3)
+    not_before = models.DateTimeField(null=True, blank=True)
+    rung_at = models.DateTimeField(null=True, blank=True)
+
+    lease_token = models.UUIDField(null=True, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    worker = models.CharField(max_length=120, blank=True)
+    cancel_requested = models.BooleanField(default=False)
+
+    progress_done = models.BigIntegerField(default=0)
+    progress_total = models.BigIntegerField(default=0)
+    phase = models.CharField(max_length=80, blank=True)
+
+    result = models.JSONField(default=dict)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    traceback = models.TextField(blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at", "id")
+        indexes = (
+            models.Index(fields=["state", "lease_until"], name="job_state_lease"),
+            models.Index(fields=["lab", "-created_at"], name="job_lab_created"),
+            models.Index(fields=["target_type", "target_id"], name="job_target"),
+        )
+        constraints = (
+            models.UniqueConstraint(fields=["lab", "idempotency_key"], name="job_idempotency_unique"),
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        """True once nothing will change any more."""
+        return self.state in ENDED
+
+    @property
+    def percent(self) -> int:
+        """0-100; 0 while the total is unknown."""
+        if self.state == JobState.SUCCEEDED:
+            return 100
+        return min(100, 100 * self.progress_done // self.progress_total) if self.progress_total else 0
+
+
+class WorkerSign(BaseModel):
+    """A worker's sign of life, for ``/readyz`` and the jobs page."""
+
+    name = models.CharField(max_length=120, unique=True)
+    queues = models.CharField(max_length=120)
+    seen_at = models.DateTimeField(db_index=True)

@@ -1,0 +1,12 @@
+"""App configuration."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class LabsConfig(AppConfig):
+    """Tessera's app for labs, memberships and tokens."""
+
+    name = "portal.labs"
+    label = "labs"

@@ -1,0 +1,62 @@
+"""Token sign-in of the API: ``Authorization: Bearer <token>``."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from portal.labs.models import ApiToken, TokenScope, User
+
+LAST_USED_GRAIN = timedelta(minutes=1)  # one write a minute at most, not one a request
+
+
+class ApiTokenAuthentication(BaseAuthentication):
+    """Finds the token by its SHA-256; expired and revoked ones are refused with the reason."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """The owner and the token, or None where no bearer token was sent."""
+        scheme, _, secret = get_authorization_header(request).partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        token = (
+            ApiToken.objects.select_related("user")
+            .filter(sha256=hashlib.sha256(secret.strip()).hexdigest())
+            .first()
+        )
+        if token is None or not token.user.is_active:
+            raise AuthenticationFailed("This token is not known.", code="token-unknown")
+        if token.revoked_at is not None:
+            raise AuthenticationFailed("This token was revoked.", code="token-revoked")
+        now = timezone.now()
+        if token.expires_at <= now:
+            raise AuthenticationFailed("This token has expired.", code="token-expired")
+        if token.last_used_at is None or now - token.last_used_at > LAST_USED_GRAIN:
+            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        """Makes DRF answer 401 rather than 403."""
+        return 'Bearer realm="tessera"'
+
+
+class SignedInWithScope(BasePermission):
+    """Signed in; and a token that may only read does not write."""
+
+    message = "This token may only read."
+    code = "token-scope"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Check session or token."""
+        if not request.user.is_authenticated:
+            return False
+        token = request.auth
+        if not isinstance(token, ApiToken) or request.method in SAFE_METHODS:
+            return True
+        return token.scope == TokenScope.WRITE

@@ -1,0 +1,26 @@
+"""Who may: roles in a lab."""
+
+from __future__ import annotations
+
+import uuid
+
+from portal.core.errors import ForbiddenError
+from portal.labs.models import Membership, Role, User
+
+
+def role_in(user: User, lab_id: uuid.UUID) -> Role | None:
+    """The person's role in the lab, or None."""
+    role = Membership.objects.filter(user=user, lab_id=lab_id).values_list("role", flat=True).first()
+    return Role(role) if role else None
+
+
+def has_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> bool:
+    """True where the person's role in the lab includes ``at_least``."""
+    role = role_in(user, lab_id)
+    return role is not None and role.rank >= at_least.rank
+
+
+def require_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> None:
+    """Raise ``ForbiddenError`` unless the role suffices. Call after the object was found visible."""
+    if not has_role(user, lab_id, at_least=at_least):
+        raise ForbiddenError(f"This needs the role {at_least.label.lower()} in the lab.")

@@ -1,0 +1,74 @@
+"""Encoders, embeddings and the index files derived from them."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from portal.annotations.models import Roi
+from portal.core.models import BaseModel
+from portal.labs.models import Lab, LabOwned, LabOwnedQuerySet
+
+
+class Encoder(BaseModel):
+    """What turns an ROI into a vector: name + version + hash of its configuration."""
+
+    name = models.CharField(max_length=80)
+    version = models.CharField(max_length=40)
+    config_hash = models.CharField(max_length=64)
+    dim = models.PositiveIntegerField()
+    kind = models.CharField(max_length=20, default="histology")
+    is_default = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("-is_default", "name", "version")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["name", "version", "config_hash"], name="encoder_unique"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class Embedding(models.Model):
+    """A vector of one version of one ROI by one encoder. Its integer id is its id in the index."""
+
+    id = models.BigAutoField(primary_key=True)
+    lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
+    encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="embeddings")
+    roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="embeddings")
+    roi_version = models.PositiveIntegerField()
+    vector = models.BinaryField(help_text="float32, little-endian, encoder.dim values")
+    patch_count = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0)
+    superseded_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = LabOwnedQuerySet["Embedding"].as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["encoder", "roi", "roi_version"], name="embedding_unique"
+            ),
+        )
+        indexes = (models.Index(fields=["lab", "encoder", "id"], name="embedding_scope"),)
+
+
+class IndexSnapshot(LabOwned):
+    """An index file of one encoder and lab: what it held when it was written."""
+
+    encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="snapshots")
+    version = models.PositiveIntegerField()
+    path = models.CharField(max_length=255)
+    last_embedding_id = models.BigIntegerField()
+    count = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ("-version",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["lab", "encoder", "version"], name="index_snapshot_unique"
+            ),
+        )
