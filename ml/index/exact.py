@@ -75,9 +75,7 @@ def exact_search(
     return nearest(ids, exact_distances(q, vectors), k)
 
 
-def exact_merge(
-    parts: Sequence[Found], k: int, *, excluded: npt.ArrayLike | None = None
-) -> Found:
+def exact_merge(parts: Sequence[Found], k: int, *, excluded: npt.ArrayLike | None = None) -> Found:
     """Merge the results of several searches into one.
 
     Each part must hold the ``k`` nearest of its own source, ``excluded`` left out already or the

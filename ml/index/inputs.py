@@ -49,7 +49,9 @@ def checked_entries(
     if array.ndim != 2 or (array.shape[1] != dim and array.size > 0):
         raise ShapeError("vectors", expected=f"(N, {dim}) float32", actual=str(array.shape))
     if len(id_array) != len(array):
-        raise ShapeError("ids", expected=f"({len(array)},), one a vector", actual=str(id_array.shape))
+        raise ShapeError(
+            "ids", expected=f"({len(array)},), one a vector", actual=str(id_array.shape)
+        )
     if len(id_array) == 0:
         raise BadInputError("no vectors were given: at least one is needed")
     order = np.argsort(id_array, kind="stable")

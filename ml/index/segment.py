@@ -39,7 +39,7 @@ class Segment:
 
     @property
     def kind(self) -> str:
-        """"flat" or "ivf"."""
+        """ "flat" or "ivf"."""
         return "flat" if self.ivf is None else "ivf"
 
     def rows_of(self, ids: ArrayI64) -> ArrayI64:

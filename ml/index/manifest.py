@@ -1,0 +1,112 @@
+"""Which files are the index's current version, swapped by one rename; and who may write."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ml.errors import IndexBusyError, IndexFormatError
+
+_FORMAT = 1
+_NAME = "manifest.json"
+_LOCK = "writer.lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One version of an index folder.
+
+    Attributes:
+        version: grows by one with every write.
+        dim: length of a vector. tag: whose vectors these are.
+        count: live vectors.
+        base: folder of the base segment, "" where there is none.
+        delta: file of the log. n_delta_records: how many of its records count.
+    """
+
+    version: int
+    dim: int
+    tag: str
+    count: int
+    base: str
+    delta: str
+    n_delta_records: int
+    format: int = _FORMAT
+
+
+def manifest_stamp(folder: Path) -> tuple[int, int, int] | None:
+    """What changes whenever the manifest is replaced; None where there is none. One stat call."""
+    try:
+        stat = os.stat(folder / _NAME)
+    except FileNotFoundError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The current version's manifest, or None where nothing was ever written.
+
+    Raises:
+        IndexFormatError: the file is no manifest, or of a newer format.
+    """
+    try:
+        text = (folder / _NAME).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        manifest = Manifest(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise IndexFormatError(f"{_NAME} of the index is damaged") from error
+    if manifest.format != _FORMAT:
+        raise IndexFormatError(
+            f"{_NAME}: expected format {_FORMAT}, got {manifest.format}: written by another release"
+        )
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Make ``manifest`` the current version: written beside, flushed, renamed over the old one."""
+    temporary = folder / f"{_NAME}.tmp"
+    with temporary.open("w", encoding="utf-8") as stream:
+        json.dump(dataclasses.asdict(manifest), stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(folder / _NAME)
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in ``folder`` to the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writer_lock(folder: Path, *, timeout_s: float) -> Iterator[None]:
+    """Hold the folder's only writer's place; the kernel frees it when the process dies.
+
+    Raises:
+        IndexBusyError: another writer held it for ``timeout_s``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("a") as stream:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    raise IndexBusyError(waited_s=timeout_s) from error
+                time.sleep(0.02)
+        yield
