@@ -117,3 +117,12 @@ class CancelledError(MlError):
     """The caller asked to stop; what was written so far is discarded."""
 
     code = "cancelled"
+
+
+class IndexBusyError(MlError):
+    """Another writer held an index folder for longer than the caller would wait."""
+
+    code = "index-busy"
+
+    def __init__(self, *, waited_s: float) -> None:
+        super().__init__(f"another writer has held the index for {waited_s:g} s; try again later")
