@@ -1,0 +1,1 @@
+"""Pixel input and output without torch: slides, tiles, videos, pyramids, sandboxed ingest."""

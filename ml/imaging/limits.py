@@ -1,0 +1,50 @@
+"""What a file may claim before anything is allocated for it.
+
+A clinical whole-slide scan at 40x is about 200,000 x 100,000 px; the limits leave room above that
+and stop files whose header promises more than any machine could hold.
+"""
+
+from __future__ import annotations
+
+from ml.errors import TooLargeError
+
+MAX_SLIDE_SIDE_PX = 1_000_000
+MAX_SLIDE_PIXELS = 250_000_000_000
+MAX_STILL_SIDE_PX = 65_500
+"""Largest side of a still; also the largest a JPEG can have."""
+MAX_STILL_PIXELS = 500_000_000
+MAX_TILE_SIDE_PX = 4_096
+"""Largest stored tile side; a tile is the unit that is decoded at once."""
+MAX_TILE_BYTES = 64 * 1024 * 1024
+MAX_FRAME_SIDE_PX = 8_192
+MAX_FRAMES = 2_000_000
+"""Ten hours at 55 frames a second."""
+MAX_ICC_BYTES = 4 * 1024 * 1024
+
+
+def require_slide_size(width_px: int, height_px: int) -> None:
+    """Refuse a slide that claims more pixels than the limits (``TooLargeError``)."""
+    _require("slide", width_px, height_px, MAX_SLIDE_SIDE_PX, MAX_SLIDE_PIXELS)
+
+
+def require_still_size(width_px: int, height_px: int) -> None:
+    """Refuse a still that would decode to more pixels than the limits (``TooLargeError``)."""
+    _require("image", width_px, height_px, MAX_STILL_SIDE_PX, MAX_STILL_PIXELS)
+
+
+def require_tile_size(width_px: int, height_px: int) -> None:
+    """Refuse a tile that is too large to decode at once (``TooLargeError``)."""
+    _require("tile", width_px, height_px, MAX_TILE_SIDE_PX, MAX_TILE_SIDE_PX**2)
+
+
+def require_frame_size(width_px: int, height_px: int) -> None:
+    """Refuse video frames that are too large (``TooLargeError``)."""
+    _require("video frame", width_px, height_px, MAX_FRAME_SIDE_PX, MAX_FRAME_SIDE_PX**2)
+
+
+def _require(kind: str, width_px: int, height_px: int, side: int, pixels: int) -> None:
+    if width_px > side or height_px > side or width_px * height_px > pixels:
+        raise TooLargeError(
+            f"the file claims a {kind} of {width_px:,} x {height_px:,} px; the limit is "
+            f"{side:,} px a side and {pixels:,} px in all"
+        )

@@ -1,0 +1,67 @@
+"""Vendor metadata that may leave the file: an allow-list, numbers only.
+
+A slide's properties hold scan dates, operator and barcode texts, sometimes patient names. Only the
+names below pass, and only where the value is a plain number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+ALLOWED = (
+    "openslide.objective-power",
+    "openslide.mpp-x",
+    "openslide.mpp-y",
+    "openslide.bounds-x",
+    "openslide.bounds-y",
+    "openslide.bounds-width",
+    "openslide.bounds-height",
+    "aperio.AppMag",
+    "aperio.MPP",
+    "hamamatsu.SourceLens",
+)
+MIN_MPP, MAX_MPP = 0.02, 20.0
+"""Plausible microns per pixel: 0.02 is beyond any optical scan, 20 is coarser than a macro image.
+
+Everyday images carry 72 to 1,200 dots per inch (353 to 21 um per pixel), a layout hint that says
+nothing about the specimen: it falls outside.
+"""
+MAX_ANISOTROPY = 1.25
+_NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,18})?([eE][-+]?\d{1,3})?")
+_UM_PER_UNIT = {2: 25_400.0, 3: 10_000.0}
+
+
+def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The allow-listed properties whose value is a plain number."""
+    found = {name: properties.get(name, "").strip() for name in ALLOWED}
+    return {name: value for name, value in found.items() if _NUMBER.fullmatch(value)}
+
+
+def number_or_none(text: str | None) -> float | None:
+    """A property as a positive number, None where it is none."""
+    if text is None or not _NUMBER.fullmatch(text.strip()):
+        return None
+    value = float(text)
+    return value if 0 < value < float("inf") else None
+
+
+def plausible_mpp(x: float | None, y: float | None) -> tuple[float | None, float | None]:
+    """Microns per pixel where both are plausible and nearly equal, else (None, None)."""
+    if x is None or y is None:
+        return None, None
+    if not (MIN_MPP <= x <= MAX_MPP and MIN_MPP <= y <= MAX_MPP):
+        return None, None
+    if max(x, y) > MAX_ANISOTROPY * min(x, y):
+        return None, None
+    return x, y
+
+
+def mpp_from_resolution(
+    x_resolution: float | None, y_resolution: float | None, unit: int
+) -> tuple[float | None, float | None]:
+    """Microns per pixel from a TIFF resolution (pixels per inch, unit 2, or per cm, unit 3)."""
+    scale = _UM_PER_UNIT.get(unit)
+    if scale is None or not x_resolution or not y_resolution:
+        return None, None
+    return plausible_mpp(scale / x_resolution, scale / y_resolution)

@@ -1,0 +1,202 @@
+"""A small reader of TIFF directories: enough to find stored tiles and to refuse false claims.
+
+Classic TIFF and BigTIFF, both byte orders. Reads only what the file really holds: no value is
+believed before it is compared with the file's size. Pixels are not decoded here.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.limits import MAX_ICC_BYTES
+
+MAX_DIRECTORIES = 4_096
+MAX_ENTRIES = 4_096
+
+JPEG, YCBCR, RGB = 7, 6, 2
+"""Values of the tags Compression (7) and PhotometricInterpretation that pass through."""
+
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
+_SAMPLES, _X_RESOLUTION, _Y_RESOLUTION, _PLANAR, _RESOLUTION_UNIT = 277, 282, 283, 284, 296
+_TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_COUNTS = 322, 323, 324, 325
+_STRIP_OFFSETS, _STRIP_COUNTS, _JPEG_TABLES, _ICC = 273, 279, 347, 34675
+_DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2", 9: "i4"} | {
+    10: "i4", 11: "f4", 12: "f8", 13: "u4", 16: "u8", 17: "i8", 18: "u8"
+}  # fmt: skip
+_PER_VALUE = {5: 2, 10: 2}  # rationals are two numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TiffDirectory:
+    """One image of a TIFF file.
+
+    Attributes:
+        tile_width_px, tile_height_px: 0 where the image is stored in strips.
+        bits: bits per sample, one number per sample.
+        offsets, counts: (N,) uint64, where each tile (or strip) lies; count 0 is a missing tile.
+        x_resolution, y_resolution: pixels per ``resolution_unit`` (1 none, 2 inch, 3 cm) or None.
+    """
+
+    width_px: int
+    height_px: int
+    tile_width_px: int
+    tile_height_px: int
+    compression: int
+    photometric: int
+    samples: int
+    bits: tuple[int, ...]
+    planar: int
+    offsets: npt.NDArray[np.uint64]
+    counts: npt.NDArray[np.uint64]
+    jpeg_tables: bytes
+    icc_profile: bytes | None
+    x_resolution: float | None
+    y_resolution: float | None
+    resolution_unit: int
+
+    @property
+    def is_tiled(self) -> bool:
+        """True where the image is stored in tiles."""
+        return self.tile_width_px > 0 and self.tile_height_px > 0
+
+    @property
+    def columns(self) -> int:
+        """Tiles in a row."""
+        return -(-self.width_px // self.tile_width_px)
+
+    @property
+    def rows(self) -> int:
+        """Tiles in a column."""
+        return -(-self.height_px // self.tile_height_px)
+
+
+def is_tiff(head: bytes) -> bool:
+    """Whether the first bytes of a file are a TIFF or BigTIFF header."""
+    return head[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def read_directories(path: str | Path, limit: int = MAX_DIRECTORIES) -> list[TiffDirectory]:
+    """Read up to ``limit`` directories of the main chain.
+
+    Raises:
+        UnsupportedFormatError: not a TIFF.
+        CorruptFileError: a directory or a tag lies outside the file, or the chain loops.
+    """
+    with Path(path).open("rb") as file:
+        return _Reader(file.fileno()).directories(limit)
+
+
+def check_complete(directory: TiffDirectory, file_size: int) -> None:
+    """Raise ``CorruptFileError`` where a tile or strip lies beyond the end of the file."""
+    ends = directory.offsets + directory.counts
+    beyond = int(np.count_nonzero((ends > file_size) | (ends < directory.offsets)))
+    if beyond:
+        raise CorruptFileError(
+            f"the file is cut: {beyond:,} of {len(ends):,} stored tiles lie beyond its end "
+            f"at {file_size:,} bytes; upload the complete file"
+        )
+
+
+class _Reader:
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.size = os.fstat(fd).st_size
+        head = os.pread(fd, 16, 0)
+        if not is_tiff(head):
+            raise UnsupportedFormatError("not a TIFF file: the first four bytes are no TIFF header")
+        self.order = "<" if head[:2] == b"II" else ">"
+        self.big = head[2:4] in (b"+\0", b"\0+")
+        if len(head) < (16 if self.big else 8):
+            raise CorruptFileError("the TIFF header is cut: the file ends inside it")
+        self.first = self._unpack("Q", head[8:16]) if self.big else self._unpack("I", head[4:8])
+
+    def directories(self, limit: int) -> list[TiffDirectory]:
+        found: list[TiffDirectory] = []
+        seen: set[int] = set()
+        offset = self.first
+        while offset and len(found) < limit:
+            if offset in seen or len(found) >= MAX_DIRECTORIES:
+                raise CorruptFileError("the TIFF directories form a loop")
+            seen.add(offset)
+            directory, offset = self._directory(offset)
+            found.append(directory)
+        if not found:
+            raise CorruptFileError("the TIFF file holds no image directory")
+        return found
+
+    def _unpack(self, code: str, data: bytes) -> int:
+        return int(struct.unpack(self.order + code, data)[0])
+
+    def _read(self, offset: int, count: int) -> bytes:
+        if offset + count > self.size:
+            raise CorruptFileError(
+                f"the TIFF file is cut: it ends at {self.size:,} bytes, "
+                f"its directory points to byte {offset + count:,}"
+            )
+        return os.pread(self.fd, count, offset)
+
+    def _directory(self, offset: int) -> tuple[TiffDirectory, int]:
+        count_size, entry_size, code = (8, 20, "Q") if self.big else (2, 12, "H")
+        count = self._unpack(code, self._read(offset, count_size))
+        if not 0 < count <= MAX_ENTRIES:
+            raise CorruptFileError(f"a TIFF directory claims {count:,} tags")
+        word = 8 if self.big else 4
+        body = self._read(offset + count_size, count * entry_size + word)
+        tags: dict[int, tuple[int, int, bytes]] = {}
+        for start in range(0, count * entry_size, entry_size):
+            tag, kind = struct.unpack_from(self.order + "HH", body, start)
+            n = self._unpack("Q" if self.big else "I", body[start + 4 : start + 4 + word])
+            tags[tag] = (kind, n, body[start + 4 + word : start + entry_size])
+        following = self._unpack("Q" if self.big else "I", body[-word:])
+        return self._build(tags), following
+
+    def _values(self, tags: dict[int, tuple[int, int, bytes]], tag: int) -> npt.NDArray[np.generic]:
+        kind, count, inline = tags.get(tag, (0, 0, b""))
+        if kind not in _DTYPES:
+            return np.empty(0, np.uint64)
+        dtype = np.dtype(self.order + _DTYPES[kind])
+        n = count * _PER_VALUE.get(kind, 1)
+        size = n * dtype.itemsize
+        if size > len(inline):
+            inline = self._read(self._unpack("Q" if self.big else "I", inline), size)
+        return np.frombuffer(inline[:size], dtype)
+
+    def _build(self, tags: dict[int, tuple[int, int, bytes]]) -> TiffDirectory:
+        def number(tag: int, default: int) -> int:
+            values = self._values(tags, tag)
+            return int(values[0]) if len(values) else default
+
+        def resolution(tag: int) -> float | None:
+            values = self._values(tags, tag)
+            return float(values[0]) / float(values[1]) if len(values) >= 2 and values[1] else None
+
+        tiled = _TILE_OFFSETS in tags
+        offsets = self._values(tags, _TILE_OFFSETS if tiled else _STRIP_OFFSETS)
+        counts = self._values(tags, _TILE_COUNTS if tiled else _STRIP_COUNTS)
+        shared = min(len(offsets), len(counts))
+        icc = self._values(tags, _ICC).tobytes()
+        return TiffDirectory(
+            width_px=number(_WIDTH, 0),
+            height_px=number(_HEIGHT, 0),
+            tile_width_px=number(_TILE_WIDTH, 0),
+            tile_height_px=number(_TILE_HEIGHT, 0),
+            compression=number(_COMPRESSION, 1),
+            photometric=number(_PHOTOMETRIC, 0),
+            samples=number(_SAMPLES, 1),
+            bits=tuple(int(b) for b in self._values(tags, _BITS)[:16].tolist()) or (1,),
+            planar=number(_PLANAR, 1),
+            offsets=offsets[:shared].astype(np.uint64),
+            counts=counts[:shared].astype(np.uint64),
+            jpeg_tables=self._values(tags, _JPEG_TABLES).tobytes(),
+            icc_profile=icc if 128 <= len(icc) <= MAX_ICC_BYTES else None,
+            x_resolution=resolution(_X_RESOLUTION),
+            y_resolution=resolution(_Y_RESOLUTION),
+            resolution_unit=number(_RESOLUTION_UNIT, 2),
+        )
