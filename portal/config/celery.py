@@ -11,7 +11,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.developm
 
 app = Celery("tessera")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["portal.jobs"], related_name="bell")
 
 
 @setup_logging.connect

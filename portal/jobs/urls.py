@@ -1,8 +1,15 @@
-"""Pages."""
+"""Pages of the job ledger."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+
+from portal.jobs import views
 
 app_name = "jobs"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("jobs/", views.job_list, name="list"),
+    path("jobs/<uuid:job_id>/", views.job_detail, name="detail"),
+    path("jobs/<uuid:job_id>/cancel/", views.job_cancel, name="cancel"),
+    path("jobs/<uuid:job_id>/retry/", views.job_retry, name="retry"),
+]

@@ -1,0 +1,38 @@
+"""The doorbell: the only Celery task there is. Losing or doubling its messages does no harm."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+from celery import current_app, shared_task  # noqa: TID251 - the one place
+from django.utils import timezone
+from kombu.exceptions import KombuError
+
+from portal.jobs.models import Job
+
+logger = logging.getLogger(__name__)
+
+# A request must not hang because the broker is away: the reaper rings again later.
+RING_RETRIES = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
+
+
+def ring(job_id: uuid.UUID, *, queue: str) -> bool:
+    """Tell the workers of ``queue`` to look at the job. False where the broker is away."""
+    try:
+        current_app.send_task(
+            "jobs.run", args=[str(job_id)], queue=queue, retry=True, retry_policy=RING_RETRIES
+        )
+    except (KombuError, OSError) as error:
+        logger.warning("job %s: doorbell not rung (%s); the reaper will", job_id, error)
+        return False
+    Job.objects.filter(pk=job_id).update(rung_at=timezone.now())
+    return True
+
+
+@shared_task(name="jobs.run")
+def run(job_id: str) -> None:
+    """Run the job if it can be claimed; otherwise do nothing."""
+    from portal.jobs.runner import job_run
+
+    job_run(uuid.UUID(job_id))
