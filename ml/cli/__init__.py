@@ -1,9 +1,9 @@
 """The command line: one module a command, imported only when its command is asked for.
 
-A command module offers ``add_parser(subparsers) -> None``, which adds a parser of the command's name,
-and ``run(args) -> dict``, which does the work and returns what ``--json OUT`` writes. It may offer
-``describe(result) -> str``, the text for people; without it every plain value is one line. The
-dispatcher adds ``--json`` to every leaf parser, so that a module need not.
+A command module offers ``add_parser(subparsers) -> None``, which adds a parser of the command's
+name, and ``run(args) -> dict``, which does the work and returns what ``--json OUT`` writes. It may
+offer ``describe(result) -> str``, the text for people; without it every plain value is one line.
+The dispatcher adds ``--json`` to every leaf parser, so that a module need not.
 
 Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted, 1 a bug (traceback).
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ml.cli.output import check_writable, describe_result, write_json
+from ml.cli.output import check_writable, describe_result, show, write_json
 from ml.errors import MlError
 
 COMMANDS: Mapping[str, str] = {
@@ -34,6 +34,14 @@ COMMANDS: Mapping[str, str] = {
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+_REFUSED = (
+    MlError,
+    ModuleNotFoundError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,18 +55,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         module = importlib.import_module(f"ml.cli.{name}") if name else None
         args = _parser(name, module).parse_args(words)
-        if name is None or module is None:
-            return 0
-        return _run(module, args)
+        return _run(module, args) if module is not None else 0
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        sys.stderr.write("interrupted\n")
         return EXIT_INTERRUPTED
-    except MlError as error:
-        return _refuse(str(error))
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        return _refuse(_os_message(error))
-    except ModuleNotFoundError as error:
-        return _refuse(f"{name}: needs the Python package {error.name!r}, which is not installed")
+    except _REFUSED as error:
+        return _refuse(_message(error))
     except BrokenPipeError:
         # The reader of our output went away (``| head``): not an error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -73,9 +75,7 @@ def _run(module: ModuleType, args: argparse.Namespace) -> int:
     if out is not None:
         write_json(result, out)
     if out != "-":
-        text = getattr(module, "describe", describe_result)(result)
-        if text:
-            print(text, flush=True)
+        show(getattr(module, "describe", describe_result)(result))
     return 0
 
 
@@ -118,10 +118,13 @@ def _add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _refuse(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
     return EXIT_BAD_INPUT
 
 
-def _os_message(error: OSError) -> str:
-    reason = (error.strerror or "cannot be opened").lower()
-    return f"{error.filename}: {reason}" if error.filename else str(error)
+def _message(error: Exception) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"this needs the Python package {error.name!r}, which is not installed"
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {(error.strerror or 'cannot be opened').lower()}"
+    return str(error)

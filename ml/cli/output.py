@@ -56,11 +56,18 @@ def to_jsonable(value: Any) -> Any:
     return str(value)
 
 
+def show(text: str) -> None:
+    """Print ``text`` for people, if there is any."""
+    if text:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
 def write_json(result: Mapping[str, Any], out: str) -> None:
     """Write ``result`` to the file ``out`` (whole or not at all), or to the screen for ``-``."""
     text = json.dumps(to_jsonable(result), indent=2, allow_nan=False)
     if out == "-":
-        print(text, flush=True)
+        show(text)
         return
     path = Path(out)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -86,9 +93,10 @@ def describe_result(result: Mapping[str, Any]) -> str:
     """One ``name: value`` line for each plain value; lists and objects only by their size."""
     lines = []
     for name, value in to_jsonable(result).items():
+        text = str(value)
         if isinstance(value, list | dict):
-            value = f"{len(value)} {'values' if isinstance(value, list) else 'entries'}"
+            text = f"{len(value)} {'values' if isinstance(value, list) else 'entries'}"
         elif isinstance(value, float):
-            value = f"{value:.6g}"
-        lines.append(f"{name}: {value}")
+            text = f"{value:.6g}"
+        lines.append(f"{name}: {text}")
     return "\n".join(lines)

@@ -1,7 +1,7 @@
-"""Vector search: FAISS in versioned, memory-mapped files, behind a protocol other engines can fill.
+"""Vector search: FAISS in versioned, memory-mapped files, behind a protocol for other engines.
 
-``open_index`` gives the engine; ``exact_search`` and ``exact_merge`` are the pure functions by which
-a caller adds what no file holds yet (the portal: what the database has and the file has not).
+``open_index`` gives the engine; ``exact_search`` and ``exact_merge`` are the pure functions by
+which a caller adds what no file holds yet (the portal: what the database has and the file has not).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def open_index(
     Args:
         folder: where the index lives, one folder an index.
         dim: length of a vector.
-        tag: whose vectors these are (an encoder's name, version and configuration hash); kept in the
-            manifest and compared with it where both are given.
+        tag: whose vectors these are (an encoder's name, version and configuration hash); kept in
+            the manifest and compared with it where both are given.
     Raises:
         IndexFormatError: the folder holds an index of another dimension or tag, or a damaged one.
         BadInputError: ``dim`` is below 1, or ``folder`` is a file.

@@ -53,10 +53,10 @@ class _Snapshot:
 
 
 class FaissIndex:
-    """A ``VectorIndex`` in a folder. Any number of readers, one writer at a time, across processes.
+    """A ``VectorIndex`` in a folder: many readers, one writer at a time, across processes.
 
-    A reader looks at the manifest's stamp before each search, so it sees a new version at once. What
-    a crash leaves behind is not named by the manifest, and the next writer removes it.
+    A reader looks at the manifest's stamp before each search, so it sees a new version at once.
+    What a crash leaves behind is not named by the manifest, and the next writer removes it.
     """
 
     def __init__(self, folder: Path, *, dim: int, tag: str = "", config: IndexConfig) -> None:

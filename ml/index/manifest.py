@@ -44,7 +44,7 @@ class Manifest:
 def manifest_stamp(folder: Path) -> tuple[int, int, int] | None:
     """What changes whenever the manifest is replaced; None where there is none. One stat call."""
     try:
-        stat = os.stat(folder / _NAME)
+        stat = (folder / _NAME).stat()
     except FileNotFoundError:
         return None
     return stat.st_ino, stat.st_mtime_ns, stat.st_size

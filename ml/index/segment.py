@@ -1,8 +1,8 @@
-"""One immutable, memory-mapped base of an index: vectors in the order of their ids, searched by FAISS.
+"""One immutable, memory-mapped base of an index, searched by FAISS.
 
-A folder with ``ids.npy`` ((N,) int64, ascending), ``flat.faiss`` (every vector, exact) and, for large
-bases, ``ivf.faiss`` (the same vectors in inverted lists). Row order is id order, so that a tie by row
-is a tie by id.
+A folder with ``ids.npy`` ((N,) int64, ascending), ``flat.faiss`` (every vector, exact) and, for
+large bases, ``ivf.faiss`` (the same vectors in inverted lists). Row order is id order, so that a
+tie by row is a tie by id.
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ from ml.errors import IndexFormatError
 from ml.index.exact import Found, exact_distances, nearest
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 
+# FAISS' Python classes take keyword arguments that its type information does not know.
+_search_parameters: Any = faiss.SearchParameters
+_ivf_search_parameters: Any = faiss.SearchParametersIVF
+_bitmap_selector: Any = faiss.IDSelectorBitmap
+_MAP_FLAT: int = getattr(faiss, "IO_FLAG_MMAP_IFC", 0)  # before FAISS 1.11: read into memory
+
 _MARGIN = 16
 """Rows fetched past k, to see whether a tie stands across the cut."""
 _ROUNDING = 1e-4
 """Relative slack between FAISS' float32 squared distances and the exact ones."""
 _IVF_PROBE_SHARE = 16
-"""One of so many lists is visited: recall@10 above .99 on clustered vectors (docs/benchmarks.md)."""
+"""One of so many lists is visited."""
 _SCAN_SHARE = 20
 """When at most one row of so many is permitted, those rows are scanned: faster and exact."""
 
@@ -67,22 +73,18 @@ class Segment:
 
     def _search_flat(self, q: ArrayF32, k: int, mask: ArrayBool | None, n_permitted: int) -> Found:
         n_fetch = min(k + _MARGIN, n_permitted)
-        squared, rows = self.flat.search(
-            q[None], n_fetch, params=faiss.SearchParameters(sel=_selector(mask))
-        )
+        squared, rows = self.flat.search(q[None], n_fetch, params=_parameters(mask))
         ids, distance = self._ranked(q, rows[0], k)
         # Exact, unless something as near as the k-th may have been left outside the margin.
         bound = float(distance[-1]) ** 2 * (1 + _ROUNDING) + np.finfo(np.float32).tiny
         if n_fetch == n_permitted or squared[0, -1] > bound * (1 + _ROUNDING):
             return ids, distance
-        _, _, rows = self.flat.range_search(
-            q[None], bound, params=faiss.SearchParameters(sel=_selector(mask))
-        )
+        _, _, rows = self.flat.range_search(q[None], bound, params=_parameters(mask))
         return self._ranked(q, rows, k)
 
     def _search_ivf(self, q: ArrayF32, k: int, mask: ArrayBool | None) -> Found:
         n_probe = max(8, self.ivf.nlist // _IVF_PROBE_SHARE)  # type: ignore[union-attr]
-        parameters = faiss.SearchParametersIVF(sel=_selector(mask), nprobe=n_probe)
+        parameters = _ivf_search_parameters(sel=_selector(mask), nprobe=n_probe)
         _, rows = self.ivf.search(q[None], k + _MARGIN, params=parameters)  # type: ignore[union-attr]
         return self._ranked(q, rows[0][rows[0] >= 0], k)
 
@@ -90,8 +92,12 @@ class Segment:
         return nearest(self.ids[rows], exact_distances(q, self.vectors[rows]), k)
 
 
+def _parameters(mask: ArrayBool | None) -> Any:
+    return _search_parameters(sel=_selector(mask))
+
+
 def _selector(mask: ArrayBool | None) -> Any:
-    return None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+    return None if mask is None else _bitmap_selector(np.packbits(mask, bitorder="little"))
 
 
 def write_segment(
@@ -140,7 +146,7 @@ def read_segment(folder: Path, *, dim: int) -> Segment:
     """
     try:
         ids = np.load(folder / "ids.npy", mmap_mode="r")
-        flat = _mapped(folder / "flat.faiss", faiss.IO_FLAG_MMAP_IFC)
+        flat = _mapped(folder / "flat.faiss", _MAP_FLAT)
         has_ivf = (folder / "ivf.faiss").exists()
         ivf = _mapped(folder / "ivf.faiss", faiss.IO_FLAG_MMAP) if has_ivf else None
     except (ValueError, EOFError, RuntimeError) as error:

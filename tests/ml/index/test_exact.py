@@ -1,0 +1,54 @@
+"""Exact search and merge by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+
+from ml.index import exact_merge, exact_search
+from ml.index.exact import exact_distances
+
+
+def part(*pairs):
+    return (
+        np.array([i for i, _ in pairs], dtype=np.int64),
+        np.array([d for _, d in pairs], dtype=np.float64),
+    )
+
+
+def test_parts_merge_by_distance_and_then_by_id():
+    ids, distance = exact_merge([part((5, 1.0), (2, 3.0)), part((4, 1.0), (9, 2.0))], 3)
+    assert ids.tolist() == [4, 5, 9]
+    assert distance.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_an_id_of_two_parts_counts_once_at_its_least_distance():
+    ids, distance = exact_merge([part((5, 2.0)), part((5, 1.0), (6, 3.0))], 5)
+    assert (ids.tolist(), distance.tolist()) == ([5, 6], [1.0, 3.0])
+
+
+def test_nothing_merges_to_nothing():
+    assert exact_merge([], 3)[0].tolist() == []
+    assert exact_merge([part((5, 2.0))], 3, excluded=[5])[0].tolist() == []
+
+
+def test_exact_search_cuts_ties_by_id_whatever_the_order_of_rows():
+    ids = np.array([9, 3, 7, 1, 5, 8, 2, 6, 4, 0])
+    vectors = np.ones((10, 4), dtype=np.float32)
+    found, _ = exact_search(np.zeros(4, dtype=np.float32), ids, vectors, 2)
+    assert found.tolist() == [0, 1]
+
+
+def test_equal_vectors_have_equal_distances_whatever_surrounds_them():
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((20_001, 37)).astype(np.float32)
+    vectors[[0, 9, 16_384, 20_000]] = vectors[5]
+    distance = exact_distances(vectors[1], vectors)
+    assert len(set(distance[[0, 5, 9, 16_384, 20_000]].tolist())) == 1
+
+
+def test_the_index_never_loads_torch():
+    code = "import sys, ml.index, ml.cli.index; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
