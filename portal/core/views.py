@@ -25,5 +25,6 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form that was open too long, or sent from elsewhere."""
     return _page(
-        request, ForbiddenError("This form is no longer valid. Go back, reload the page, try again.")
+        request,
+        ForbiddenError("This form is no longer valid. Go back, reload the page, try again."),
     )

@@ -70,9 +70,7 @@ class JobFilter(filters.FilterSet):
         fields = ("state", "kind", "target_id")
 
 
-class JobViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Job]
-):
+class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Job]):
     """Background work: state, progress, error."""
 
     serializer_class = JobSerializer

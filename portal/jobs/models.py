@@ -77,7 +77,9 @@ class Job(LabOwned):
             models.Index(fields=["target_type", "target_id"], name="job_target"),
         )
         constraints = (
-            models.UniqueConstraint(fields=["lab", "idempotency_key"], name="job_idempotency_unique"),
+            models.UniqueConstraint(
+                fields=["lab", "idempotency_key"], name="job_idempotency_unique"
+            ),
         )
 
     @property
@@ -90,7 +92,9 @@ class Job(LabOwned):
         """0-100; 0 while the total is unknown."""
         if self.state == JobState.SUCCEEDED:
             return 100
-        return min(100, 100 * self.progress_done // self.progress_total) if self.progress_total else 0
+        return (
+            min(100, 100 * self.progress_done // self.progress_total) if self.progress_total else 0
+        )
 
 
 class WorkerSign(BaseModel):

@@ -52,7 +52,11 @@ def _take_back_lost() -> int:
         guard = ledger.held(job.pk, job.lease_token).filter(lease_until__lt=now)
         if job.cancel_requested:
             count += ledger.end(
-                guard, job.pk, JobState.CANCELLED, error_code="cancelled", error_message="Cancelled."
+                guard,
+                job.pk,
+                JobState.CANCELLED,
+                error_code="cancelled",
+                error_message="Cancelled.",
             )
         elif job.attempts >= job.max_attempts:
             count += ledger.end(

@@ -31,6 +31,7 @@ INSTALLED_APPS = [
     "portal.annotations",
     "portal.retrieval",
     "portal.mosaics",
+    "portal.config",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
@@ -148,7 +149,7 @@ TESSERA_UPLOAD_MAX_BYTES = int(
 )
 DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 2**20  # a GeoJSON of 200,000 vertices is about 8 MB
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**20
-FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["portal.archive.receiving.AssetUploadHandler"]
 
 # --- Pages ---------------------------------------------------------------------------------------
 STATIC_URL = "/static/"

@@ -54,7 +54,10 @@ def test_an_end_is_told_exactly_once(job: Job) -> None:
 
 
 def test_the_bell_is_rung_only_after_commit(
-    lab: Lab, annotator: User, kind: Kind, monkeypatch: pytest.MonkeyPatch,
+    lab: Lab,
+    annotator: User,
+    kind: Kind,
+    monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Any,
 ) -> None:
     rung: list[Any] = []

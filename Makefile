@@ -1,0 +1,67 @@
+# Everything Tessera's people type. `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo dev serve test check lint-fix bench screenshots clean front
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.installed static/dist/.built ## environment, pinned dependencies, front end
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tessera needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12"; exit 1; }
+	@command -v node >/dev/null || { echo "Tessera needs Node.js 20 or newer (node is not on the PATH)."; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt "torch==2.13.0"
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[cpu,dev]"
+	@touch $@
+
+node_modules/.installed: package.json package-lock.json
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+static/dist/.built: node_modules/.installed $(shell find static/src static/css -type f 2>/dev/null)
+	npm run --silent build
+	@touch $@
+
+demo: setup ## the main job end to end, then the portal (EXIT=1: all but serve)
+	$(BIN)/python manage.py demo $(if $(EXIT),--exit)
+
+serve: setup ## the portal as it is, without the demo
+	$(BIN)/python manage.py migrate --no-input --verbosity 0
+	$(BIN)/python manage.py serve
+
+dev: setup ## for developers: reloads Python, TypeScript and CSS
+	$(BIN)/python manage.py migrate --no-input --verbosity 0
+	npm run --silent watch & trap 'kill %1' EXIT; $(BIN)/python manage.py serve --reload
+
+check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy ml portal
+	$(BIN)/lint-imports
+	$(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m tests.deploy_check
+	$(BIN)/djlint templates --lint --quiet
+	npm run --silent check
+	npm run --silent lint
+
+test: check ## every check and every test
+	$(BIN)/python -m pytest $(PYTEST)
+
+bench: setup ## measure; writes docs/benchmarks.md
+	$(BIN)/python -m tests.bench
+
+screenshots: setup ## take the pictures of docs/screenshots in a real browser
+	$(BIN)/python -m tests.browser.screenshots
+
+lint-fix: setup ## format and fix what can be fixed
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+clean: ## what was built, not what was stored (var/)
+	rm -rf $(VENV) node_modules static/dist build *.egg-info

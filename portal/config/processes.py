@@ -1,0 +1,129 @@
+"""One process tree: web, worker and reaper, started together and stopped together.
+
+The children die with this process however it dies (``die_with_parent``), so nothing is left behind
+by Ctrl-C, by a closed terminal or by ``kill -9``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from portal.jobs.heartbeat import die_with_parent
+
+STOP_WAIT_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A child process: its name and its command line."""
+
+    name: str
+    command: Sequence[str]
+
+
+def web(host: str, port: int, *, reload: bool) -> Role:
+    """The portal: gunicorn, or Django's reloading server for a developer."""
+    if reload:
+        command = [sys.executable, "manage.py", "runserver", f"{host}:{port}"]
+    else:
+        command = [
+            *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
+            *("--bind", f"{host}:{port}", "--worker-class", "gthread"),
+            *("--workers", "2", "--threads", "4", "--keep-alive", "30"),
+            *("--max-requests", "0", "--log-level", "warning", "--no-control-socket"),
+        ]
+    return Role("web", command)
+
+
+def worker(*, concurrency: int = 2) -> Role:
+    """A Celery worker of both queues."""
+    return Role(
+        "worker",
+        [
+            *(sys.executable, "-m", "celery", "-A", "portal.config.celery", "--quiet", "worker"),
+            *("-Q", "default,gpu", "-c", str(concurrency), "-l", "WARNING"),
+            *("--without-gossip", "--without-mingle", "-n", f"worker-{os.getpid()}@%h"),
+        ],
+    )
+
+
+def reaper() -> Role:
+    """Rings unheard jobs, takes lost ones back."""
+    return Role("reaper", [sys.executable, "manage.py", "reaper"])
+
+
+def free_port(host: str, wanted: int) -> int:
+    """The wanted port, or the next free one (100 are tried)."""
+    for port in range(wanted, wanted + 100):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"no free port from {wanted} to {wanted + 99} on {host}")
+
+
+class ProcessTree:
+    """Runs roles as children of this process. Use as a context manager."""
+
+    def __init__(self, roles: Sequence[Role], *, say: Callable[[str], object]) -> None:
+        self.roles, self.say = roles, say
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> ProcessTree:
+        # A closed terminal or a polite kill ends the tree as Ctrl-C does.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _as_interrupt)
+        for role in self.roles:
+            self.children[role.name] = subprocess.Popen(
+                role.command,
+                start_new_session=True,  # Ctrl-C reaches the children through us, once
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads run here yet
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def wait(self) -> int:
+        """Until a child ends on its own; returns its exit code. Ctrl-C raises."""
+        while True:
+            for name, child in self.children.items():
+                if (code := child.poll()) is not None:
+                    self.say(f"{name} ended by itself (exit code {code}); stopping the rest.")
+                    return code or 1
+            time.sleep(0.3)
+
+    def stop(self) -> None:
+        """Ask every child to stop, then insist. Every process group is gone afterwards."""
+        for child in self.children.values():
+            if child.poll() is None:
+                child.terminate()
+        deadline = time.monotonic() + STOP_WAIT_S
+        for child in self.children.values():
+            try:
+                child.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass
+            _kill_group(child.pid)
+            child.wait()
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _as_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,65 @@
+"""``python -m tests.killing.control submit STEPS NAME...``, ``ring TIMES``, ``state``: prints JSON.
+
+A process of its own, so that the tests look at the portal's database from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import django
+
+django.setup()
+
+from portal.core.models import Event  # noqa: E402
+from portal.jobs.bell import ring  # noqa: E402
+from portal.jobs.models import Job  # noqa: E402
+from portal.jobs.services import job_submit  # noqa: E402
+from portal.labs.models import Lab  # noqa: E402
+
+
+def submit(steps: str, *names: str) -> object:
+    """Submit one job a name."""
+    lab, _ = Lab.objects.get_or_create(slug="kill", defaults={"name": "Kill"})
+    log = os.environ["TESSERA_KILL_LOG"]
+    jobs = [
+        job_submit(
+            kind="count_slowly",
+            args={"name": name, "steps": int(steps), "log": log},
+            lab=lab,
+            user=None,
+        )
+        for name in names
+    ]
+    return [str(job.pk) for job in jobs]
+
+
+def again(times: str) -> object:
+    """Deliver every job's message that many times more."""
+    for job in Job.objects.all():
+        for _ in range(int(times)):
+            ring(job.pk, queue=job.queue)
+    return None
+
+
+def state() -> object:
+    """Every job by name, and how many effects each had."""
+    effects = [event.payload["name"] for event in Event.objects.filter(name="effect")]
+    ended = list(Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True))
+    return {
+        job.args["name"]: {
+            "state": job.state,
+            "attempts": job.attempts,
+            "phase": job.phase,
+            "effects": effects.count(job.args["name"]),
+            "ended": ended.count(str(job.pk)),
+        }
+        for job in Job.objects.all()
+    }
+
+
+if __name__ == "__main__":
+    command, *arguments = sys.argv[1:]
+    json.dump({"submit": submit, "again": again, "state": state}[command](*arguments), sys.stdout)

@@ -1,0 +1,125 @@
+"""Real workers, a real reaper, a real broker; and the means to kill them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from portal.config.processes import reaper, worker
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Portal:
+    """One database and one broker; processes are started and killed by the test."""
+
+    folder: Path
+    database_url: str
+    broker_url: str
+    empty_broker: Callable[[], None]
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log = self.folder / "attempts.log"
+        self.output = self.folder / "output.log"
+        self.env = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "tests.killing.settings",
+            "TESSERA_DATABASE_URL": self.database_url,
+            "TESSERA_BROKER_URL": self.broker_url,
+            "TESSERA_BROKER_FOLDER": str(self.folder / "broker"),
+            "TESSERA_STORAGE": str(self.folder / "storage"),
+            "TESSERA_KILL_LOG": str(self.log),
+            "TESSERA_JOB_LEASE_S": "2",
+            "TESSERA_JOB_REAP_EVERY_S": "0.3",
+            "TESSERA_JOB_RING_AFTER_S": "1",
+        }
+        self.call("manage.py", "migrate", "--no-input", "--verbosity", "0")
+
+    def call(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, env=self.env, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()[-2000:]
+        return done.stdout.decode()
+
+    def control(self, *arguments: str) -> Any:
+        return json.loads(self.call("-m", "tests.killing.control", *arguments))
+
+    def start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with self.output.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=self.env,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def start_worker(self, name: str = "one") -> subprocess.Popen[bytes]:
+        command = list(worker(concurrency=2).command)
+        command[-1] = f"{name}@%h"
+        return self.start(command)
+
+    def start_reaper(self) -> subprocess.Popen[bytes]:
+        return self.start(list(reaper().command))
+
+    def attempts(self) -> list[tuple[str, int, int]]:
+        """(job name, process, parent process) of every attempt that began."""
+        if not self.log.exists():
+            return []
+        rows = [line.split() for line in self.log.read_text().splitlines()]
+        return [(name, int(pid), int(parent)) for name, pid, parent in rows]
+
+    def wait_for_attempts(self, count: int) -> list[tuple[str, int, int]]:
+        self._wait(lambda: len(self.attempts()) >= count, f"{count} attempts")
+        return self.attempts()
+
+    def wait_until_ended(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+
+        def ended() -> bool:
+            found.update(self.control("state"))
+            return all(job["state"] not in {"queued", "running"} for job in found.values())
+
+        self._wait(ended, "every job to end")
+        return found
+
+    def _wait(self, true: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + 60
+        while not true():
+            if time.monotonic() > deadline:
+                tail = self.output.read_text()[-3000:] if self.output.exists() else ""
+                raise AssertionError(f"waited in vain for {what}; {self.control('state')}\n{tail}")
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        for process in self.processes:
+            for target in (process.pid,):
+                try:
+                    os.killpg(target, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            process.wait()
+        shutil.rmtree(self.folder / "broker", ignore_errors=True)
+
+
+def is_alive(pid: int) -> bool:
+    """True while the process runs (a zombie does not)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

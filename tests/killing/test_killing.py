@@ -1,0 +1,157 @@
+"""Whatever dies, every job ends exactly once in effect and nothing stays stuck."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import services
+from tests.killing.harness import Portal, is_alive
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+
+
+@pytest.fixture(
+    params=["filesystem", pytest.param("redis", marks=pytest.mark.services)], scope="module"
+)
+def engines(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Portal]:
+    """SQLite with the filesystem transport, then PostgreSQL with Redis."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "filesystem":
+        queue = folder / "broker" / "queue"
+
+        def empty() -> None:
+            shutil.rmtree(queue, ignore_errors=True)
+            queue.mkdir(parents=True)
+
+        yield Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", empty)
+        return
+    with services.own_database() as database_url, services.own_redis() as (url, client):
+        yield Portal(folder, database_url, url, lambda: client.flushdb() and None)
+
+
+@pytest.fixture
+def portal(engines: Portal) -> Iterator[Portal]:
+    """The same database and broker for the module's tests; processes of each test's own."""
+    engines.call(
+        "manage.py",
+        "shell",
+        "-v",
+        "0",
+        "-c",
+        "from portal.jobs.models import *; from portal.core.models import Event;"
+        "Job.objects.all().delete(); Event.objects.all().delete()",
+    )
+    engines.empty_broker()
+    engines.log.unlink(missing_ok=True)
+    engines.processes.clear()
+    yield engines
+    engines.close()
+
+
+def _once(job: dict[str, object]) -> None:
+    assert (job["state"], job["effects"], job["ended"]) == ("succeeded", 1, 1), job
+
+
+def test_a_job_survives_the_kill_of_the_process_that_runs_it(portal: Portal) -> None:
+    portal.start_worker()
+    portal.start_reaper()
+    portal.control("submit", "15", "a")
+    ((_, pid, _),) = portal.wait_for_attempts(1)
+    os.kill(pid, signal.SIGKILL)
+    job = portal.wait_until_ended()["a"]
+    _once(job)
+    assert job["attempts"] == 2
+
+
+def test_a_job_survives_the_kill_of_its_whole_worker(portal: Portal) -> None:
+    worker = portal.start_worker()
+    portal.start_reaper()
+    portal.control("submit", "15", "a")
+    ((_, child, parent),) = portal.wait_for_attempts(1)
+    os.kill(parent, signal.SIGKILL)
+    worker.wait()
+    time.sleep(0.2)
+    assert not is_alive(child), "the pool child outlived its worker"
+    portal.start_worker("two")
+    job = portal.wait_until_ended()["a"]
+    _once(job)
+    assert job["attempts"] == 2
+
+
+def test_a_job_survives_the_kill_of_the_whole_tree(portal: Portal) -> None:
+    serve = [sys.executable, "manage.py", "serve", "--port", "8790"]
+    tree = portal.start(serve)
+    portal.control("submit", "20", "a", "b")
+    began = portal.wait_for_attempts(2)
+    tree.kill()
+    tree.wait()
+    deadline = time.monotonic() + 5
+    left = [pid for _, pid, parent in began for pid in (pid, parent)]
+    while any(is_alive(pid) for pid in left) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in left if is_alive(pid)], "the tree left processes behind"
+    portal.start(serve)
+    for job in portal.wait_until_ended().values():
+        _once(job)
+
+
+def test_jobs_survive_an_emptied_broker(portal: Portal) -> None:
+    portal.control("submit", "1", "a", "b", "c")
+    portal.empty_broker()
+    portal.start_worker()
+    portal.start_reaper()
+    for job in portal.wait_until_ended().values():
+        _once(job)
+
+
+def test_a_message_delivered_three_times_has_one_effect(portal: Portal) -> None:
+    portal.control("submit", "8", "a", "b")
+    portal.control("again", "2")
+    portal.start_worker()
+    portal.start_reaper()
+    for job in portal.wait_until_ended().values():
+        _once(job)
+        assert job["attempts"] == 1
+
+
+def test_two_workers_race_and_each_job_has_one_effect(portal: Portal) -> None:
+    names = [f"job-{number}" for number in range(12)]
+    portal.control("submit", "2", *names)
+    portal.control("again", "1")
+    portal.start_worker("one")
+    portal.start_worker("two")
+    portal.start_reaper()
+    jobs = portal.wait_until_ended()
+    assert set(jobs) == set(names)
+    for job in jobs.values():
+        _once(job)
+    assert len(portal.attempts()) == len(names)
+
+
+def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
+    first = portal.start_worker("one")
+    portal.start_reaper()
+    portal.control("submit", "15", "a")
+    ((_, pid, _),) = portal.wait_for_attempts(1)
+    os.kill(pid, signal.SIGSTOP)
+    os.kill(first.pid, signal.SIGSTOP)  # or it would see that its child stands still
+    portal.start_worker("two")
+    portal.wait_for_attempts(2)
+    os.kill(first.pid, signal.SIGCONT)
+    os.kill(pid, signal.SIGCONT)
+    _once(portal.wait_until_ended()["a"])
+    time.sleep(2.5)  # the one that was paused has had time to finish, were it allowed to
+    _once(portal.control("state")["a"])
