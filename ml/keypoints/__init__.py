@@ -1,0 +1,38 @@
+"""Key points of endoscopic images: detect, describe, match, and the geometry between two views."""
+
+from __future__ import annotations
+
+from ml.keypoints.describe import (
+    DESCRIPTOR_NAMES,
+    Descriptor,
+    load_descriptor,
+)
+from ml.keypoints.detect import DETECTOR_NAMES, DetectorConfig, detect_keypoints
+from ml.keypoints.geometry import (
+    MODEL_NAMES,
+    estimate_fundamental,
+    estimate_transform,
+    symmetric_epipolar_px,
+    transform_points,
+)
+from ml.keypoints.masks import scope_mask, specular_mask
+from ml.keypoints.match import match_descriptors
+from ml.keypoints.pipeline import match_images
+
+__all__ = [
+    "DESCRIPTOR_NAMES",
+    "DETECTOR_NAMES",
+    "MODEL_NAMES",
+    "Descriptor",
+    "DetectorConfig",
+    "detect_keypoints",
+    "estimate_fundamental",
+    "estimate_transform",
+    "load_descriptor",
+    "match_descriptors",
+    "match_images",
+    "scope_mask",
+    "specular_mask",
+    "symmetric_epipolar_px",
+    "transform_points",
+]

@@ -1,0 +1,153 @@
+"""The geometry between two views: similarity, affine, homography, fundamental matrix."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from ml.errors import NotEnoughMatchesError, ShapeError, UnknownNameError
+from ml.types import ArrayF32, ArrayF64, Transform
+
+MODEL_NAMES: tuple[str, ...] = ("similarity", "affine", "homography")
+METHOD_NAMES: tuple[str, ...] = ("magsac", "ransac")
+MIN_MATCHES = {"similarity": 2, "affine": 3, "homography": 4, "fundamental": 8}
+
+
+def estimate_transform(
+    xy_a: ArrayF32,
+    xy_b: ArrayF32,
+    *,
+    model: str = "homography",
+    threshold_px: float = 3.0,
+    method: str = "magsac",
+) -> Transform:
+    """Estimate the planar motion between two frames, robustly.
+
+    Homographies by USAC-MAGSAC or RANSAC; affine maps and similarities by RANSAC with local
+    optimisation (OpenCV offers no MAGSAC for them), then least squares over the inliers.
+
+    Args:
+        xy_a, xy_b: (N, 2) float32, pixels, x right, y down.
+        threshold_px: largest reprojection error of an inlier, in the plane of b.
+    Returns:
+        Transform: matrix (3, 3) float64 mapping a to b; inliers (N,) bool.
+    Raises:
+        NotEnoughMatchesError: fewer matches, or fewer agreeing ones, than the model needs.
+        UnknownNameError: no such model or method.
+        ShapeError: the two are not (N, 2) of one N, or not finite.
+    Source: Barath et al. 2020 (MAGSAC++); Fischler and Bolles 1981 (RANSAC).
+    """
+    _check(xy_a, xy_b, method)
+    if model not in MODEL_NAMES:
+        raise UnknownNameError("motion model", model, list(MODEL_NAMES))
+    needed = MIN_MATCHES[model]
+    if len(xy_a) < needed:
+        raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
+    a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
+    if model == "homography":
+        matrix, found = _homography(a, b, threshold_px, method)
+    else:
+        matrix, found = _affine(a, b, threshold_px, is_similarity=model == "similarity")
+    inliers = np.zeros(len(a), np.bool_) if found is None else found.ravel().astype(np.bool_)
+    if matrix is None or not _is_proper(matrix) or inliers.sum() < needed:
+        raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
+    return Transform(matrix / matrix[2, 2], inliers)
+
+
+def estimate_fundamental(
+    xy_a: ArrayF32, xy_b: ArrayF32, *, threshold_px: float = 1.5, method: str = "magsac"
+) -> Transform:
+    """Estimate the fundamental matrix F with ``x_b^T F x_a = 0``.
+
+    Args:
+        xy_a, xy_b: (N, 2) float32, pixels.
+    Returns:
+        Transform: matrix (3, 3) float64 of unit Frobenius norm (not a point map; named so for
+        its inliers); inliers (N,) bool.
+    Raises:
+        NotEnoughMatchesError: fewer than 8 matches or agreeing matches.
+    """
+    _check(xy_a, xy_b, method)
+    needed = MIN_MATCHES["fundamental"]
+    if len(xy_a) < needed:
+        raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
+    flag = cv2.USAC_MAGSAC if method == "magsac" else cv2.FM_RANSAC
+    a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
+    try:
+        matrix, found = cv2.findFundamentalMat(a, b, flag, threshold_px, 0.9999, 5000)
+    except cv2.error:  # degenerate samples
+        matrix, found = None, None
+    inliers = np.zeros(len(a), np.bool_) if found is None else found.ravel().astype(np.bool_)
+    if matrix is None or matrix.shape != (3, 3) or inliers.sum() < needed:
+        raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
+    return Transform(np.asarray(matrix / np.linalg.norm(matrix), np.float64), inliers)
+
+
+def transform_points(matrix: ArrayF64, xy: np.ndarray) -> ArrayF64:
+    """Map (N, 2) points by a (3, 3) projective matrix; (N, 2) float64."""
+    points = np.asarray(xy, np.float64)
+    mapped = points @ matrix[:, :2].T + matrix[:, 2]
+    result: ArrayF64 = mapped[:, :2] / mapped[:, 2:]
+    return result
+
+
+def symmetric_epipolar_px(fundamental: ArrayF64, xy_a: np.ndarray, xy_b: np.ndarray) -> ArrayF64:
+    """Distance of each point to its partner's epipolar line, summed over both images.
+
+    Args:
+        fundamental: (3, 3) with ``x_b^T F x_a = 0``. xy_a, xy_b: (N, 2) pixels.
+    Returns:
+        (N,) float64 pixels.
+    Source: dinov2-adaptation-endoscopic-matching, eq. 16 (one term of the sum).
+    """
+    one = np.ones((len(xy_a), 1))
+    a, b = np.hstack([xy_a, one]).astype(np.float64), np.hstack([xy_b, one]).astype(np.float64)
+    line_b, line_a = a @ fundamental.T, b @ fundamental
+    product = np.abs((b * line_b).sum(axis=1))
+    norm_b = np.maximum(np.hypot(line_b[:, 0], line_b[:, 1]), 1e-12)
+    norm_a = np.maximum(np.hypot(line_a[:, 0], line_a[:, 1]), 1e-12)
+    distance: ArrayF64 = product / norm_b + product / norm_a
+    return distance
+
+
+def _homography(
+    a: ArrayF64, b: ArrayF64, threshold_px: float, method: str
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    flag = cv2.USAC_MAGSAC if method == "magsac" else cv2.RANSAC
+    try:
+        return cv2.findHomography(a, b, flag, threshold_px, maxIters=4000, confidence=0.9999)
+    except cv2.error:  # degenerate samples
+        return None, None
+
+
+def _affine(
+    a: ArrayF64, b: ArrayF64, threshold_px: float, *, is_similarity: bool
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    estimate = cv2.estimateAffinePartial2D if is_similarity else cv2.estimateAffine2D
+    rows, found = estimate(
+        a,
+        b,
+        method=cv2.RANSAC,
+        ransacReprojThreshold=threshold_px,
+        maxIters=4000,
+        confidence=0.9999,
+        refineIters=20,
+    )
+    return (None if rows is None else np.vstack([rows, [0.0, 0.0, 1.0]])), found
+
+
+def _is_proper(matrix: np.ndarray) -> bool:
+    """Finite, invertible and keeping the hand of the coordinates."""
+    if not np.isfinite(matrix).all() or abs(matrix[2, 2]) < 1e-9:
+        return False
+    return bool(np.linalg.det(matrix / matrix[2, 2]) > 1e-6)
+
+
+def _check(xy_a: ArrayF32, xy_b: ArrayF32, method: str) -> None:
+    if method not in METHOD_NAMES:
+        raise UnknownNameError("robust method", method, list(METHOD_NAMES))
+    for name, xy in (("xy_a", xy_a), ("xy_b", xy_b)):
+        if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) != len(xy_a):
+            raise ShapeError(name, expected=f"({len(xy_a)}, 2)", actual=str(xy.shape))
+        if not np.isfinite(xy).all():
+            raise ShapeError(name, expected="finite pixels", actual="NaN or infinity")

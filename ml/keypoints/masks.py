@@ -1,0 +1,78 @@
+"""Where an endoscopic image may be trusted: inside the scope's field of view, off the highlights."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from ml.errors import ShapeError
+from ml.types import ArrayBool, ImageU8
+
+DARK_LEVEL = 14
+"""Grey level under which a border pixel counts as outside the field of view."""
+
+FULL_FIELD_SHARE = 0.98
+"""A bright region covering more than this is an image without a scope border."""
+
+
+def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
+    """Find the field of view of a scope: the convex hull of the largest bright region.
+
+    The dark rim of a scope touches the image border; dark tissue inside does not cut the mask,
+    for the hull covers it. An image that is bright up to its border, or dark all over, has no rim.
+
+    Args:
+        grey: (H, W) uint8; of a video best the brightest value of each pixel over some frames.
+        margin_px: how far the mask is drawn in from the rim.
+    Returns:
+        (H, W) bool, True inside.
+    """
+    height, width = grey.shape
+    bright = _largest_region(cv2.medianBlur(grey, 5) > DARK_LEVEL)
+    hull = np.zeros((height, width), np.uint8)
+    if bright is None or bright.sum() < 0.05 * bright.size:
+        hull[:] = 1
+    else:
+        points = cv2.findNonZero(bright.astype(np.uint8))
+        cv2.fillConvexPoly(hull, cv2.convexHull(points), 1)
+        if hull.mean() > FULL_FIELD_SHARE:
+            hull[:] = 1
+    if margin_px > 0 and hull.min() == 0:
+        padded = cv2.copyMakeBorder(hull, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
+        hull = (cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1] > margin_px).astype(
+            np.uint8
+        )
+    return hull.astype(np.bool_)
+
+
+def specular_mask(grey: ImageU8, *, level: int = 250, grow_px: int = 4) -> ArrayBool:
+    """(H, W) bool, True on specular highlights: saturated spots, grown by ``grow_px``."""
+    spots = (grey >= level).astype(np.uint8)
+    if spots.mean() > 0.5:
+        return np.zeros(grey.shape, np.bool_)
+    size = 2 * grow_px + 1
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
+    return cv2.dilate(spots, kernel).astype(np.bool_)
+
+
+def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:
+    """A given mask as (H, W) bool (non-zero is inside), all True for None.
+
+    Raises:
+        ShapeError: the mask is not of the image's size.
+    """
+    if mask is None:
+        return np.ones(shape, np.bool_)
+    plane = np.asarray(mask)
+    plane = plane[:, :, 0] if plane.ndim == 3 else plane
+    if plane.shape != shape:
+        raise ShapeError("mask", expected=f"{shape} as the image", actual=str(plane.shape))
+    return plane.astype(np.bool_) if plane.dtype == np.bool_ else plane > 127
+
+
+def _largest_region(bright: ArrayBool) -> ArrayBool | None:
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(bright.astype(np.uint8), None)
+    if count < 2:
+        return None
+    best = 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))
+    return np.asarray(labels == best)

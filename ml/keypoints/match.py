@@ -1,0 +1,96 @@
+"""Match descriptors: nearest neighbour, with a threshold, a ratio test, or mutual."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ml.errors import BadInputError, ShapeError, UnknownNameError
+from ml.types import ArrayBool, ArrayF32, ArrayI64
+
+STRATEGY_NAMES: tuple[str, ...] = ("nn", "nnt", "ratio", "mutual")
+BLOCK_ROWS = 2048
+"""Rows of a that are compared at once: 2048 x 20,000 float32 distances are 160 MB."""
+
+
+def match_descriptors(
+    a: ArrayF32,
+    b: ArrayF32,
+    *,
+    strategy: str = "mutual",
+    threshold: float | None = None,
+    ratio: float | None = None,
+) -> tuple[ArrayI64, ArrayF32]:
+    """Match each row of ``a`` to a row of ``b`` by Euclidean distance.
+
+    ``nn`` gives each row of a its nearest row of b; ``nnt`` keeps those nearer than ``threshold``;
+    ``ratio`` keeps those with d1 < ratio * d2; ``mutual`` keeps those that are each other's
+    nearest. ``threshold`` and ``ratio`` narrow any strategy. Rows of zero length (no descriptor
+    could be computed) never match. Ties go to the lower row.
+
+    Args:
+        a: (N, D) float32. b: (M, D) float32.
+    Returns:
+        pairs: (K, 2) int64, rows of a and b, ordered by row of a. distance: (K,) float32.
+    Raises:
+        UnknownNameError: no such strategy.
+        BadInputError: ``nnt`` without a threshold, ``ratio`` without a ratio.
+        ShapeError: the two differ in D, or hold NaN.
+    Source: graph-ssl-endoscopic-matching, section 4.3 (NN, NNT); Lowe 2004, section 7.1 (ratio).
+    """
+    _check(a, b, strategy, threshold, ratio)
+    rows_a, rows_b = np.flatnonzero(a.any(axis=1)), np.flatnonzero(b.any(axis=1))
+    if not len(rows_a) or not len(rows_b):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
+    nearest, first, second, back = _nearest(a[rows_a], b[rows_b])
+    keep: ArrayBool = np.ones(len(rows_a), np.bool_)
+    if strategy == "mutual":
+        keep &= back[nearest] == np.arange(len(rows_a))
+    if threshold is not None:
+        keep &= first < threshold
+    if ratio is not None:
+        keep &= first < ratio * second
+    pairs = np.stack([rows_a, rows_b[nearest]], axis=1).astype(np.int64)
+    return pairs[keep], first[keep]
+
+
+def _nearest(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, ArrayI64]:
+    """Nearest row of b, its distance, the second distance; and b's nearest row of a."""
+    n, m = len(a), len(b)
+    nearest = np.empty(n, np.int64)
+    first, second = np.empty(n, np.float32), np.full(n, np.inf, np.float32)
+    back, back_best = np.zeros(m, np.int64), np.full(m, np.inf, np.float32)
+    length_b = np.einsum("md,md->m", b, b)
+    for start in range(0, n, BLOCK_ROWS):
+        block = a[start : start + BLOCK_ROWS]
+        squared = np.einsum("nd,nd->n", block, block)[:, None] + length_b - 2.0 * (block @ b.T)
+        np.maximum(squared, 0.0, out=squared)
+        rows = np.arange(len(block))
+        column_best = squared.argmin(axis=0)
+        column_value = squared[column_best, np.arange(m)]
+        better = column_value < back_best
+        back[better], back_best[better] = column_best[better] + start, column_value[better]
+        best = squared.argmin(axis=1)
+        nearest[start : start + len(block)] = best
+        first[start : start + len(block)] = np.sqrt(squared[rows, best])
+        if m > 1:
+            squared[rows, best] = np.inf
+            second[start : start + len(block)] = np.sqrt(squared.min(axis=1))
+    return nearest, first, second, back
+
+
+def _check(
+    a: ArrayF32, b: ArrayF32, strategy: str, threshold: float | None, ratio: float | None
+) -> None:
+    if strategy not in STRATEGY_NAMES:
+        raise UnknownNameError("matching strategy", strategy, list(STRATEGY_NAMES))
+    if strategy == "nnt" and threshold is None:
+        raise BadInputError("strategy 'nnt' needs a threshold, got none")
+    if strategy == "ratio" and ratio is None:
+        raise BadInputError("strategy 'ratio' needs a ratio, got none")
+    for name, rows in (("a", a), ("b", b)):
+        if rows.ndim != 2:
+            raise ShapeError(name, expected="(N, D) descriptors", actual=str(rows.shape))
+        if not np.isfinite(rows).all():
+            raise ShapeError(name, expected="finite descriptors", actual="NaN or infinity")
+    if a.shape[1] != b.shape[1]:
+        raise ShapeError("b", expected=f"(M, {a.shape[1]}) as a", actual=str(b.shape))

@@ -1,0 +1,81 @@
+"""Bring any still that a user may hand over to one 8-bit grey plane, or refuse it by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import ShapeError
+from ml.types import ImageU8
+
+MIN_SIDE_PX = 16
+"""Smaller images hold no support of a key point."""
+
+
+def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
+    """Bring integers, booleans and floats to 8 bits, keeping the shape.
+
+    16-bit and wider integers, and floats, are stretched between their 0.1 and 99.9 percentiles
+    (12-bit scopes store 12-bit values in 16-bit files); floats must be finite.
+
+    Args:
+        image: (H, W) or (H, W, C), C in 1, 3, 4.
+    Returns:
+        uint8 array of the same shape.
+    Raises:
+        ShapeError: another shape or type, a side below 16 px, or values that are not finite.
+    """
+    array = np.asarray(image)
+    _check_shape(array, name)
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8) * np.uint8(255)
+    if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
+        raise ShapeError(name, expected="integer or float pixels", actual=str(array.dtype))
+    values = array.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ShapeError(name, expected="finite pixel values", actual="NaN or infinity")
+    low, high = np.percentile(values, (0.1, 99.9))
+    span = max(float(high - low), 1e-6)
+    stretched: ImageU8 = np.clip((values - low) * (255.0 / span), 0, 255).astype(np.uint8)
+    return stretched
+
+
+def to_grey(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
+    """Grey plane of a grey, RGB or RGBA image of any bit depth.
+
+    Args:
+        image: (H, W), (H, W, 1), (H, W, 3) RGB or (H, W, 4) RGBA (alpha is ignored).
+    Returns:
+        (H, W) uint8, contiguous.
+    Raises:
+        ShapeError: see ``to_u8``.
+    """
+    pixels = to_u8(image, name=name)
+    if pixels.ndim == 3 and pixels.shape[2] == 1:
+        pixels = pixels[:, :, 0]
+    if pixels.ndim == 3:
+        pixels = cv2.cvtColor(np.ascontiguousarray(pixels[:, :, :3]), cv2.COLOR_RGB2GRAY)  # type: ignore[assignment]
+    return np.ascontiguousarray(pixels)
+
+
+def equalise(grey: ImageU8, *, clip_limit: float = 2.0, grid: int = 8) -> ImageU8:
+    """Contrast-limited adaptive histogram equalisation (CLAHE) of an (H, W) uint8 image."""
+    clahe = cv2.createCLAHE(clipLimit=clip_limit, tileGridSize=(grid, grid))
+    return np.asarray(clahe.apply(grey), dtype=np.uint8)
+
+
+def _check_shape(array: npt.NDArray[Any], name: str) -> None:
+    is_image = array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4))
+    if not is_image:
+        raise ShapeError(name, expected="(H, W) or (H, W, 1|3|4)", actual=str(array.shape))
+    if min(array.shape[:2]) < MIN_SIDE_PX:
+        raise ShapeError(
+            name,
+            expected=f"sides of at least {MIN_SIDE_PX} px",
+            actual=f"{array.shape[1]} x {array.shape[0]} px",
+        )

@@ -1,0 +1,189 @@
+"""Stage 5, blend: two bands, tile by tile, in memory that does not grow with the mosaic.
+
+Coarse colour is averaged widely, so that no seam shows; fine detail is taken almost wholly from
+the frame that saw the spot best (far from the rim, sharp, no highlight), so that no ghost shows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import OrderedDict
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ml.keypoints import specular_mask, transform_points
+from ml.mosaic.canvas import Canvas
+from ml.mosaic.frames import Survey, usable_frames
+from ml.mosaic.sources import FrameSource
+from ml.types import ArrayF32, ArrayF64, ImageU8, Progress
+
+TILE_PX = 512
+TILES_IN_MEMORY = 24
+"""24 accumulator tiles of 512 px are 200 MB; the rest waits on disk."""
+
+FINE_POWER, COARSE_POWER = 8.0, 1.0
+COARSE_SHARE = 0.04
+"""Gaussian of the band split, as a share of the frame's shorter side."""
+
+SPECULAR_WEIGHT = 0.05
+
+
+def blend_frames(
+    source: FrameSource,
+    survey: Survey,
+    canvas: Canvas,
+    gains: dict[int, ArrayF32],
+    *,
+    out: np.ndarray,
+    work_dir: Path,
+    progress: Progress,
+) -> None:
+    """Blend every placed frame into ``out``, (H, W, 3) uint8 (may be a memory map); unseen is 0."""
+    feather = rim_weight(survey)
+    usual = float(np.median([c.focus for c in survey.checks if not c.reason]))
+    done = 0
+    with tempfile.TemporaryDirectory(dir=work_dir) as folder:
+        tiles = TileStore(Path(folder))
+        for position, rgb in usable_frames(source, survey):
+            matrix = canvas.transforms.get(position)
+            if matrix is None:
+                continue
+            progress(done, len(canvas.transforms), "blend")
+            sharp = float(np.clip(survey.checks[position].focus / max(usual, 1e-9), 0.3, 2.0))
+            view = _Warped.of(rgb, feather, matrix, canvas, gains[position], sharp)
+            if view is not None:
+                tiles.add(view)
+            done += 1
+        tiles.write(out)
+
+
+def rim_weight(survey: Survey) -> ArrayF32:
+    """(H, W) float32 in [0, 1]: distance to the rim of the view, as a share of the largest."""
+    inside = cv2.resize(
+        survey.mask.astype(np.uint8), survey.size_px, interpolation=cv2.INTER_NEAREST
+    )
+    padded = cv2.copyMakeBorder(inside, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
+    distance = cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
+    margin = max(2.0, 0.006 * min(survey.size_px))
+    distance = np.maximum(distance - margin, 0)
+    return (distance / max(float(distance.max()), 1.0)).astype(np.float32)
+
+
+class _Warped:
+    """A frame in the mosaic's plane: both bands and both weights over its bounding box."""
+
+    def __init__(self, left: int, top: int, bands: ArrayF32) -> None:
+        self.left, self.top = left, top
+        self.bands = bands
+
+    @classmethod
+    def of(
+        cls,
+        rgb: ImageU8,
+        feather: ArrayF32,
+        matrix: ArrayF64,
+        canvas: Canvas,
+        gain: ArrayF32,
+        sharp: float,
+    ) -> _Warped | None:
+        """Warp one frame; None where nothing of it falls on the canvas."""
+        left, top, right, bottom = _box(feather, matrix, canvas)
+        if right <= left or bottom <= top:
+            return None
+        shift = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]])
+        size = (right - left, bottom - top)
+        pixels = cv2.warpPerspective(
+            rgb.astype(np.float32) * gain, shift @ matrix, size, flags=cv2.INTER_LINEAR
+        )
+        highlight = specular_mask(np.asarray(rgb.min(axis=2)))
+        trusted = np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
+        planes = np.dstack([feather, trusted])
+        weight, trust = cv2.split(cv2.warpPerspective(planes, shift @ matrix, size))
+        return cls(left, top, _bands(pixels, weight, trust * np.float32(sharp**2)))
+
+
+def _bands(pixels: ArrayF32, weight: ArrayF32, trust: ArrayF32) -> ArrayF32:
+    """(h, w, 8): coarse RGB times weight, that weight, fine RGB times weight, that weight."""
+    seen = (weight > 0).astype(np.float32)
+    coarse = _normalised_blur(pixels, seen)
+    coarse_weight = (weight**COARSE_POWER * np.minimum(trust, 1.0))[:, :, None]
+    fine_weight = ((weight + 1e-3 * seen) ** FINE_POWER * trust)[:, :, None]
+    fine = pixels - coarse
+    return np.concatenate(
+        [coarse * coarse_weight, coarse_weight, fine * fine_weight, fine_weight], axis=2
+    )
+
+
+def _normalised_blur(pixels: ArrayF32, seen: ArrayF32) -> ArrayF32:
+    """Gaussian mean of the seen pixels only, computed at a quarter of the size."""
+    height, width = seen.shape
+    small = (max(1, width // 4), max(1, height // 4))
+    sigma = max(1.0, COARSE_SHARE * min(height, width) / 4)
+    mass = cv2.GaussianBlur(cv2.resize(seen, small, interpolation=cv2.INTER_AREA), (0, 0), sigma)
+    total = cv2.resize(pixels * seen[:, :, None], small, interpolation=cv2.INTER_AREA)
+    mean = cv2.GaussianBlur(total, (0, 0), sigma) / np.maximum(mass, 1e-4)[:, :, None]
+    return np.asarray(cv2.resize(mean, (width, height), interpolation=cv2.INTER_LINEAR))
+
+
+def _box(feather: ArrayF32, matrix: ArrayF64, canvas: Canvas) -> tuple[int, int, int, int]:
+    rows, columns = np.nonzero(feather > 0)
+    left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
+    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+    spots = transform_points(matrix, corners)
+    low, high = np.floor(spots.min(axis=0)), np.ceil(spots.max(axis=0)) + 1
+    return (
+        max(0, int(low[0])),
+        max(0, int(low[1])),
+        min(canvas.width_px, int(high[0])),
+        min(canvas.height_px, int(high[1])),
+    )
+
+
+class TileStore:
+    """Accumulator tiles, the last used in memory, the others in files."""
+
+    def __init__(self, folder: Path, *, capacity: int = TILES_IN_MEMORY) -> None:
+        self._folder, self._capacity = folder, capacity
+        self._tiles: OrderedDict[tuple[int, int], ArrayF32] = OrderedDict()
+        self._stored: set[tuple[int, int]] = set()
+
+    def add(self, view: _Warped) -> None:
+        """Add a warped frame to every tile it touches."""
+        height, width = view.bands.shape[:2]
+        for row in range(view.top // TILE_PX, (view.top + height - 1) // TILE_PX + 1):
+            for column in range(view.left // TILE_PX, (view.left + width - 1) // TILE_PX + 1):
+                x, y = column * TILE_PX, row * TILE_PX
+                x0, x1 = max(x, view.left), min(x + TILE_PX, view.left + width)
+                y0, y1 = max(y, view.top), min(y + TILE_PX, view.top + height)
+                part = view.bands[y0 - view.top : y1 - view.top, x0 - view.left : x1 - view.left]
+                self._get((column, row))[y0 - y : y1 - y, x0 - x : x1 - x] += part
+
+    def write(self, out: np.ndarray) -> None:
+        """Normalise every tile into ``out``."""
+        for column, row in sorted(self._stored | set(self._tiles)):
+            tile = self._get((column, row))
+            y, x = row * TILE_PX, column * TILE_PX
+            target = out[y : y + TILE_PX, x : x + TILE_PX]
+            pixels = tile[:, :, :3] / np.maximum(tile[:, :, 3:4], 1e-12)
+            pixels += tile[:, :, 4:7] / np.maximum(tile[:, :, 7:8], 1e-30)
+            pixels[tile[:, :, 3] <= 0] = 0
+            height, width = target.shape[:2]
+            target[:] = np.clip(np.rint(pixels[:height, :width]), 0, 255).astype(np.uint8)
+
+    def _get(self, key: tuple[int, int]) -> ArrayF32:
+        tile = self._tiles.pop(key, None)
+        if tile is None and key in self._stored:
+            tile = np.load(self._path(key))
+        if tile is None:
+            tile = np.zeros((TILE_PX, TILE_PX, 8), np.float32)
+        self._tiles[key] = tile
+        if len(self._tiles) > self._capacity:
+            old, oldest = self._tiles.popitem(last=False)
+            np.save(self._path(old), oldest)
+            self._stored.add(old)
+        return tile
+
+    def _path(self, key: tuple[int, int]) -> Path:
+        return self._folder / f"{key[0]}-{key[1]}.npy"

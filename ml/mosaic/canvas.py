@@ -1,0 +1,64 @@
+"""Stage 4, canvas: the mosaic's plane, its size and its limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.errors import MosaicError
+from ml.keypoints import transform_points
+from ml.mosaic.chain import Chain
+from ml.mosaic.config import MosaicConfig
+from ml.mosaic.frames import Survey
+from ml.types import ArrayF64
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """The mosaic's pixel plane: one mosaic px is one frame px of the anchor.
+
+    Attributes:
+        transforms: position of a frame -> H_mosaic_from_frame, full-resolution frame px.
+    """
+
+    width_px: int
+    height_px: int
+    transforms: dict[int, ArrayF64]
+
+
+def lay_out(chain: Chain, survey: Survey, *, config: MosaicConfig) -> Canvas:
+    """Find the plane that holds every placed frame's view.
+
+    Raises:
+        MosaicError: the plane would exceed ``config.max_canvas_px`` or ``config.max_side_px``.
+    """
+    scale = work_from_frame(survey.scale)
+    outline = _outline(survey)
+    placed = {f: np.linalg.inv(scale) @ m @ scale for f, m in chain.transforms.items()}
+    spots = np.concatenate([transform_points(m, outline) for m in placed.values()])
+    low, high = np.floor(spots.min(axis=0)), np.ceil(spots.max(axis=0))
+    width, height = (int(v) for v in high - low + 1)
+    if width * height > config.max_canvas_px or max(width, height) > config.max_side_px:
+        raise MosaicError(
+            f"canvas: the mosaic would be {width} x {height} px; at most "
+            f"{config.max_canvas_px} px in all and {config.max_side_px} px a side are allowed: "
+            "use a shorter span"
+        )
+    shift = np.array([[1, 0, -low[0]], [0, 1, -low[1]], [0, 0, 1.0]])
+    moved = {f: shift @ m for f, m in placed.items()}
+    return Canvas(width, height, {f: m / m[2, 2] for f, m in moved.items()})
+
+
+def work_from_frame(scale: float) -> ArrayF64:
+    """(3, 3): frame px to working px, pixel centres at integers in both."""
+    offset = 0.5 * scale - 0.5
+    return np.array([[scale, 0, offset], [0, scale, offset], [0, 0, 1.0]])
+
+
+def _outline(survey: Survey) -> ArrayF64:
+    """(P, 2) float64: the convex outline of the view, frame px."""
+    points = cv2.convexHull(cv2.findNonZero(survey.mask.astype(np.uint8))).reshape(-1, 2)
+    corners = points.astype(np.float64)
+    return transform_points(np.linalg.inv(work_from_frame(survey.scale)), corners)

@@ -1,0 +1,38 @@
+"""Even out exposure between frames from the colours of matched points."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import spsolve
+
+from ml.mosaic.chain import Chain
+from ml.types import ArrayF32
+
+PRIOR = 0.05
+MAX_GAIN = 1.6
+
+
+def frame_gains(chain: Chain) -> dict[int, ArrayF32]:
+    """Factor per channel that brings each frame to the common exposure.
+
+    Least squares over the links' mean log differences, with a weak pull to 1, so that a slow
+    change over the whole sweep is not undone and nothing runs away.
+
+    Returns:
+        position -> (3,) float32 in [1 / 1.6, 1.6].
+    """
+    frames = sorted(chain.transforms)
+    row = {frame: i for i, frame in enumerate(frames)}
+    links = [link for link in chain.links if link.a in row and link.b in row]
+    n, m = len(frames), len(links)
+    a, b = [row[link.a] for link in links], [row[link.b] for link in links]
+    index = np.arange(m)
+    difference = sparse.csr_matrix(
+        (np.r_[np.ones(m), -np.ones(m)], (np.r_[index, index], np.r_[a, b])), shape=(m, n)
+    )
+    target = np.stack([link.log_gain for link in links]).astype(np.float64)
+    normal = (difference.T @ difference + PRIOR * sparse.eye(n)).tocsc()
+    gains = np.stack([spsolve(normal, difference.T @ target[:, c]) for c in range(3)], axis=1)
+    limited = np.exp(np.clip(gains, -np.log(MAX_GAIN), np.log(MAX_GAIN))).astype(np.float32)
+    return {frame: limited[i] for i, frame in enumerate(frames)}

@@ -1,0 +1,115 @@
+"""Where frames come from: a folder of images, a video file, or arrays; read as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import BadInputError
+from ml.keypoints.pixels import to_u8
+from ml.types import ImageU8
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None where it could not be read."""
+
+    index: int
+    pts: int
+    rgb: ImageU8 | None
+
+
+class FrameSource(Protocol):
+    """Frames in order, as often as asked; ``count`` may be an estimate for damaged videos."""
+
+    count: int
+
+    def frames(self) -> Iterator[SourceFrame]:
+        """Yield every frame, the same each time."""
+
+
+def open_source(
+    frames_or_video: str | Path | Sequence[npt.NDArray[Any]] | npt.NDArray[Any], *, step: int = 1
+) -> FrameSource:
+    """Open a folder of images (name order), a video file, or a sequence of (H, W[, C]) arrays.
+
+    Raises:
+        BadInputError: nothing there, or no image in it.
+    """
+    if not isinstance(frames_or_video, (str, Path)):
+        return ArraySource(frames_or_video, step)
+    path = Path(frames_or_video)
+    if path.is_dir():
+        return FolderSource(path, step)
+    if path.is_file():
+        return VideoSource(path, step)
+    raise BadInputError(f"{path.name}: expected a folder of frames or a video, found nothing")
+
+
+class ArraySource:
+    """A sequence of arrays; the PTS is the index."""
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]] | npt.NDArray[Any], step: int) -> None:
+        self._arrays, self._step = arrays, step
+        self.count = -(-len(arrays) // step)
+
+    def frames(self) -> Iterator[SourceFrame]:
+        """Yield every step-th array as RGB."""
+        for index in range(0, len(self._arrays), self._step):
+            yield SourceFrame(index, index, as_rgb(np.asarray(self._arrays[index])))
+
+
+class FolderSource:
+    """A folder of images in name order; an unreadable one is a frame without pixels."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        names = sorted(
+            p for p in folder.iterdir() if p.is_file() and p.suffix.lower() in IMAGE_SUFFIXES
+        )
+        if not names:
+            raise BadInputError(f"{folder.name}: expected a folder of frames, found no image")
+        self._names, self._step = names, step
+        self.count = -(-len(names) // step)
+
+    def frames(self) -> Iterator[SourceFrame]:
+        """Yield every step-th image."""
+        for index in range(0, len(self._names), self._step):
+            data = np.frombuffer(self._names[index].read_bytes(), np.uint8)
+            pixels = cv2.imdecode(data, cv2.IMREAD_COLOR) if len(data) else None
+            rgb = None if pixels is None else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
+            yield SourceFrame(index, index, None if rgb is None else np.asarray(rgb, np.uint8))
+
+
+class VideoSource:
+    """A video file; frames carry the container's presentation time stamps."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        from ml.imaging.videos import probe_video
+
+        self._path, self._step = path, step
+        self.count = -(-len(probe_video(path).frames) // step)
+
+    def frames(self) -> Iterator[SourceFrame]:
+        """Yield every step-th decodable frame."""
+        from ml.imaging.videos import iter_frames
+
+        for index, pts, rgb in iter_frames(self._path, step=self._step):
+            yield SourceFrame(int(index), int(pts), rgb)
+
+
+def as_rgb(image: npt.NDArray[Any]) -> ImageU8:
+    """(H, W, 3) uint8 of a grey, RGB or RGBA image of any bit depth."""
+    pixels = to_u8(image, name="frame")
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    if pixels.shape[2] == 1:
+        pixels = np.repeat(pixels, 3, axis=2)
+    return np.ascontiguousarray(pixels[:, :, :3])
