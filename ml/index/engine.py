@@ -35,7 +35,7 @@ _READ_ATTEMPTS = 20
 class IndexConfig:
     """How an index grows."""
 
-    ivf_above: int = 200_000  # bases of more vectors get inverted lists; below, flat is fast enough
+    ivf_above: int = 500_000  # bases of more vectors get inverted lists: approximate, so not sooner
     delta_least: int = 4_096  # records the log may hold before it is folded into the base...
     delta_share: int = 8  # ...or a base's size divided by this, where that is more...
     delta_most: int = 16_384  # ...but never more than this: a reader replays the log whole

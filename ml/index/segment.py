@@ -28,7 +28,7 @@ _MARGIN = 16
 """Rows fetched past k, to see whether a tie stands across the cut."""
 _ROUNDING = 1e-4
 """Relative slack between FAISS' float32 squared distances and the exact ones."""
-_IVF_PROBE_SHARE = 16
+_IVF_PROBE_SHARE = 8
 """One of so many lists is visited."""
 _SCAN_SHARE = 20
 """When at most one row of so many is permitted, those rows are scanned: faster and exact."""

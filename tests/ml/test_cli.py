@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 
 import numpy as np
 import pytest
@@ -130,6 +131,7 @@ def test_progress_is_drawn_on_a_terminal_only(capsys):
     with terminal_progress() as progress:
         assert progress is no_progress
     master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (24, 80))
     code = (
         "from ml.cli.output import terminal_progress\n"
         "with terminal_progress() as p: p(1, 4, 'frames')"
