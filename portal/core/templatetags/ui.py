@@ -1,0 +1,43 @@
+"""Small pieces of markup that every page uses: icons, times."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, classes: str = "", label: str = "") -> SafeString:
+    """A symbol of ``static/img/icons.svg``; silent to screen readers unless it has a label."""
+    named = (
+        format_html('role="img" aria-label="{}"', label)
+        if label
+        else SafeString('aria-hidden="true"')
+    )
+    return format_html(
+        '<svg class="icon icon--{} {}" {}><use href="{}#{}"></use></svg>',
+        name,
+        classes,
+        named,
+        static("img/icons.svg"),
+        name,
+    )
+
+
+@register.simple_tag
+def moment(value: datetime | None, style: str = "date", missing: str = "–") -> str | SafeString:
+    """A time the browser shows in the reader's zone; ``style="ago"`` for "3 min ago"."""
+    if value is None:
+        return missing
+    return format_html(
+        '<time data-local="{}" datetime="{}">{}</time>',
+        style,
+        value.isoformat(),
+        value.strftime("%Y-%m-%d %H:%M UTC"),
+    )

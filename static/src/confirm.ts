@@ -1,0 +1,52 @@
+/**
+ * A question before something that cannot be undone: `data-confirm="..."` on a form or a link, and
+ * `hx-confirm` on anything htmx sends. `data-confirm-action` names the button ("Revoke").
+ */
+interface HtmxConfirmDetail {
+  question: string | null;
+  elt: HTMLElement;
+  issueRequest: (skipConfirmation: boolean) => void;
+}
+
+export function ask(question: string, action: string): Promise<boolean> {
+  const dialog = document.getElementById("confirm");
+  if (!(dialog instanceof HTMLDialogElement)) return Promise.resolve(window.confirm(question));
+  const text = dialog.querySelector("[data-confirm-question]");
+  const button = dialog.querySelector<HTMLButtonElement>("[data-confirm-yes]");
+  if (text) text.textContent = question;
+  if (button) button.textContent = action;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+  });
+}
+
+function actionOf(element: HTMLElement): string {
+  return element.dataset["confirmAction"] ?? "Go on";
+}
+
+export function watchConfirmations(): void {
+  document.addEventListener("submit", (event) => {
+    const form = event.target as HTMLFormElement;
+    const question = form.dataset["confirm"];
+    if (!question || form.dataset["confirmed"] === "yes") return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const submitter = (event).submitter;
+    void ask(question, actionOf(form)).then((yes) => {
+      if (!yes) return;
+      form.dataset["confirmed"] = "yes";
+      form.requestSubmit(submitter instanceof HTMLElement ? submitter : null);
+      delete form.dataset["confirmed"];
+    });
+  }, true);
+  document.addEventListener("htmx:confirm", (event) => {
+    const detail = (event as CustomEvent<HtmxConfirmDetail>).detail;
+    if (!detail.question) return;
+    event.preventDefault();
+    void ask(detail.question, actionOf(detail.elt)).then((yes) => {
+      if (yes) detail.issueRequest(true);
+    });
+  });
+}

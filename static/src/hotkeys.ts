@@ -1,0 +1,21 @@
+/** `[data-hotkey="/"]`: the key focuses a field or clicks anything else. */
+function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || target.matches("input, textarea, select"))
+  );
+}
+
+export function watchHotkeys(): void {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (document.querySelector("dialog[open]")) return;
+    for (const element of document.querySelectorAll<HTMLElement>("[data-hotkey]")) {
+      if (element.dataset["hotkey"] !== event.key) continue;
+      event.preventDefault();
+      if (element.matches("input, textarea, select")) element.focus();
+      else element.click();
+      return;
+    }
+  });
+}

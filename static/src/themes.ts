@@ -1,0 +1,34 @@
+/** Light, dark, or what the system says ("auto"). */
+export type Theme = "auto" | "light" | "dark";
+
+const KEY = "tessera.theme";
+
+export function rememberedTheme(): Theme {
+  try {
+    const value = localStorage.getItem(KEY);
+    return value === "light" || value === "dark" ? value : "auto";
+  } catch {
+    return "auto"; // storage may be forbidden; the system's choice is a fine answer
+  }
+}
+
+export function rememberTheme(theme: Theme): void {
+  try {
+    if (theme === "auto") localStorage.removeItem(KEY);
+    else localStorage.setItem(KEY, theme);
+  } catch {
+    // forbidden storage: the choice holds for this page only
+  }
+}
+
+export function applyTheme(theme: Theme): void {
+  if (theme === "auto") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = theme;
+}
+
+/** What is on the screen now. */
+export function shownTheme(): "light" | "dark" {
+  const chosen = rememberedTheme();
+  if (chosen !== "auto") return chosen;
+  return window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}

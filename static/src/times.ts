@@ -1,0 +1,27 @@
+/** `<time data-local datetime="...">` in the reader's zone; `data-local="ago"` as "3 min ago". */
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const AGO = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+const FAR_S = 7 * 86_400;
+
+function relative(moment: Date): string {
+  const seconds = (moment.getTime() - Date.now()) / 1000;
+  if (Math.abs(seconds) > FAR_S) return DATE.format(moment);
+  for (const [unit, size] of UNITS) {
+    if (Math.abs(seconds) >= size) return AGO.format(Math.trunc(seconds / size), unit);
+  }
+  return seconds > 0 ? "in a moment" : "just now";
+}
+
+export function localiseTimes(root: ParentNode): void {
+  for (const time of root.querySelectorAll<HTMLTimeElement>("time[data-local]")) {
+    const moment = new Date(time.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    time.title = DATE.format(moment);
+    time.textContent = time.dataset["local"] === "ago" ? relative(moment) : DATE.format(moment);
+  }
+}

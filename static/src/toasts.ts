@@ -1,0 +1,59 @@
+/** Short messages in the corner: from code, from `HX-Trigger: {"toast": ...}`, from failures. */
+export type ToastKind = "success" | "info" | "warning" | "error";
+
+const STAYS_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
+
+export function toast(text: string, kind: ToastKind = "info"): void {
+  const region = document.getElementById("toasts");
+  if (!region) return;
+  const item = document.createElement("div");
+  item.className = `toast toast--${kind}`;
+  item.setAttribute("role", kind === "error" ? "alert" : "status");
+  const body = document.createElement("p");
+  body.textContent = text;
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "toast__close";
+  close.setAttribute("aria-label", "Dismiss");
+  close.textContent = "×";
+  close.addEventListener("click", () => item.remove());
+  item.append(body, close);
+  region.append(item);
+  window.setTimeout(() => item.remove(), STAYS_MS[kind]);
+}
+
+/** The sentence of an error answer: problem+json or one of our error pages. */
+function sentenceOf(xhr: XMLHttpRequest): string {
+  const type = xhr.getResponseHeader("Content-Type") ?? "";
+  if (type.includes("json")) {
+    try {
+      const detail = (JSON.parse(xhr.responseText) as { detail?: unknown }).detail;
+      if (typeof detail === "string") return detail;
+    } catch {
+      // not JSON after all
+    }
+  } else if (type.includes("html")) {
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    const text = page.querySelector("[data-error-message]")?.textContent.trim();
+    if (text) return text;
+  }
+  return "That did not work. Try again, or reload the page.";
+}
+
+export function watchRequests(): void {
+  document.addEventListener("toast", (event) => {
+    const detail = (event as CustomEvent<{ message?: string; value?: string; kind?: ToastKind }>).detail;
+    const text = detail.message ?? detail.value;
+    if (text) toast(text, detail.kind ?? "success");
+  });
+  document.addEventListener("htmx:responseError", (event) => {
+    toast(sentenceOf((event as CustomEvent<{ xhr: XMLHttpRequest }>).detail.xhr), "error");
+  });
+  document.addEventListener("htmx:sendError", () => {
+    toast("The server cannot be reached. Your work on this page is still here.", "error");
+  });
+  document.addEventListener("click", (event) => {
+    const button = (event.target as Element).closest("[data-dismiss]");
+    button?.closest(".message, .toast, .banner")?.remove();
+  });
+}
