@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from datetime import timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
-from django.utils import timezone
 from kombu import Connection
 from kombu.exceptions import KombuError
 
-from portal.jobs.models import WorkerSign
-
-WORKER_SILENT_AFTER = timedelta(seconds=45)
+from portal.jobs.selectors import workers_alive
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
@@ -71,7 +67,7 @@ def _storage() -> str:
 
 def _worker() -> str:
     try:
-        seen = WorkerSign.objects.filter(seen_at__gt=timezone.now() - WORKER_SILENT_AFTER).exists()
+        seen = workers_alive().exists()
     except DatabaseError:
         return "unknown"
     return "ok" if seen else "no sign of life"

@@ -1,0 +1,80 @@
+"""Configuration by environment: what is wrong is refused with a line that names the variable."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from portal.config import environment
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("TESSERA_BROKER_URL", "amqp://host", lambda: environment.broker_url("filesystem://")),
+        ("TESSERA_DATABASE_URL", "mysql://host/db", lambda: environment.database("sqlite:////x")),
+        ("TESSERA_STORAGE", "relative/folder", lambda: environment.storage_root(Path("/x"))),
+        ("TESSERA_TLS", "maybe", lambda: environment.flag("TESSERA_TLS", default=True)),
+        (
+            "TESSERA_JOB_LEASE_S",
+            "soon",
+            lambda: environment.number("TESSERA_JOB_LEASE_S", default=30, minimum=1),
+        ),
+        (
+            "TESSERA_JOB_LEASE_S",
+            "0",
+            lambda: environment.number("TESSERA_JOB_LEASE_S", default=30, minimum=1),
+        ),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, read: object
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ImproperlyConfigured, match=name):
+        read()  # type: ignore[operator]
+
+
+def test_storage_must_be_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    monkeypatch.setenv("TESSERA_STORAGE", str(file))
+    with pytest.raises(ImproperlyConfigured, match="not a folder"):
+        environment.storage_root(tmp_path)
+
+
+def test_sqlite_is_made_safe_under_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSERA_DATABASE_URL", "sqlite:////tmp/x.sqlite3")
+    options = environment.database("sqlite:////y")["OPTIONS"]
+    assert options["transaction_mode"] == "IMMEDIATE"
+    for pragma in ("journal_mode=WAL", "busy_timeout=30000", "foreign_keys=ON"):
+        assert pragma in options["init_command"]
+
+
+@pytest.mark.parametrize(
+    ("missing", "line"),
+    [
+        ("TESSERA_SECRET_KEY", "TESSERA_SECRET_KEY must be set"),
+        ("TESSERA_ALLOWED_HOSTS", "TESSERA_ALLOWED_HOSTS must"),
+    ],
+)
+def test_production_does_not_start_half_configured(missing: str, line: str, tmp_path: Path) -> None:
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "portal.config.settings.production",
+        "TESSERA_SECRET_KEY": "0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQ",
+        "TESSERA_ALLOWED_HOSTS": "tessera.example",
+        "TESSERA_BROKER_FOLDER": str(tmp_path),
+    }
+    del env[missing]
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"], cwd=ROOT, env=env, capture_output=True, check=False
+    )
+    assert done.returncode != 0
+    assert line in done.stderr.decode()
