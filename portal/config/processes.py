@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from portal.jobs.heartbeat import die_with_parent
@@ -110,10 +111,8 @@ class ProcessTree:
                 child.terminate()
         deadline = time.monotonic() + STOP_WAIT_S
         for child in self.children.values():
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 child.wait(max(0.1, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                pass
             _kill_group(child.pid)
             child.wait()
 

@@ -13,5 +13,5 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Import ``tasks`` of every app. They import torch-bearing modules only inside functions."""
+        """Import ``tasks`` of every app; they import torch only inside functions."""
         autodiscover_modules("tasks")

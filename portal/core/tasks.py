@@ -60,11 +60,13 @@ class TaskSpec:
     """A registered kind of job.
 
     Attributes:
+        title: what people read: "Prepare slide".
         retry_on: exceptions worth another attempt; anything else ends the job at once.
         backoff_s: pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
     """
 
     kind: str
+    title: str
     function: TaskFunction
     queue: str
     max_attempts: int
@@ -78,6 +80,7 @@ REGISTRY: dict[str, TaskSpec] = {}
 def task(
     kind: str,
     *,
+    title: str = "",
     queue: str = "default",
     max_attempts: int = 3,
     retry_on: tuple[type[Exception], ...] = (OSError,),
@@ -94,7 +97,15 @@ def task(
         known = REGISTRY.get(kind)
         if known and known.function.__module__ != function.__module__:
             raise ValueError(f"job kind {kind!r} is registered by {known.function.__module__}")
-        REGISTRY[kind] = TaskSpec(kind, function, queue, max_attempts, retry_on, backoff_s)
+        REGISTRY[kind] = TaskSpec(
+            kind=kind,
+            title=title or kind.replace("_", " ").capitalize(),
+            function=function,
+            queue=queue,
+            max_attempts=max_attempts,
+            retry_on=retry_on,
+            backoff_s=backoff_s,
+        )
         return function
 
     return register

@@ -27,6 +27,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         fields = (
             "id",
             "kind",
+            "title",
             "state",
             "phase",
             "progress",

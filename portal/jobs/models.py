@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import models
 
 from portal.core.models import BaseModel
+from portal.core.tasks import REGISTRY
 from portal.labs.models import LabOwned
 
 
@@ -81,6 +82,12 @@ class Job(LabOwned):
                 fields=["lab", "idempotency_key"], name="job_idempotency_unique"
             ),
         )
+
+    @property
+    def title(self) -> str:
+        """What the job does, for people."""
+        spec = REGISTRY.get(self.kind)
+        return spec.title if spec else self.kind
 
     @property
     def has_ended(self) -> bool:

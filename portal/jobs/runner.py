@@ -61,7 +61,7 @@ def _attempt(job: Job, spec: TaskSpec) -> None:
         _retry_or_fail(job, spec, error)
     except MlError as error:
         _fail(job, code=error.code, message=str(error))
-    except Exception:  # noqa: BLE001 - the one broad except: a bug ends this job, not the worker
+    except Exception:
         logger.exception("job %s %s: bug", job.pk, job.kind)
         _fail(job, code="internal", message=INTERNAL_ERROR, trace=traceback.format_exc())
 

@@ -1,0 +1,140 @@
+"""Jobs over pages and REST: anonymous, another lab, each role, query counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.core.tasks import UserError
+from portal.jobs import ledger
+from portal.jobs.models import Job, JobState
+from portal.jobs.runner import job_run
+from portal.jobs.services import job_submit
+from portal.labs.models import Lab, User
+
+pytestmark = pytest.mark.django_db
+
+
+def _broken(context: Any) -> None:
+    raise UserError("slide.svs is empty.", code="empty")
+
+
+@pytest.fixture
+def name(kind: Callable[..., str]) -> str:
+    return kind(_broken, title="Prepare slide")
+
+
+@pytest.fixture
+def job(lab: Lab, annotator: User, name: str) -> Job:
+    return job_submit(kind=name, args={}, lab=lab, user=annotator, target_name="slide.svs")
+
+
+PAGES = ("/jobs/", "/jobs/{}/", "/jobs/{}/?part=progress")
+READS = ("/api/v1/jobs/", "/api/v1/jobs/{}/")
+WRITES = ("/api/v1/jobs/{}/cancel/", "/api/v1/jobs/{}/retry/")
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_pages_send_strangers_to_the_sign_in(client: Client, job: Job, url: str) -> None:
+    answer = client.get(url.format(job.pk))
+    assert answer.status_code == 302 and answer["Location"].startswith("/accounts/login/")
+
+
+@pytest.mark.parametrize("url", (*READS, *WRITES))
+def test_the_api_refuses_the_anonymous(client: Client, job: Job, url: str) -> None:
+    answer = client.post(url.format(job.pk)) if url in WRITES else client.get(url.format(job.pk))
+    assert answer.status_code == 401
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+def test_another_labs_job_is_not_found(
+    client: Client, stranger: User, job: Job, api_as: Any
+) -> None:
+    client.force_login(stranger)
+    assert client.get(f"/jobs/{job.pk}/").status_code == 404
+    assert client.post(f"/jobs/{job.pk}/cancel/").status_code == 404
+    assert client.post(f"/jobs/{job.pk}/retry/").status_code == 404
+    assert b"slide.svs" not in client.get("/jobs/").content
+    api = api_as(stranger)
+    assert api.get("/api/v1/jobs/").json()["results"] == []
+    assert api.get(f"/api/v1/jobs/{job.pk}/").status_code == 404
+    for url in WRITES:
+        assert api.post(url.format(job.pk)).status_code == 404
+
+
+def test_a_viewer_sees_but_does_not_cancel(viewer: User, job: Job, api_as: Any) -> None:
+    api = api_as(viewer)
+    assert api.get(f"/api/v1/jobs/{job.pk}/").json()["state"] == "queued"
+    refused = api.post(f"/api/v1/jobs/{job.pk}/cancel/")
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+
+
+def test_cancel_answers_202_and_a_second_time_409(api: Any, job: Job) -> None:
+    answer = api.post(f"/api/v1/jobs/{job.pk}/cancel/")
+    assert (answer.status_code, answer.json()["state"]) == (202, "cancelled")
+    assert api.post(f"/api/v1/jobs/{job.pk}/cancel/").json()["code"] == "job-ended"
+
+
+def test_a_retry_is_accepted_with_the_new_jobs_location(api: Any, job: Job) -> None:
+    job_run(job.pk)
+    answer = api.post(f"/api/v1/jobs/{job.pk}/retry/")
+    assert answer.status_code == 202
+    assert answer["Location"].endswith(f"/api/v1/jobs/{answer.json()['id']}/")
+    assert answer.json()["id"] != str(job.pk)
+
+
+def test_a_failed_job_tells_its_reason_on_page_and_api(page: Client, api: Any, job: Job) -> None:
+    job_run(job.pk)
+    assert b"slide.svs is empty." in page.get(f"/jobs/{job.pk}/").content
+    assert api.get(f"/api/v1/jobs/{job.pk}/").json()["error"] == {
+        "code": "empty",
+        "message": "slide.svs is empty.",
+    }
+
+
+def test_the_live_part_polls_until_the_end(page: Client, job: Job) -> None:
+    claimed = ledger.claim(job.pk, worker="w")
+    assert claimed is not None and claimed.lease_token is not None
+    ledger.renew(
+        job.pk, claimed.lease_token, progress_done=30, progress_total=120, phase="reading tiles"
+    )
+    running = page.get(f"/jobs/{job.pk}/?part=progress").content.decode()
+    assert "hx-trigger" in running and 'value="25"' in running and "Reading tiles" in running
+    ledger.end(ledger.held(job.pk, claimed.lease_token), job.pk, JobState.SUCCEEDED)
+    ended = page.get(f"/jobs/{job.pk}/?part=progress")
+    assert "hx-trigger" not in ended.content.decode()
+    assert ended["HX-Trigger"] == "job-ended"
+
+
+def test_cancel_and_retry_by_page(page: Client, job: Job) -> None:
+    assert page.post(f"/jobs/{job.pk}/cancel/").status_code == 302
+    job.refresh_from_db()
+    assert job.state == JobState.CANCELLED
+    page.post(f"/jobs/{job.pk}/retry/")
+    assert Job.objects.filter(state=JobState.QUEUED).count() == 1
+
+
+@pytest.mark.parametrize("url", ["/jobs/", "/api/v1/jobs/"])
+def test_lists_ask_the_same_number_of_queries_for_one_and_for_thirty(
+    page: Client,
+    api: Any,
+    lab: Lab,
+    annotator: User,
+    name: str,
+    url: str,
+    django_assert_max_num_queries: Any,
+) -> None:
+    for _ in range(30):
+        job_submit(kind=name, args={}, lab=lab, user=annotator)
+    caller = api if url.startswith("/api") else page
+    with django_assert_max_num_queries(8):
+        assert caller.get(url).status_code == 200
+
+
+def test_the_list_filters_by_state_and_has_an_empty_state(page: Client, job: Job) -> None:
+    assert b"Prepare slide" in page.get("/jobs/?state=queued").content
+    assert b"No job in this state" in page.get("/jobs/?state=failed").content
+    assert b"No worker is running" in page.get("/jobs/").content
