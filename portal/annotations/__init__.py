@@ -1,0 +1,1 @@
+"""Labels and regions of interest."""

@@ -61,7 +61,9 @@ class RoiQuerySet(LabOwnedQuerySet["Roi"]):
 class Roi(LabOwned):
     """A polygon or multipolygon in level-0 pixels of a canvas (and a frame, for video).
 
-    ``version`` counts revisions; it is the ETag. Bounds and area are derived from the geometry.
+    ``version`` counts revisions; it is the ETag. Bounds, centroid and area are derived from the
+    geometry. ``foreign`` is what another tool wrote about the object (measurements, metadata,
+    lock): carried so that a round trip loses nothing, never interpreted.
     """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="rois")
@@ -72,7 +74,10 @@ class Roi(LabOwned):
     top = models.FloatField()
     right = models.FloatField()
     bottom = models.FloatField()
+    centroid_x = models.FloatField(default=0)
+    centroid_y = models.FloatField(default=0)
     area_px = models.FloatField()
+    foreign = models.JSONField(default=dict, blank=True)
     name = models.CharField(max_length=120, blank=True)
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     review_state = models.CharField(

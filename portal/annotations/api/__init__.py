@@ -1,0 +1,19 @@
+"""REST of ROIs, their exchange and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path
+
+from portal.annotations.api.exchange import CanvasGeoJsonApi
+from portal.annotations.api.labels import LabelApi
+from portal.annotations.api.rois import RoiApi
+
+router_entries: list[tuple[str, Any, str]] = [
+    ("rois", RoiApi, "roi"),
+    ("labels", LabelApi, "label"),
+]
+urlpatterns = [
+    path("canvases/<uuid:id>/rois.geojson", CanvasGeoJsonApi.as_view(), name="canvas-rois-geojson"),
+]

@@ -1,0 +1,102 @@
+"""``/api/v1/labels/``."""
+
+from __future__ import annotations
+
+import uuid
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from portal.annotations import selectors
+from portal.annotations.api.rois import UUID_PATTERN
+from portal.annotations.models import Label
+from portal.annotations.parsers import GeometryJsonParser
+from portal.annotations.representation import LabelSerializer, label_represent
+from portal.annotations.services import (
+    label_create,
+    label_delete,
+    label_set_ensure,
+    label_update,
+)
+
+
+class LabelQuerySerializer(serializers.Serializer[Label]):
+    """Filters of the list of labels."""
+
+    lab = serializers.UUIDField(required=False)
+    canvas = serializers.UUIDField(required=False, help_text="The labels for this canvas")
+
+
+class LabelApi(GenericViewSet[Label]):
+    """The words an ROI can be labelled with. Managers keep them."""
+
+    queryset = Label.objects.none()
+    serializer_class = LabelSerializer
+    filter_backends = ()
+    parser_classes = (GeometryJsonParser,)
+    lookup_value_regex = UUID_PATTERN
+
+    @extend_schema(
+        parameters=[LabelQuerySerializer],
+        responses=LabelSerializer(many=True),
+        summary="List labels",
+    )
+    def list(self, request: Request) -> Response:
+        """In the lab's order. A lab that has none yet gets a few to start with."""
+        query = LabelQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        lab_id = query.validated_data.get("lab")
+        if canvas_id := query.validated_data.get("canvas"):
+            lab_id = selectors.canvas_get(request.user, canvas_id).lab_id
+        for lab in selectors.labs_without_labels(request.user):
+            label_set_ensure(lab=lab)
+        page = self.paginate_queryset(selectors.label_list(request.user, lab_id=lab_id))
+        return self.get_paginated_response([label_represent(label) for label in page or []])
+
+    @extend_schema(request=LabelSerializer, responses={201: LabelSerializer}, summary="Add a label")
+    def create(self, request: Request) -> Response:
+        """``lab`` may be left out by a member of one lab. Without a colour it gets one."""
+        body = LabelSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        data = body.validated_data
+        label = label_create(
+            lab=selectors.lab_of(request.user, data.get("lab_id")),
+            user=request.user,
+            name=data["name"],
+            color=data.get("color"),
+            position=data.get("position"),
+        )
+        return Response(label_represent(label), status=status.HTTP_201_CREATED)
+
+    @extend_schema(responses=LabelSerializer, summary="One label")
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """A label by its id."""
+        return Response(label_represent(selectors.label_get(request.user, uuid.UUID(pk))))
+
+    @extend_schema(
+        request=LabelSerializer(partial=True), responses=LabelSerializer, summary="Change a label"
+    )
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Rename, recolour or move; ROIs keep it."""
+        label = selectors.label_get(request.user, uuid.UUID(pk))
+        body = LabelSerializer(data=request.data, partial=True)
+        body.is_valid(raise_exception=True)
+        data = body.validated_data
+        label = label_update(
+            label=label,
+            user=request.user,
+            name=data.get("name"),
+            color=data.get("color"),
+            position=data.get("position"),
+        )
+        return Response(label_represent(label))
+
+    @extend_schema(responses={204: None}, summary="Delete a label")
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Only one that no ROI ever had; otherwise 409."""
+        label = selectors.label_get(request.user, uuid.UUID(pk))
+        label_delete(label=label, user=request.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)

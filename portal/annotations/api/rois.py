@@ -1,0 +1,233 @@
+"""``/api/v1/rois/``."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from portal.annotations import selectors
+from portal.annotations.api.conditions import (
+    IF_MATCH,
+    IF_MATCH_OPTIONAL,
+    etag,
+    expected_version,
+    expected_version_or_none,
+)
+from portal.annotations.models import Roi
+from portal.annotations.parsers import GeometryJsonParser
+from portal.annotations.representation import (
+    RoiCreateSerializer,
+    RoiPatchSerializer,
+    RoiQuerySerializer,
+    RoiRevisionSerializer,
+    RoiSerializer,
+    roi_represent,
+    rois_represent,
+)
+from portal.annotations.services import (
+    RoiChanges,
+    roi_create,
+    roi_delete,
+    roi_restore,
+    roi_update,
+)
+from portal.core.errors import StaleVersionError
+from portal.core.paging import Paging
+from portal.core.schema import ProblemSerializer
+
+Result = TypeVar("Result")
+UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+ETAG_HEADER = OpenApiParameter(
+    "ETag", str, OpenApiParameter.HEADER, response=True, description="The version, quoted."
+)
+STALE = OpenApiResponse(
+    ProblemSerializer, "Stale: the body also has `current_version` and `current`, the ROI as it is."
+)
+
+
+class RoiPaging(Paging):
+    """As everywhere; with ``limit`` the largest ROIs come on one page."""
+
+    max_page_size = 1000
+
+    def get_page_size(self, request: Request) -> int | None:
+        """``limit``, where it is given (checked by ``RoiQuerySerializer`` before)."""
+        limit = request.query_params.get("limit")
+        return int(limit) if limit else super().get_page_size(request)
+
+    def get_next_link(self) -> str | None:
+        """None with ``limit``: what is beyond it was not asked for."""
+        return None if self.request.query_params.get("limit") else super().get_next_link()
+
+
+class RoiApi(GenericViewSet[Roi]):
+    """Regions of interest: drawn, changed with If-Match, deleted, restored, never overwritten."""
+
+    queryset = Roi.objects.none()
+    serializer_class = RoiSerializer
+    pagination_class = RoiPaging
+    filter_backends = ()
+    parser_classes = (GeometryJsonParser,)
+    lookup_value_regex = UUID_PATTERN
+
+    @extend_schema(
+        parameters=[RoiQuerySerializer],
+        responses=RoiSerializer(many=True),
+        summary="List ROIs, by window",
+    )
+    def list(self, request: Request) -> Response:
+        """Live ROIs of a canvas, a window, a frame or a label, oldest first."""
+        query = RoiQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        rois = selectors.roi_list(request.user, _filter(asked))
+        if asked.get("limit"):
+            rois = rois.order_by("-area_px", "id")
+        if asked.get("centroids"):
+            rois = rois.defer("geometry", "foreign")
+        page = self.paginate_queryset(rois)
+        rows = rois_represent(page or [], centroids=bool(asked.get("centroids")))
+        return self.get_paginated_response(rows)
+
+    @extend_schema(
+        request=RoiCreateSerializer,
+        responses={
+            201: OpenApiResponse(RoiSerializer, "Created"),
+            200: OpenApiResponse(RoiSerializer, "This very ROI was there already"),
+        },
+        parameters=[ETAG_HEADER],
+        summary="Draw an ROI",
+    )
+    def create(self, request: Request) -> Response:
+        """The outline is checked, repaired and clipped to the canvas; ``notes`` says what was done.
+
+        Choose ``id`` yourself and a save whose answer was lost can be sent again.
+        """
+        body = RoiCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        data = body.validated_data
+        canvas = selectors.canvas_get(request.user, data["canvas"])
+        frame = data.get("frame") or {}
+        saved = roi_create(
+            canvas=canvas,
+            user=request.user,
+            geometry=data["geometry"],
+            label=selectors.label_of_lab(canvas.lab_id, data.get("label")),
+            name=data.get("name", ""),
+            frame_index=frame.get("index"),
+            frame_pts=frame.get("pts"),
+            roi_id=data.get("id"),
+        )
+        code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
+        answer = _answer(saved.roi, status=code, notes=saved.notes)
+        answer["Location"] = request.build_absolute_uri(f"/api/v1/rois/{saved.roi.pk}/")
+        return answer
+
+    @extend_schema(responses=RoiSerializer, parameters=[ETAG_HEADER], summary="One ROI")
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """The present version; of a deleted ROI the last one, with ``deleted_at``."""
+        return _answer(selectors.roi_get(request.user, uuid.UUID(pk)))
+
+    @extend_schema(
+        request=RoiPatchSerializer,
+        responses={200: RoiSerializer, 412: STALE},
+        parameters=[IF_MATCH, ETAG_HEADER],
+        summary="Change an ROI",
+    )
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Makes a new version. A new outline or label takes an earlier review back."""
+        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        version = expected_version(request)
+        body = RoiPatchSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        changes: RoiChanges = {**body.validated_data}  # type: ignore[typeddict-item]
+        if "label" in body.validated_data:
+            changes["label"] = selectors.label_of_lab(roi.lab_id, body.validated_data["label"])
+        saved = _or_current(
+            request,
+            roi,
+            lambda: roi_update(
+                roi=roi, user=request.user, expected_version=version, changes=changes
+            ),
+        )
+        return _answer(saved.roi, notes=saved.notes)
+
+    @extend_schema(
+        responses={204: None, 412: STALE},
+        parameters=[IF_MATCH, ETAG_HEADER],
+        summary="Delete an ROI",
+    )
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Deletion is a version too: ``restore`` undoes it."""
+        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        version = expected_version(request)
+        roi = _or_current(
+            request,
+            roi,
+            lambda: roi_delete(roi=roi, user=request.user, expected_version=version),
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT, headers={"ETag": etag(roi.version)})
+
+    @extend_schema(
+        request=None,
+        responses={200: RoiSerializer, 412: STALE},
+        parameters=[IF_MATCH_OPTIONAL, ETAG_HEADER],
+        summary="Undo a deletion",
+    )
+    @action(detail=True, methods=["post"])
+    def restore(self, request: Request, pk: str) -> Response:
+        """Bring a deleted ROI back as it was. One that is live stays as it is."""
+        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        version = expected_version_or_none(request)
+        restored = _or_current(
+            request,
+            roi,
+            lambda: roi_restore(roi=roi, user=request.user, expected_version=version),
+        )
+        return _answer(restored)
+
+    @extend_schema(
+        responses=RoiRevisionSerializer(many=True), summary="Every version an ROI ever had"
+    )
+    @action(detail=True, methods=["get"], pagination_class=Paging)
+    def revisions(self, request: Request, pk: str) -> Response:
+        """First to last, with author and time."""
+        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        rows: QuerySet[Any] = selectors.roi_revisions(roi)
+        page = self.paginate_queryset(rows)
+        return self.get_paginated_response(RoiRevisionSerializer(page, many=True).data)
+
+
+def _filter(asked: dict[str, Any]) -> selectors.RoiFilter:
+    names = ("review_state", "left", "top", "right", "bottom", "min_size_px", "frame_pts")
+    return selectors.RoiFilter(
+        canvas_id=asked.get("canvas"),
+        label_id=asked.get("label"),
+        frame_index=asked.get("frame"),
+        deleted=asked.get("deleted", False),
+        **{name: asked[name] for name in names if name in asked},
+    )
+
+
+def _answer(roi: Roi, *, status: int = status.HTTP_200_OK, notes: tuple[str, ...] = ()) -> Response:
+    body = roi_represent(roi, notes=notes)
+    return Response(body, status=status, headers={"ETag": etag(roi.version)})
+
+
+def _or_current(request: Request, roi: Roi, write: Callable[[], Result]) -> Result:
+    """Do the write; a stale one is answered with the ROI as it is now."""
+    try:
+        return write()
+    except StaleVersionError as error:
+        current = selectors.roi_get(request.user, roi.pk)
+        error.details |= {"current_version": current.version, "current": roi_represent(current)}
+        raise

@@ -1,0 +1,253 @@
+"""Outlines of ROIs: GeoJSON in, a valid polygon or multipolygon in level-0 pixels out.
+
+What comes from a browser or another tool may be open, twisted, partly outside or nonsense. It is
+repaired where the intent is clear and refused with a reason where it is not; what is stored is
+always finite, valid, inside its canvas, closed, rounded to two decimals and oriented one way
+(outer rings counter-clockwise in the x, y plane). Storing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import shapely
+from shapely.geometry import MultiPolygon, Polygon
+from shapely.geometry.base import BaseGeometry
+from shapely.geometry.polygon import orient
+
+from portal.core.errors import InvalidInputError
+
+MAX_VERTICES = 100_000  # an outline of every second pixel around a 12,000 px wide region
+MAX_RINGS = 10_000
+MIN_AREA_PX = 1.0
+DECIMALS = 2  # what QuPath writes; finer than any scanner
+MAX_COORDINATE = 1e9
+_CROSSING_CANDIDATES_PER_VERTEX = 50  # beyond it a repair would take minutes
+_CHUNK = 200
+
+Ring = npt.NDArray[np.float64]
+
+
+class InvalidGeometryError(InvalidInputError):
+    """The outline cannot be an ROI; the message says why."""
+
+    code = "invalid-geometry"
+
+
+@dataclass(frozen=True, slots=True)
+class RoiShape:
+    """A geometry fit to be stored, and what follows from it.
+
+    Attributes:
+        geometry: GeoJSON ``Polygon`` or ``MultiPolygon``.
+        bounds: left, top, right, bottom.
+        centroid: x, y of the centre of mass.
+        notes: what was changed, in words: ``repaired: ...``, ``clipped to the canvas``.
+    """
+
+    geometry: dict[str, Any]
+    bounds: tuple[float, float, float, float]
+    centroid: tuple[float, float]
+    area_px: float
+    vertex_count: int
+    notes: tuple[str, ...] = ()
+
+
+def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> RoiShape:
+    """Check, repair, clip and round an outline.
+
+    Args:
+        geometry: a parsed GeoJSON geometry object, level-0 pixels, y down.
+        width_px, height_px: size of the canvas.
+
+    Raises:
+        InvalidGeometryError: not a finite polygon or multipolygon, too many vertices, outside of
+            the canvas, or without area.
+    """
+    notes: list[str] = []
+    shape: BaseGeometry = _read(geometry)
+    if not shape.is_valid:
+        notes.append(f"repaired: {shapely.is_valid_reason(shape).split('[')[0].lower()}")
+        _refuse_hopeless(shape)
+        # "structure" unites parts that overlap; "linework" would cut a hole where they do.
+        valid = shapely.make_valid(shape, method="structure", keep_collapsed=False)
+        shape = _polygons_of(valid)
+        _refuse_without_area(shape)
+    shape = _clip(shape, width_px, height_px, notes)
+    shape = _rounded(shape)
+    _refuse_without_area(shape)
+    return _described(shape, tuple(notes))
+
+
+def area_um2(area_px: float, mpp_x: float | None, mpp_y: float | None) -> float | None:
+    """The area in square microns, or None where the canvas' scale is unknown."""
+    if mpp_x is None or mpp_y is None:
+        return None
+    return round(area_px * mpp_x * mpp_y, 4)
+
+
+def _read(geometry: object) -> Polygon | MultiPolygon:
+    """Parse GeoJSON without trusting it: types, counts, finite numbers."""
+    if not isinstance(geometry, Mapping):
+        raise InvalidGeometryError("geometry: expected a GeoJSON object with type and coordinates.")
+    kind, coordinates = geometry.get("type"), geometry.get("coordinates")
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise InvalidGeometryError(
+            f"geometry: an ROI is a Polygon or a MultiPolygon, not {str(kind)[:40]!r}."
+        )
+    polygons = [coordinates] if kind == "Polygon" else coordinates
+    if not isinstance(polygons, list) or not polygons:
+        raise InvalidGeometryError(f"geometry: a {kind} needs coordinates; there are none.")
+    _refuse_too_many(polygons)
+    parts = [_polygon(rings, f"polygon {i}, ") for i, rings in enumerate(polygons)]
+    return parts[0] if kind == "Polygon" else MultiPolygon(parts)
+
+
+def _refuse_too_many(polygons: list[Any]) -> None:
+    rings = [ring for part in polygons if isinstance(part, list) for ring in part]
+    count = sum(len(ring) for ring in rings if isinstance(ring, list))
+    if count > MAX_VERTICES:
+        raise InvalidGeometryError(
+            f"geometry: {count:,} vertices; an ROI may have {MAX_VERTICES:,}. Simplify it.",
+            details={"vertices": count, "limit": MAX_VERTICES},
+        )
+    if len(rings) > MAX_RINGS:
+        raise InvalidGeometryError(
+            f"geometry: {len(rings):,} rings; an ROI may have {MAX_RINGS:,}.",
+            details={"rings": len(rings), "limit": MAX_RINGS},
+        )
+
+
+def _polygon(rings: object, where: str) -> Polygon:
+    if not isinstance(rings, list) or not rings:
+        raise InvalidGeometryError(f"geometry: {where}expected a list of rings, found none.")
+    arrays = [_ring(ring, f"{where}ring {i}") for i, ring in enumerate(rings)]
+    return Polygon(arrays[0], arrays[1:])
+
+
+def _ring(ring: object, where: str) -> Ring:
+    """One ring as (N, 2) float64, closed."""
+    if not isinstance(ring, list):
+        raise InvalidGeometryError(f"geometry: {where} is not a list of vertices.")
+    values = np.array([_vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
+    if len({tuple(v) for v in values}) < 3:
+        raise InvalidGeometryError(
+            f"geometry: {where} has fewer than 3 different vertices: it encloses no area."
+        )
+    if not np.array_equal(values[0], values[-1]):
+        values = np.vstack([values, values[:1]])
+    return values
+
+
+def _vertex(vertex: object, where: str) -> tuple[float, float]:
+    if not isinstance(vertex, list | tuple) or len(vertex) < 2:
+        raise InvalidGeometryError(f"geometry: {where} is not a pair of numbers.")
+    return _number(vertex[0], where, "x"), _number(vertex[1], where, "y")
+
+
+def _number(value: object, where: str, axis: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidGeometryError(f"geometry: {where}: {axis} is {value!r:.40}, not a number.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidGeometryError(f"geometry: {where}: {axis} is {value}, not a finite number.")
+    if abs(value) > MAX_COORDINATE:
+        raise InvalidGeometryError(f"geometry: {where}: {axis} is beyond {MAX_COORDINATE:,.0f}.")
+    return float(value)
+
+
+def _refuse_hopeless(shape: BaseGeometry) -> None:
+    """Refuse scribbles whose segments cross in millions of places, before repairing them hangs."""
+    coordinates = shapely.get_coordinates(shape)
+    budget = _CROSSING_CANDIDATES_PER_VERTEX * len(coordinates) + 100_000
+    segments = shapely.linestrings(np.stack([coordinates[:-1], coordinates[1:]], axis=1))
+    tree = shapely.STRtree(segments)
+    found = 0
+    for start in range(0, len(segments), _CHUNK):
+        found += tree.query(segments[start : start + _CHUNK]).shape[1]
+        if found > budget:
+            raise InvalidGeometryError(
+                "geometry: the outline crosses itself too often to be repaired. Draw it again."
+            )
+
+
+def _polygons_of(shape: BaseGeometry) -> Polygon | MultiPolygon:
+    """The polygonal parts: a repair may leave lines and points behind."""
+    if isinstance(shape, Polygon | MultiPolygon):
+        return shape
+    parts: list[Polygon] = []
+    for part in _flat(shape):
+        if isinstance(part, Polygon) and not part.is_empty:
+            parts.append(part)
+    merged = shapely.union_all(parts)
+    return merged if isinstance(merged, Polygon | MultiPolygon) else Polygon()
+
+
+def _flat(shape: BaseGeometry) -> Iterable[BaseGeometry]:
+    for part in getattr(shape, "geoms", [shape]):
+        if hasattr(part, "geoms"):
+            yield from _flat(part)
+        else:
+            yield part
+
+
+def _clip(shape: BaseGeometry, width_px: int, height_px: int, notes: list[str]) -> BaseGeometry:
+    left, top, right, bottom = shape.bounds
+    if left >= 0 and top >= 0 and right <= width_px and bottom <= height_px:
+        return shape
+    clipped = _polygons_of(shapely.intersection(shape, shapely.box(0, 0, width_px, height_px)))
+    if clipped.is_empty or clipped.area < min(MIN_AREA_PX, shape.area):
+        raise InvalidGeometryError(
+            f"geometry: the outline lies outside the canvas of {width_px} x {height_px} pixels.",
+            code="outside-canvas",
+        )
+    notes.append("clipped to the canvas")
+    return clipped
+
+
+def _rounded(shape: BaseGeometry) -> BaseGeometry:
+    """Two decimals. Rounding may fold thin parts over; then the precision model repairs them."""
+    rounded = shapely.transform(shape, lambda xy: np.round(xy, DECIMALS))
+    if rounded.is_valid:
+        return rounded
+    snapped = _polygons_of(shapely.set_precision(shape, 10**-DECIMALS))
+    return shapely.transform(snapped, lambda xy: np.round(xy, DECIMALS))
+
+
+def _refuse_without_area(shape: BaseGeometry) -> None:
+    if shape.is_empty or shape.area < MIN_AREA_PX:
+        raise InvalidGeometryError(
+            "geometry: the outline has no area: it encloses less than one pixel.", code="no-area"
+        )
+
+
+def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
+    polygons = list(shape.geoms) if isinstance(shape, MultiPolygon) else [shape]
+    oriented = [orient(p, 1.0) for p in polygons if isinstance(p, Polygon) and not p.is_empty]
+    rings = [[_tuples(p.exterior), *map(_tuples, p.interiors)] for p in oriented]
+    geometry: dict[str, Any] = (
+        {"type": "Polygon", "coordinates": rings[0]}
+        if len(rings) == 1
+        else {"type": "MultiPolygon", "coordinates": rings}
+    )
+    left, top, right, bottom = shape.bounds
+    return RoiShape(
+        geometry=geometry,
+        bounds=(left, top, right, bottom),
+        centroid=(round(shape.centroid.x, DECIMALS), round(shape.centroid.y, DECIMALS)),
+        area_px=round(shape.area, 4),
+        vertex_count=int(shapely.get_num_coordinates(shape)),
+        notes=notes,
+    )
+
+
+def _tuples(ring: BaseGeometry) -> list[list[float]]:
+    return [[_plain(x), _plain(y)] for x, y in shapely.get_coordinates(ring).tolist()]
+
+
+def _plain(value: float) -> float:
+    return value + 0.0  # -0.0 would print as "-0.0"

@@ -1,0 +1,264 @@
+"""QuPath's GeoJSON (0.5 - 0.7): one ROI to a feature, a document to features. No database here."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.annotations.models import Roi
+from portal.core.errors import InvalidInputError
+
+MAX_FEATURES = 10_000
+MAX_FOREIGN_BYTES = 32_768
+OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
+CARRIED = ("isLocked", "color", "measurements", "metadata", "nucleusGeometry")
+AREA_PX, AREA_UM = "Area px^2", "Area um^2"
+REVIEW_KEY = "tessera.review_state"
+
+
+class FeatureError(Exception):
+    """Why one feature cannot become an ROI. The others still can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One object of a document, as far as an ROI can hold it.
+
+    Attributes:
+        t: time index of its plane; 0 unless the file says otherwise.
+        label: name of its class (``Tumor: Positive`` for a derived one), or empty.
+        color: the class' colour ``#rrggbb``, or None.
+        foreign: what is only carried.
+        notes: what could not be kept.
+    """
+
+    id: uuid.UUID | None
+    geometry: object
+    t: int
+    name: str
+    label: str
+    color: str | None
+    foreign: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def features_of(document: object) -> list[Any]:
+    """The features of a FeatureCollection, a bare array, or a single Feature."""
+    features: object = document
+    if isinstance(document, Mapping):
+        kind = document.get("type")
+        if kind == "FeatureCollection":
+            features = document.get("features")
+        elif kind == "Feature":
+            features = [document]
+        else:
+            raise InvalidInputError(
+                f"GeoJSON: expected a FeatureCollection or an array of features, got {kind!r:.40}."
+            )
+    if not isinstance(features, list):
+        raise InvalidInputError("GeoJSON: expected a FeatureCollection or an array of features.")
+    if len(features) > MAX_FEATURES:
+        raise InvalidInputError(
+            f"GeoJSON: {len(features):,} features; {MAX_FEATURES:,} at most in one request.",
+            details={"features": len(features), "limit": MAX_FEATURES},
+        )
+    return features
+
+
+def feature_read(raw: object) -> Feature:
+    """Read one feature, in any of the spellings QuPath has used.
+
+    Raises:
+        FeatureError: it is no object that an ROI could stand for.
+    """
+    if not isinstance(raw, Mapping) or raw.get("type") != "Feature":
+        raise FeatureError("not a GeoJSON Feature")
+    properties = raw.get("properties") or {}
+    if not isinstance(properties, Mapping):
+        raise FeatureError("properties is not an object")
+    object_type = properties.get("objectType", properties.get("object_type", "annotation"))
+    if object_type not in OBJECT_TYPES:
+        raise FeatureError(f"objectType {str(object_type)[:40]!r} is not an ROI")
+    geometry = raw.get("geometry")
+    if not isinstance(geometry, Mapping):
+        raise FeatureError("has no geometry")
+    label, color = _class(properties.get("classification"))
+    name, notes = _name(properties.get("name"))
+    foreign = _foreign(raw, properties, geometry, str(object_type))
+    if len(json.dumps(foreign)) > MAX_FOREIGN_BYTES:
+        foreign = {}
+        notes = (*notes, f"measurements and metadata left out: over {MAX_FOREIGN_BYTES} bytes")
+    return Feature(
+        id=_uuid(raw.get("id")),
+        geometry=_polygonal(geometry),
+        t=_plane_t(geometry.get("plane")),
+        name=name,
+        label=label,
+        color=color,
+        foreign=foreign,
+        notes=notes,
+    )
+
+
+def _uuid(value: object) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(value) if isinstance(value, str) else None
+    except ValueError:  # older files: "PathAnnotationObject"
+        return None
+
+
+def _polygonal(geometry: Mapping[str, Any]) -> object:
+    """The geometry without QuPath's extras; a collection becomes one multipolygon."""
+    if geometry.get("type") != "GeometryCollection":
+        return {"type": geometry.get("type"), "coordinates": geometry.get("coordinates")}
+    polygons: list[Any] = []
+    members = geometry.get("geometries")
+    for member in members if isinstance(members, list) else []:
+        kind = member.get("type") if isinstance(member, Mapping) else None
+        if kind == "Polygon":
+            polygons.append(member.get("coordinates"))
+        elif kind == "MultiPolygon" and isinstance(member.get("coordinates"), list):
+            polygons.extend(member["coordinates"])
+        else:
+            raise FeatureError(f"a GeometryCollection with a {str(kind)[:40]} is not an area")
+    return {"type": "MultiPolygon", "coordinates": polygons}
+
+
+def _plane_t(plane: object) -> int:
+    if plane is None:
+        return 0
+    if not isinstance(plane, Mapping):
+        raise FeatureError("plane is not an object")
+    z, t = plane.get("z", 0), plane.get("t", 0)
+    if z != 0:
+        raise FeatureError(f"lies on the plane z = {z!r:.20}; a canvas has one plane")
+    if isinstance(t, bool) or not isinstance(t, int) or t < 0:
+        raise FeatureError(f"plane t = {t!r:.20} is not a frame index")
+    return t
+
+
+def _class(value: object) -> tuple[str, str | None]:
+    """Name and colour of a classification: an object, a bare string, or derived names."""
+    if isinstance(value, str):
+        return _one_line(value), None
+    if not isinstance(value, Mapping):
+        return "", None
+    names = value.get("names")
+    parts = names if isinstance(names, list) else [value.get("name")]
+    name = ": ".join(_one_line(part) for part in parts if isinstance(part, str))
+    return name, _color(value.get("color", value.get("colorRGB")))
+
+
+def _color(value: object) -> str | None:
+    """``#rrggbb`` of [r, g, b] or of a packed (A)RGB integer."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"#{value & 0xFFFFFF:06x}"
+    if isinstance(value, list) and len(value) >= 3:
+        rgb = value[:3]
+        if all(isinstance(c, int) and 0 <= c <= 255 for c in rgb):
+            return "#{:02x}{:02x}{:02x}".format(*rgb)
+    return None
+
+
+def _name(value: object) -> tuple[str, tuple[str, ...]]:
+    if not isinstance(value, str):
+        return "", ()
+    name = _one_line(value)
+    if len(name) <= 120:
+        return name, ()
+    return name[:120].rstrip(), ("name shortened to 120 characters",)
+
+
+def _one_line(value: str) -> str:
+    return " ".join(str(_plain(value)).split())
+
+
+def _foreign(
+    raw: Mapping[str, Any],
+    properties: Mapping[str, Any],
+    geometry: Mapping[str, Any],
+    object_type: str,
+) -> dict[str, Any]:
+    found = {key: properties[key] for key in CARRIED if properties.get(key)}
+    if raw.get("nucleusGeometry"):
+        found["nucleusGeometry"] = raw["nucleusGeometry"]
+    measurements = found.get("measurements")
+    if isinstance(measurements, list):
+        pairs = [m for m in measurements if isinstance(m, Mapping) and "name" in m]
+        found["measurements"] = measurements = {str(m["name"]): m.get("value") for m in pairs}
+    for key, derived in (("measurements", (AREA_PX, AREA_UM)), ("metadata", (REVIEW_KEY,))):
+        if isinstance(found.get(key), Mapping):
+            found[key] = {k: v for k, v in found[key].items() if k not in derived}
+        if key in found and not found[key]:
+            del found[key]
+    if geometry.get("isEllipse") is True:
+        found["isEllipse"] = True
+    if object_type != "annotation":
+        found["objectType"] = object_type
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """What every database's JSON can hold: no NaN, no NUL, no lone surrogate."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, int) and abs(value) > 2**63:
+        return float(value) if abs(value) < 10**300 else str(value)[:40]
+    if isinstance(value, str):
+        return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {_plain(str(key)): _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
+    """One ROI as QuPath writes it. What was carried comes back; what we know is written anew."""
+    foreign = roi.foreign
+    geometry = dict(roi.geometry)
+    if roi.frame_index:
+        geometry["plane"] = {"c": -1, "z": 0, "t": roi.frame_index}
+    if foreign.get("isEllipse"):
+        geometry["isEllipse"] = True
+    properties: dict[str, Any] = {"objectType": foreign.get("objectType", "annotation")}
+    if roi.name:
+        properties["name"] = roi.name
+    if roi.label:
+        properties["classification"] = _class_write(roi.label.name, roi.label.color)
+    for key in ("color", "isLocked"):
+        if key in foreign:
+            properties[key] = foreign[key]
+    measured = {AREA_PX: roi.area_px} | ({AREA_UM: area_um2} if area_um2 is not None else {})
+    properties["measurements"] = _mapping(foreign.get("measurements")) | measured
+    properties["metadata"] = _mapping(foreign.get("metadata")) | {REVIEW_KEY: roi.review_state}
+    feature = {"type": "Feature", "id": str(roi.pk), "geometry": geometry, "properties": properties}
+    if "nucleusGeometry" in foreign:
+        feature["nucleusGeometry"] = foreign["nucleusGeometry"]
+    return feature
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _class_write(name: str, color: str) -> dict[str, Any]:
+    rgb = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+    if ": " in name:
+        return {"names": name.split(": "), "color": rgb}
+    return {"name": name, "color": rgb}
+
+
+def document_write(features: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """A FeatureCollection, feature by feature."""
+    yield '{"type":"FeatureCollection","features":['
+    separator = "\n"
+    for feature in features:
+        yield separator + json.dumps(feature, ensure_ascii=False, separators=(",", ":"))
+        separator = ",\n"
+    yield "\n]}\n"

@@ -1,0 +1,232 @@
+"""ROIs, revisions and labels as the API shows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from portal.annotations.geometry import area_um2
+from portal.annotations.models import Label, ReviewState, Roi, RoiRevision
+from portal.annotations.selectors import rois_embedded
+from portal.archive.models import CanvasKind
+
+GEOMETRY_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "GeoJSON Polygon or MultiPolygon in level-0 pixels, x right, y down.",
+    "properties": {
+        "type": {"type": "string", "enum": ["Polygon", "MultiPolygon"]},
+        "coordinates": {"type": "array", "items": {}},
+    },
+    "required": ["type", "coordinates"],
+    "example": {"type": "Polygon", "coordinates": [[[10, 10], [90, 10], [90, 80], [10, 10]]]},
+}
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+
+
+@extend_schema_field(GEOMETRY_SCHEMA)
+class GeometryField(serializers.JSONField):
+    """A GeoJSON geometry; checked by ``portal.annotations.geometry``, not here."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Pass through: the service names what is wrong with it."""
+        return data
+
+
+class FiniteField(serializers.FloatField):
+    """A float that is neither NaN nor infinite."""
+
+    def to_internal_value(self, data: Any) -> float:
+        """Refuse what no comparison can be made with."""
+        value = super().to_internal_value(data)
+        if not math.isfinite(value):
+            raise serializers.ValidationError("A finite number is required.")
+        return value
+
+
+class FrameSerializer(serializers.Serializer[Any]):
+    """A frame: index and presentation time name the same one; either may be left out."""
+
+    index = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
+    pts = serializers.IntegerField(min_value=-INT64_MAX, max_value=INT64_MAX, required=False)
+
+
+class FrameOutSerializer(serializers.Serializer[Any]):
+    """A frame of a video; ``time_s`` is its presentation time in seconds."""
+
+    index = serializers.IntegerField()
+    pts = serializers.IntegerField()
+    time_s = serializers.FloatField()
+
+
+class RoiSerializer(serializers.Serializer[Any]):
+    """An ROI. ``version`` is its ETag."""
+
+    id = serializers.UUIDField()
+    canvas = serializers.UUIDField()
+    frame = FrameOutSerializer(allow_null=True)
+    geometry = GeometryField(allow_null=True, help_text="null where only centroids were asked for")
+    centroid = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
+    bounds = serializers.ListField(
+        child=serializers.FloatField(),
+        min_length=4,
+        max_length=4,
+        help_text="left, top, right, bottom",
+    )
+    area_px = serializers.FloatField()
+    area_um2 = serializers.FloatField(
+        allow_null=True, help_text="null where the scale of the canvas is unknown"
+    )
+    label = serializers.UUIDField(allow_null=True)
+    name = serializers.CharField()
+    review_state = serializers.ChoiceField(ReviewState.choices)
+    version = serializers.IntegerField()
+    is_embedded = serializers.BooleanField(help_text="true once similar cases can be searched")
+    notes = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What this write did to the outline: repaired, clipped",
+    )
+    created_by = serializers.CharField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    deleted_at = serializers.DateTimeField(allow_null=True)
+
+
+class RoiCreateSerializer(serializers.Serializer[Any]):
+    """What an ROI is made from."""
+
+    id = serializers.UUIDField(
+        required=False, help_text="Chosen by the client: the same request can be sent again"
+    )
+    canvas = serializers.UUIDField()
+    frame = FrameSerializer(required=False, allow_null=True)
+    geometry = GeometryField()
+    label = serializers.UUIDField(required=False, allow_null=True)
+    name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+
+
+class RoiPatchSerializer(serializers.Serializer[Any]):
+    """What may change; what is left out stays."""
+
+    geometry = GeometryField(required=False)
+    label = serializers.UUIDField(required=False, allow_null=True)
+    name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    review_state = serializers.ChoiceField(ReviewState.choices, required=False)
+
+
+class RoiQuerySerializer(serializers.Serializer[Any]):
+    """Filters of the list of ROIs."""
+
+    canvas = serializers.UUIDField(required=False)
+    label = serializers.UUIDField(required=False)
+    review_state = serializers.ChoiceField(ReviewState.choices, required=False)
+    left = FiniteField(required=False, help_text="Window, level-0 pixels")
+    top = FiniteField(required=False)
+    right = FiniteField(required=False)
+    bottom = FiniteField(required=False)
+    min_size_px = FiniteField(
+        required=False, min_value=0, help_text="Only ROIs at least this wide or high"
+    )
+    frame = serializers.IntegerField(
+        required=False, min_value=0, max_value=INT32_MAX, help_text="Index of a frame of a video"
+    )
+    frame_pts = serializers.IntegerField(required=False, min_value=-INT64_MAX, max_value=INT64_MAX)
+    limit = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=10_000,
+        help_text="At most so many, the largest first, on one page; `count` is all that match",
+    )
+    centroids = serializers.BooleanField(
+        required=False, help_text="Leave the geometries out: light enough for thousands"
+    )
+    deleted = serializers.BooleanField(required=False, help_text="List the deleted ones instead")
+
+
+class RoiRevisionSerializer(serializers.Serializer[Any]):
+    """The state after one change."""
+
+    version = serializers.IntegerField()
+    action = serializers.CharField()
+    geometry = GeometryField()
+    label = serializers.UUIDField(source="label_id", allow_null=True)
+    name = serializers.CharField()
+    review_state = serializers.ChoiceField(ReviewState.choices)
+    author = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField()
+
+    def get_author(self, revision: RoiRevision) -> str | None:
+        """The name of who made the change."""
+        return str(revision.author) if revision.author else None
+
+
+class LabelSerializer(serializers.Serializer[Any]):
+    """A label."""
+
+    id = serializers.UUIDField(read_only=True)
+    lab = serializers.UUIDField(source="lab_id", required=False)
+    name = serializers.CharField(max_length=80)
+    color = serializers.RegexField(r"^#[0-9a-fA-F]{6}$", required=False, help_text="#rrggbb")
+    position = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
+
+
+def rois_represent(rois: Iterable[Roi], *, centroids: bool = False) -> list[dict[str, Any]]:
+    """A page of ROIs; asks once which of them are embedded."""
+    rows = list(rois)
+    embedded = rois_embedded([roi.pk for roi in rows])
+    return [_represent(roi, roi.pk in embedded, centroids, ()) for roi in rows]
+
+
+def roi_represent(roi: Roi, *, notes: Iterable[str] = ()) -> dict[str, Any]:
+    """One ROI."""
+    return _represent(roi, roi.pk in rois_embedded([roi.pk]), False, notes)
+
+
+def _represent(roi: Roi, embedded: bool, centroids: bool, notes: Iterable[str]) -> dict[str, Any]:
+    canvas = roi.canvas
+    return {
+        "id": str(roi.pk),
+        "canvas": str(roi.canvas_id),
+        "frame": _frame(roi),
+        "geometry": None if centroids else roi.geometry,
+        "centroid": [roi.centroid_x, roi.centroid_y],
+        "bounds": [roi.left, roi.top, roi.right, roi.bottom],
+        "area_px": roi.area_px,
+        "area_um2": area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y),
+        "label": str(roi.label_id) if roi.label_id else None,
+        "name": roi.name,
+        "review_state": str(roi.review_state),
+        "version": roi.version,
+        "is_embedded": embedded,
+        "notes": list(notes),
+        "created_by": str(roi.created_by) if roi.created_by else None,
+        "created_at": roi.created_at.isoformat(),
+        "updated_at": roi.updated_at.isoformat(),
+        "deleted_at": roi.deleted_at.isoformat() if roi.deleted_at else None,
+    }
+
+
+def _frame(roi: Roi) -> dict[str, Any] | None:
+    if roi.frame_index is None or roi.frame_pts is None:
+        return None
+    video = getattr(roi.canvas, "video", None) if roi.canvas.kind == CanvasKind.VIDEO else None
+    time_base_s = video.time_base_s if video else 0.0
+    return {
+        "index": roi.frame_index,
+        "pts": roi.frame_pts,
+        "time_s": round(roi.frame_pts * time_base_s, 6),
+    }
+
+
+def label_represent(label: Label) -> dict[str, Any]:
+    """One label."""
+    return {
+        "id": str(label.pk),
+        "lab": str(label.lab_id),
+        "name": label.name,
+        "color": label.color,
+        "position": label.position,
+    }

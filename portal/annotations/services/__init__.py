@@ -1,0 +1,35 @@
+"""Writes of ROIs and labels."""
+
+from __future__ import annotations
+
+from portal.annotations.services.exchange import ImportItem, ImportReport, roi_import
+from portal.annotations.services.labels import (
+    label_create,
+    label_delete,
+    label_set_ensure,
+    label_update,
+)
+from portal.annotations.services.rois import (
+    RoiChanges,
+    RoiSaved,
+    roi_create,
+    roi_delete,
+    roi_restore,
+    roi_update,
+)
+
+__all__ = [
+    "ImportItem",
+    "ImportReport",
+    "RoiChanges",
+    "RoiSaved",
+    "label_create",
+    "label_delete",
+    "label_set_ensure",
+    "label_update",
+    "roi_create",
+    "roi_delete",
+    "roi_import",
+    "roi_restore",
+    "roi_update",
+]
