@@ -37,12 +37,14 @@ class StainEstimate:
     Attributes:
         matrix: (2, 3) float64, rows haematoxylin and eosin, unit length, in OD space.
         scale: (2,) float64, the concentration that counts as fully stained (99th percentile).
+        density_scale: mean optical density that counts as dark (99th percentile).
         method: "macenko" or "ruifrok".
         reason: why the estimate was not used; empty for "macenko".
     """
 
     matrix: ArrayF64
     scale: ArrayF64
+    density_scale: float
     method: str
     reason: str = ""
 
@@ -56,11 +58,18 @@ def optical_density(image: ImageU8) -> ArrayF32:
         (..., 3) float32.
     """
     if image.dtype != np.uint8 or image.shape[-1] != 3:
-        raise ShapeError(
-            "image", expected="(..., 3) uint8", actual=f"{image.shape} {image.dtype}"
-        )
+        raise ShapeError("image", expected="(..., 3) uint8", actual=f"{image.shape} {image.dtype}")
     table = np.maximum(_OD_TABLE, 0.0).astype(np.float32)
     return np.asarray(table[image])
+
+
+def fixed_stains(pixels: ImageU8, *, reason: str = "asked for") -> StainEstimate:
+    """The published vectors of Ruifrok and Johnston, scaled by how strongly this image is stained.
+
+    Args:
+        pixels: (..., 3) uint8 RGB, a thinned sample of the region is enough.
+    """
+    return _estimate(_optical_densities(pixels), _unit(RUIFROK_HE), "ruifrok", reason)
 
 
 def estimate_stains(pixels: ImageU8) -> StainEstimate:
@@ -73,18 +82,25 @@ def estimate_stains(pixels: ImageU8) -> StainEstimate:
     Source: Macenko et al. 2009 (plane of the two largest singular vectors, 1st and 99th percentile
         of the angle); departs from it by falling back where the vectors are not those of H&E.
     """
-    od = optical_density(pixels).reshape(-1, 3).astype(np.float64)
+    od = _optical_densities(pixels)
+    published = _unit(RUIFROK_HE)
     tissue = od[(od.max(axis=1) > _MIN_TISSUE_OD) & (od.mean(axis=1) < 1.5)]
     if tissue.shape[0] < _MIN_PIXELS:
-        return _fall_back(od, f"only {tissue.shape[0]} tissue pixels, {_MIN_PIXELS} needed")
+        return _estimate(
+            od, published, "ruifrok", f"only {tissue.shape[0]} tissue pixels, {_MIN_PIXELS} needed"
+        )
     matrix = _macenko_vectors(tissue)
-    angle_deg = np.degrees(np.arccos(np.clip((matrix * _unit(RUIFROK_HE)).sum(axis=1), -1, 1)))
+    angle_deg = np.degrees(np.arccos(np.clip((matrix * published).sum(axis=1), -1, 1)))
     spread_deg = float(np.degrees(np.arccos(np.clip(matrix[0] @ matrix[1], -1, 1))))
     if spread_deg < _MIN_SPREAD_DEG:
-        return _fall_back(tissue, f"one stain only: vectors {spread_deg:.0f} degrees apart")
+        return _estimate(
+            od, published, "ruifrok", f"one stain only: vectors {spread_deg:.0f} degrees apart"
+        )
     if angle_deg.max() > _TRUST_DEG:
-        return _fall_back(tissue, f"not H&E: a vector is {angle_deg.max():.0f} degrees off")
-    return StainEstimate(matrix, _scale(tissue, matrix), "macenko")
+        return _estimate(
+            od, published, "ruifrok", f"not H&E: a vector is {angle_deg.max():.0f} degrees off"
+        )
+    return _estimate(od, matrix, "macenko", "")
 
 
 def deconvolve(image: ImageU8, stains: StainEstimate) -> ArrayF32:
@@ -115,16 +131,16 @@ def _macenko_vectors(od: ArrayF64) -> ArrayF64:
     return np.asarray(red_first)
 
 
-def _fall_back(od: ArrayF64, reason: str) -> StainEstimate:
-    matrix = _unit(RUIFROK_HE)
-    return StainEstimate(matrix, _scale(od, matrix), "ruifrok", reason)
+def _optical_densities(pixels: ImageU8) -> ArrayF64:
+    return optical_density(pixels).reshape(-1, 3).astype(np.float64)
 
 
-def _scale(od: ArrayF64, matrix: ArrayF64) -> ArrayF64:
+def _estimate(od: ArrayF64, matrix: ArrayF64, method: str, reason: str) -> StainEstimate:
     if od.shape[0] == 0:
-        return np.ones(2)
-    high = np.percentile(od @ np.linalg.pinv(matrix), 99, axis=0)
-    return np.asarray(np.maximum(high, 0.15))
+        return StainEstimate(matrix, np.ones(2), 1.0, method, reason)
+    scale = np.percentile(od @ np.linalg.pinv(matrix), 99, axis=0)
+    density_scale = float(np.percentile(od.mean(axis=1), 99))
+    return StainEstimate(matrix, np.maximum(scale, 0.15), max(density_scale, 0.2), method, reason)
 
 
 def _unit(matrix: ArrayF64) -> ArrayF64:

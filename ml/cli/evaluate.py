@@ -1,0 +1,39 @@
+"""``python -m ml evaluate <protocol>``: score retrieval, matching, epipolar geometry or mosaics."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ml.cli.lazy import Registry, add_lazy_parsers, module_of
+from ml.cli.output import describe_result, terminal_progress
+
+PROTOCOLS: Registry = {
+    "retrieval": ("ml.evaluation.retrieval", "similar regions of other patients"),
+    "matching": ("ml.evaluation.matching", "key point matches against known transforms"),
+    "epipolar": ("ml.evaluation.epipolar", "key point matches against known camera poses"),
+    "mosaic": ("ml.evaluation.mosaic", "registration of a video's frames"),
+}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``evaluate`` with its protocols."""
+    parser = subparsers.add_parser("evaluate", help="score a part of ml by a protocol")
+    add_lazy_parsers(parser, dest="protocol", registry=PROTOCOLS)
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Score.
+
+    Raises:
+        MlError: data or options that cannot be scored.
+    """
+    with terminal_progress() as progress:
+        result: dict[str, Any] = module_of(PROTOCOLS, args.protocol).run(args, progress)
+    return {"protocol": args.protocol, **result}
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The protocol's own table, or one line a value."""
+    module = module_of(PROTOCOLS, result["protocol"])
+    return str(getattr(module, "describe", describe_result)(result))

@@ -1,0 +1,40 @@
+"""Sub-commands by name whose module is imported only when they are asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+Registry = Mapping[str, tuple[str, str]]
+"""Name to (module, line of help). A module offers ``add_arguments(parser)`` and
+``run(args, progress) -> dict``; it may offer ``describe(result) -> str``."""
+
+
+class LazyParser(argparse.ArgumentParser):
+    """A parser that gets its arguments from ``module_name`` when it is first used."""
+
+    module_name: str | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """As argparse's, after the arguments were added."""
+        if self.module_name is not None:
+            name, self.module_name = self.module_name, None
+            importlib.import_module(name).add_arguments(self)
+        return super().parse_known_args(args, namespace)
+
+
+def add_lazy_parsers(parser: argparse.ArgumentParser, *, dest: str, registry: Registry) -> None:
+    """Add one sub-command for each entry of ``registry``; none of them is imported yet."""
+    children = parser.add_subparsers(
+        dest=dest, metavar=dest.upper(), required=True, parser_class=LazyParser
+    )
+    for name, (module, line) in registry.items():
+        children.add_parser(name, help=line, description=line).module_name = module
+
+
+def module_of(registry: Registry, name: str) -> ModuleType:
+    """The module of an entry."""
+    return importlib.import_module(registry[name][0])

@@ -1,0 +1,30 @@
+"""``python -m ml train <scheme>``: train a network by one configuration."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ml.cli.lazy import Registry, add_lazy_parsers, module_of
+from ml.cli.output import terminal_progress
+
+SCHEMES: Registry = {
+    "roi": ("ml.training.roi", "the ROI encoder, without labels, by SimCLR over graphs"),
+}
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``train`` with its schemes."""
+    parser = subparsers.add_parser("train", help="train a network by a named scheme")
+    add_lazy_parsers(parser, dest="scheme", registry=SCHEMES)
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Train; the same command goes on where an interrupted one stopped.
+
+    Raises:
+        MlError: a bad configuration, or sources that cannot be trained on.
+    """
+    with terminal_progress() as progress:
+        result: dict[str, Any] = module_of(SCHEMES, args.scheme).run(args, progress)
+    return result

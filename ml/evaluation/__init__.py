@@ -1,0 +1,1 @@
+"""Metrics and protocols, those of the papers and the honest ones."""

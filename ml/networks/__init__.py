@@ -1,0 +1,1 @@
+"""Torch modules only: no data, no training loop, no files."""

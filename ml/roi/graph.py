@@ -1,0 +1,70 @@
+"""The graph of a region: patches are vertices, patches near each other are joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ml.errors import ShapeError
+from ml.types import ArrayF32, ArrayF64, ArrayI64
+
+EDGE_PX = 448.0
+"""Twice the patch: section III-A of the retrieval paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoiGraph:
+    """One region as a graph.
+
+    Attributes:
+        x: (N, C) float32, features of the vertices.
+        pos: (N, 2) float32, centres relative to the middle of the region, pixels of the encoder.
+        edge_index: (2, M) int64, both directions of each edge, no self-loops (the GCN adds them).
+    """
+
+    x: ArrayF32
+    pos: ArrayF32
+    edge_index: ArrayI64
+
+    def __len__(self) -> int:
+        return int(self.x.shape[0])
+
+    def to_data(self) -> Any:
+        """The same as ``torch_geometric.data.Data``."""
+        import torch
+        from torch_geometric.data import Data
+
+        return Data(
+            x=torch.from_numpy(self.x),
+            pos=torch.from_numpy(self.pos),
+            edge_index=torch.from_numpy(self.edge_index),
+        )
+
+
+def build_graph(x: ArrayF32, centre_px: ArrayF64, *, edge_px: float = EDGE_PX) -> RoiGraph:
+    """Join the patches whose centres are at most ``edge_px`` apart.
+
+    Args:
+        x: (N, C) float32 features.
+        centre_px: (N, 2) centres in pixels of the encoder.
+        edge_px: largest length of an edge, inclusive.
+    Raises:
+        ShapeError: the two do not agree, or N is 0.
+    Source: the retrieval paper, section III-A.
+    """
+    if x.ndim != 2 or centre_px.shape != (x.shape[0], 2) or x.shape[0] == 0:
+        raise ShapeError(
+            "vertices", expected="(N, C) and (N, 2), N > 0", actual=f"{x.shape}, {centre_px.shape}"
+        )
+    pairs = cKDTree(centre_px).query_pairs(edge_px, output_type="ndarray").astype(np.int64)
+    pairs = pairs[np.lexsort(pairs.T[::-1])].reshape(-1, 2)
+    edge_index = np.ascontiguousarray(np.concatenate([pairs, pairs[:, ::-1]]).T)
+    middle = (centre_px.min(axis=0) + centre_px.max(axis=0)) / 2
+    return RoiGraph(
+        np.ascontiguousarray(x, dtype=np.float32),
+        np.asarray(centre_px - middle, dtype=np.float32),
+        edge_index,
+    )

@@ -1,0 +1,126 @@
+"""Pixels of patches at the encoder's magnification, from an image in memory or a slide on disk."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Protocol
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from ml.errors import ShapeError
+from ml.imaging.slides import Slide
+from ml.types import ArrayF64, ImageU8
+
+ONE_READ_PX = 24_000_000
+"""Regions up to this size at the encoder's magnification are read once, larger ones by patch."""
+
+Corner = tuple[int, int]
+
+
+class PatchSource(Protocol):
+    """Where patches come from; reads are thread-safe."""
+
+    def read(self, corner_px: Corner, patch_px: int) -> ImageU8:
+        """(patch_px, patch_px, 3) uint8 RGB at a corner in pixels of the encoder."""
+        ...
+
+
+class ImagePatches:
+    """Patches of an image in memory."""
+
+    def __init__(self, image: ImageU8, *, downsample: float) -> None:
+        height, width = image.shape[:2]
+        size = (max(1, round(width / downsample)), max(1, round(height / downsample)))
+        scaled = Image.fromarray(image)
+        if size != (width, height):
+            scaled = scaled.resize(size, Image.Resampling.HAMMING)
+        self._pixels = np.asarray(scaled)
+
+    def read(self, corner_px: Corner, patch_px: int) -> ImageU8:
+        """See ``PatchSource``."""
+        return cut_patch(self._pixels, corner_px, patch_px)
+
+
+class SlidePatches:
+    """Patches of a slide: one read of a region that fits in memory, else one a patch."""
+
+    def __init__(
+        self, slide: Slide, *, downsample: float, corners_px: list[Corner], patch_px: int
+    ) -> None:
+        self._slide, self._downsample = slide, downsample
+        self._size = (
+            max(1, round(slide.info.width_px / downsample)),
+            max(1, round(slide.info.height_px / downsample)),
+        )
+        left, top = (max(0, min(c[i] for c in corners_px)) for i in (0, 1))
+        right, bottom = (
+            min(max(c[i] for c in corners_px) + patch_px, self._size[i]) for i in (0, 1)
+        )
+        self._box = (left, top, right, bottom)
+        self._whole = (right - left) * (bottom - top) <= ONE_READ_PX
+        self._block: ImageU8 | None = None
+        self._lock = threading.Lock()
+
+    def read(self, corner_px: Corner, patch_px: int) -> ImageU8:
+        """See ``PatchSource``."""
+        x, y = corner_px
+        if self._whole:
+            with self._lock:
+                if self._block is None:
+                    self._block = self._read_box(self._box)
+            return cut_patch(self._block, (x - self._box[0], y - self._box[1]), patch_px)
+        right, bottom = min(x + patch_px, self._size[0]), min(y + patch_px, self._size[1])
+        left, top = max(x, 0), max(y, 0)
+        return cut_patch(self._read_box((left, top, right, bottom)), (0, 0), patch_px)
+
+    def _read_box(self, box: tuple[int, int, int, int]) -> ImageU8:
+        left, top, right, bottom = box
+        corner_l0 = (left * self._downsample, top * self._downsample)
+        size = (right - left, bottom - top)
+        size_l0 = (size[0] * self._downsample, size[1] * self._downsample)
+        return self._slide.read_region(corner_l0, size_l0, size)
+
+
+def cut_patch(pixels: ImageU8, corner_px: Corner, patch_px: int) -> ImageU8:
+    """A patch of an image; what the image has too little of is mirrored at its edge.
+
+    Args:
+        pixels: (H, W, 3) uint8.
+        corner_px: top left corner, on the image.
+    Returns:
+        (patch_px, patch_px, 3) uint8.
+    """
+    x, y = corner_px
+    patch = pixels[max(y, 0) : y + patch_px, max(x, 0) : x + patch_px]
+    down, right = patch_px - patch.shape[0], patch_px - patch.shape[1]
+    if down or right:
+        patch = cv2.copyMakeBorder(patch, 0, down, 0, right, cv2.BORDER_REFLECT)
+    return np.ascontiguousarray(patch)
+
+
+def patch_corners(centre_px: ArrayF64, patch_px: int) -> list[Corner]:
+    """Whole-pixel corners of patches given by their centres (N, 2), never left or above the image."""
+    corners = np.maximum(np.floor(centre_px - patch_px / 2 + 0.5), 0).astype(int)
+    return [(int(x), int(y)) for x, y in corners]
+
+
+def checked_image(image: ImageU8) -> ImageU8:
+    """(H, W, 3) uint8 of a grey or RGB image, refused with a clear error if it is neither."""
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or 0 in image.shape:
+        found = getattr(image, "dtype", type(image).__name__)
+        raise ShapeError("image", expected="(H, W, 3) uint8", actual=f"{found} of another shape")
+    if image.ndim == 2:
+        return np.repeat(image[..., None], 3, axis=2)
+    if image.ndim != 3 or image.shape[2] != 3:
+        raise ShapeError("image", expected="(H, W, 3) uint8", actual=str(image.shape))
+    return image
+
+
+def isotropic_mpp(mpp_x: float | None, mpp_y: float | None) -> float | None:
+    """One number for a slide's microns per pixel: the geometric mean, or the one that is known."""
+    if mpp_x and mpp_y:
+        return math.sqrt(mpp_x * mpp_y)
+    return mpp_x or mpp_y

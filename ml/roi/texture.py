@@ -1,0 +1,137 @@
+"""Texture of one channel: local binary patterns, band energies, the radial power spectrum.
+
+All of it ignores rotation (up to the pixel grid); every function takes one (S, S) float32 channel.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import cv2
+import numpy as np
+
+from ml.types import ArrayF32, ArrayI64
+
+_SQRT_HALF = 0.7071
+_RIU2_BINS = 10
+_EPSILON = 1e-4
+
+LBP_SCALES = ((1, 0.6, 1), (2, 1.0, 1), (2, 1.0, 2))
+"""(radius, blur, subsampling) of each scale of ``lbp_histogram``."""
+ENERGY_SCALES = 5
+ENERGY_PER_SCALE = 6
+SPECTRUM_BANDS = 14
+
+LBP_DIM = _RIU2_BINS * len(LBP_SCALES)
+ENERGY_DIM = ENERGY_SCALES * ENERGY_PER_SCALE
+SPECTRUM_DIM = SPECTRUM_BANDS + 1
+
+
+def lbp_histogram(channel: ArrayF32) -> ArrayF32:
+    """Rotation-invariant uniform local binary patterns at three scales.
+
+    Args:
+        channel: (S, S) float32.
+    Returns:
+        (30,) float32: square roots of three histograms of ten bins, each summing to one.
+    Source: Ojala, Pietikäinen and Mäenpää 2002 (riu2, P = 8); neighbours at whole pixels.
+    """
+    parts = []
+    for radius, sigma, step in LBP_SCALES:
+        smooth = cv2.GaussianBlur(channel, (0, 0), sigma * step)[::step, ::step]
+        parts.append(_riu2_histogram(smooth, radius))
+    return np.sqrt(np.concatenate(parts))
+
+
+def band_energies(channel: ArrayF32) -> ArrayF32:
+    """Statistics of band-passed versions of the channel and of their structure tensors.
+
+    Args:
+        channel: (S, S) float32.
+    Returns:
+        (30,) float32: at each of five octaves log deviation, skewness and log kurtosis of the band,
+        log mean and log deviation of the gradient, coherence of its orientation.
+    """
+    out: list[float] = []
+    current, previous = channel, channel
+    for octave in range(ENERGY_SCALES):
+        sigma = 1.0 if octave == 0 else 0.87
+        smooth = cv2.GaussianBlur(current, (0, 0), sigma)
+        out += _band_statistics(previous - smooth)
+        out += _gradient_statistics(smooth)
+        if octave >= 1:
+            smooth = cv2.resize(smooth, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+        current = previous = smooth
+    return np.array(out, np.float32)
+
+
+def radial_spectrum(channel: ArrayF32) -> ArrayF32:
+    """Share of power in rings of spatial frequency, and the logarithm of all of it.
+
+    Args:
+        channel: (S, S) float32.
+    Returns:
+        (15,) float32: fourteen log shares, rings spaced geometrically, then log total power.
+    """
+    size = channel.shape[0]
+    ring, window = _rings(size)
+    power = cv2.dft((channel - channel.mean()) * window, flags=cv2.DFT_COMPLEX_OUTPUT)
+    power = np.square(power).sum(axis=2)
+    bands = np.bincount(ring, power.ravel(), SPECTRUM_BANDS + 1)[:SPECTRUM_BANDS]
+    total = float(bands.sum()) / size**2
+    shares = bands / (bands.sum() + 1e-9)
+    return np.append(np.log(shares + 1e-5), np.log(total + 1e-5)).astype(np.float32)
+
+
+def _riu2_histogram(channel: ArrayF32, radius: int) -> ArrayF32:
+    height, width = channel.shape
+    diagonal = max(1, round(_SQRT_HALF * radius))
+    offsets = [(radius, 0), (diagonal, diagonal), (0, radius), (-diagonal, diagonal)]
+    offsets += [(-dx, -dy) for dx, dy in offsets]
+    centre = channel[radius : height - radius, radius : width - radius]
+    code = np.zeros(centre.shape, np.uint8)
+    for bit, (dx, dy) in enumerate(offsets):
+        rows = slice(radius + dy, height - radius + dy)
+        columns = slice(radius + dx, width - radius + dx)
+        code |= (channel[rows, columns] > centre).astype(np.uint8) << np.uint8(bit)
+    counts = np.bincount(code.ravel(), minlength=256)
+    histogram = np.bincount(_riu2_table(), counts, _RIU2_BINS)
+    return np.asarray(histogram / code.size, dtype=np.float32)
+
+
+@lru_cache(maxsize=1)
+def _riu2_table() -> ArrayI64:
+    """(256,): the bin of each pattern: its number of set bits if uniform, else nine."""
+    bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    transitions = np.abs(bits - np.roll(bits, 1, axis=1)).sum(axis=1)
+    return np.where(transitions <= 2, bits.sum(axis=1), _RIU2_BINS - 1).astype(np.int64)
+
+
+def _band_statistics(band: ArrayF32) -> list[float]:
+    deviation = float(band.std()) + _EPSILON
+    unit = band / deviation
+    square = unit * unit
+    skewness = float(np.clip((square * unit).mean(), -5, 5))
+    kurtosis = float(np.clip((square * square).mean(), 1, 50))
+    return [float(np.log(deviation)), skewness, float(np.log(kurtosis))]
+
+
+def _gradient_statistics(smooth: ArrayF32) -> list[float]:
+    gx = cv2.Sobel(smooth, cv2.CV_32F, 1, 0, scale=0.125)
+    gy = cv2.Sobel(smooth, cv2.CV_32F, 0, 1, scale=0.125)
+    magnitude = cv2.magnitude(gx, gy)
+    jxx, jyy, jxy = (cv2.blur(p, (5, 5)) for p in (gx * gx, gy * gy, gx * gy))
+    coherence = float(cv2.magnitude(jxx - jyy, 2 * jxy).sum() / ((jxx + jyy).sum() + 1e-6))
+    mean, deviation = float(magnitude.mean()), float(magnitude.std())
+    return [float(np.log(mean + _EPSILON)), float(np.log(deviation + _EPSILON)), coherence]
+
+
+@lru_cache(maxsize=4)
+def _rings(size: int) -> tuple[ArrayI64, ArrayF32]:
+    frequency = np.fft.fftfreq(size)
+    radius = np.hypot(frequency[:, None], frequency[None, :])
+    edges = np.geomspace(1 / 128, 0.5, SPECTRUM_BANDS + 1)
+    ring = np.digitize(radius, edges) - 1
+    ring[(ring < 0) | (ring >= SPECTRUM_BANDS)] = SPECTRUM_BANDS
+    window = np.outer(np.hanning(size), np.hanning(size)).astype(np.float32)
+    return ring.ravel(), window

@@ -1,0 +1,1 @@
+"""Training schemes, one file each, driven by one configuration."""

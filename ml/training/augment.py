@@ -1,0 +1,57 @@
+"""Augmentations: another stain, another scale, fewer vertices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.roi.stain import WHITE, optical_density
+from ml.types import ArrayF64, ArrayI64, ImageU8
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a section might look from another laboratory.
+
+    Attributes:
+        mixing: (3, 3) float64 applied to optical densities.
+        zoom: pixels of this look per pixel of the original.
+    """
+
+    mixing: ArrayF64
+    zoom: float
+
+
+def random_look(rng: np.random.Generator, *, stain: float, zoom: float) -> Look:
+    """A random look; both strengths at 0 give the original.
+
+    Args:
+        stain: deviation of the entries of the mixing matrix, and of the log of its strength.
+        zoom: largest log scale.
+    """
+    mixing = np.eye(3) * np.exp(rng.normal(0, stain)) + rng.normal(0, stain / 2, (3, 3))
+    return Look(mixing, float(np.exp(rng.uniform(-zoom, zoom))))
+
+
+def with_look(image: ImageU8, look: Look) -> ImageU8:
+    """(H, W, 3) uint8 with the stain of ``look``; the zoom is left to whoever reads the pixels."""
+    od = np.clip(optical_density(image) @ look.mixing.T.astype(np.float32), 0, 3)
+    return np.clip(np.power(10.0, -od) * (WHITE + 1) - 1 + 0.5, 0, 255).astype(np.uint8)
+
+
+def vertex_dropout(
+    rng: np.random.Generator, count: int, *, drop: tuple[float, float], keep_at_least: int
+) -> ArrayI64:
+    """Indices of the vertices that stay when a random share of them is removed.
+
+    Args:
+        count: vertices there are, at least 1.
+        drop: least and largest share to remove.
+        keep_at_least: never fewer than this, as far as there are that many.
+    Returns:
+        (n,) int64, ascending.
+    Source: the retrieval paper, section III-B.
+    """
+    kept = max(round(count * (1 - rng.uniform(*drop))), min(keep_at_least, count), 1)
+    return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
