@@ -4,4 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-router_entries: list[tuple[str, Any, str]] = []
+from django.urls import path, register_converter
+
+from portal.archive.canvas_api import CanvasViewSet, SignedConverter
+from portal.archive.case_api import CaseViewSet
+from portal.archive.item_api import SlideViewSet, VideoViewSet
+
+register_converter(SignedConverter, "signed")
+
+router_entries: list[tuple[str, Any, str]] = [
+    ("cases", CaseViewSet, "case"),
+    ("slides", SlideViewSet, "slide"),
+    ("videos", VideoViewSet, "video"),
+    ("canvases", CanvasViewSet, "canvas"),
+]
+urlpatterns = [
+    path(
+        "canvases/<uuid:pk>/tiles/<int:z>/<int:x>/<int:y>.jpg",
+        CanvasViewSet.as_view({"get": "tile"}),
+        name="canvas-tile",
+    ),
+    path(
+        "canvases/<uuid:pk>/thumbnail.jpg",
+        CanvasViewSet.as_view({"get": "thumbnail"}),
+        name="canvas-thumbnail",
+    ),
+    path(
+        "canvases/<uuid:pk>/frames/<signed:pts>.jpg",
+        CanvasViewSet.as_view({"get": "frame"}),
+        name="canvas-frame",
+    ),
+]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from portal.core.models import Event
 
 
 class ArchiveConfig(AppConfig):
@@ -10,3 +15,15 @@ class ArchiveConfig(AppConfig):
 
     name = "portal.archive"
     label = "archive"
+
+    def ready(self) -> None:
+        """Hear of jobs that ended, so that an item whose ingest failed says why."""
+        from portal.core.events import subscribe
+
+        subscribe("job.ended")(_job_ended)
+
+
+def _job_ended(event: Event) -> None:
+    from portal.archive.services import item_job_ended
+
+    item_job_ended(payload=event.payload)

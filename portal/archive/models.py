@@ -34,7 +34,12 @@ class AgeBand(models.TextChoices):
 
 
 class Case(LabOwned):
-    """One patient examination."""
+    """One patient examination.
+
+    ``search_text`` is what the list searches, one value a line, lower case, tags after a ``#``:
+    JSON cannot be searched alike on SQLite and PostgreSQL. ``case_create`` and ``case_update`` keep
+    it.
+    """
 
     accession = models.CharField(max_length=64)
     patient_key = models.CharField(max_length=64, blank=True, help_text="Pseudonym, never a name")
@@ -44,6 +49,7 @@ class Case(LabOwned):
     procedure = models.CharField(max_length=120, blank=True)
     diagnosis = models.CharField(max_length=200, blank=True)
     tags = models.JSONField(default=list, blank=True)
+    search_text = models.TextField(blank=True, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('procedure', models.CharField(blank=True, max_length=120)),
                 ('diagnosis', models.CharField(blank=True, max_length=200)),
                 ('tags', models.JSONField(blank=True, default=list)),
+                ('search_text', models.TextField(blank=True, editable=False)),
             ],
             options={
                 'ordering': ('-created_at', 'id'),

@@ -1,0 +1,83 @@
+"""REST: canvases, their tiles, thumbnails and frames."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.archive import selectors
+from portal.archive.frames import frame_etag, frame_jpeg
+from portal.archive.http import bytes_response
+from portal.archive.media import thumbnail_response
+from portal.archive.models import Canvas
+from portal.archive.requests import UUID_REGEX, user_of
+from portal.archive.serializers import CanvasSerializer
+from portal.archive.tiles import plane_of, tile_etag, tile_read
+
+JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
+
+
+class SignedConverter:
+    """An integer in a path that may be negative: a PTS."""
+
+    regex = r"-?[0-9]{1,18}"
+
+    def to_python(self, value: str) -> int:
+        """From the path."""
+        return int(value)
+
+    def to_url(self, value: int) -> str:
+        """Into the path."""
+        return str(value)
+
+
+class CanvasViewSet(viewsets.GenericViewSet[Canvas]):
+    """What slides, videos and mosaics show on."""
+
+    serializer_class = CanvasSerializer
+    queryset = Canvas.objects.none()
+    lookup_value_regex = UUID_REGEX
+    pagination_class = None
+
+    def get_queryset(self) -> QuerySet[Canvas]:
+        """What this user may see."""
+        return selectors.canvas_list(user=user_of(self.request))
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """An image element asks for image/*; errors are problem+json all the same."""
+        return super().perform_content_negotiation(request, force or self.action != "retrieve")
+
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """Size, microns per pixel, tile grid and addresses of a canvas."""
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(responses=JPEG)
+    def tile(self, request: Request, pk: uuid.UUID, z: int, x: int, y: int) -> HttpResponse:
+        """One tile; z 0 is the coarsest level. Cached for good: its address names its content."""
+        plane = plane_of(self.get_object())
+        data = tile_read(plane, z, x, y)
+        return bytes_response(_http(request), data, etag=tile_etag(plane, z, x, y))
+
+    @extend_schema(responses=JPEG)
+    def thumbnail(self, request: Request, pk: uuid.UUID) -> HttpResponse:
+        """A small picture of the whole canvas; of a video, its poster."""
+        return thumbnail_response(_http(request), self.get_object())
+
+    @extend_schema(responses=JPEG)
+    def frame(self, request: Request, pk: uuid.UUID, pts: int) -> HttpResponse:
+        """The frame of a video with exactly this PTS; 404 names the nearest there are."""
+        canvas = self.get_object()
+        data = frame_jpeg(canvas, selectors.canvas_video(canvas), pts)
+        return bytes_response(_http(request), data, etag=frame_etag(canvas, pts))
+
+
+def _http(request: Request) -> HttpRequest:
+    return cast(HttpRequest, request._request)

@@ -1,0 +1,93 @@
+"""REST: cases."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import status, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.archive import selectors, services
+from portal.archive.filters import CaseFilter
+from portal.archive.models import Case
+from portal.archive.requests import UUID_REGEX, user_of
+from portal.archive.serializers import CaseSerializer
+from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
+from portal.labs.models import Lab, User
+
+
+class CaseViewSet(viewsets.GenericViewSet[Case]):
+    """Cases of the labs one is a member of."""
+
+    serializer_class = CaseSerializer
+    filterset_class = CaseFilter
+    queryset = Case.objects.none()
+    lookup_value_regex = UUID_REGEX
+
+    def get_queryset(self) -> QuerySet[Case]:
+        """What this user may see."""
+        return selectors.case_list(user=user_of(self.request))
+
+    def list(self, request: Request) -> Response:
+        """Search (``q``), filter, sort (``ordering``), page."""
+        rows = self.paginate_queryset(self.filter_queryset(self.get_queryset()))
+        return self.get_paginated_response(self.get_serializer(rows, many=True).data)
+
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """One case."""
+        return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(responses={201: CaseSerializer})
+    def create(self, request: Request) -> Response:
+        """Create a case in ``lab``. 409 where the lab has one of that accession number."""
+        sent = self.get_serializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        values = dict(sent.validated_data)
+        lab = lab_for(user_of(request), values.pop("lab_id", None))
+        case = services.case_create(lab=lab, user=user_of(request), **values)
+        return Response(self.get_serializer(case).data, status=status.HTTP_201_CREATED)
+
+    def update(self, request: Request, pk: str, *, partial: bool = False) -> Response:
+        """Replace what is said of a case."""
+        case = self.get_object()
+        sent = self.get_serializer(case, data=request.data, partial=partial)
+        sent.is_valid(raise_exception=True)
+        values = dict(sent.validated_data)
+        if values.pop("lab_id", case.lab_id) != case.lab_id:
+            raise InvalidInputError("lab: a case cannot move to another lab.")
+        case = services.case_update(case=case, user=user_of(request), **values)
+        return Response(self.get_serializer(case).data)
+
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change some of what is said of a case."""
+        return self.update(request, pk, partial=True)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete an empty case; 409 where it holds anything."""
+        services.case_delete(case=self.get_object(), user=user_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def lab_for(user: User, lab_id: uuid.UUID | None) -> Lab:
+    """The lab a new case goes to: the one named, or the only one this person may write in.
+
+    Raises:
+        NotFoundError: the lab named is none of theirs.
+        ForbiddenError: they may write in no lab.
+        InvalidInputError: several, and none was named.
+    """
+    if lab_id is not None:
+        lab = Lab.objects.filter(pk=lab_id, memberships__user=user).first()
+        if lab is None:
+            raise NotFoundError("No such lab.")
+        return lab
+    labs = list(selectors.labs_to_edit(user=user)[:2])
+    if not labs:
+        raise ForbiddenError("This needs the role annotator in a lab.")
+    if len(labs) > 1:
+        raise InvalidInputError("lab: name the lab; you may write in more than one.")
+    return labs[0]

@@ -1,0 +1,177 @@
+"""REST: slides and videos."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import mixins, viewsets
+from rest_framework import status as http_status
+from rest_framework.decorators import action
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ml.imaging.sniff import FileKind
+from portal.archive import selectors, services
+from portal.archive.filters import SlideFilter, VideoFilter
+from portal.archive.frames import frame_page
+from portal.archive.media import media_response
+from portal.archive.models import Slide, Video
+from portal.archive.receiving import require_received
+from portal.archive.requests import UUID_REGEX, user_of
+from portal.archive.serializers import (
+    FramePageSerializer,
+    ItemUploadSerializer,
+    SlideSerializer,
+    VideoSerializer,
+)
+from portal.archive.services import ItemReceived
+from portal.core.errors import InvalidInputError
+from portal.jobs.api import JobSerializer, job_accepted
+
+MAX_FRAMES_PER_PAGE = 5000
+
+
+class SlideAcceptedSerializer(SlideSerializer):
+    """A slide with the job that prepares it."""
+
+    job = JobSerializer(read_only=True, allow_null=True)
+
+
+class VideoAcceptedSerializer(VideoSerializer):
+    """A video with the job that prepares it."""
+
+    job = JobSerializer(read_only=True, allow_null=True)
+
+
+def accepts_file(serializer: type[SlideSerializer] | type[VideoSerializer]) -> Callable[..., Any]:
+    """The schema of an endpoint that takes a file and answers 202."""
+    return extend_schema(
+        request={"multipart/form-data": ItemUploadSerializer},
+        responses={
+            202: OpenApiResponse(serializer, description="Received; `Location` names the job"),
+            200: OpenApiResponse(serializer, description="The case has these bytes already"),
+        },
+    )
+
+
+class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]):
+    """What slides and videos have in common: sent as a file, prepared by a job."""
+
+    only: tuple[FileKind, ...] = ()
+    parser_classes = (MultiPartParser,)
+    lookup_value_regex = UUID_REGEX
+
+    def create(self, request: Request) -> Response:
+        """Receive a file. 202 with the job that prepares it; 200 where the case has it already."""
+        sent = ItemUploadSerializer(data=request.data)
+        require_received(cast(HttpRequest, request._request))
+        sent.is_valid(raise_exception=True)
+        user = user_of(request)
+        file = sent.validated_data["file"]
+        received = services.item_receive(
+            case=selectors.case_get(user=user, case_id=sent.validated_data["case"]),
+            file=file,
+            filename=file.name or "",
+            name=sent.validated_data.get("name", ""),
+            user=user,
+            only=self.only,
+        )
+        return self._answer(received, request)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete; 409 where regions or mosaics hang on it."""
+        services.item_delete(item=self.get_object(), user=user_of(request))
+        return Response(status=http_status.HTTP_204_NO_CONTENT)
+
+    def _answer(self, received: ItemReceived, request: Request) -> Response:
+        body = self.get_serializer(received.item).data
+        if received.job is not None and not received.job.has_ended:
+            return job_accepted(received.job, request, **body)
+        job = JobSerializer(received.job).data if received.job else None
+        return Response({**body, "job": job})
+
+
+class SlideViewSet(ItemViewSet):
+    """Slides and stills."""
+
+    serializer_class = SlideSerializer
+    filterset_class = SlideFilter
+    queryset = Slide.objects.none()
+    only = ("slide", "still")
+
+    def get_queryset(self) -> QuerySet[Slide]:
+        """What this user may see."""
+        return selectors.slide_list(user=user_of(self.request))
+
+    @accepts_file(SlideAcceptedSerializer)
+    def create(self, request: Request) -> Response:
+        """Receive a slide or an image; 202 with the job that prepares it."""
+        return super().create(request)
+
+
+class VideoViewSet(ItemViewSet):
+    """Videos, their frame tables and what a browser plays of them."""
+
+    serializer_class = VideoSerializer
+    filterset_class = VideoFilter
+    queryset = Video.objects.none()
+    only = ("video",)
+
+    def get_queryset(self) -> QuerySet[Video]:
+        """What this user may see."""
+        return selectors.video_list(user=user_of(self.request))
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """A player asks for video/*; errors are problem+json all the same."""
+        return super().perform_content_negotiation(request, force or self.action == "media")
+
+    @accepts_file(VideoAcceptedSerializer)
+    def create(self, request: Request) -> Response:
+        """Receive a video; 202 with the job that prepares it."""
+        return super().create(request)
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("start", int, description="Index of the first frame; 0 by default"),
+            OpenApiParameter("limit", int, description="1 to 5000; 1000 by default"),
+        ],
+        responses=FramePageSerializer,
+        filters=False,
+    )
+    @action(detail=True, pagination_class=None, filterset_class=None)
+    def frames(self, request: Request, pk: str) -> Response:
+        """The frame table: index, PTS, time and key flag of each frame."""
+        start = _whole(request, "start", default=0, low=0, high=2**31)
+        limit = _whole(request, "limit", default=1000, low=1, high=MAX_FRAMES_PER_PAGE)
+        return Response(frame_page(self.get_object(), start=start, limit=limit))
+
+    @extend_schema(
+        responses={
+            (200, "video/mp4"): OpenApiTypes.BINARY,
+            (206, "video/mp4"): OpenApiTypes.BINARY,
+            416: OpenApiResponse(description="No byte of the file lies in the range"),
+        },
+        filters=False,
+    )
+    @action(detail=True, pagination_class=None, filterset_class=None)
+    def media(self, request: Request, pk: str) -> HttpResponseBase:
+        """What a browser plays: the original or its h264 rendition. Answers byte ranges."""
+        return media_response(cast(HttpRequest, request._request), self.get_object())
+
+
+def _whole(request: Request, name: str, *, default: int, low: int, high: int) -> int:
+    sent = request.query_params.get(name, "").strip()
+    if not sent:
+        return default
+    value = int(sent) if sent.isdecimal() and len(sent) < 12 else -1
+    if not low <= value <= high:
+        raise InvalidInputError(f"{name}: expected a whole number from {low} to {high}.")
+    return value

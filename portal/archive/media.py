@@ -1,0 +1,40 @@
+"""Thumbnails, and what a browser plays of a video."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from portal.archive import storage
+from portal.archive.http import bytes_response, range_response
+from portal.archive.models import Canvas, Video
+from portal.core.errors import NotFoundError, UnavailableError
+
+_WEBM = ("matroska", "webm")
+
+
+def thumbnail_response(request: HttpRequest, canvas: Canvas) -> HttpResponse:
+    """The canvas' thumbnail, or 404."""
+    if not canvas.thumbnail_path:
+        raise NotFoundError("This canvas has no thumbnail.")
+    try:
+        data = storage.resolve(canvas.thumbnail_path).read_bytes()
+    except OSError as error:
+        raise UnavailableError("The thumbnail cannot be read from storage.") from error
+    return bytes_response(request, data, etag=f'"t-{canvas.content_hash[:24]}"')
+
+
+def media_response(request: HttpRequest, video: Video) -> HttpResponseBase:
+    """The original or its rendition, by byte ranges."""
+    if not video.media_path:
+        raise NotFoundError(f"{video.name} is not ready: there is nothing to play yet.")
+    path = storage.resolve(video.media_path)
+    is_original = path == storage.asset_path(video.lab_id, video.asset.sha256)
+    media_type = "video/mp4"
+    if is_original and any(word in video.container.lower() for word in _WEBM):
+        media_type = "video/webm"
+    etag = f'"{"o" if is_original else "r"}-{video.asset.sha256[:24]}"'
+    try:
+        return range_response(request, path, etag=etag, media_type=media_type)
+    except OSError as error:
+        raise UnavailableError("The video cannot be read from storage.") from error

@@ -1,0 +1,125 @@
+"""What ingest writes once a file was inspected, and what becomes of an item whose job failed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from portal.archive import storage
+from portal.archive.inspection import SlideInspection, VideoInspection
+from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
+from portal.core.events import event_emit
+
+
+def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection) -> Canvas:
+    """Publish what was derived and show the slide on a canvas. Call inside ``effect()``.
+
+    Emits ``slide.ready``.
+    """
+    derived = storage.derived_folder(slide.pk)
+    pixels = (
+        derived / found.pixels
+        if found.pixels
+        else storage.asset_path(slide.lab_id, slide.asset.sha256)
+    )
+    canvas = _canvas(
+        slide,
+        kind=CanvasKind.STILL if found.kind == "still" else CanvasKind.SLIDE,
+        width_px=found.width_px,
+        height_px=found.height_px,
+        mpp_x=found.mpp_x,
+        mpp_y=found.mpp_y,
+        levels=found.levels,
+        content_hash=found.content_hash,
+        pixels_path=storage.relative(pixels),
+        thumbnail_path=storage.relative(derived / found.thumbnail),
+    )
+    storage.folder_publish(folder, derived)
+    slide.vendor = found.vendor
+    slide.objective_power = found.objective_power
+    slide.properties = found.properties
+    _item_ready(slide, canvas, found.warnings)
+    return canvas
+
+
+def video_ready(*, video: Video, folder: Path, found: VideoInspection) -> Canvas:
+    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames."""
+    derived = storage.derived_folder(video.pk)
+    original = storage.asset_path(video.lab_id, video.asset.sha256)
+    canvas = _canvas(
+        video,
+        kind=CanvasKind.VIDEO,
+        width_px=found.width_px,
+        height_px=found.height_px,
+        levels=[],
+        content_hash=video.asset.sha256,
+        pixels_path=storage.relative(original),
+        thumbnail_path=storage.relative(derived / found.thumbnail),
+    )
+    storage.folder_publish(folder, derived)
+    video.codec, video.container = found.codec[:40], found.container[:80]
+    video.duration_s, video.fps = found.duration_s, found.fps
+    video.frame_count, video.time_base_s = found.frame_count, found.time_base_s
+    video.frames_path = storage.relative(derived / found.frames)
+    media = derived / found.rendition if found.rendition else original
+    video.media_path = storage.relative(media)
+    _item_ready(video, canvas, found.warnings)
+    return canvas
+
+
+def item_job_ended(*, payload: Mapping[str, Any]) -> None:
+    """Mark the slide or video of a failed or cancelled job as failed, with the reason.
+
+    Heard from ``job.ended``, in the transaction that ends the job. An item that became ready stays.
+    """
+    models = {"slide": Slide, "video": Video}
+    model = models.get(str(payload.get("target_type")))
+    if model is None or payload.get("kind") not in ("slide_ingest", "video_ingest"):
+        return
+    if payload.get("state") not in ("failed", "cancelled"):
+        return
+    model.objects.filter(pk=payload["target_id"]).exclude(state=ItemState.READY).update(
+        state=ItemState.FAILED,
+        error_code=str(payload.get("error_code") or payload["state"]),
+        error_message=str(payload.get("error_message") or "The work was cancelled."),
+    )
+
+
+def item_preparing(*, item: Slide | Video) -> None:
+    """A failed item is being prepared again (its job was retried from the jobs page)."""
+    type(item).objects.filter(pk=item.pk, state=ItemState.FAILED).update(
+        state=ItemState.PREPARING, error_code="", error_message=""
+    )
+
+
+def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
+    """The item's canvas; its id follows from the item's, so a second run finds the same row."""
+    canvas, _ = Canvas.objects.update_or_create(
+        pk=uuid.uuid5(item.pk, "canvas"),
+        defaults={
+            "lab_id": item.lab_id,
+            "case_id": item.case_id,
+            "name": item.name,
+            **fields,
+        },
+    )
+    return canvas
+
+
+def _item_ready(item: CaseItem, canvas: Canvas, warnings: tuple[str, ...]) -> None:
+    item.canvas = canvas
+    item.state, item.error_code, item.error_message = ItemState.READY, "", ""
+    item.warnings = list(warnings)
+    item.save()
+    name = item._meta.model_name
+    event_emit(
+        f"{name}.ready",
+        lab_id=item.lab_id,
+        payload={
+            f"{name}_id": str(item.pk),
+            "case_id": str(canvas.case_id),
+            "canvas_id": str(canvas.pk),
+        },
+    )

@@ -1,0 +1,234 @@
+"""Transfers of files into a case: at once (a form) or in pieces (resumable)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.files.base import File
+from django.db import transaction
+
+from ml.errors import BadInputError
+from ml.imaging.sniff import FileKind, sniff
+from portal.archive import storage
+from portal.archive.models import Asset, Case, Upload
+from portal.archive.receiving import ReceivedFile
+from portal.archive.rules import require_edit
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.labs.models import User
+
+MEDIA_TYPES: dict[str, str] = {
+    "slide": "application/vnd.tessera.slide",
+    "still": "image/*",
+    "video": "video/*",
+}
+MAX_NAME_LENGTH = 200
+
+
+def upload_receive(
+    *,
+    case: Case,
+    file: BinaryIO | File[Any],
+    filename: str,
+    user: User,
+    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+) -> Upload:
+    """Receive a whole file and keep it as an asset. Nothing is stored when it is refused.
+
+    The same bytes in the same case give the upload there is: sending twice doubles nothing.
+
+    Args:
+        file: an open binary file, or what Django made of a form's file.
+        only: the kinds of content accepted.
+    Raises:
+        InvalidInputError: empty, of no kind Tessera opens, or not of ``only``.
+        TooLargeInputError: beyond ``TESSERA_UPLOAD_MAX_BYTES``.
+    """
+    require_edit(user, case.lab_id)
+    with _received(file) as incoming:
+        incoming.seal()
+        kind = content_kind(incoming.path, filename=filename, only=only)
+        return _keep(
+            case=case,
+            received=incoming.path,
+            sha256=incoming.sha256,
+            size_bytes=incoming.size_bytes,
+            kind=kind,
+            filename=filename,
+            user=user,
+        )
+
+
+def upload_begin(*, case: Case, filename: str, size_bytes: int, user: User) -> Upload:
+    """Open a transfer that arrives in pieces. Pieces follow with ``upload_append``."""
+    require_edit(user, case.lab_id)
+    storage.require_size(size_bytes)
+    upload = Upload.objects.create(
+        lab=case.lab,
+        case=case,
+        filename=name_clean(filename),
+        size_bytes=size_bytes,
+        created_by=user,
+    )
+    storage.incoming_path(str(upload.pk)).touch()
+    return upload
+
+
+def upload_append(*, upload: Upload, offset: int, chunks: Iterable[bytes]) -> Upload:
+    """Append at ``offset``, which must be where the last piece ended. Keeps what arrived.
+
+    Raises:
+        ConflictError: another offset is due (``details["offset"]``), or it is complete.
+    """
+    if upload.asset_id is not None or offset != upload.received_bytes:
+        raise ConflictError(
+            f"The next piece of this upload begins at byte {upload.received_bytes}, not {offset}.",
+            code="upload-offset",
+            details={"offset": upload.received_bytes},
+        )
+    path = storage.incoming_path(str(upload.pk))
+    try:
+        with path.open("r+b") as file:
+            file.seek(offset)
+            file.truncate()
+            for chunk in chunks:
+                if file.tell() + len(chunk) > upload.size_bytes:
+                    raise InvalidInputError(
+                        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
+                        code="upload-size",
+                    )
+                file.write(chunk)
+    finally:
+        upload.received_bytes = path.stat().st_size
+        upload.save(update_fields=["received_bytes", "updated_at"])
+    return upload
+
+
+def upload_complete(*, upload: Upload, user: User, sha256: str = "") -> Upload:
+    """Keep a complete transfer as an asset.
+
+    Args:
+        sha256: what the sender says it sent, checked where given.
+    Raises:
+        ConflictError: bytes are missing.
+        InvalidInputError: another hash, or no kind Tessera opens; the transfer is discarded.
+    """
+    if upload.asset_id is not None:
+        return upload
+    if upload.received_bytes != upload.size_bytes:
+        raise ConflictError(
+            f"{upload.size_bytes - upload.received_bytes} bytes of this upload are missing.",
+            code="upload-incomplete",
+            details={"offset": upload.received_bytes},
+        )
+    path = storage.incoming_path(str(upload.pk))
+    actual = storage.file_sha256(path)
+    try:
+        if sha256 and sha256.lower() != actual:
+            raise InvalidInputError(
+                f"The file arrived damaged: its SHA-256 is {actual}, not {sha256}.",
+                code="upload-hash",
+            )
+        kind = content_kind(path, filename=upload.filename)
+    except InvalidInputError:
+        upload_discard(upload=upload)
+        raise
+    return _keep(
+        case=upload.case,
+        received=path,
+        sha256=actual,
+        size_bytes=upload.size_bytes,
+        kind=kind,
+        filename=upload.filename,
+        user=user,
+        upload=upload,
+    )
+
+
+def upload_discard(*, upload: Upload) -> None:
+    """Forget a transfer that was not completed, with its bytes."""
+    storage.incoming_path(str(upload.pk)).unlink(missing_ok=True)
+    upload.delete()
+
+
+def content_kind(
+    path: Path,
+    *,
+    filename: str,
+    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+) -> FileKind:
+    """What a file is, by its bytes; ``InvalidInputError`` names what was found instead."""
+    shown = name_clean(filename)
+    try:
+        kind = sniff(path)
+    except BadInputError as error:
+        raise InvalidInputError(
+            f"{shown} was not stored: {error}.", code=error.code, details={"filename": shown}
+        ) from error
+    if kind not in only:
+        found = {"slide": "a slide", "still": "an image", "video": "a video"}[kind]
+        wanted = "a video" if only == ("video",) else "a slide or an image"
+        raise InvalidInputError(
+            f"{shown} was not stored: the file is {found}; expected {wanted}.",
+            code="unexpected-kind",
+            details={"filename": shown, "kind": kind},
+        )
+    return kind
+
+
+def name_clean(filename: str) -> str:
+    """The last part of a path, printable, not too long; never empty."""
+    last = filename.replace("\\", "/").rsplit("/", 1)[-1]
+    text = "".join(letter if letter.isprintable() else " " for letter in last)
+    return " ".join(text.split())[:MAX_NAME_LENGTH] or "unnamed"
+
+
+def _received(file: BinaryIO | File[Any]) -> storage.Incoming:
+    """The bytes on the storage volume, hashed; a form's file is there already."""
+    if isinstance(file, ReceivedFile):
+        return file.incoming
+    incoming = storage.Incoming()
+    try:
+        incoming.write_all(_chunks(file))
+    except BaseException:
+        incoming.discard()
+        raise
+    return incoming
+
+
+def _chunks(file: BinaryIO | File[Any]) -> Iterator[bytes]:
+    while chunk := file.read(storage.CHUNK_BYTES):
+        yield chunk
+
+
+def _keep(
+    *,
+    case: Case,
+    received: Path,
+    sha256: str,
+    size_bytes: int,
+    kind: FileKind,
+    filename: str,
+    user: User,
+    upload: Upload | None = None,
+) -> Upload:
+    """Bytes first, rows after: a crash between leaves a file nobody names, never a row without."""
+    storage.asset_keep(received, lab_id=case.lab_id, sha256=sha256)
+    with transaction.atomic():
+        asset, _ = Asset.objects.get_or_create(
+            lab_id=case.lab_id,
+            sha256=sha256,
+            defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
+        )
+        before = Upload.objects.filter(case=case, asset=asset).first()
+        if before is not None:
+            if upload is not None:
+                upload.delete()
+            return before
+        row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)
+        row.filename, row.asset = name_clean(filename), asset
+        row.size_bytes = row.received_bytes = size_bytes
+        row.save()
+    return row

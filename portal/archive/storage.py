@@ -1,0 +1,191 @@
+"""Where bytes lie: assets by content, what is derived from them, what is only cached.
+
+::
+
+    <root>/assets/<lab>/<sha[:2]>/<sha>   uploaded files, never changed
+    <root>/derived/<item id>/             thumbnail, frame table, rendition: made by ingest
+    <root>/cache/<canvas id>/             decoded tiles and frames: may be deleted at any time
+    <root>/incoming/<upload id>           transfers under way
+
+All on one volume, so that a rename publishes a file or a folder at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.conf import settings
+
+from portal.core.errors import TooLargeInputError
+
+CHUNK_BYTES = 2**20
+
+
+def root() -> Path:
+    """The storage root, as configured."""
+    return Path(settings.TESSERA_STORAGE)
+
+
+def asset_path(lab_id: uuid.UUID, sha256: str) -> Path:
+    """Where an asset lies; labs never share a file, even of the same content."""
+    return root() / "assets" / str(lab_id) / sha256[:2] / sha256
+
+
+def derived_folder(item_id: uuid.UUID) -> Path:
+    """What ingest made of a slide or video; a mosaic uses its own id."""
+    return root() / "derived" / str(item_id)
+
+
+def cache_folder(canvas_id: uuid.UUID) -> Path:
+    """Decoded tiles and frames of a canvas."""
+    return root() / "cache" / str(canvas_id)
+
+
+def relative(path: Path) -> str:
+    """A path as it is kept in the database."""
+    return path.relative_to(root()).as_posix()
+
+
+def resolve(path: str) -> Path:
+    """The absolute path of one kept in the database."""
+    return root() / path
+
+
+class Incoming:
+    """A file being received: hashed as it is written, never longer than the limit.
+
+    A context manager: what was not kept by ``store`` is deleted on leaving.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self.path = incoming_path(name or str(uuid.uuid4()))
+        self.size_bytes = 0
+        self._hash = hashlib.sha256()
+        self._file = self.path.open("wb")
+
+    def write(self, chunk: bytes) -> None:
+        """Append; ``TooLargeInputError`` beyond the limit."""
+        self.size_bytes += len(chunk)
+        require_size(self.size_bytes)
+        self._hash.update(chunk)
+        self._file.write(chunk)
+
+    def write_all(self, chunks: Iterable[bytes]) -> None:
+        """Append every chunk."""
+        for chunk in chunks:
+            self.write(chunk)
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written so far."""
+        return self._hash.hexdigest()
+
+    def seal(self) -> None:
+        """Bring the bytes to the disk."""
+        if not self._file.closed:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+
+    def discard(self) -> None:
+        """Close and delete, unless it was stored; twice is harmless."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Incoming:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+
+def incoming_path(name: str) -> Path:
+    """Where a transfer's bytes are collected."""
+    folder = root() / "incoming"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def require_size(size_bytes: int) -> None:
+    """Refuse more than ``TESSERA_UPLOAD_MAX_BYTES``, naming the limit."""
+    limit = settings.TESSERA_UPLOAD_MAX_BYTES
+    if size_bytes > limit:
+        raise TooLargeInputError(
+            f"The file is larger than this portal accepts: the limit is {limit:,} bytes"
+            f" ({human_size(limit)}).",
+            details={"limit_bytes": limit},
+        )
+
+
+def human_size(size_bytes: int) -> str:
+    """``1.5 GiB``."""
+    size, units = float(size_bytes), ("bytes", "KiB", "MiB", "GiB")
+    for unit in units:
+        if size < 1024 or unit == units[-1]:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return ""
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def asset_keep(received: Path, *, lab_id: uuid.UUID, sha256: str) -> Path:
+    """Move received bytes to where the asset belongs, by one rename. The same content stays."""
+    target = asset_path(lab_id, sha256)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    received.chmod(0o440)
+    received.replace(target)
+    _sync_folder(target.parent)
+    return target
+
+
+def asset_drop(*, lab_id: uuid.UUID, sha256: str) -> None:
+    """Delete an asset's bytes. The caller has made sure that no row names it."""
+    asset_path(lab_id, sha256).unlink(missing_ok=True)
+
+
+def folder_publish(made: Path, target: Path) -> None:
+    """Put a finished folder in place; one that an earlier attempt left there gives way."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix="replaced-", dir=made.parent))
+        target.replace(old / "old")
+    made.replace(target)
+    _sync_folder(target.parent)
+
+
+def folder_drop(folder: Path) -> None:
+    """Delete a derived or cached folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def file_publish(target: Path, data: bytes) -> None:
+    """Write a cached file so that a reader sees all of it or nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """A rename is only durable once its folder is."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

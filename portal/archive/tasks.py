@@ -1,0 +1,109 @@
+"""Ingest: a child process opens the file, then one rename and one transaction publish the result.
+
+A refused file raises ``MlError`` through to the ledger, which ends the job; ``job.ended`` then marks
+the item as failed with the reason (``item_job_ended``), in the same transaction.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ml.errors import MlError
+from ml.imaging.sandbox import Limits, run_limited
+from portal.archive import storage
+from portal.archive.inspection import SlideInspection, VideoInspection
+from portal.archive.models import ItemState, Slide, Video
+from portal.archive.services import item_preparing, slide_ready, video_ready
+from portal.core.tasks import JobContext, UserError, task
+
+LIMITS = Limits()
+RENDITION_NAME = "rendition.mp4"
+
+_Item = TypeVar("_Item", Slide, Video)
+
+
+@task("slide_ingest", max_attempts=3, retry_on=(OSError,))
+def slide_ingest(context: JobContext, *, slide_id: str) -> dict[str, Any]:
+    """Check a slide or still, derive thumbnail and tiles, show it on a canvas."""
+    slide = _item(Slide, slide_id)
+    if slide.state == ItemState.READY:
+        return {"canvas_id": str(slide.canvas_id)}
+    item_preparing(item=slide)
+    source = storage.asset_path(slide.lab_id, slide.asset.sha256)
+    with context.scratch() as scratch:
+        folder = _folder(scratch)
+        found = _inspect(context, "inspect_slide", source, folder)
+        pixels = found.get("pixels")
+        content_hash = storage.file_sha256(folder / pixels) if pixels else slide.asset.sha256
+        inspection = SlideInspection.of(found, content_hash=content_hash)
+        with context.effect():
+            canvas = slide_ready(slide=slide, folder=folder, found=inspection)
+    return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
+
+
+@task("video_ingest", max_attempts=3, retry_on=(OSError,))
+def video_ingest(context: JobContext, *, video_id: str) -> dict[str, Any]:
+    """Read a video's frame table and poster, make a rendition where the browser needs one."""
+    video = _item(Video, video_id)
+    if video.state == ItemState.READY:
+        return {"canvas_id": str(video.canvas_id)}
+    item_preparing(item=video)
+    source = storage.asset_path(video.lab_id, video.asset.sha256)
+    with context.scratch() as scratch:
+        folder = _folder(scratch)
+        found = _inspect(context, "inspect_video", source, folder)
+        rendition = None if found["browser_playable"] else _rendition(context, source, folder)
+        inspection = VideoInspection.of(found, rendition=rendition)
+        with context.effect():
+            canvas = video_ready(video=video, folder=folder, found=inspection)
+    return {
+        "canvas_id": str(canvas.pk),
+        "frame_count": inspection.frame_count,
+        "duration_s": inspection.duration_s,
+        "warnings": list(inspection.warnings),
+    }
+
+
+def _item(model: type[_Item], item_id: str) -> _Item:
+    item = model.objects.select_related("asset", "case").filter(pk=uuid.UUID(item_id)).first()
+    if item is None:
+        raise UserError("It was deleted before its work began.", code="gone")
+    return item
+
+
+def _folder(scratch: Path) -> Path:
+    folder = scratch / "derived"
+    folder.mkdir()
+    return folder
+
+
+def _inspect(context: JobContext, function: str, source: Path, folder: Path) -> dict[str, Any]:
+    try:
+        return run_limited(
+            f"ml.imaging.ingest:{function}",
+            {"path": str(source), "out_dir": str(folder)},
+            limits=LIMITS,
+            progress=context.progress,
+        )
+    except MlError as error:
+        raise UserError(_sentence(error), code=error.code) from error
+
+
+def _rendition(context: JobContext, source: Path, folder: Path) -> str:
+    from ml.imaging.videos import transcode_h264
+
+    def progress(done: int, total: int, phase: str) -> None:
+        context.progress(done, total, phase or "making a playable copy")
+
+    try:
+        transcode_h264(source, folder / RENDITION_NAME, progress)
+    except MlError as error:
+        raise UserError(_sentence(error), code=error.code) from error
+    return RENDITION_NAME
+
+
+def _sentence(error: MlError) -> str:
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

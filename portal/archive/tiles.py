@@ -1,0 +1,168 @@
+"""Tiles of canvases: open files kept per process, decoded tiles kept in memory and on disk.
+
+A stored tile goes out as it lies in the file; only what had to be decoded is written to the cache
+folder, which may be emptied at any time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from ml.errors import MlError
+from ml.imaging.tiles import TileSource
+from portal.archive import storage
+from portal.archive.models import Canvas, CanvasKind
+from portal.core.errors import NotFoundError, UnavailableError
+
+Value = TypeVar("Value")
+OPEN_FILES = 64
+MEDIA_TYPE = "image/jpeg"
+SCHEME = "1"
+"""Part of every ETag; raise it when the same file gives other tile bytes than before."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlane:
+    """What of a canvas is needed to serve its tiles; holds no database object.
+
+    Attributes:
+        path: the file tiles come from, relative to the storage root.
+        grid: (columns, rows) of each level, coarsest first: indexed by z.
+    """
+
+    key: str
+    path: str
+    cache: Path
+    grid: tuple[tuple[int, int], ...]
+
+
+def plane_of(canvas: Canvas) -> TilePlane:
+    """The tile plane of a canvas; a video has none (``NotFoundError``)."""
+    if canvas.kind == CanvasKind.VIDEO or not canvas.levels:
+        raise NotFoundError("This canvas has no tiles; a video is shown frame by frame.")
+    grid = tuple(
+        (
+            -(-level["width_px"] // level["tile_width_px"]),
+            -(-level["height_px"] // level["tile_height_px"]),
+        )
+        for level in reversed(canvas.levels)
+    )
+    return TilePlane(
+        key=f"{SCHEME}-{canvas.content_hash[:24]}",
+        path=canvas.pixels_path,
+        cache=storage.cache_folder(canvas.pk) / f"tiles-{SCHEME}",
+        grid=grid,
+    )
+
+
+def tile_etag(plane: TilePlane, z: int, x: int, y: int) -> str:
+    """The same bytes have the same name, whoever asks and whenever."""
+    return f'"{plane.key}-{z}-{x}-{y}"'
+
+
+def has_tile(plane: TilePlane, z: int, x: int, y: int) -> bool:
+    """Whether the grid holds that tile; z 0 is the coarsest level."""
+    if not 0 <= z < len(plane.grid):
+        return False
+    columns, rows = plane.grid[z]
+    return 0 <= x < columns and 0 <= y < rows
+
+
+def tile_read(plane: TilePlane, z: int, x: int, y: int) -> bytes:
+    """JPEG bytes of one tile.
+
+    Raises:
+        NotFoundError: outside the grid.
+        UnavailableError: the stored file cannot be read.
+    """
+    if not has_tile(plane, z, x, y):
+        raise NotFoundError(f"There is no tile {z}/{x}/{y} on this canvas.")
+    level = len(plane.grid) - 1 - z
+    try:
+        source = SOURCES.get(plane.path)
+        if source.passes_through(level):
+            return source.tile(level, x, y).data
+        return _decoded(plane, source, z, x, y)
+    except (OSError, MlError) as error:
+        raise UnavailableError("This tile cannot be read from the stored file.") from error
+
+
+def _decoded(plane: TilePlane, source: TileSource, z: int, x: int, y: int) -> bytes:
+    path = plane.cache / str(z) / f"{x}_{y}.jpg"
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        data = source.tile(len(plane.grid) - 1 - z, x, y).data
+        storage.file_publish(path, data)
+        return data
+
+
+class SourceCache:
+    """The files most lately used, open. One that is dropped closes when its last reader is done."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._sources: OrderedDict[str, TileSource] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> TileSource:
+        """The open file, opened now where it was not."""
+        absolute = str(storage.resolve(path))
+        with self._lock:
+            source = self._sources.get(absolute)
+            if source is not None:
+                self._sources.move_to_end(absolute)
+                return source
+        source = TileSource(absolute)
+        with self._lock:
+            source = self._sources.setdefault(absolute, source)
+            while len(self._sources) > self._size:
+                self._sources.popitem(last=False)
+        return source
+
+    def clear(self) -> None:
+        """Forget all (tests)."""
+        with self._lock:
+            self._sources.clear()
+
+
+class ByteCache(Generic[Value]):
+    """Least recently used values, bounded by the bytes they say they hold."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._held = 0
+        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Value | None:
+        """The value, now the most recent, or None."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, key: str, value: Value, size_bytes: int) -> None:
+        """Keep, and drop the oldest beyond the limit."""
+        with self._lock:
+            before = self._values.pop(key, None)
+            self._held += size_bytes - (before[1] if before else 0)
+            self._values[key] = (value, size_bytes)
+            while self._held > self._limit:
+                _, (_, dropped) = self._values.popitem(last=False)
+                self._held -= dropped
+
+    def clear(self) -> None:
+        """Forget all (tests)."""
+        with self._lock:
+            self._values.clear()
+            self._held = 0
+
+
+SOURCES = SourceCache(OPEN_FILES)
