@@ -18,7 +18,7 @@ from PIL import Image
 
 from ml.errors import CorruptFileError
 from ml.imaging.grid import StoredLevel, match_directories
-from ml.imaging.limits import require_slide_size, require_tile_size
+from ml.imaging.limits import require_slide_size
 from ml.imaging.stills import decode_still, open_still, still_icc_profile, still_mpp
 from ml.types import ImageU8
 
@@ -147,13 +147,6 @@ class StillReader:
     def close(self) -> None:
         """Let the decoded pixels go."""
         self._pixels = None
-
-
-def check_stored_tiles(reader: Reader) -> None:
-    """Refuse native tile grids whose tiles are too large to decode at once."""
-    for level in reader.stored:
-        if level.directory is not None:
-            require_tile_size(level.directory.tile_width_px, level.directory.tile_height_px)
 
 
 _caches: dict[int, openslide.OpenSlideCache] = {}

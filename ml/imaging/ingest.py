@@ -1,0 +1,177 @@
+"""What the limited child process runs on an uploaded file: check it, describe it, derive from it.
+
+Writes only into ``out_dir``; running it again writes the same files again. The results are plain
+JSON: they cross a process boundary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.jpeg import encode_jpeg
+from ml.imaging.limits import require_slide_size, require_tile_size
+from ml.imaging.pyramids import write_pyramid
+from ml.imaging.slides import Slide, open_slide
+from ml.imaging.sniff import slide_vendor, sniff
+from ml.imaging.tiff import TiffDirectory, check_complete, is_tiff, read_directories
+from ml.imaging.tiles import TileSource
+from ml.imaging.videos import poster_frame, probe_video
+from ml.types import FrameTable, Progress, SlideInfo, no_progress
+
+THUMBNAIL_PX = 512
+THUMBNAIL_NAME, PIXELS_NAME = "thumbnail.jpg", "pixels.tif"
+POSTER_NAME, FRAMES_NAME = "poster.jpg", "frames.npz"
+_FOREIGN_OFFSETS = ("hamamatsu",)
+"""Formats whose directories a plain TIFF reader cannot follow past 4 GiB."""
+
+
+def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+    """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
+
+    Returns:
+        kind ("slide" | "still"), width_px, height_px, mpp_x, mpp_y, vendor, objective_power,
+        properties (allow-listed), levels (finest first; of the pyramid where one was written),
+        has_icc_profile, thumbnail (name in ``out_dir``), pixels (name in ``out_dir``, or None where
+        tiles come from the original).
+    Raises:
+        UnsupportedFormatError: neither a slide nor an image.
+        CorruptFileError: cut or damaged: every stored tile must lie in the file, and tiles of every
+            level, the last ones among them, must decode.
+        TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
+    """
+    source, folder = Path(path), Path(out_dir)
+    _check_claims(source)
+    kind = sniff(source)
+    if kind == "video":
+        raise UnsupportedFormatError("the file is a video; upload it as a video of the case")
+    pixels = _write_pixels(source, folder, progress) if kind == "still" else None
+    with open_slide(pixels or source) as slide:
+        _check_pixels(slide, progress)
+        info = slide.info
+        thumbnail = encode_jpeg(slide.thumbnail(THUMBNAIL_PX), icc_profile=slide.icc_profile)
+        (folder / THUMBNAIL_NAME).write_bytes(thumbnail)
+        has_icc = slide.icc_profile is not None
+    with TileSource(pixels or source) as tiles:
+        tiles.tile(len(tiles.levels) - 1, 0, 0)
+    progress(100, 100, "done")
+    return _description(kind, info, pixels, has_icc=has_icc)
+
+
+def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+    """Check a video, write its frame table and poster.
+
+    ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
+
+    Returns:
+        width_px, height_px, codec, container, frame_count, duration_s, fps, time_base_s,
+        browser_playable, warnings (sentences), frames and poster (names in ``out_dir``).
+    Raises:
+        UnsupportedFormatError: not a video.
+        NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
+    """
+    folder = Path(out_dir)
+    if (kind := sniff(path)) != "video":
+        raise UnsupportedFormatError(f"the file is a {kind}; upload it as a slide of the case")
+    info = probe_video(path, progress=progress)
+    table = info.frames
+    np.savez(folder / FRAMES_NAME, pts=table.pts, key=table.key, time_base_s=table.time_base_s)
+    (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(path, info)))
+    progress(100, 100, "done")
+    return {
+        "kind": "video",
+        "width_px": info.width_px,
+        "height_px": info.height_px,
+        "codec": info.codec,
+        "container": info.container,
+        "frame_count": len(table),
+        "duration_s": info.duration_s,
+        "fps": info.fps,
+        "time_base_s": table.time_base_s,
+        "browser_playable": info.browser_playable,
+        "warnings": list(info.warnings),
+        "frames": FRAMES_NAME,
+        "poster": POSTER_NAME,
+    }
+
+
+def load_frame_table(path: str | Path) -> FrameTable:
+    """Read a ``frames.npz`` back."""
+    with np.load(path) as stored:
+        return FrameTable(
+            pts=stored["pts"].astype(np.int64),
+            key=stored["key"].astype(np.bool_),
+            time_base_s=float(stored["time_base_s"]),
+        )
+
+
+def _check_claims(path: Path) -> None:
+    """Refuse false claims of a TIFF before any library allocates for them."""
+    with path.open("rb") as file:
+        head = file.read(16)
+    if not is_tiff(head):
+        return
+    try:
+        directories = read_directories(path)
+    except CorruptFileError:
+        if slide_vendor(path) in _FOREIGN_OFFSETS:
+            return
+        raise
+    file_size = path.stat().st_size
+    for directory in directories:
+        _check_directory(directory)
+        check_complete(directory, file_size)
+
+
+def _check_directory(directory: TiffDirectory) -> None:
+    require_slide_size(directory.width_px, directory.height_px)
+    if directory.is_tiled:
+        require_tile_size(directory.tile_width_px, directory.tile_height_px)
+
+
+def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
+    def scaled(done: int, total: int, phase: str) -> None:
+        progress(done * 8 // 10, total, phase)
+
+    return write_pyramid(source, folder / PIXELS_NAME, progress=scaled)
+
+
+def _check_pixels(slide: Slide, progress: Progress) -> None:
+    count = len(slide.stored)
+    for number, level in enumerate(slide.stored):
+        progress(80 + 15 * number // count, 100, "checking")
+        tiff = level.directory
+        width = tiff.tile_width_px if tiff else 256
+        height = tiff.tile_height_px if tiff else 256
+        for x in _probe_starts(level.width_px, width):
+            for y in _probe_starts(level.height_px, height):
+                slide.read_level(number, (x, y), (width, height))
+
+
+def _probe_starts(extent_px: int, tile_px: int) -> list[int]:
+    """Starts of the first, the middle and the last tile along one axis."""
+    last = (extent_px - 1) // tile_px
+    return sorted({0, last // 2 * tile_px, last * tile_px})
+
+
+def _description(
+    kind: str, info: SlideInfo, pixels: Path | None, *, has_icc: bool
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "width_px": info.width_px,
+        "height_px": info.height_px,
+        "mpp_x": info.mpp_x,
+        "mpp_y": info.mpp_y,
+        "vendor": "still" if kind == "still" else info.vendor,
+        "objective_power": info.objective_power,
+        "properties": dict(info.properties) if kind == "slide" else {},
+        "levels": [asdict(level) for level in info.levels],
+        "has_icc_profile": has_icc,
+        "thumbnail": THUMBNAIL_NAME,
+        "pixels": pixels.name if pixels else None,
+    }
