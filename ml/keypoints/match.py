@@ -38,19 +38,46 @@ def match_descriptors(
     Source: graph-ssl-endoscopic-matching, section 4.3 (NN, NNT); Lowe 2004, section 7.1 (ratio).
     """
     _check(a, b, strategy, threshold, ratio)
+    pairs, first, second, is_mutual = _candidates(a, b)
+    keep = is_mutual if strategy == "mutual" else np.ones(len(pairs), np.bool_)
+    if threshold is not None:
+        keep = keep & (first < threshold)
+    if ratio is not None:
+        keep = keep & (first < ratio * second)
+    return pairs[keep], first[keep]
+
+
+def match_mutual(a: ArrayF32, b: ArrayF32, *, ratio: float) -> tuple[ArrayI64, ArrayF32]:
+    """Mutual nearest neighbours with d1 < ratio * d2, and how clearly each won.
+
+    Args:
+        a: (N, D) float32. b: (M, D) float32. Rows of zero length never match.
+    Returns:
+        pairs: (K, 2) int64, rows of a and b. score: (K,) float32, 1 - d1 / d2 in [0, 1]; 1 where
+        b has one row only.
+    Raises:
+        ShapeError: the two differ in D, or hold NaN.
+    """
+    _check(a, b, "mutual", None, ratio)
+    pairs, first, second, is_mutual = _candidates(a, b)
+    keep = is_mutual & (first < ratio * second)
+    score = 1.0 - first[keep] / np.maximum(second[keep], 1e-6)
+    return pairs[keep], score.astype(np.float32)
+
+
+def _candidates(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, ArrayBool]:
+    """Each row of a with its nearest of b, both distances, and whether they chose each other."""
     rows_a, rows_b = np.flatnonzero(a.any(axis=1)), np.flatnonzero(b.any(axis=1))
     if not len(rows_a) or not len(rows_b):
-        return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
-    nearest, first, second, back = _nearest(a[rows_a], b[rows_b])
-    keep: ArrayBool = np.ones(len(rows_a), np.bool_)
-    if strategy == "mutual":
-        keep &= back[nearest] == np.arange(len(rows_a))
-    if threshold is not None:
-        keep &= first < threshold
-    if ratio is not None:
-        keep &= first < ratio * second
+        nothing = np.zeros(0, np.float32)
+        return np.zeros((0, 2), np.int64), nothing, nothing, np.zeros(0, np.bool_)
+    whole_a, whole_b = len(rows_a) == len(a), len(rows_b) == len(b)
+    nearest, first, second, back = _nearest(
+        a if whole_a else a[rows_a], b if whole_b else b[rows_b]
+    )
+    is_mutual: ArrayBool = back[nearest] == np.arange(len(rows_a))
     pairs = np.stack([rows_a, rows_b[nearest]], axis=1).astype(np.int64)
-    return pairs[keep], first[keep]
+    return pairs, first, second, is_mutual
 
 
 def _nearest(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, ArrayI64]:

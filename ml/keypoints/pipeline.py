@@ -11,8 +11,8 @@ from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.keypoints.describe import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.geometry import estimate_fundamental, estimate_transform
-from ml.keypoints.match import match_descriptors
-from ml.types import ArrayBool, ArrayF32, Keypoints, Matches
+from ml.keypoints.match import match_mutual
+from ml.types import ArrayBool, Keypoints, Matches
 
 MIN_AGREEING = 12
 """Fewer matches that agree on one geometry are taken for chance: unrelated images give none."""
@@ -69,30 +69,8 @@ def match_keypoints(
     """Describe and match given key points: mutual, with the descriptor's ratio; no geometry."""
     rows_a = descriptor.describe_keypoints(image_a, points_a)
     rows_b = descriptor.describe_keypoints(image_b, points_b)
-    pairs, score = mutual_ratio_pairs(rows_a, rows_b, ratio=descriptor.ratio)
+    pairs, score = match_mutual(rows_a, rows_b, ratio=descriptor.ratio)
     return Matches(points_a.xy[pairs[:, 0]], points_b.xy[pairs[:, 1]], score)
-
-
-def mutual_ratio_pairs(
-    rows_a: ArrayF32, rows_b: ArrayF32, *, ratio: float
-) -> tuple[npt.NDArray[np.int64], ArrayF32]:
-    """Mutual nearest neighbours under a ratio test; score = 1 - d1 / d2 as (K,) float32."""
-    pairs, distance = match_descriptors(rows_a, rows_b, strategy="mutual", ratio=ratio)
-    second = _second_distance(rows_a, rows_b, pairs, distance)
-    return pairs, (1.0 - distance / second).astype(np.float32)
-
-
-def _second_distance(
-    rows_a: ArrayF32, rows_b: ArrayF32, pairs: npt.NDArray[np.int64], distance: ArrayF32
-) -> ArrayF32:
-    if len(rows_b) < 2 or not len(pairs):
-        return np.maximum(distance, 1e-6) * 2
-    products = rows_a[pairs[:, 0]] @ rows_b.T
-    products[np.arange(len(pairs)), pairs[:, 1]] = -np.inf
-    length = np.einsum("nd,nd->n", rows_a, rows_a)[pairs[:, 0]]
-    length_b = np.einsum("nd,nd->n", rows_b, rows_b)
-    squared = (length[:, None] + length_b - 2 * products).min(axis=1)
-    return np.maximum(np.sqrt(np.maximum(squared, 0)), np.maximum(distance, 1e-6))
 
 
 def agreeing(matches: Matches) -> ArrayBool:

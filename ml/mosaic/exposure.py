@@ -9,18 +9,18 @@ from scipy.sparse.linalg import spsolve
 from ml.mosaic.chain import Chain
 from ml.types import ArrayF32
 
-PRIOR = 0.05
-MAX_GAIN = 1.6
+PRIOR = 1.0
+MAX_GAIN = 1.3
 
 
 def frame_gains(chain: Chain) -> dict[int, ArrayF32]:
     """Factor per channel that brings each frame to the common exposure.
 
-    Least squares over the links' mean log differences, with a weak pull to 1, so that a slow
+    Least squares over the links' mean log differences, with a pull to 1, so that a slow
     change over the whole sweep is not undone and nothing runs away.
 
     Returns:
-        position -> (3,) float32 in [1 / 1.6, 1.6].
+        position -> (3,) float32 in [1 / 1.3, 1.3].
     """
     frames = sorted(chain.transforms)
     row = {frame: i for i, frame in enumerate(frames)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -12,7 +12,7 @@ from ml.errors import NotEnoughMatchesError
 from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform, load_descriptor
 from ml.keypoints.describe import Descriptor
 from ml.keypoints.detect import select_even
-from ml.keypoints.pipeline import mutual_ratio_pairs
+from ml.keypoints.match import match_mutual
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import Survey, usable_frames, work_grey
 from ml.mosaic.sources import FrameSource
@@ -26,7 +26,7 @@ FIBRE_SIGMA, PLAIN_SIGMA = 2.0, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """A frame's key points: descriptors (N, D) float16 and local colour (N, 3) in log units."""
+    """A frame's key points: descriptors (N, D) float32 (float16 once kept) and local colour (N, 3) in log units."""
 
     frame: int
     keypoints: Keypoints
@@ -108,7 +108,7 @@ def describe_frame(
         borderValue=1,
     )
     keypoints = detect_keypoints(grey, config=detector, mask=inside.astype(np.bool_))
-    rows = descriptor.describe_keypoints(grey, keypoints).astype(np.float16)
+    rows = descriptor.describe_keypoints(grey, keypoints)
     small = cv2.resize(rgb, (grey.shape[1] // 4, grey.shape[0] // 4), interpolation=cv2.INTER_AREA)
     at = np.clip((keypoints.xy / 4).astype(np.int64), 0, (small.shape[1] - 1, small.shape[0] - 1))
     colour = np.log(small[at[:, 1], at[:, 0]].astype(np.float32) + 4.0)
@@ -129,8 +129,8 @@ def link_frames(
     a: Features, b: Features, *, descriptor: Descriptor, model: str, config: MosaicConfig
 ) -> Link | None:
     """Match two frames; None where too few points agree on a plausible motion."""
-    rows_a, rows_b = a.rows.astype(np.float32), b.rows.astype(np.float32)
-    pairs, score = mutual_ratio_pairs(rows_a, rows_b, ratio=descriptor.ratio)
+    rows_a, rows_b = a.rows.astype(np.float32, copy=False), b.rows.astype(np.float32, copy=False)
+    pairs, score = match_mutual(rows_a, rows_b, ratio=descriptor.ratio)
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     moving = _moving(xy_a, xy_b)
     pairs, score, xy_a, xy_b = pairs[moving], score[moving], xy_a[moving], xy_b[moving]
@@ -213,7 +213,7 @@ class _KeyFrames:
 
     def add(self, features: Features) -> None:
         if self._seen % self._every == 0:
-            self.kept.append(features)
+            self.kept.append(replace(features, rows=features.rows.astype(np.float16)))
             if len(self.kept) > self._cap:
                 self.kept = self.kept[::2]
                 self._every *= 2
