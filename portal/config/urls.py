@@ -6,10 +6,11 @@ from importlib import import_module
 
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import SimpleRouter
 
 from portal.config import health
+from portal.core.views import ApiDocsView, api_not_found
 
 APPS = ("labs", "archive", "annotations", "jobs", "retrieval", "mosaics")
 
@@ -29,11 +30,14 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="archive:case_list"), name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("accounts/", include("allauth.account.urls")),
+    path("accounts/", include("portal.labs.account_urls")),
     *(path("", include(f"portal.{name}.urls")) for name in APPS),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
-    path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="api-schema"), name="api-docs"),
+    path("api/v1/docs/", ApiDocsView.as_view(url_name="api-schema"), name="api-docs"),
     path("api/v1/", include((_api(), "api"))),
+    path("api/<path:rest>", api_not_found, name="api-not-found"),
 ]
+handler400 = "portal.core.views.bad_request"
 handler404 = "portal.core.views.page_not_found"
 handler403 = "portal.core.views.permission_denied"
+handler500 = "portal.core.views.server_error"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 
 from portal.core.errors import PortalError
+from portal.core.views import error_response
 
 
 class PortalErrorMiddleware:
-    """Renders ``PortalError`` raised by a page: a partial for htmx, a full page otherwise."""
+    """Renders ``PortalError`` raised by a view that is not DRF's."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -24,5 +24,4 @@ class PortalErrorMiddleware:
         """Answer a ``PortalError`` with its status and its sentence."""
         if not isinstance(error, PortalError):
             return None
-        template = "core/_error.html" if getattr(request, "htmx", False) else "core/error.html"
-        return render(request, template, {"error": error}, status=error.status)
+        return error_response(request, error)

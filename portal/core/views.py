@@ -1,30 +1,82 @@
-"""Pages for what went wrong outside of a view."""
+"""Answers for what went wrong outside of a view, and the API's documentation page."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
-from portal.core.errors import ForbiddenError, NotFoundError, PortalError
+from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError, PortalError
+from portal.core.problems import CONTENT_TYPE, problem
+
+API_PREFIX = "/api/"
 
 
-def _page(request: HttpRequest, error: PortalError) -> HttpResponse:
-    return render(request, "core/error.html", {"error": error}, status=error.status)
+def error_response(request: HttpRequest, error: PortalError) -> HttpResponse:
+    """The error as the caller can read it: problem+json, a partial for htmx, or a page."""
+    if request.path.startswith(API_PREFIX):
+        body = problem(
+            status=error.status,
+            code=error.code,
+            title=error.title,
+            detail=error.message,
+            extra=error.details,
+        )
+        return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE)
+    template = "core/_error.html" if getattr(request, "htmx", False) else "core/error.html"
+    return render(request, template, {"error": error}, status=error.status)
 
 
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404: also what another lab's object answers."""
-    return _page(request, NotFoundError("There is no such page, or you may not see it."))
+@csrf_exempt
+def api_not_found(request: HttpRequest, rest: str = "") -> HttpResponse:
+    """Any URL below the API's prefix that nothing else answers."""
+    detail = f"The API has nothing at {request.path}."
+    if not request.path.endswith("/"):
+        detail += " Its URLs end with a slash."
+    return error_response(request, NotFoundError(detail))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400: what Django refuses before a view sees it."""
+    return error_response(request, InvalidInputError("The request cannot be understood."))
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403."""
-    return _page(request, ForbiddenError("Your role in this lab does not allow this."))
+    return error_response(request, ForbiddenError("Your role in this lab does not allow this."))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """404: also what another lab's object answers."""
+    error = NotFoundError("There is no such page, or you may not see it.")
+    return error_response(request, error)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """500: never a trace. The page is static, the log has the rest."""
+    if not request.path.startswith(API_PREFIX):
+        return defaults.server_error(request, template_name="500.html")
+    body = problem(
+        status=500,
+        code="internal-error",
+        title="Something broke on our side",
+        detail="The request was not carried out. Try again in a moment.",
+    )
+    return JsonResponse(body, status=500, content_type=CONTENT_TYPE)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form that was open too long, or sent from elsewhere."""
-    return _page(
-        request,
-        ForbiddenError("This form is no longer valid. Go back, reload the page, try again."),
-    )
+    message = "This form is no longer valid. Go back, reload the page, try again."
+    return error_response(request, ForbiddenError(message))
+
+
+class ApiDocsView(SpectacularSwaggerSplitView):
+    """The API to read and to try out. Split: its script is a file, as our policy demands."""
+
+    template_name = "core/api_docs.html"
+    permission_classes: Any = ()

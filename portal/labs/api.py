@@ -1,7 +1,157 @@
-"""REST."""
+"""REST: who am I, and one's own tokens."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 
-router_entries: list[tuple[str, Any, str]] = []
+from django.db.models import QuerySet
+from django.urls import path
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.labs import selectors, services
+from portal.labs.authentication import SessionOnly, SignedInWithScope
+from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
+
+
+class LabSerializer(serializers.ModelSerializer[Lab]):
+    """A lab."""
+
+    class Meta:
+        model = Lab
+        fields = ("id", "name", "slug")
+
+
+class MembershipSerializer(serializers.ModelSerializer[Membership]):
+    """One's role in a lab."""
+
+    lab = LabSerializer()
+    role = serializers.ChoiceField(choices=Role.choices)
+
+    class Meta:
+        model = Membership
+        fields = ("lab", "role")
+
+
+class UserSerializer(serializers.ModelSerializer[User]):
+    """A person."""
+
+    class Meta:
+        model = User
+        fields = ("id", "email", "full_name")
+
+
+class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
+    """A token, without its secret."""
+
+    scope = serializers.ChoiceField(choices=TokenScope.choices)
+    is_live = serializers.BooleanField(read_only=True)
+
+    class Meta:
+        model = ApiToken
+        fields = (
+            "id",
+            "name",
+            "prefix",
+            "scope",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "revoked_at",
+            "is_live",
+        )
+        read_only_fields = fields
+
+
+class MeSerializer(serializers.Serializer[Any]):
+    """Who asks, what they may do where, and with which token."""
+
+    user = UserSerializer()
+    memberships = MembershipSerializer(many=True)
+    token = ApiTokenSerializer(allow_null=True, help_text="null where a session asks")
+
+
+class ApiTokenCreateSerializer(serializers.Serializer[Any]):
+    """What a new token needs."""
+
+    name = serializers.CharField(max_length=80)
+    scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
+    expires_in_days = serializers.IntegerField(
+        min_value=1, max_value=services.LONGEST_LIFE.days, default=90
+    )
+
+
+class NewApiTokenSerializer(ApiTokenSerializer):
+    """A token with its secret, which is shown this one time."""
+
+    secret = serializers.CharField(read_only=True)
+
+    class Meta(ApiTokenSerializer.Meta):
+        fields = (*ApiTokenSerializer.Meta.fields, "secret")  # type: ignore[assignment]
+        read_only_fields = fields
+
+
+def _user(request: Request) -> User:
+    return cast(User, request.user)
+
+
+class MeApi(APIView):
+    """Who asks."""
+
+    @extend_schema(operation_id="me", responses=MeSerializer, tags=["me"])
+    def get(self, request: Request) -> Response:
+        """The person behind the session or token, with their labs and roles."""
+        body = MeSerializer(
+            {
+                "user": _user(request),
+                "memberships": selectors.memberships_of(_user(request)),
+                "token": request.auth if isinstance(request.auth, ApiToken) else None,
+            }
+        )
+        return Response(body.data)
+
+
+@extend_schema(tags=["me"])
+class ApiTokenViewSet(
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[ApiToken],
+):
+    """One's own tokens. Only with a session: a token cannot manage tokens."""
+
+    permission_classes = (SignedInWithScope, SessionOnly)
+    serializer_class = ApiTokenSerializer
+    queryset = ApiToken.objects.none()
+    lookup_value_converter = "uuid"
+
+    def get_queryset(self) -> QuerySet[ApiToken]:
+        """The person's own."""
+        return selectors.tokens_of(_user(self.request))
+
+    @extend_schema(request=ApiTokenCreateSerializer, responses={201: NewApiTokenSerializer})
+    def create(self, request: Request) -> Response:
+        """Make a token; its secret is in this answer and nowhere else."""
+        wanted = ApiTokenCreateSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        token, secret = services.token_create(
+            _user(request),
+            name=wanted.validated_data["name"],
+            scope=TokenScope(wanted.validated_data["scope"]),
+            expires_in=timedelta(days=wanted.validated_data["expires_in_days"]),
+        )
+        body = ApiTokenSerializer(token).data | {"secret": secret}
+        return Response(body, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+    @extend_schema(responses={204: OpenApiResponse(description="The token no longer works")})
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Revoke a token. The row stays, so that it can be told when it stopped working."""
+        services.token_revoke(self.get_object())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+router_entries: list[tuple[str, Any, str]] = [("tokens", ApiTokenViewSet, "token")]
+urlpatterns = [path("me/", MeApi.as_view(), name="me")]

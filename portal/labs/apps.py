@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from django.apps import AppConfig
 
 
@@ -10,3 +12,7 @@ class LabsConfig(AppConfig):
 
     name = "portal.labs"
     label = "labs"
+
+    def ready(self) -> None:
+        """Teach the OpenAPI schema our way to sign in."""
+        import_module("portal.labs.schema")

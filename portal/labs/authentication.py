@@ -47,7 +47,10 @@ class ApiTokenAuthentication(BaseAuthentication):
 
 
 class SignedInWithScope(BasePermission):
-    """Signed in; and a token that may only read does not write."""
+    """Signed in; and a token that may only read does not write.
+
+    A view whose POST changes nothing (a search) says so with ``reads_by_post = True``.
+    """
 
     message = "This token may only read."
     code = "token-scope"
@@ -59,4 +62,17 @@ class SignedInWithScope(BasePermission):
         token = request.auth
         if not isinstance(token, ApiToken) or request.method in SAFE_METHODS:
             return True
+        if request.method == "POST" and getattr(view, "reads_by_post", False):
+            return True
         return token.scope == TokenScope.WRITE
+
+
+class SessionOnly(BasePermission):
+    """A person at a browser: a token that leaked must not make further tokens."""
+
+    message = "Sign in with a session: tokens cannot manage tokens."
+    code = "session-required"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Refuse tokens."""
+        return not isinstance(request.auth, ApiToken)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from portal.labs.models import Membership
+from portal.labs import selectors
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
@@ -14,4 +14,4 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"memberships": []}
-    return {"memberships": Membership.objects.filter(user=user).select_related("lab")}
+    return {"memberships": selectors.memberships_of(user)}

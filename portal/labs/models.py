@@ -46,11 +46,22 @@ class User(AbstractUser):
         return self.full_name or self.email
 
 
+class LabQuerySet(models.QuerySet["Lab"]):
+    """Labs; begin every query with ``visible_to``."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """The labs this person is an active member of."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        return self.filter(memberships__user=user)
+
+
 class Lab(BaseModel):
     """A tenant. Everything belongs to one lab; nothing crosses labs."""
 
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
+    objects = LabQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name
@@ -70,12 +81,23 @@ class Role(models.TextChoices):
         return list(Role).index(self)
 
 
+class MembershipQuerySet(models.QuerySet["Membership"]):
+    """Memberships; begin every query with ``visible_to``."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Everybody's memberships in the labs this person is an active member of."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        return self.filter(lab_id__in=Membership.objects.filter(user=user).values("lab_id"))
+
+
 class Membership(BaseModel):
     """A person's role in a lab."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=12, choices=Role.choices, default=Role.VIEWER)
+    objects = MembershipQuerySet.as_manager()
 
     class Meta:
         constraints = (
@@ -110,6 +132,14 @@ class TokenScope(models.TextChoices):
     WRITE = "write", "Read and write"
 
 
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    """Tokens; begin every query with ``visible_to``."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """One's own; not even a lab manager sees another person's tokens."""
+        return self.filter(user=user) if user.is_authenticated else self.none()
+
+
 class ApiToken(BaseModel):
     """A program's key to its owner's view of the labs.
 
@@ -125,6 +155,10 @@ class ApiToken(BaseModel):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    objects = ApiTokenQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
 
     @property
     def is_live(self) -> bool:

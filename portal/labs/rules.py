@@ -10,7 +10,9 @@ from portal.labs.models import Membership, Role, User
 
 def role_in(user: User, lab_id: uuid.UUID) -> Role | None:
     """The person's role in the lab, or None."""
-    role = Membership.objects.filter(user=user, lab_id=lab_id).values_list("role", flat=True).first()
+    role = (
+        Membership.objects.filter(user=user, lab_id=lab_id).values_list("role", flat=True).first()
+    )
     return Role(role) if role else None
 
 

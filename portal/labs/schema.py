@@ -1,0 +1,24 @@
+"""OpenAPI: how a program signs in. Loaded when the app is ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+
+
+class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """``Authorization: Bearer tess_...``."""
+
+    target_class = "portal.labs.authentication.ApiTokenAuthentication"
+    name = "bearerToken"
+    priority = 1
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        """The scheme as OpenAPI names it."""
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token from the page *API tokens*. A read token answers GET only.",
+        }
