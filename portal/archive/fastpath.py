@@ -1,8 +1,8 @@
 """Tiles before Django: ``GET /tiles/<grant>/<z>/<x>/<y>.jpg``.
 
 A viewer asks for hundreds of tiles a second. Session, user and membership would be looked up for
-each; here the signed grant in the address is verified once and its permission is checked against the
-database every 30 s, so that a revoked membership shuts the door within that time.
+each; here the signed grant in the address is verified once and its permission is checked against
+the database every 30 s, so that a revoked membership shuts the door within that time.
 """
 
 from __future__ import annotations
@@ -57,6 +57,12 @@ class _Permit:
         self.expires_s = expires_s
         self.recheck_at = time.monotonic() + RECHECK_S
 
+    def refusal(self) -> Answer:
+        """Why it opens nothing."""
+        if self.plane is None:
+            return _refused("404 Not Found", self.denied)
+        return _refused("403 Forbidden", "This tile address has expired; reload the page.")
+
 
 class TileServer:
     """Answers tile requests; one per process, shared by its threads."""
@@ -69,8 +75,9 @@ class TileServer:
     def answer(self, method: str, path: str, if_none_match: str) -> Answer:
         """Status line, headers and body of a request below ``/tiles/``."""
         if method not in ("GET", "HEAD"):
-            status, headers, body = _refused("405 Method Not Allowed", "Tiles are only read.")
-            return status, [*headers, ("Allow", "GET, HEAD")], body
+            return _refused(
+                "405 Method Not Allowed", "Tiles are only read.", ("Allow", "GET, HEAD")
+            )
         token, _, tail = path[len(PREFIX) :].partition("/")
         permit = self._permits.get(token)
         if permit is None or time.monotonic() >= permit.recheck_at:
@@ -81,16 +88,12 @@ class TileServer:
             except DatabaseError:
                 logger.exception("tiles: the permission could not be checked")
                 return _refused("503 Service Unavailable", "Try again in a moment.")
-        plane = permit.plane
-        if plane is None:
-            return _refused("404 Not Found", permit.denied)
-        if time.time() >= permit.expires_s:
-            return _refused("403 Forbidden", "This tile address has expired; reload the page.")
-        found = self._answers.get(plane.key + tail)
-        if found is None:
-            found = self._made(plane, tail)
-            if isinstance(found, str):
-                return _refused(found, "This canvas has no such tile, or it cannot be read.")
+        if permit.plane is None or time.time() >= permit.expires_s:
+            return permit.refusal()
+        key = permit.plane.key + tail
+        found = self._answers.get(key) or self._made(permit.plane, tail, key)
+        if isinstance(found, str):
+            return _refused(found, "This canvas has no such tile, or it cannot be read.")
         etag, headers, data = found
         if if_none_match and (etag in if_none_match or if_none_match == "*"):
             return "304 Not Modified", headers[2:], b""
@@ -119,7 +122,7 @@ class TileServer:
             self._permits[token] = permit
         return permit
 
-    def _made(self, plane: TilePlane, tail: str) -> tuple[str, Headers, bytes] | str:
+    def _made(self, plane: TilePlane, tail: str, key: str) -> tuple[str, Headers, bytes] | str:
         """Read a tile and keep its ready answer, or the status that says why there is none."""
         place = _parse(tail)
         if place is None or not has_tile(plane, *place):
@@ -137,7 +140,7 @@ class TileServer:
             ("Cache-Control", IMMUTABLE),
             ("X-Content-Type-Options", "nosniff"),
         ]
-        self._answers.put(plane.key + tail, (etag, headers, data), len(data) + 1024)
+        self._answers.put(key, (etag, headers, data), len(data) + 1024)
         return etag, headers, data
 
 
@@ -172,6 +175,6 @@ def _parse(tail: str) -> tuple[int, int, int] | None:
     return (z, x, y) if f"{z}/{x}/{y}.jpg" == tail else None
 
 
-def _refused(status: str, text: str) -> Answer:
+def _refused(status: str, text: str, *extra: tuple[str, str]) -> Answer:
     body = (text + "\n").encode()
-    return status, [*_TEXT, ("Content-Length", str(len(body)))], body
+    return status, [*_TEXT, *extra, ("Content-Length", str(len(body)))], body

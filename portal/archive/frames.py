@@ -23,7 +23,7 @@ def frame_table(video: Video) -> FrameTable:
     """The frames of a ready video, read once per process."""
     if not video.frames_path:
         raise NotFoundError(f"{video.name} is not ready: its frames are not known yet.")
-    return _table(str(storage.resolve(video.frames_path)), video.time_base_s)
+    return _table(str(storage.resolve(video.frames_path)))
 
 
 def frame_page(video: Video, *, start: int, limit: int) -> dict[str, Any]:
@@ -88,13 +88,10 @@ def _decode(path: Path, pts: int) -> bytes:
 
 
 @lru_cache(maxsize=32)
-def _table(path: str, time_base_s: float) -> FrameTable:
+def _table(path: str) -> FrameTable:
+    from ml.imaging.ingest import load_frame_table
+
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return FrameTable(
-                pts=arrays["pts"].astype(np.int64),
-                key=arrays["key"].astype(bool),
-                time_base_s=time_base_s,
-            )
+        return load_frame_table(path)
     except (OSError, KeyError, ValueError) as error:
         raise UnavailableError("The frame table of this video cannot be read.") from error

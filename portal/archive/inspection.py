@@ -57,8 +57,7 @@ class VideoInspection:
 
     Attributes:
         frames, thumbnail, rendition: names inside the derived folder; no rendition means that the
-            browser plays the original.
-    """
+XX
 
     width_px: int
     height_px: int
@@ -71,10 +70,13 @@ class VideoInspection:
     frames: str
     thumbnail: str
     rendition: str | None
+    media_offset_s: float
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, found: Mapping[str, Any], *, rendition: str | None) -> VideoInspection:
+    def of(
+        cls, found: Mapping[str, Any], *, rendition: str | None = None, offset_pts: int = 0
+    ) -> VideoInspection:
         """From the child's JSON."""
         return cls(
             width_px=int(found["width_px"]),
@@ -88,5 +90,6 @@ class VideoInspection:
             frames=str(found["frames"]),
             thumbnail=str(found["poster"]),
             rendition=rendition,
+            media_offset_s=offset_pts * float(found["time_base_s"]),
             warnings=tuple(found.get("warnings", ())),
         )

@@ -183,6 +183,7 @@ class Video(CaseItem):
     time_base_s = models.FloatField(default=0)
     frames_path = models.CharField(max_length=255, blank=True, help_text="frames.npz: pts, key")
     media_path = models.CharField(max_length=255, blank=True, help_text="What the browser plays")
+    media_offset_s = models.FloatField(default=0, help_text="Media time is frame time less this")
 
     class Meta:
         ordering = ("created_at", "id")

@@ -62,7 +62,7 @@ def with_thumbnails(cases: QuerySet[Case]) -> QuerySet[Case]:
 
 
 def case_search(cases: QuerySet[Case], text: str) -> QuerySet[Case]:
-    """Cases in which every word occurs: accession, patient key, organ, procedure, diagnosis, tags."""
+    """Cases in which every word occurs, in any of the lines of ``Case.search_text``."""
     for word in text.lower().split()[:10]:
         cases = cases.filter(search_text__contains=word)
     return cases

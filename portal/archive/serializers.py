@@ -148,6 +148,7 @@ class CanvasVideoSerializer(serializers.Serializer[Any]):
     frames_url = serializers.CharField()
     frame_url = serializers.CharField()
     media_url = serializers.CharField()
+    media_offset_s = serializers.FloatField(help_text="Media time is frame time less this")
     frame_count = serializers.IntegerField()
     duration_s = serializers.FloatField()
     fps = serializers.FloatField()
@@ -206,6 +207,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "frames_url": reverse("api:video-frames", args=[video.pk]),
             "frame_url": frame.removesuffix("0.jpg") + "{pts}.jpg",
             "media_url": reverse("api:video-media", args=[video.pk]),
+            "media_offset_s": video.media_offset_s,
             "frame_count": video.frame_count,
             "duration_s": video.duration_s,
             "fps": video.fps,

@@ -1,7 +1,7 @@
 """Ingest: a child process opens the file, then one rename and one transaction publish the result.
 
-A refused file raises ``MlError`` through to the ledger, which ends the job; ``job.ended`` then marks
-the item as failed with the reason (``item_job_ended``), in the same transaction.
+A refused file raises ``MlError`` through to the ledger, which ends the job; ``job.ended`` then
+marks the item as failed with the reason (``item_job_ended``), in the same transaction.
 """
 
 from __future__ import annotations
@@ -54,8 +54,11 @@ def video_ingest(context: JobContext, *, video_id: str) -> dict[str, Any]:
     with context.scratch() as scratch:
         folder = _folder(scratch)
         found = _inspect(context, "inspect_video", source, folder)
-        rendition = None if found["browser_playable"] else _rendition(context, source, folder)
-        inspection = VideoInspection.of(found, rendition=rendition)
+        if found["browser_playable"]:
+            inspection = VideoInspection.of(found)
+        else:
+            offset_pts = _rendition(context, source, folder / RENDITION_NAME)
+            inspection = VideoInspection.of(found, rendition=RENDITION_NAME, offset_pts=offset_pts)
         with context.effect():
             canvas = video_ready(video=video, folder=folder, found=inspection)
     return {
@@ -91,17 +94,14 @@ def _inspect(context: JobContext, function: str, source: Path, folder: Path) -> 
         raise UserError(_sentence(error), code=error.code) from error
 
 
-def _rendition(context: JobContext, source: Path, folder: Path) -> str:
-    from ml.imaging.videos import transcode_h264
-
-    def progress(done: int, total: int, phase: str) -> None:
-        context.progress(done, total, phase or "making a playable copy")
+def _rendition(context: JobContext, source: Path, target: Path) -> int:
+    """Write what the browser plays; the PTS it took off every frame's."""
+    from ml.imaging.transcode import transcode_h264
 
     try:
-        transcode_h264(source, folder / RENDITION_NAME, progress)
+        return transcode_h264(source, target, context.progress).offset_pts
     except MlError as error:
         raise UserError(_sentence(error), code=error.code) from error
-    return RENDITION_NAME
 
 
 def _sentence(error: MlError) -> str:

@@ -117,6 +117,7 @@ class Migration(migrations.Migration):
                 ('time_base_s', models.FloatField(default=0)),
                 ('frames_path', models.CharField(blank=True, help_text='frames.npz: pts, key', max_length=255)),
                 ('media_path', models.CharField(blank=True, help_text='What the browser plays', max_length=255)),
+                ('media_offset_s', models.FloatField(default=0, help_text='Media time is frame time less this')),
             ],
             options={
                 'ordering': ('created_at', 'id'),

@@ -90,9 +90,7 @@ def _save(case: Case, values: Mapping[str, Any]) -> Case:
     if unknown:
         raise InvalidInputError(f"A case has no {', '.join(sorted(unknown))}.")
     for name, value in values.items():
-        if name in _TEXT:
-            value = " ".join(str(value).split())
-        setattr(case, name, tags_clean(value) if name == "tags" else value)
+        setattr(case, name, _clean(name, value))
     case.search_text = search_text(case)
     _validate(case)
     try:
@@ -103,6 +101,12 @@ def _save(case: Case, values: Mapping[str, Any]) -> Case:
             f"There is already a case {case.accession} in this lab.", code="accession-taken"
         ) from None
     return case
+
+
+def _clean(name: str, value: Any) -> Any:
+    if name == "tags":
+        return tags_clean(value)
+    return " ".join(str(value).split()) if name in _TEXT else value
 
 
 def _validate(case: Case) -> None:

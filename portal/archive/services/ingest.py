@@ -65,6 +65,7 @@ def video_ready(*, video: Video, folder: Path, found: VideoInspection) -> Canvas
     video.frames_path = storage.relative(derived / found.frames)
     media = derived / found.rendition if found.rendition else original
     video.media_path = storage.relative(media)
+    video.media_offset_s = found.media_offset_s
     _item_ready(video, canvas, found.warnings)
     return canvas
 

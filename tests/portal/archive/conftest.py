@@ -1,0 +1,146 @@
+"""Fixtures of the archive's tests: small files with known content, cases, ready items."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from portal.archive.models import Case, Slide, Video
+from portal.jobs.models import Job
+from portal.labs.models import Lab, User
+
+
+@pytest.fixture(autouse=True)
+def _own_storage(storage: Path) -> None:
+    """Every test of the archive has a storage root of its own, and forgets cached files."""
+    from portal.archive import fastpath, tiles
+
+    fastpath.TILES.clear()
+    tiles.SOURCES.clear()
+
+
+def picture(width: int = 300, height: int = 200, seed: int = 0) -> bytes:
+    """A PNG with a gradient and noise: no two seeds give the same bytes."""
+    rng = np.random.default_rng(seed)
+    pixels = np.linspace(0, 200, width)[None, :, None] + rng.integers(0, 50, (height, width, 3))
+    buffer = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="session")
+def slide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiled JPEG pyramid of 1200 x 900 px with 0.5 um per pixel."""
+    from ml.imaging.pyramids import write_pyramid
+
+    rng = np.random.default_rng(1)
+    low = rng.integers(0, 255, (30, 40, 3), dtype=np.uint8)
+    image = np.asarray(Image.fromarray(low).resize((1200, 900), Image.Resampling.BICUBIC))
+    path = tmp_path_factory.mktemp("slides") / "sample.tif"
+    write_pyramid(image, path, mpp=0.5)
+    return path
+
+
+@pytest.fixture(scope="session")
+def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An h264 mp4 of 30 frames of 160 x 120 px."""
+    return make_video(tmp_path_factory.mktemp("videos") / "sample.mp4", codec="libx264")
+
+
+@pytest.fixture(scope="session")
+def odd_video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An mpeg4 AVI, which no browser plays."""
+    return make_video(tmp_path_factory.mktemp("videos") / "sample.avi", codec="mpeg4")
+
+
+def make_video(path: Path, *, codec: str, frames: int = 30) -> Path:
+    """A moving gradient, a key frame every ten frames."""
+    import av
+
+    ramp = np.linspace(0, 255, 160, dtype=np.uint8)
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt, stream.gop_size = 160, 120, "yuv420p", 10
+        for index in range(frames):
+            row = np.roll(ramp, 4 * index)
+            image = np.repeat(np.repeat(row[None, :, None], 120, 0), 3, 2)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def case(lab: Lab, annotator: User) -> Case:
+    """An empty case of the lab."""
+    from portal.archive.services import case_create
+
+    return case_create(lab=lab, user=annotator, accession="S-1", organ="colon", tags=["urgent"])
+
+
+@pytest.fixture
+def foreign_case(other_lab: Lab, stranger: User) -> Case:
+    """A case of the other lab."""
+    from portal.archive.services import case_create
+
+    return case_create(lab=other_lab, user=stranger, accession="X-1", organ="lung")
+
+
+Receive = Callable[..., Any]
+
+
+@pytest.fixture
+def receive(annotator: User) -> Receive:
+    """``receive(case, bytes or path, name, user=...)``: as an upload form does; runs no job."""
+    from portal.archive.services import item_receive
+
+    def run(case: Case, content: bytes | Path, name: str, user: User = annotator) -> Any:
+        data = content.read_bytes() if isinstance(content, Path) else content
+        return item_receive(case=case, file=io.BytesIO(data), filename=name, user=user)
+
+    return run
+
+
+def run_job(job: Job) -> Job:
+    """Run the job here, through the ledger."""
+    from portal.jobs.runner import job_run
+
+    job_run(job.pk)
+    job.refresh_from_db()
+    return job
+
+
+@pytest.fixture
+def still(case: Case, receive: Receive) -> Slide:
+    """A ready still."""
+    return _ready(receive(case, picture(), "still.png"))
+
+
+@pytest.fixture
+def slide(case: Case, receive: Receive, slide_file: Path) -> Slide:
+    """A ready slide of two levels."""
+    return _ready(receive(case, slide_file, "sample.tif"))
+
+
+@pytest.fixture
+def video(case: Case, receive: Receive, video_file: Path) -> Video:
+    """A ready video."""
+    return _ready(receive(case, video_file, "sample.mp4"))
+
+
+@pytest.fixture
+def foreign_slide(foreign_case: Case, receive: Receive, stranger: User) -> Slide:
+    """A ready still of the other lab."""
+    return _ready(receive(foreign_case, picture(seed=9), "theirs.png", user=stranger))
+
+
+def _ready(received: Any) -> Any:
+    job = run_job(received.job)
+    assert job.state == "succeeded", job.error_message + job.traceback
+    received.item.refresh_from_db()
+    return received.item
