@@ -47,7 +47,9 @@ _TEXT: Headers = [
 
 
 class _Permit:
-    """A grant seen by this process: the canvas it opens, or why it opens none."""
+    """A grant seen by this process: the canvas it opens, or why it opens none (no reason: the
+    database did not answer).
+    """
 
     __slots__ = ("denied", "expires_s", "plane", "recheck_at")
 
@@ -59,6 +61,8 @@ class _Permit:
 
     def refusal(self) -> Answer:
         """Why it opens nothing."""
+        if self.plane is None and not self.denied:
+            return _refused("503 Service Unavailable", "Try again in a moment.")
         if self.plane is None:
             return _refused("404 Not Found", self.denied)
         return _refused("403 Forbidden", "This tile address has expired; reload the page.")
@@ -81,13 +85,7 @@ class TileServer:
         token, _, tail = path[len(PREFIX) :].partition("/")
         permit = self._permits.get(token)
         if permit is None or time.monotonic() >= permit.recheck_at:
-            try:
-                permit = self._check(token)
-            except GrantError:
-                return _refused("404 Not Found", "There is no such tile address.")
-            except DatabaseError:
-                logger.exception("tiles: the permission could not be checked")
-                return _refused("503 Service Unavailable", "Try again in a moment.")
+            permit = self._checked(token)
         if permit.plane is None or time.time() >= permit.expires_s:
             return permit.refusal()
         key = permit.plane.key + tail
@@ -104,15 +102,21 @@ class TileServer:
         self._permits.clear()
         self._answers.clear()
 
-    def _check(self, token: str) -> _Permit:
+    def _checked(self, token: str) -> _Permit:
         """Verify the token and look the permission up; remembered for 30 s, denials too."""
-        grant = grant_read(token)
+        try:
+            grant = grant_read(token)
+        except GrantError:  # not remembered: anyone can invent tokens
+            return _Permit(None, "There is no such tile address.", 0)
         close_old_connections()
         try:
             canvas = selectors.canvas_of_grant(user_id=grant.user_id, canvas_id=grant.canvas_id)
             permit = _Permit(plane_of(canvas), "", grant.expires_s)
         except NotFoundError as error:
             permit = _Permit(None, error.message, grant.expires_s)
+        except DatabaseError:
+            logger.exception("tiles: the permission could not be checked")
+            return _Permit(None, "", 0)
         finally:
             close_old_connections()
         with self._lock:

@@ -57,7 +57,9 @@ class VideoInspection:
 
     Attributes:
         frames, thumbnail, rendition: names inside the derived folder; no rendition means that the
-XX
+            browser plays the original.
+        media_offset_s: what the rendition took off every frame's time.
+    """
 
     width_px: int
     height_px: int
