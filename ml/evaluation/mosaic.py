@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mask", type=Path, help="scope mask image")
     parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
     parser.add_argument(
-        "--truth", type=Path, help="CSV: index, h00..h22 of H_reference_from_frame (exact)"
+        "--truth", type=Path, help="exact: CSV of index, h00..h22, or a sample video's .npz"
     )
     parser.add_argument(
         "--reference", type=Path, help="CSV: frame, to_frame, h00..h22; agreement, not truth"
@@ -82,7 +82,9 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
             result, read_reference(args.reference, result), size_px=size
         )
     if args.truth is not None:
-        score = score_against_truth(result, read_truth(args.truth), size_px=_frame_size(args.frames))
+        score = score_against_truth(
+            result, read_truth(args.truth), size_px=_frame_size(args.frames)
+        )
         scores["truth"] = {name: getattr(score, name) for name in TruthScore.__slots__}
     return scores
 
@@ -143,8 +145,12 @@ def ncc_by_distance(
     scores = {}
     for distance in distances:
         values = [
-            _ncc(images[f], images[f + distance],
-                 np.linalg.solve(placed[f], placed[f + distance]), inside)
+            _ncc(
+                images[f],
+                images[f + distance],
+                np.linalg.solve(placed[f], placed[f + distance]),
+                inside,
+            )
             for f in sorted(placed)
             if f + distance in placed and f in images and f + distance in images
         ]
@@ -170,12 +176,12 @@ def reference_agreement(
     for distance in distances:
         errors = []
         for first in sorted(placed):
-            chain = [reference.get(first + i) for i in range(1, distance + 1)]
-            if first + distance not in placed or any(step is None for step in chain):
+            steps = [first + i for i in range(1, distance + 1)]
+            if first + distance not in placed or any(step not in reference for step in steps):
                 continue
             other = np.eye(3)
-            for step in chain:
-                other = other @ step
+            for step in steps:
+                other = other @ reference[step]
             own = np.linalg.solve(placed[first], placed[first + distance])
             errors.append(_corner_error(own, other, corners))
         scores[str(distance)] = round(float(np.median(errors)), 3) if errors else float("nan")
@@ -198,7 +204,18 @@ def frame_corners(size_px: tuple[int, int]) -> ArrayF64:
 
 
 def read_truth(path: Path) -> dict[int, ArrayF64]:
-    """Read a CSV of index, h00..h22."""
+    """Read a CSV of index, h00..h22, or the ``.npz`` that ``make_sample_video`` writes.
+
+    Raises:
+        BadInputError, CorruptFileError: no such file, or not of that form.
+    """
+    if path.suffix == ".npz":
+        try:
+            with np.load(path) as data:
+                return dict(enumerate(data["H_retina_from_frame"]))
+        except (OSError, ValueError, KeyError):
+            message = f"{path.name}: expected an .npz with H_retina_from_frame"
+            raise CorruptFileError(message) from None
     return {int(row["index"]): _matrix(row) for row in _rows(path, "index")}
 
 
@@ -233,7 +250,7 @@ def _matrix(row: Mapping[str, str]) -> ArrayF64:
     return np.array(values, np.float64).reshape(3, 3)
 
 
-def _corner_error(own: ArrayF64, other: ArrayF64, corners: ArrayF64) -> float:
+def _corner_error(own: npt.NDArray[Any], other: npt.NDArray[Any], corners: ArrayF64) -> float:
     difference = transform_points(own, corners) - transform_points(other, corners)
     return float(np.hypot(*difference.T).mean())
 
@@ -252,7 +269,7 @@ def _clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF
     }
 
 
-def _ncc(a: ArrayF32, b: ArrayF32, a_from_b: ArrayF64, inside: ArrayBool) -> float | None:
+def _ncc(a: ArrayF32, b: ArrayF32, a_from_b: npt.NDArray[Any], inside: ArrayBool) -> float | None:
     size = (a.shape[1], a.shape[0])
     warped = cv2.warpPerspective(b, a_from_b, size)
     seen = cv2.warpPerspective(inside.astype(np.uint8), a_from_b, size, flags=cv2.INTER_NEAREST)

@@ -36,9 +36,7 @@ class Descriptor(Protocol):
     detector: str
     ratio: float
 
-    def describe(
-        self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32
-    ) -> ArrayF32:
+    def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
         """(H, W[, 3]) image, (N, 2), (N,) -> (N, D) float32, one row a point, no NaN."""
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
@@ -141,10 +139,10 @@ class ClassicalDescriptor:
 
 def _make(name: str) -> Any:
     if name == "sift":
-        return cv2.SIFT_create()
+        return cv2.SIFT.create()
     if name == "orb":
-        return cv2.ORB_create()
-    return cv2.AKAZE_create() if name == "akaze" else cv2.KAZE_create()
+        return cv2.ORB.create()
+    return cv2.AKAZE.create() if name == "akaze" else cv2.KAZE.create()
 
 
 def _octave_and_level(name: str, size_px: float) -> tuple[int, int]:

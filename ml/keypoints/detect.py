@@ -39,7 +39,7 @@ class DetectorConfig:
 def detect_keypoints(
     image: npt.NDArray[Any],
     *,
-    config: DetectorConfig = DetectorConfig(),  # noqa: B008 - frozen
+    config: DetectorConfig = DetectorConfig(),
     mask: npt.NDArray[Any] | None = None,
 ) -> Keypoints:
     """Detect key points inside the scope's field of view and off its highlights.
@@ -88,9 +88,9 @@ def select_even(
     starts = np.flatnonzero(np.r_[True, np.diff(cell[order]) != 0])
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n) - np.repeat(starts, np.diff(np.r_[starts, n]))
-    chosen = np.lexsort(
-        (keypoints.xy[:, 0], keypoints.xy[:, 1], -keypoints.response, rank)
-    )[: max(count, 0)]
+    chosen = np.lexsort((keypoints.xy[:, 0], keypoints.xy[:, 1], -keypoints.response, rank))[
+        : max(count, 0)
+    ]
     return take(keypoints, chosen)
 
 
@@ -108,12 +108,12 @@ def make_detector(name: str, *, max_keypoints: int) -> Any:
     """The OpenCV feature object behind a name, set for weak endoscopic texture."""
     _check_name(name)
     if name == "sift":
-        return cv2.SIFT_create(nfeatures=0, contrastThreshold=0.01, edgeThreshold=12)
+        return cv2.SIFT.create(nfeatures=0, contrastThreshold=0.01, edgeThreshold=12)
     if name == "orb":
-        return cv2.ORB_create(nfeatures=max(4 * max_keypoints, 500), fastThreshold=5)
+        return cv2.ORB.create(nfeatures=max(4 * max_keypoints, 500), fastThreshold=5)
     if name == "akaze":
-        return cv2.AKAZE_create(threshold=1e-4)
-    return cv2.KAZE_create(threshold=1e-4)
+        return cv2.AKAZE.create(threshold=1e-4)
+    return cv2.KAZE.create(threshold=1e-4)
 
 
 def _run(config: DetectorConfig, grey: ImageU8, allowed: ArrayBool) -> Keypoints:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from ml.errors import NotEnoughMatchesError, ShapeError, UnknownNameError
 from ml.types import ArrayF32, ArrayF64, Transform
@@ -83,7 +86,7 @@ def estimate_fundamental(
     return Transform(np.asarray(matrix / np.linalg.norm(matrix), np.float64), inliers)
 
 
-def transform_points(matrix: ArrayF64, xy: np.ndarray) -> ArrayF64:
+def transform_points(matrix: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
     """Map (N, 2) points by a (3, 3) projective matrix; (N, 2) float64."""
     points = np.asarray(xy, np.float64)
     mapped = points @ matrix[:, :2].T + matrix[:, 2]
@@ -91,7 +94,9 @@ def transform_points(matrix: ArrayF64, xy: np.ndarray) -> ArrayF64:
     return result
 
 
-def symmetric_epipolar_px(fundamental: ArrayF64, xy_a: np.ndarray, xy_b: np.ndarray) -> ArrayF64:
+def symmetric_epipolar_px(
+    fundamental: ArrayF64, xy_a: npt.NDArray[Any], xy_b: npt.NDArray[Any]
+) -> ArrayF64:
     """Distance of each point to its partner's epipolar line, summed over both images.
 
     Args:

@@ -1,4 +1,4 @@
-"""Where an endoscopic image may be trusted: inside the scope's field of view, off the highlights."""
+"""Where an endoscopic image may be trusted: inside the scope's view, off the highlights."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ def dominant_angle_deg(grey: ImageU8, xy: ArrayF32, size_px: ArrayF32) -> ArrayF
     octave = np.clip(np.rint(np.log2(np.maximum(size_px, 1.0) / 6.0)), 0, 4).astype(np.int64)
     for level in np.unique(octave):
         smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), 0.8 * 2.0 ** float(level))
-        dx = cv2.Sobel(smooth, cv2.CV_32F, 1, 0, ksize=3)
-        dy = cv2.Sobel(smooth, cv2.CV_32F, 0, 1, ksize=3)
+        dx = np.asarray(cv2.Sobel(smooth, cv2.CV_32F, 1, 0, ksize=3), np.float32)
+        dy = np.asarray(cv2.Sobel(smooth, cv2.CV_32F, 0, 1, ksize=3), np.float32)
         rows = np.flatnonzero(octave == level)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]
@@ -76,4 +76,4 @@ def _interpolate(histogram: np.ndarray) -> ArrayF32:
     right = histogram[rows, (peak + 1) % BINS]
     curve = left - 2 * mid + right
     offset = np.where(np.abs(curve) > 1e-12, 0.5 * (left - right) / np.where(curve, curve, 1), 0)
-    return (((peak + offset) * (360.0 / BINS)) % 360.0).astype(np.float32)
+    return np.asarray(((peak + offset) * (360.0 / BINS)) % 360.0, np.float32)

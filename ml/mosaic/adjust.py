@@ -55,7 +55,7 @@ def adjust_transforms(
                 break
             continue
         gained, state, cost, damping = cost - trial_cost, trial, trial_cost, max(damping / 5, 1e-9)
-        if gained < 1e-6 * cost or np.abs(step).max() * problem.unit_px < STOP_PX:
+        if gained < 1e-6 * cost or np.linalg.norm(step, np.inf) * problem.unit_px < STOP_PX:
             break
     back = problem.from_unit @ state @ problem.to_unit
     return {f: back[i] / back[i, 2, 2] for i, f in enumerate(frames)}
@@ -115,7 +115,8 @@ def _generators(model: str) -> ArrayF64:
 
 def _project(state: ArrayF64, problem: _Problem) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
     """Per point: b^-1 a (3, 3), the projected homogeneous point, and the residual (2,)."""
-    relative = np.linalg.solve(state[problem.b], state[problem.a])[problem.link]
+    between = np.linalg.solve(state[problem.b], state[problem.a])
+    relative: ArrayF64 = between[problem.link].astype(np.float64)
     point = np.einsum("pij,pj->pi", relative, problem.x)
     return relative, point, point[:, :2] / point[:, 2:] - problem.y
 
@@ -142,21 +143,22 @@ def _step(
     moved_b = np.einsum("kij,pj->pik", generators, point, optimize=True)
     ja = np.einsum("pri,pik->prk", projection, moved_a)
     jb = -np.einsum("pri,pik->prk", projection, moved_b)
-    return _solve(problem, ja, jb, residual, weight, len(state), fixed, damping)
-
-
-def _solve(
-    problem: _Problem,
-    ja: ArrayF64,
-    jb: ArrayF64,
-    residual: ArrayF64,
-    weight: ArrayF64,
-    n: int,
-    fixed: int,
-    damping: float,
-) -> ArrayF64:
-    k = ja.shape[2]
     both = np.concatenate([ja, jb], axis=2)
+    matrix, vector = _normal_equations(problem, both, residual, weight, n=len(state))
+    k = generators.shape[0]
+    free = np.r_[0 : fixed * k, (fixed + 1) * k : len(state) * k]
+    inner = matrix[free][:, free]
+    inner = inner + sparse.diags(damping * (inner.diagonal() + 1e-6))
+    step = np.zeros(len(state) * k)
+    step[free] = spsolve(inner.tocsc(), -vector[free])
+    return step.reshape(len(state), k)
+
+
+def _normal_equations(
+    problem: _Problem, both: ArrayF64, residual: ArrayF64, weight: ArrayF64, *, n: int
+) -> tuple[sparse.csc_matrix, ArrayF64]:
+    """J^T W J and J^T W r; ``both`` holds each point's (2, 2K) derivatives by its two frames."""
+    k = both.shape[2] // 2
     weighted = both * weight[:, None, None]
     normal = np.add.reduceat(np.einsum("prk,prl->pkl", weighted, both), problem.starts)
     right = np.add.reduceat(np.einsum("prk,pr->pk", weighted, residual), problem.starts)
@@ -167,9 +169,4 @@ def _solve(
     columns = np.tile(index, (1, 2 * k)).ravel()
     matrix = sparse.csc_matrix((normal.ravel(), (rows, columns)), shape=(n * k, n * k))
     vector = np.bincount(index.ravel(), right.ravel(), n * k)
-    free = np.r_[0 : fixed * k, (fixed + 1) * k : n * k]
-    inner = matrix[free][:, free]
-    inner = inner + sparse.diags(damping * (inner.diagonal() + 1e-6))
-    step = np.zeros(n * k)
-    step[free] = spsolve(inner.tocsc(), -vector[free])
-    return step.reshape(n, k)
+    return matrix, vector.astype(np.float64)

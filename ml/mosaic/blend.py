@@ -52,7 +52,9 @@ def blend_frames(
                 continue
             progress(done, len(canvas.transforms), "blend")
             sharp = float(np.clip(survey.checks[position].focus / max(usual, 1e-9), 0.3, 2.0))
-            view = _Warped.of(rgb, feather, matrix, canvas, gains[position], sharp)
+            view = _Warped.of(
+                rgb, feather, matrix=matrix, canvas=canvas, gain=gains[position], sharp=sharp
+            )
             if view is not None:
                 tiles.add(view)
             done += 1
@@ -68,7 +70,7 @@ def rim_weight(survey: Survey) -> ArrayF32:
     distance = cv2.distanceTransform(padded, cv2.DIST_L2, 5)[1:-1, 1:-1]
     margin = max(2.0, 0.006 * min(survey.size_px))
     distance = np.maximum(distance - margin, 0)
-    return (distance / max(float(distance.max()), 1.0)).astype(np.float32)
+    return np.asarray(distance / max(float(distance.max()), 1.0), np.float32)
 
 
 class _Warped:
@@ -83,6 +85,7 @@ class _Warped:
         cls,
         rgb: ImageU8,
         feather: ArrayF32,
+        *,
         matrix: ArrayF64,
         canvas: Canvas,
         gain: ArrayF32,
@@ -94,14 +97,16 @@ class _Warped:
             return None
         shift = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]])
         size = (right - left, bottom - top)
-        pixels = cv2.warpPerspective(
-            rgb.astype(np.float32) * gain, shift @ matrix, size, flags=cv2.INTER_LINEAR
-        )
+        pixels = _warped(rgb.astype(np.float32) * gain, shift @ matrix, size)
         highlight = specular_mask(np.asarray(rgb.min(axis=2)))
         trusted = np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
-        planes = np.dstack([feather, trusted])
-        weight, trust = cv2.split(cv2.warpPerspective(planes, shift @ matrix, size))
+        planes = _warped(np.dstack([feather, trusted]), shift @ matrix, size)
+        weight, trust = planes[:, :, 0], planes[:, :, 1]
         return cls(left, top, _bands(pixels, weight, trust * np.float32(sharp**2)))
+
+
+def _warped(pixels: ArrayF32, matrix: ArrayF64, size: tuple[int, int]) -> ArrayF32:
+    return np.asarray(cv2.warpPerspective(pixels, matrix, size), np.float32)
 
 
 def _bands(pixels: ArrayF32, weight: ArrayF32, trust: ArrayF32) -> ArrayF32:

@@ -33,12 +33,14 @@ from ml.mosaic.sources import FrameSource, open_source
 from ml.mosaic.write import publish, write_images, write_manifest
 from ml.types import Progress, no_progress
 
+DEFAULT_CONFIG = MosaicConfig()
+
 
 def build_mosaic(
     frames_or_video: str | Path | Sequence[npt.NDArray[Any]] | npt.NDArray[Any],
     out_dir: str | Path,
     *,
-    config: MosaicConfig = MosaicConfig(),  # noqa: B008 - frozen
+    config: MosaicConfig = DEFAULT_CONFIG,
     mask: npt.NDArray[Any] | None = None,
     progress: Progress = no_progress,
 ) -> MosaicResult:

@@ -111,9 +111,7 @@ def revisit(
     for a, b in _near_pairs(keys, placed, mask, config.revisit_links):
         if (a.frame, b.frame) in known or (b.frame, a.frame) in known:
             continue
-        link = link_frames(
-            a, b, descriptor=descriptor, model=registration.model, config=config
-        )
+        link = link_frames(a, b, descriptor=descriptor, model=registration.model, config=config)
         if link is not None:
             found.append(link)
     return tuple(found)
@@ -136,9 +134,9 @@ def _near_pairs(
     for i in range(1, len(keys)):
         distance = np.hypot(*(centre[:i] - centre[i]).T)
         near = np.flatnonzero(distance < reach)
-        chosen = near[np.unique(np.linspace(0, len(near) - 1, count).astype(int))] if len(
-            near
-        ) else near
+        chosen = (
+            near[np.unique(np.linspace(0, len(near) - 1, count).astype(int))] if len(near) else near
+        )
         pairs += [(keys[i], keys[int(j)]) for j in chosen]
     return pairs
 

@@ -102,9 +102,9 @@ def survey_frames(
 def usable_frames(source: FrameSource, survey: Survey) -> Iterator[tuple[int, ImageU8]]:
     """Yield (position, rgb) of each usable frame; position counts all frames of the source."""
     for position, frame in enumerate(source.frames()):
-        if position < len(survey.checks) and not survey.checks[position].reason:
-            if frame.rgb is not None:
-                yield position, frame.rgb
+        is_usable = position < len(survey.checks) and not survey.checks[position].reason
+        if is_usable and frame.rgb is not None:
+            yield position, frame.rgb
 
 
 def work_scale(size_px: tuple[int, int], config: MosaicConfig) -> float:
@@ -155,12 +155,11 @@ def _verdicts(
     focus = np.array([m[1] for m in measures])
     fit = np.array([not m[4] and m[2] >= config.min_brightness for m in measures])
     checks = []
-    for i, (frame, own, brightness, saturated, reason) in enumerate(measures):
+    for i, (frame, own, brightness, saturated, unfit) in enumerate(measures):
         low, high = max(0, i - NEIGHBOURS), i + NEIGHBOURS + 1
         near = focus[low:high][fit[low:high]]
         usual = float(np.median(near)) if len(near) else 0.0
-        if not reason:
-            reason = _verdict(own, usual, brightness, saturated, config)
+        reason = unfit or _verdict(own, usual, brightness, saturated, config)
         checks.append(FrameCheck(frame.index, frame.pts, own, reason))
     return tuple(checks)
 
@@ -185,8 +184,10 @@ def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
         shape = greys[0].shape if greys else (1, 1)
         return np.zeros(shape, np.float32), False
     fine = np.stack(
-        [g.astype(np.float32) - cv2.GaussianBlur(g.astype(np.float32), (0, 0), PATTERN_SIGMA)
-         for g in greys]
+        [
+            g.astype(np.float32) - cv2.GaussianBlur(g.astype(np.float32), (0, 0), PATTERN_SIGMA)
+            for g in greys
+        ]
     )
     pattern = np.median(fine, axis=0).astype(np.float32)
     bright = np.median(np.stack(greys), axis=0) > 30

@@ -26,7 +26,12 @@ FIBRE_SIGMA, PLAIN_SIGMA = 2.0, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """A frame's key points: descriptors (N, D) float32 (float16 once kept) and local colour (N, 3) in log units."""
+    """A frame's key points with what is compared.
+
+    Attributes:
+        rows: (N, D) descriptors, float32, or float16 once kept for long.
+        colour: (N, 3) log brightness around each, by channel.
+    """
 
     frame: int
     keypoints: Keypoints
@@ -191,7 +196,7 @@ def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
     static = shift < STATIC_PX
     rest = shift[~static]
     if len(rest) >= 20 and len(rest) > static.sum() and np.median(rest) > 4 * STATIC_PX:
-        return ~static
+        return np.asarray(~static)
     return np.ones(len(shift), np.bool_)
 
 

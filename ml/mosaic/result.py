@@ -99,7 +99,8 @@ def read_manifest(folder: Path) -> MosaicResult:
             config_hash=str(data["config_hash"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CorruptFileError(f"{MANIFEST_NAME}: expected a mosaic manifest, got {error}") from None
+        message = f"{MANIFEST_NAME}: expected a mosaic manifest, got {error}"
+        raise CorruptFileError(message) from None
 
 
 def _frame_json(frame: MosaicFrame) -> dict[str, Any]:

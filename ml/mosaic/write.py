@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -43,8 +42,8 @@ def publish(folder: Path, out_dir: Path) -> None:
     sees the new manifest sees the new images.
     """
     if not out_dir.exists():
-        os.replace(folder, out_dir)
+        folder.replace(out_dir)
         return
     for name in (PYRAMID_NAME, PREVIEW_NAME, MANIFEST_NAME):
-        os.replace(folder / name, out_dir / name)
+        (folder / name).replace(out_dir / name)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,44 @@
+"""``python -m ml mosaic FRAMES OUT``: a mosaic from a video or a folder of frames."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ml.cli.match import read_image
+from ml.cli.output import terminal_progress
+from ml.mosaic import MosaicConfig, build_mosaic
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``mosaic``."""
+    parser = subparsers.add_parser("mosaic", help="build a mosaic from a video or frames")
+    parser.add_argument("frames", type=Path, help="a folder of images in name order, or a video")
+    parser.add_argument("out", type=Path, help="folder for mosaic.tif, preview.jpg, mosaic.json")
+    parser.add_argument("--mask", type=Path, help="image, bright where the scope sees")
+    parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
+    parser.add_argument("--descriptor", default=MosaicConfig().descriptor)
+    parser.add_argument("--step", type=int, default=1, help="use every step-th frame")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Build; returns the size, the counts by status and every reason."""
+    config = MosaicConfig(model=args.model, descriptor=args.descriptor, step=args.step)
+    mask = None if args.mask is None else read_image(args.mask)
+    started = time.perf_counter()
+    with terminal_progress() as progress:
+        result = build_mosaic(args.frames, args.out, config=config, mask=mask, progress=progress)
+    return {
+        "width_px": result.width_px,
+        "height_px": result.height_px,
+        "model": result.model,
+        "frames": len(result.frames),
+        "registered": result.n_registered,
+        "reasons": dict(Counter(frame.reason for frame in result.frames if frame.reason)),
+        "seconds": round(time.perf_counter() - started, 2),
+        "pyramid": result.path.name,
+        "manifest": result.manifest.name,
+    }
