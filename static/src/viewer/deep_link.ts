@@ -1,0 +1,81 @@
+/**
+ * The page's address carries what is on screen: `x`, `y` (centre, level-0 pixels), `z` (level-0
+ * pixels per screen pixel), `rot` (degrees), `roi`, `t` (PTS of the frame).
+ */
+
+import { l0FromMap, mapFromL0 } from "./pixel_plane";
+import type { MapView } from "./map_view";
+
+const THROTTLE_MS = 300;
+
+export interface LinkTarget {
+  x: number | null;
+  y: number | null;
+  z: number | null;
+  rot: number;
+  roi: string | null;
+  t: number | null;
+}
+
+function numberOf(params: URLSearchParams, name: string): number | null {
+  const text = params.get(name);
+  const value = text === null || text === "" ? NaN : Number(text);
+  return Number.isFinite(value) ? value : null;
+}
+
+export function readLink(search = location.search): LinkTarget {
+  const params = new URLSearchParams(search);
+  const z = numberOf(params, "z");
+  return {
+    x: numberOf(params, "x"),
+    y: numberOf(params, "y"),
+    z: z !== null && z > 0 ? z : null,
+    rot: numberOf(params, "rot") ?? 0,
+    roi: params.get("roi"),
+    t: numberOf(params, "t"),
+  };
+}
+
+/** True where the link says which part of the image to show. */
+export function applyView({ view }: MapView, link: LinkTarget): boolean {
+  if (link.x === null || link.y === null) return false;
+  if (link.z !== null) view.setResolution(link.z);
+  view.setRotation((link.rot * Math.PI) / 180);
+  view.setCenter(mapFromL0([link.x, link.y]));
+  return true;
+}
+
+export class DeepLink {
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(
+    private readonly mapView: MapView,
+    private readonly roi: () => string | null,
+    private readonly pts: () => number | null,
+  ) {
+    mapView.map.on("moveend", () => this.update());
+  }
+
+  update(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      history.replaceState(history.state, "", this.url());
+    }, THROTTLE_MS);
+  }
+
+  url(): string {
+    const { view } = this.mapView;
+    const params = new URLSearchParams();
+    const [x, y] = l0FromMap(view.getCenter() ?? [0, 0]);
+    params.set("x", x.toFixed(2));
+    params.set("y", y.toFixed(2));
+    params.set("z", String(Number((view.getResolution() ?? 1).toPrecision(8))));
+    const degrees = (view.getRotation() * 180) / Math.PI;
+    if (Math.abs(degrees) > 0.01) params.set("rot", degrees.toFixed(2));
+    const roi = this.roi();
+    if (roi) params.set("roi", roi);
+    const pts = this.pts();
+    if (pts !== null) params.set("t", String(pts));
+    return `${location.pathname}?${params}`;
+  }
+}

@@ -1,0 +1,103 @@
+/** The frames of a video: known by PTS and index together, fetched as images, kept for a while. */
+
+import { getJson } from "./api";
+import type { CanvasVideo, FrameRef } from "./types";
+
+const KEPT_FRAMES = 48;
+
+interface FrameRow {
+  pts: number;
+}
+interface FramesAnswer {
+  pts?: number[];
+  frames?: (FrameRow | number)[];
+  results?: (FrameRow | number)[];
+  next?: string | null;
+}
+
+/** Every frame in presentation order. */
+export class FrameTable {
+  constructor(
+    readonly pts: number[],
+    readonly timeBaseS: number,
+  ) {}
+
+  static async load(video: CanvasVideo): Promise<FrameTable> {
+    const all: number[] = [];
+    let url: string | null = video.frames_url;
+    while (url) {
+      const answer: FramesAnswer | FrameRow[] = await getJson<FramesAnswer | FrameRow[]>(url);
+      const rows = Array.isArray(answer) ? answer : (answer.pts ?? answer.frames ?? answer.results ?? []);
+      for (const row of rows) all.push(typeof row === "number" ? row : row.pts);
+      const next: string | null = Array.isArray(answer) ? null : (answer.next ?? null);
+      url = next ? new URL(next, location.href).pathname + new URL(next, location.href).search : null;
+    }
+    return new FrameTable(all, video.time_base_s);
+  }
+
+  get length(): number {
+    return this.pts.length;
+  }
+
+  clamp(index: number): number {
+    return Math.min(Math.max(Math.round(index), 0), this.length - 1);
+  }
+
+  at(index: number): FrameRef {
+    const pts = this.pts[index] ?? 0;
+    return { index, pts, time_s: pts * this.timeBaseS };
+  }
+
+  /** Seconds since the first frame: what a media element's clock shows. */
+  mediaTime(index: number): number {
+    return ((this.pts[index] ?? 0) - (this.pts[0] ?? 0)) * this.timeBaseS;
+  }
+
+  /** The frame whose PTS is nearest. */
+  nearest(pts: number): number {
+    let low = 0;
+    let high = this.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.pts[middle] ?? 0) < pts) low = middle + 1;
+      else high = middle;
+    }
+    const before = Math.max(low - 1, 0);
+    const isBeforeNearer = pts - (this.pts[before] ?? 0) < (this.pts[low] ?? 0) - pts;
+    return isBeforeNearer ? before : low;
+  }
+
+  nearestToMediaTime(seconds: number): number {
+    return this.nearest((this.pts[0] ?? 0) + seconds / this.timeBaseS);
+  }
+}
+
+/** Fetches frames by PTS; the last ones stay decoded. */
+export class FrameImages {
+  private readonly kept = new Map<number, Promise<ImageBitmap>>();
+
+  constructor(private readonly urlTemplate: string) {}
+
+  get(pts: number): Promise<ImageBitmap> {
+    const known = this.kept.get(pts);
+    this.kept.delete(pts);
+    const image = known ?? this.fetchFrame(pts);
+    this.kept.set(pts, image); // newest last
+    image.catch(() => this.kept.delete(pts));
+    this.dropOldest();
+    return image;
+  }
+
+  private async fetchFrame(pts: number): Promise<ImageBitmap> {
+    const response = await fetch(this.urlTemplate.replace("{pts}", String(pts)));
+    if (!response.ok) throw new Error(`The frame could not be read (${response.status}).`);
+    return createImageBitmap(await response.blob());
+  }
+
+  private dropOldest(): void {
+    for (const pts of this.kept.keys()) {
+      if (this.kept.size <= KEPT_FRAMES) return;
+      this.kept.delete(pts);
+    }
+  }
+}

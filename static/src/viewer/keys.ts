@@ -1,0 +1,79 @@
+/** The keyboard: QuPath's keys on images, CVAT's on videos. One table, also shown as the key sheet. */
+
+import { element, required } from "./dom";
+
+export interface KeyBinding {
+  /** As `KeyboardEvent.key` in lower case, with `shift+` and `ctrl+` before it. */
+  keys: string[];
+  shown: string;
+  does: string;
+  run?: () => void;
+  /** For keys that are held. */
+  release?: () => void;
+  /** A held key repeats (stepping through frames). */
+  repeats?: boolean;
+}
+
+export interface KeyGroup {
+  title: string;
+  bindings: KeyBinding[];
+}
+
+function nameOf(event: KeyboardEvent): string {
+  const key = event.key === " " ? "space" : event.key.toLowerCase();
+  const isLetter = /^[a-z]$/.test(key);
+  const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.shiftKey && isLetter ? "shift+" : ""}`;
+  return modifiers + key;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || target.matches("input, textarea, select");
+}
+
+/** Space and Enter press a focused button; everything else is ours. */
+function belongsToControl(event: KeyboardEvent): boolean {
+  const { target } = event;
+  if (isTyping(target)) return true;
+  const presses = event.key === " " || event.key === "Enter";
+  return presses && target instanceof HTMLElement && target.matches("button, a, summary, [role=option]");
+}
+
+export function listenToKeys(groups: KeyGroup[]): void {
+  const table = new Map<string, KeyBinding>();
+  for (const { bindings } of groups) {
+    for (const binding of bindings) for (const key of binding.keys) table.set(key, binding);
+  }
+  addEventListener("keydown", (event) => {
+    if (event.altKey || document.querySelector("dialog[open]") || belongsToControl(event)) return;
+    const binding = table.get(nameOf(event));
+    if (!binding) return;
+    event.preventDefault();
+    if (event.repeat && !binding.repeats) return;
+    binding.run?.();
+  });
+  addEventListener("keyup", (event) => {
+    const key = event.key === " " ? "space" : event.key.toLowerCase();
+    table.get(key)?.release?.();
+  });
+  addEventListener("blur", () => {
+    for (const binding of table.values()) binding.release?.();
+  });
+}
+
+export function keySheet(root: HTMLElement, groups: KeyGroup[]): () => void {
+  const dialog = required<HTMLDialogElement>(root, "[data-dialog=keys]");
+  const host = required(dialog, "[data-key-groups]");
+  for (const group of groups) {
+    const rows = group.bindings.flatMap(({ shown, does }) => [
+      element("dt", {}, ...keyCaps(shown)),
+      element("dd", {}, does),
+    ]);
+    host.append(element("section", {}, element("h3", {}, group.title), element("dl", {}, ...rows)));
+  }
+  return () => dialog.showModal();
+}
+
+function keyCaps(shown: string): (Node | string)[] {
+  return shown.split(" ").map((part) => (part === "/" ? " / " : element("kbd", {}, part)));
+}

@@ -1,0 +1,40 @@
+/** The lab's label set: names, colours, and the number keys 1-9. */
+
+import { labelList } from "./api";
+import type { Label } from "./types";
+
+export const UNLABELLED_COLOR = "#ffd60a";
+
+export class Labels {
+  private readonly byId: Map<string, Label>;
+
+  private constructor(readonly all: Label[]) {
+    this.byId = new Map(all.map((label) => [label.id, label]));
+  }
+
+  static async load(): Promise<Labels> {
+    const labels = await labelList();
+    return new Labels([...labels].sort((a, b) => a.position - b.position));
+  }
+
+  static none(): Labels {
+    return new Labels([]);
+  }
+
+  get(id: string | null): Label | null {
+    return (id && this.byId.get(id)) || null;
+  }
+
+  nameOf(id: string | null): string {
+    return this.get(id)?.name ?? "No label";
+  }
+
+  colorOf(id: string | null): string {
+    return this.get(id)?.color ?? UNLABELLED_COLOR;
+  }
+
+  /** The label of number key 1-9. */
+  atKey(digit: number): Label | null {
+    return this.all[digit - 1] ?? null;
+  }
+}

@@ -1,0 +1,99 @@
+/** How ROIs are drawn. Styles are cached by colour and mode: thousands of ROIs share a few. */
+
+import { asArray } from "ol/color";
+import MultiPoint from "ol/geom/MultiPoint";
+import MultiPolygon from "ol/geom/MultiPolygon";
+import Polygon from "ol/geom/Polygon";
+import CircleStyle from "ol/style/Circle";
+import Fill from "ol/style/Fill";
+import Stroke from "ol/style/Stroke";
+import Style from "ol/style/Style";
+import Text from "ol/style/Text";
+import type { FeatureLike } from "ol/Feature";
+
+const HALO = "rgba(255, 255, 255, 0.9)";
+const FILL_ALPHA = 0.22;
+const NAME_FONT = "600 13px system-ui, sans-serif";
+
+const cache = new Map<string, Style>();
+
+function withAlpha(color: string, alpha: number): number[] {
+  const [red = 0, green = 0, blue = 0] = asArray(color);
+  return [red, green, blue, alpha];
+}
+
+export function outlineStyle(color: string, filled: boolean): Style {
+  const key = `${color}|${filled}`;
+  let style = cache.get(key);
+  if (!style) {
+    const stroke = new Stroke({ color, width: 2.5 });
+    style = new Style({ stroke, ...(filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {}) });
+    cache.set(key, style);
+  }
+  return style;
+}
+
+function verticesOf(feature: FeatureLike): MultiPoint | undefined {
+  const geometry = feature.getGeometry();
+  if (geometry instanceof Polygon) return new MultiPoint(geometry.getCoordinates().flat());
+  if (geometry instanceof MultiPolygon) return new MultiPoint(geometry.getCoordinates().flat(2));
+  return undefined;
+}
+
+const VERTICES_SHOWN_UP_TO = 400;
+
+/** White casing, thick line, handles (left out where there would be hundreds). */
+export function selectedStyles(feature: FeatureLike, color: string, isEditable: boolean): Style[] {
+  const styles = [
+    new Style({ stroke: new Stroke({ color: HALO, width: 6 }), zIndex: 10 }),
+    new Style({
+      stroke: new Stroke({ color, width: 3 }),
+      fill: new Fill({ color: withAlpha(color, FILL_ALPHA / 2) }),
+      zIndex: 11,
+    }),
+  ];
+  const vertices = isEditable ? verticesOf(feature) : undefined;
+  if (vertices && vertices.getCoordinates().length <= VERTICES_SHOWN_UP_TO) {
+    const image = new CircleStyle({
+      radius: 4.5,
+      fill: new Fill({ color: "#fff" }),
+      stroke: new Stroke({ color, width: 2 }),
+    });
+    styles.push(new Style({ geometry: vertices, image, zIndex: 12 }));
+  }
+  return styles;
+}
+
+export function nameStyle(text: string): Style {
+  const key = `name|${text}`;
+  let style = cache.get(key);
+  if (!style) {
+    style = new Style({
+      text: new Text({
+        text,
+        font: NAME_FONT,
+        overflow: true,
+        fill: new Fill({ color: "#10151c" }),
+        stroke: new Stroke({ color: HALO, width: 4 }),
+      }),
+      zIndex: 20,
+    });
+    cache.set(key, style);
+  }
+  return style;
+}
+
+export function sketchStyle(color: string): Style[] {
+  return [
+    new Style({ stroke: new Stroke({ color: HALO, width: 5 }) }),
+    new Style({
+      stroke: new Stroke({ color, width: 2.5 }),
+      fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }),
+      image: new CircleStyle({
+        radius: 5,
+        fill: new Fill({ color }),
+        stroke: new Stroke({ color: "#fff", width: 2 }),
+      }),
+    }),
+  ];
+}

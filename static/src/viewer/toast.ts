@@ -1,0 +1,30 @@
+/** A short message over the canvas, with at most one action. Read out by screen readers. */
+
+import { element } from "./dom";
+
+const SHOWN_MS = 7000;
+
+export class Toasts {
+  private timer: ReturnType<typeof setTimeout> | null = null;
+
+  constructor(private readonly host: HTMLElement) {}
+
+  show(text: string, action?: { label: string; run: () => void }): void {
+    const parts: Node[] = [element("span", {}, text)];
+    if (action) {
+      const run = (): void => {
+        this.hide();
+        action.run();
+      };
+      parts.push(element("button", { type: "button", class: "toast-action", click: run }, action.label));
+    }
+    this.host.replaceChildren(...parts);
+    this.host.hidden = false;
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.hide(), SHOWN_MS);
+  }
+
+  hide(): void {
+    this.host.hidden = true;
+  }
+}

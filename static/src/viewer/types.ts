@@ -1,0 +1,107 @@
+/** What the server says of canvases, ROIs and labels (see docs/api.md). */
+
+export type Position = [number, number];
+export interface PolygonGeometry {
+  type: "Polygon";
+  coordinates: Position[][];
+}
+export interface MultiPolygonGeometry {
+  type: "MultiPolygon";
+  coordinates: Position[][][];
+}
+/** GeoJSON in level-0 pixels, x right, y down. */
+export type RoiGeometry = PolygonGeometry | MultiPolygonGeometry;
+
+export interface Level {
+  width: number;
+  height: number;
+  /** Level-0 pixels per pixel of this level. */
+  downsample: number;
+  tile_width: number;
+  tile_height: number;
+}
+
+export interface CanvasVideo {
+  id: string;
+  frames_url: string;
+  /** Holds `{pts}`. */
+  frame_url: string;
+  media_url: string;
+  frame_count: number;
+  duration_s: number;
+  fps: number;
+  time_base_s: number;
+}
+
+export interface CanvasData {
+  id: string;
+  kind: "slide" | "still" | "video" | "mosaic";
+  name: string;
+  case: { id: string; accession: string };
+  width: number;
+  height: number;
+  mpp_x: number | null;
+  mpp_y: number | null;
+  /** Finest first. */
+  levels: Level[];
+  /** Holds `{z}` (0 is the coarsest), `{x}`, `{y}`. */
+  tile_url: string;
+  thumbnail_url: string;
+  video: CanvasVideo | null;
+  can_annotate: boolean;
+}
+
+export interface FrameRef {
+  index: number;
+  pts: number;
+  time_s: number;
+}
+
+export interface Roi {
+  id: string;
+  canvas: string;
+  frame: FrameRef | null;
+  geometry: RoiGeometry;
+  label: string | null;
+  name: string;
+  review_state: string;
+  version: number;
+  area_px: number;
+  area_um2: number | null;
+  bounds: [number, number, number, number];
+  created_by: unknown;
+  created_at: string;
+  updated_at: string;
+  deleted_at: string | null;
+  is_embedded: boolean;
+}
+
+export interface RoiRevision {
+  version: number;
+  action: string;
+  geometry: RoiGeometry;
+  label: string | null;
+  name: string;
+  review_state?: string;
+  author: unknown;
+  created_at: string;
+}
+
+export interface Label {
+  id: string;
+  name: string;
+  color: string;
+  position: number;
+}
+
+/** The name of a person as the API gives it: a string, or an object with a name. */
+export function personName(person: unknown): string {
+  if (typeof person === "string" && person) return person;
+  if (person && typeof person === "object") {
+    const fields = person as Record<string, unknown>;
+    for (const key of ["full_name", "name", "email"]) {
+      if (typeof fields[key] === "string" && fields[key]) return fields[key];
+    }
+  }
+  return "someone";
+}

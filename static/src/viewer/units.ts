@@ -1,0 +1,41 @@
+/** Numbers as people read them: lengths, areas, magnification, time. */
+
+/** 10x objective = 1 um per pixel on screen: the convention of digital pathology. */
+const UM_PER_PX_AT_1X = 10;
+
+const significant = (value: number, digits = 3): string =>
+  value.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: true });
+
+export function areaText(areaPx: number, areaUm2: number | null): string {
+  if (areaUm2 === null) return `${significant(areaPx)} px²`;
+  return areaUm2 >= 1e5 ? `${significant(areaUm2 / 1e6)} mm²` : `${significant(areaUm2)} µm²`;
+}
+
+export function lengthText(lengthUm: number): string {
+  if (lengthUm >= 1e4) return `${significant(lengthUm / 1e4)} cm`;
+  if (lengthUm >= 1e3) return `${significant(lengthUm / 1e3)} mm`;
+  return `${significant(lengthUm)} µm`;
+}
+
+/** The read-out of the zoom. `resolution`: level-0 pixels per screen pixel. */
+export function magnificationText(resolution: number, mpp: number | null): string {
+  if (!mpp) return `${significant(100 / resolution)} %`;
+  const umPerPx = resolution * mpp;
+  const power = UM_PER_PX_AT_1X / umPerPx;
+  return `${power.toFixed(power < 1 ? 2 : 1)}×, ${umPerPx.toFixed(2)} µm/px`;
+}
+
+export function timeText(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  const rest = (seconds - minutes * 60).toFixed(3).padStart(6, "0");
+  return `${String(minutes).padStart(2, "0")}:${rest}`;
+}
+
+/** The largest of 1, 2, 5 x 10^n that is not above `limit`. */
+export function roundStep(limit: number): number {
+  const power = 10 ** Math.floor(Math.log10(limit));
+  for (const factor of [5, 2]) {
+    if (factor * power <= limit) return factor * power;
+  }
+  return power;
+}

@@ -1,0 +1,68 @@
+/** A list that draws only the rows in sight; thousands cost as much as a screenful. */
+
+const OVERSCAN_ROWS = 6;
+
+export class VirtualList<T> {
+  private items: T[] = [];
+  private readonly rows: HTMLElement;
+  private isQueued = false;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly rowHeightPx: number,
+    private readonly draw: (item: T, index: number) => HTMLElement,
+  ) {
+    this.rows = document.createElement("div");
+    this.rows.className = "virtual-rows";
+    this.rows.setAttribute("role", "presentation");
+    host.append(this.rows);
+    host.addEventListener("scroll", () => this.queue());
+    new ResizeObserver(() => this.queue()).observe(host);
+  }
+
+  get length(): number {
+    return this.items.length;
+  }
+
+  at(index: number): T | undefined {
+    return this.items[index];
+  }
+
+  show(items: T[]): void {
+    this.items = items;
+    this.rows.style.height = `${items.length * this.rowHeightPx}px`;
+    this.queue();
+  }
+
+  reveal(index: number): void {
+    const top = index * this.rowHeightPx;
+    const { scrollTop, clientHeight } = this.host;
+    if (top < scrollTop) this.host.scrollTop = top;
+    else if (top + this.rowHeightPx > scrollTop + clientHeight) {
+      this.host.scrollTop = top + this.rowHeightPx - clientHeight;
+    }
+    this.queue();
+  }
+
+  private queue(): void {
+    if (this.isQueued) return;
+    this.isQueued = true;
+    requestAnimationFrame(() => {
+      this.isQueued = false;
+      this.redraw();
+    });
+  }
+
+  private redraw(): void {
+    const first = Math.max(0, Math.floor(this.host.scrollTop / this.rowHeightPx) - OVERSCAN_ROWS);
+    const count = Math.ceil(this.host.clientHeight / this.rowHeightPx) + 2 * OVERSCAN_ROWS;
+    const seen = this.items.slice(first, first + count).map((item, offset) => {
+      const row = this.draw(item, first + offset);
+      row.style.top = `${(first + offset) * this.rowHeightPx}px`;
+      row.setAttribute("aria-posinset", String(first + offset + 1));
+      row.setAttribute("aria-setsize", String(this.items.length));
+      return row;
+    });
+    this.rows.replaceChildren(...seen);
+  }
+}
