@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from portal.jobs.heartbeat import die_with_parent
+from portal.core.children import die_with_parent
 
 STOP_WAIT_S = 8.0
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import signal
-import sys
 import threading
 from typing import Any
 
@@ -13,19 +10,13 @@ from celery.signals import worker_process_init, worker_ready, worker_shutting_do
 from django.db import DatabaseError, connection
 from django.utils import timezone
 
+from portal.core.children import die_with_parent
 from portal.jobs.models import WorkerSign
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = 10.0
-_PR_SET_PDEATHSIG = 1
 _stop = threading.Event()
-
-
-def die_with_parent() -> None:
-    """On Linux, have the kernel kill this process when its parent dies, however it dies."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @worker_process_init.connect

@@ -1,0 +1,59 @@
+"""Timing and the shape of what is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing measured.
+
+    Attributes:
+        value, unit: what was measured, of ``what``.
+        against: the named alternative, and ``ratio`` = how many times faster than it we are.
+        budget: what the design asks for, where it does.
+    """
+
+    what: str
+    value: float
+    unit: str
+    against: str = ""
+    ratio: float | None = None
+    budget: str = ""
+
+
+@dataclass(slots=True)
+class Section:
+    """A table of the report."""
+
+    title: str
+    note: str
+    rows: list[Row] = field(default_factory=list)
+
+
+def each(function: Callable[[Item], object], items: Iterable[Item]) -> np.ndarray:
+    """Seconds of each call, (N,) float64."""
+    seconds = []
+    for item in items:
+        began = time.perf_counter()
+        function(item)
+        seconds.append(time.perf_counter() - began)
+    return np.array(seconds)
+
+
+def median_ms(seconds: np.ndarray) -> float:
+    """The middle call, in milliseconds."""
+    return float(np.median(seconds) * 1e3)
+
+
+def p95_ms(seconds: np.ndarray) -> float:
+    """The 95th percentile, in milliseconds."""
+    return float(np.percentile(seconds, 95) * 1e3)

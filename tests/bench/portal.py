@@ -1,0 +1,57 @@
+"""A portal of the benchmark's own: temporary database and storage, a lab, a user, a slide."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class BenchPortal:
+    """What the measurements share."""
+
+    folder: Path
+    env: dict[str, str]
+    lab: Any
+    user: Any
+    slide_path: Path
+    canvas: Any
+
+
+def portal_open(folder: Path) -> BenchPortal:
+    """Set Django up on a fresh database and ingest the sample slide through the services."""
+    env = {
+        "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
+        "TESSERA_DEBUG": "0",
+        "TESSERA_DATABASE_URL": f"sqlite:///{folder / 'bench.sqlite3'}",
+        "TESSERA_STORAGE": str(folder / "storage"),
+        "TESSERA_BROKER_FOLDER": str(folder / "broker"),
+        "TESSERA_LOG_LEVEL": "ERROR",
+    }
+    os.environ.update(env)
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from ml.imaging.samples import make_sample_slide
+    from portal.archive.services import case_create, item_receive
+    from portal.jobs.runner import job_run
+    from portal.labs.models import Role
+    from portal.labs.services import lab_create, member_add, user_create
+
+    call_command("migrate", verbosity=0, interactive=False)
+    lab = lab_create("Bench", slug="bench")
+    user = user_create("bench@bench.example", password="a long enough password")
+    member_add(lab, user=user, role=Role.MANAGER)
+    path = folder / "sample.tif"
+    make_sample_slide(path)
+    case = case_create(lab=lab, user=user, accession="B-1", patient_key="p0")
+    with path.open("rb") as file:
+        received = item_receive(case=case, file=file, filename=path.name, user=user)
+    if received.job is not None:
+        job_run(received.job.pk)
+    received.item.refresh_from_db()
+    return BenchPortal(folder, env, lab, user, path, received.item.canvas)
