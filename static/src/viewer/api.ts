@@ -18,7 +18,12 @@ export class ApiError extends Error {
 
   /** True where the same request may succeed later. */
   get isTemporary(): boolean {
-    return this.status === 0 || this.status === 409 || this.status === 429 || this.status >= 500;
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+
+  /** True where someone else was first. */
+  get isConflict(): boolean {
+    return this.status === 412 || this.status === 409;
   }
 }
 
@@ -114,34 +119,36 @@ function sameOrigin(url: string): string {
   return parsed.pathname + parsed.search;
 }
 
-export interface RoiQuery {
-  window?: [number, number, number, number];
-  minSizePx?: number;
-  pageSize?: number;
-  limit?: number;
+export interface RoiWindow {
+  bounds: [number, number, number, number];
+  minSizePx: number;
+  /** At most so many, the largest first. */
+  limit: number;
 }
 
-function roiListUrl(canvas: string, query: RoiQuery): string {
+const ROI_PAGE_SIZE = 1000;
+
+function roiWindowUrl(canvas: string, { bounds, minSizePx, limit }: RoiWindow): string {
   const params = new URLSearchParams({ canvas });
-  if (query.window) {
-    const [left, top, right, bottom] = query.window;
-    for (const [key, value] of Object.entries({ left, top, right, bottom })) {
-      params.set(key, value.toFixed(2));
-    }
+  const [left, top, right, bottom] = bounds;
+  for (const [key, value] of Object.entries({ left, top, right, bottom })) {
+    params.set(key, value.toFixed(2));
   }
-  if (query.minSizePx) params.set("min_size_px", query.minSizePx.toFixed(2));
-  if (query.limit) params.set("limit", String(query.limit));
-  params.set("page_size", String(query.pageSize ?? 200));
+  params.set("min_size_px", minSizePx.toFixed(2));
+  params.set("limit", String(limit));
   return `${ROOT}/rois/?${params}`;
 }
 
-export async function roiCount(canvas: string): Promise<number> {
-  const page = await getJson<Roi[] | Page<Roi>>(roiListUrl(canvas, { pageSize: 1 }));
-  return Array.isArray(page) ? page.length : (page.count ?? page.results.length);
+/** One page of all ROIs of a canvas, oldest first. */
+export async function roiPage(canvas: string, page: number): Promise<{ count: number; rois: Roi[]; isLast: boolean }> {
+  const params = new URLSearchParams({ canvas, page: String(page), page_size: String(ROI_PAGE_SIZE) });
+  const answer = await getJson<Page<Roi>>(`${ROOT}/rois/?${params}`);
+  return { count: answer.count ?? 0, rois: answer.results, isLast: !answer.next };
 }
 
-export function roiList(canvas: string, query: RoiQuery, signal?: AbortSignal): Promise<Roi[]> {
-  return getAll<Roi>(roiListUrl(canvas, query), signal);
+/** The largest ROIs of a window, in one answer. */
+export async function roiWindow(canvas: string, window: RoiWindow, signal: AbortSignal): Promise<Roi[]> {
+  return (await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal)).results;
 }
 
 export function roiGet(id: string): Promise<Roi> {
@@ -170,11 +177,11 @@ export async function roiRestore(id: string, version: number): Promise<Roi> {
 }
 
 export function roiRevisions(id: string): Promise<RoiRevision[]> {
-  return getAll<RoiRevision>(`${ROOT}/rois/${id}/revisions/`);
+  return getAll<RoiRevision>(`${ROOT}/rois/${id}/revisions/?page_size=200`);
 }
 
-export function labelList(): Promise<Label[]> {
-  return getAll<Label>(`${ROOT}/labels/`);
+export function labelList(canvas: string): Promise<Label[]> {
+  return getAll<Label>(`${ROOT}/labels/?canvas=${canvas}&page_size=200`);
 }
 
 export function canvasGet(id: string): Promise<CanvasData> {

@@ -5,6 +5,7 @@ import TileLayer from "ol/layer/Tile";
 import ImageStatic from "ol/source/ImageStatic";
 import ImageTile from "ol/source/ImageTile";
 import TileGrid from "ol/tilegrid/TileGrid";
+import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
 import { canvasGet } from "./api";
@@ -69,7 +70,7 @@ export class TileLoader {
 
   private async tryTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<ImageBitmap | number> {
     try {
-      const response = await fetch(tileUrl(this.canvas.tile_url, z, x, y), { signal: signal ?? null });
+      const response = await fetch(tileUrl(this.canvas.tile_url ?? "", z, x, y), { signal: signal ?? null });
       return response.ok ? await createImageBitmap(await response.blob()) : response.status;
     } catch {
       return 0;
@@ -103,7 +104,7 @@ function padded(tile: ImageBitmap, level: Level): CanvasImageSource {
 }
 
 export interface CanvasLayers {
-  layers: (TileLayer<ImageTile> | ImageLayer<ImageStatic>)[];
+  layers: BaseLayer[];
   retry: () => void;
 }
 
@@ -126,11 +127,13 @@ export function canvasLayers(
     loader.failures = 0;
     source.refresh();
   };
-  return { layers: [thumbnailLayer(canvas, projection), tiles], retry };
+  const thumbnail = thumbnailLayer(canvas, projection);
+  return { layers: thumbnail ? [thumbnail, tiles] : [tiles], retry };
 }
 
 /** The thumbnail stretched over the canvas: something to see while tiles load; also the overview. */
-export function thumbnailLayer(canvas: CanvasData, projection: Projection): ImageLayer<ImageStatic> {
+export function thumbnailLayer(canvas: CanvasData, projection: Projection): ImageLayer<ImageStatic> | null {
+  if (!canvas.thumbnail_url) return null;
   const imageExtent = mapExtentOf(canvas);
   const source = new ImageStatic({ url: canvas.thumbnail_url, imageExtent, projection });
   return new ImageLayer({ source, extent: imageExtent, className: "canvas-thumbnail" });

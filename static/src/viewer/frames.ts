@@ -5,14 +5,12 @@ import type { CanvasVideo, FrameRef } from "./types";
 
 const KEPT_FRAMES = 48;
 
-interface FrameRow {
-  pts: number;
-}
-interface FramesAnswer {
-  pts?: number[];
-  frames?: (FrameRow | number)[];
-  results?: (FrameRow | number)[];
-  next?: string | null;
+const PAGE_FRAMES = 5000;
+
+interface FramePage {
+  time_base_s: number;
+  count: number;
+  frames: { pts: number }[];
 }
 
 /** Every frame in presentation order. */
@@ -20,19 +18,18 @@ export class FrameTable {
   constructor(
     readonly pts: number[],
     readonly timeBaseS: number,
+    private readonly mediaOffsetS = 0,
   ) {}
 
   static async load(video: CanvasVideo): Promise<FrameTable> {
-    const all: number[] = [];
-    let url: string | null = video.frames_url;
-    while (url) {
-      const answer: FramesAnswer | FrameRow[] = await getJson<FramesAnswer | FrameRow[]>(url);
-      const rows = Array.isArray(answer) ? answer : (answer.pts ?? answer.frames ?? answer.results ?? []);
-      for (const row of rows) all.push(typeof row === "number" ? row : row.pts);
-      const next: string | null = Array.isArray(answer) ? null : (answer.next ?? null);
-      url = next ? new URL(next, location.href).pathname + new URL(next, location.href).search : null;
+    const pts: number[] = [];
+    for (;;) {
+      const page = await getJson<FramePage>(`${video.frames_url}?start=${pts.length}&limit=${PAGE_FRAMES}`);
+      for (const frame of page.frames) pts.push(frame.pts);
+      if (page.frames.length === 0 || pts.length >= page.count) {
+        return new FrameTable(pts, page.time_base_s, video.media_offset_s);
+      }
     }
-    return new FrameTable(all, video.time_base_s);
   }
 
   get length(): number {
@@ -48,9 +45,9 @@ export class FrameTable {
     return { index, pts, time_s: pts * this.timeBaseS };
   }
 
-  /** Seconds since the first frame: what a media element's clock shows. */
+  /** What the media element's clock shows at this frame. */
   mediaTime(index: number): number {
-    return ((this.pts[index] ?? 0) - (this.pts[0] ?? 0)) * this.timeBaseS;
+    return (this.pts[index] ?? 0) * this.timeBaseS - this.mediaOffsetS;
   }
 
   /** The frame whose PTS is nearest. */
@@ -68,7 +65,7 @@ export class FrameTable {
   }
 
   nearestToMediaTime(seconds: number): number {
-    return this.nearest((this.pts[0] ?? 0) + seconds / this.timeBaseS);
+    return this.nearest((seconds + this.mediaOffsetS) / this.timeBaseS);
   }
 }
 

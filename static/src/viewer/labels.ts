@@ -12,8 +12,8 @@ export class Labels {
     this.byId = new Map(all.map((label) => [label.id, label]));
   }
 
-  static async load(): Promise<Labels> {
-    const labels = await labelList();
+  static async load(canvas: string): Promise<Labels> {
+    const labels = await labelList(canvas);
     return new Labels([...labels].sort((a, b) => a.position - b.position));
   }
 

@@ -40,7 +40,7 @@ async function start(root: HTMLElement): Promise<void> {
   const link = readLink();
   const projection = projectionOf(canvas);
   const toasts = new Toasts(required(root, "[data-toast]"));
-  const labels = await Labels.load().catch(() => {
+  const labels = await Labels.load(canvas.id).catch(() => {
     toasts.show("The labels could not be loaded. Reload the page to choose labels.");
     return Labels.none();
   });
@@ -64,6 +64,7 @@ async function start(root: HTMLElement): Promise<void> {
     },
     canvas.can_annotate,
   );
+  store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
   const goTo = (state: RoiState): void => void showRoi(state, mapView, layer, player);
   const remove = (): void => {
     if (tools.deleteSelected()) toasts.show("Region deleted.", { label: "Undo", run: undo });

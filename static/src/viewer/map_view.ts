@@ -53,13 +53,15 @@ export class MapView {
   }
 
   addOverview(host: HTMLElement): void {
+    const thumbnail = thumbnailLayer(this.canvas, this.projection);
+    if (!thumbnail) return;
     const width = 168;
     const height = Math.max(60, Math.min(168, (width * this.canvas.height) / this.canvas.width));
     const control = new OverviewMap({
       target: host,
       collapsed: false,
       collapsible: false,
-      layers: [thumbnailLayer(this.canvas, this.projection)],
+      layers: [thumbnail],
       view: new View({
         projection: this.projection,
         extent: mapExtentOf(this.canvas),

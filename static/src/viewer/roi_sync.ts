@@ -113,9 +113,7 @@ export class RoiSync extends Emitter<SyncEvents> {
 
   private async failed(state: RoiState, step: Step, error: unknown): Promise<void> {
     if (!(error instanceof ApiError)) throw error;
-    if (error.status === 412 || (step === "create" && error.status === 409)) {
-      return this.meetOther(state, step);
-    }
+    if (error.isConflict) return this.meetOther(state, step, error.details.current as Roi | undefined);
     if (error.isTemporary) return this.retryLater(state, error);
     if (step === "delete" && (error.status === 404 || error.status === 410)) {
       state.server = { ...(state.server as Roi), deleted_at: new Date().toISOString() };
@@ -126,10 +124,11 @@ export class RoiSync extends Emitter<SyncEvents> {
   }
 
   /** Someone else (or an earlier request of ours whose answer was lost) was first. */
-  private async meetOther(state: RoiState, step: Step): Promise<void> {
+  private async meetOther(state: RoiState, step: Step, current?: Roi): Promise<void> {
     try {
-      const theirs = await roiGet(state.id);
-      if (step === "create") {
+      const theirs = current ?? (await roiGet(state.id));
+      const isAgreed = state.deleted && theirs.deleted_at !== null;
+      if (step === "create" || isAgreed) {
         state.server = theirs;
         state.want(state);
         this.schedule(state, 0);

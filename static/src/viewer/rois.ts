@@ -1,6 +1,6 @@
 /** The ROIs of this canvas: loading, changing, deleting. Every change goes through here. */
 
-import { roiCount, roiGet, roiList } from "./api";
+import { roiGet, roiPage, roiWindow } from "./api";
 import type { RoiPatch } from "./api";
 import { Emitter } from "./events";
 import type { History } from "./history";
@@ -19,6 +19,8 @@ interface RoiEvents {
   removed: RoiState[];
   loaded: { total: number; windowed: boolean };
   error: string;
+  /** The server repaired or clipped an outline, and says so. */
+  noted: string[];
 }
 
 export class RoiStore extends Emitter<RoiEvents> {
@@ -35,7 +37,11 @@ export class RoiStore extends Emitter<RoiEvents> {
     super();
     this.sync = new RoiSync(canvas.id);
     this.sync.on("adopted", (state) => this.emit("changed", state));
-    this.sync.on("confirmed", (state) => this.emit("changed", state));
+    this.sync.on("confirmed", (state) => {
+      this.emit("changed", state);
+      const notes = state.server?.notes ?? [];
+      if (notes.length && !state.deleted) this.emit("noted", notes);
+    });
   }
 
   live(): RoiState[] {
@@ -48,9 +54,13 @@ export class RoiStore extends Emitter<RoiEvents> {
 
   async load(): Promise<void> {
     try {
-      this.total = await roiCount(this.canvas.id);
-      this.isWindowed = this.total > LOAD_ALL_LIMIT;
-      if (!this.isWindowed) this.merge(await roiList(this.canvas.id, {}));
+      for (let page = 1; ; page += 1) {
+        const { count, rois, isLast } = await roiPage(this.canvas.id, page);
+        this.total = count;
+        this.isWindowed = count > LOAD_ALL_LIMIT;
+        if (!this.isWindowed) this.merge(rois);
+        if (isLast || this.isWindowed) break;
+      }
       this.emit("loaded", { total: this.total, windowed: this.isWindowed });
     } catch (error) {
       this.emit("error", error instanceof Error ? error.message : "The ROIs could not be loaded.");
@@ -63,9 +73,9 @@ export class RoiStore extends Emitter<RoiEvents> {
     this.windowRequest?.abort();
     const request = new AbortController();
     this.windowRequest = request;
-    const query = { window: bounds, minSizePx: resolution * MIN_SIZE_SCREEN_PX, limit: WINDOW_LIMIT };
+    const window = { bounds, minSizePx: resolution * MIN_SIZE_SCREEN_PX, limit: WINDOW_LIMIT };
     try {
-      const found = await roiList(this.canvas.id, query, request.signal);
+      const found = await roiWindow(this.canvas.id, window, request.signal);
       this.forgetOutside(new Set(found.map((roi) => roi.id)));
       this.merge(found);
     } catch (error) {

@@ -27,6 +27,8 @@ export interface CanvasVideo {
   /** Holds `{pts}`. */
   frame_url: string;
   media_url: string;
+  /** The media element's clock is the frame's time less this. */
+  media_offset_s: number;
   frame_count: number;
   duration_s: number;
   fps: number;
@@ -44,9 +46,9 @@ export interface CanvasData {
   mpp_y: number | null;
   /** Finest first. */
   levels: Level[];
-  /** Holds `{z}` (0 is the coarsest), `{x}`, `{y}`. */
-  tile_url: string;
-  thumbnail_url: string;
+  /** Holds `{z}` (0 is the coarsest), `{x}`, `{y}`; null for a video. */
+  tile_url: string | null;
+  thumbnail_url: string | null;
   video: CanvasVideo | null;
   can_annotate: boolean;
 }
@@ -74,6 +76,8 @@ export interface Roi {
   updated_at: string;
   deleted_at: string | null;
   is_embedded: boolean;
+  /** What this write did to the outline: repaired, clipped. */
+  notes?: string[];
 }
 
 export interface RoiRevision {
