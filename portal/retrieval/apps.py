@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from portal.core.models import Event
 
 
 class RetrievalConfig(AppConfig):
@@ -10,3 +16,31 @@ class RetrievalConfig(AppConfig):
 
     name = "portal.retrieval"
     label = "retrieval"
+
+    def ready(self) -> None:
+        """Hear of ROIs that were saved or deleted; say which ROIs can be searched with."""
+        from portal.annotations.selectors import embedded_probe_register
+        from portal.core.events import subscribe
+        from portal.retrieval.selectors import rois_with_embedding
+
+        subscribe("roi.saved")(_roi_saved)
+        subscribe("roi.deleted")(_roi_deleted)
+        embedded_probe_register(rois_with_embedding)
+
+
+def _roi_saved(event: Event) -> None:
+    from portal.retrieval.services import roi_changed
+
+    payload = event.payload
+    roi_changed(
+        roi_id=uuid.UUID(payload["roi_id"]),
+        version=payload["version"],
+        action=payload["action"],
+        geometry_changed=payload["geometry_changed"],
+    )
+
+
+def _roi_deleted(event: Event) -> None:
+    from portal.retrieval.services import embeddings_supersede
+
+    embeddings_supersede(roi_id=uuid.UUID(event.payload["roi_id"]))

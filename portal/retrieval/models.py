@@ -32,7 +32,11 @@ class Encoder(BaseModel):
 
 
 class Embedding(models.Model):
-    """A vector of one version of one ROI by one encoder. Its integer id is its id in the index."""
+    """A vector of one version of one ROI by one encoder. Its integer id is its id in the index.
+
+    Rows never change but for ``superseded_at``, which is set once: when the outline changed, the
+    ROI was deleted, or a newer row took its place. A row without it is current.
+    """
 
     id = models.BigAutoField(primary_key=True)
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
@@ -53,16 +57,24 @@ class Embedding(models.Model):
                 fields=["encoder", "roi", "roi_version"], name="embedding_unique"
             ),
         )
-        indexes = (models.Index(fields=["lab", "encoder", "id"], name="embedding_scope"),)
+        indexes = (
+            models.Index(fields=["lab", "encoder", "id"], name="embedding_scope"),
+            models.Index(fields=["lab", "encoder", "superseded_at"], name="embedding_superseded"),
+        )
 
 
 class IndexSnapshot(LabOwned):
-    """An index file of one encoder and lab: what it held when it was written."""
+    """An index file of one encoder and lab: what it held when it was written.
+
+    It holds the current embeddings up to ``last_embedding_id`` as of ``read_at``; ``path``,
+    relative to the storage root, is a folder of its own that is never changed.
+    """
 
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="snapshots")
     version = models.PositiveIntegerField()
     path = models.CharField(max_length=255)
     last_embedding_id = models.BigIntegerField()
+    read_at = models.DateTimeField()
     count = models.PositiveIntegerField()
 
     class Meta:

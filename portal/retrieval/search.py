@@ -1,0 +1,197 @@
+"""Similar cases of an ROI: permission, then search, then an exact merge of what is newer.
+
+The scope of a search is the lab of its ROI: nothing crosses labs. The index file of that lab and
+encoder is searched with everything that may not come back given to the search itself (embeddings
+no longer current, the same patient's, those outside a filter). What is newer than the file is
+searched exactly from the database. So the answer is that of a search over all current embeddings.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.index import exact_merge, exact_search
+from ml.index.exact import Found
+from ml.types import ArrayI64
+from portal.annotations.models import Label, Roi
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.labs.models import User
+from portal.retrieval import selectors
+from portal.retrieval.indexes import deltas, readers
+from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.selectors import Scope
+
+K_MOST = 200
+
+
+class NotEmbeddedError(ConflictError):
+    """The ROI has no vector of its present outline yet."""
+
+    code = "roi-not-embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarQuery:
+    """What is asked.
+
+    Attributes:
+        roi: seen by the person who asks, with its canvas and case.
+        k: how many hits, 1 to 200.
+        exclude_same_patient: leave out ROIs of the patient (of the case, where the patient is not
+            known). The ROI itself never comes back.
+        organ, label_id, kind: only hits of this organ, label, kind of canvas; empty for any.
+    """
+
+    roi: Roi
+    encoder: Encoder
+    k: int = 20
+    exclude_same_patient: bool = True
+    organ: str = ""
+    label_id: uuid.UUID | None = None
+    kind: str = ""
+
+    @property
+    def has_filter(self) -> bool:
+        """True where organ, label or kind narrow the search."""
+        return bool(self.organ or self.label_id or self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One similar ROI. ``distance`` is Euclidean between the vectors."""
+
+    rank: int
+    distance: float
+    embedding_id: int
+    roi: Roi
+
+
+@dataclass(frozen=True, slots=True)
+class LabelVote:
+    """How many of the hits carry a label (None: no label), and their share."""
+
+    label: Label | None
+    count: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUsed:
+    """What was searched, so that an answer can be repeated.
+
+    Attributes:
+        version, snapshot_id: of the index file; 0 and None where all came from the database.
+        in_file: vectors in the file. newer: searched exactly beside it. masked: left out of it.
+        last_embedding_id: the newest embedding that took part.
+    """
+
+    version: int
+    snapshot_id: uuid.UUID | None
+    in_file: int
+    newer: int
+    masked: int
+    last_embedding_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarResult:
+    """Hits, nearest first, ties by embedding id; and what they came from."""
+
+    query: SimilarQuery
+    embedding_id: int
+    roi_version: int
+    hits: tuple[Hit, ...]
+    votes: tuple[LabelVote, ...]
+    index: IndexUsed
+
+
+def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
+    """The ROIs most similar to one that the person may see.
+
+    Raises:
+        ConflictError: the ROI is deleted.
+        NotEmbeddedError: its present outline has no vector by this encoder yet.
+        InvalidInputError: ``k`` outside of 1 to 200.
+    """
+    _check(query)
+    embedding = selectors.embedding_current(roi=query.roi, encoder=query.encoder)
+    if embedding is None:
+        raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
+    found, used = _nearest(query, embedding)
+    rows = selectors.hits_of(user, found[0])
+    ranked = [
+        (rows[int(pk)], float(distance))
+        for pk, distance in zip(*found, strict=True)
+        if int(pk) in rows
+    ]
+    hits = tuple(
+        Hit(rank=rank, distance=distance, embedding_id=row.pk, roi=row.roi)
+        for rank, (row, distance) in enumerate(ranked, start=1)
+    )
+    return SimilarResult(query, embedding.pk, embedding.roi_version, hits, label_votes(hits), used)
+
+
+def label_votes(hits: tuple[Hit, ...]) -> tuple[LabelVote, ...]:
+    """The hits' labels, most frequent first; of equal ones that of the nearer hit first."""
+    labels = {hit.roi.label_id: hit.roi.label for hit in hits}
+    counts = Counter(hit.roi.label_id for hit in hits)
+    return tuple(
+        LabelVote(labels[label_id], count, count / len(hits))
+        for label_id, count in counts.most_common()
+    )
+
+
+def _check(query: SimilarQuery) -> None:
+    if not 1 <= query.k <= K_MOST:
+        raise InvalidInputError(f"k: a whole number from 1 to {K_MOST}, not {query.k}.")
+    if query.roi.deleted_at is not None:
+        raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+
+
+def _nearest(query: SimilarQuery, embedding: Embedding) -> tuple[Found, IndexUsed]:
+    """The search proper. The order of reads matters: the snapshot, then what changed since."""
+    scope = Scope(query.encoder, query.roi.lab_id)
+    snapshot = selectors.snapshot_latest(scope)
+    index = readers.get(snapshot, query.encoder) if snapshot else None
+    if index is None:
+        snapshot = None
+    masked = selectors.ids_masked(scope, snapshot)
+    excluded = np.concatenate([masked, _excluded(query, scope, embedding)])
+    allowed = _allowed(query, scope)
+    newer_ids, newer = deltas.get(scope, selectors.ids_newer(scope, snapshot))
+    vector = selectors.vector_of(embedding)
+    parts = [exact_search(vector, newer_ids, newer, query.k, allowed=allowed, excluded=excluded)]
+    if index is not None:
+        parts.append(index.search(vector, query.k, allowed=allowed, excluded=excluded))
+    return exact_merge(parts, query.k), _used(snapshot, newer_ids, masked)
+
+
+def _excluded(query: SimilarQuery, scope: Scope, embedding: Embedding) -> ArrayI64:
+    own = np.array([embedding.pk], dtype=np.int64)
+    if not query.exclude_same_patient:
+        return own
+    return np.concatenate([own, selectors.ids_of_patient(scope, query.roi.canvas.case)])
+
+
+def _allowed(query: SimilarQuery, scope: Scope) -> ArrayI64 | None:
+    if not query.has_filter:
+        return None
+    return selectors.ids_matching(
+        scope, organ=query.organ, label_id=query.label_id, kind=query.kind
+    )
+
+
+def _used(snapshot: IndexSnapshot | None, newer_ids: ArrayI64, masked: ArrayI64) -> IndexUsed:
+    last = snapshot.last_embedding_id if snapshot else 0
+    return IndexUsed(
+        version=snapshot.version if snapshot else 0,
+        snapshot_id=snapshot.pk if snapshot else None,
+        in_file=snapshot.count if snapshot else 0,
+        newer=len(newer_ids),
+        masked=len(masked),
+        last_embedding_id=max([last, *newer_ids[-1:].tolist()]),
+    )

@@ -1,0 +1,239 @@
+"""Reads of encoders, embeddings and index snapshots."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+from django.db import transaction
+from django.db.models import Max, QuerySet
+from django.utils import timezone
+
+from ml.types import ArrayF32, ArrayI64
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, Case
+from portal.core.errors import NotFoundError
+from portal.jobs.models import Job
+from portal.labs.models import User
+from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+
+EMBED_KIND = "roi_embed"
+CLOCK_SLACK = timedelta(hours=1)
+"""How far clocks of machines may differ, and how long a transaction may last. Rows superseded so
+long before a snapshot was read are masked once more, which costs nothing and changes nothing."""
+_CHUNK = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose vectors are searched: one encoder's, of one lab."""
+
+    encoder: Encoder
+    lab_id: uuid.UUID
+
+
+def encoder_list() -> QuerySet[Encoder]:
+    """Every encoder that has embedded something, the default first. Encoders belong to no lab."""
+    return Encoder.objects.all()
+
+
+def encoder_default() -> Encoder | None:
+    """The encoder that searches use unless told otherwise; None before the first embedding."""
+    return Encoder.objects.filter(is_default=True).first()
+
+
+def encoder_get(encoder_id: uuid.UUID) -> Encoder:
+    """One encoder, or ``NotFoundError``."""
+    encoder = Encoder.objects.filter(pk=encoder_id).first()
+    if encoder is None:
+        raise NotFoundError("There is no such encoder. GET /api/v1/encoders/ lists them.")
+    return encoder
+
+
+def embedding_current(*, roi: Roi, encoder: Encoder) -> Embedding | None:
+    """The embedding of the ROI's present outline, or None while there is none."""
+    found: Embedding | None = Embedding.objects.filter(
+        encoder=encoder, roi=roi, superseded_at__isnull=True
+    ).first()
+    return found
+
+
+def rois_with_embedding(roi_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of the ROIs that the default encoder has embedded as they are now. One query."""
+    current = Embedding.objects.filter(
+        roi_id__in=roi_ids, encoder__is_default=True, superseded_at__isnull=True
+    )
+    return set(current.values_list("roi_id", flat=True))
+
+
+def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
+    """For a task: the ROI with its canvas, or None where it is deleted or gone."""
+    found: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
+    return found
+
+
+def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[Roi]:
+    """For a task: the lab's live ROIs that this encoder has yet to embed."""
+    current = Embedding.objects.filter(lab_id=lab_id, encoder=encoder, superseded_at__isnull=True)
+    return Roi.objects.live().filter(lab_id=lab_id).exclude(pk__in=current.values("roi_id"))
+
+
+def embed_job(*, roi: Roi) -> Job | None:
+    """The newest job that embeds this ROI. The caller has checked that the ROI may be seen."""
+    jobs = Job.objects.filter(target_type="roi", target_id=roi.pk, kind=EMBED_KIND)
+    return jobs.order_by("-created_at").first()
+
+
+def vector_of(row: Embedding) -> ArrayF32:
+    """(dim,) float32 of a row."""
+    return np.frombuffer(bytes(row.vector), dtype="<f4").astype(np.float32)
+
+
+# -- what a search needs: each one query of few rows, whatever the lab holds -----------------------
+
+
+def snapshot_latest(scope: Scope) -> IndexSnapshot | None:
+    """The newest index file of the scope."""
+    found: IndexSnapshot | None = (
+        IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+        .order_by("-version")
+        .first()
+    )
+    return found
+
+
+def ids_newer(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
+    """Current embeddings that the snapshot cannot hold (without a snapshot: all), ascending."""
+    rows = Embedding.objects.filter(
+        lab_id=scope.lab_id, encoder=scope.encoder, superseded_at__isnull=True
+    )
+    if snapshot is not None:
+        rows = rows.filter(pk__gt=snapshot.last_embedding_id)
+    return _ids(rows.order_by("pk"))
+
+
+def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
+    """Embeddings that the snapshot may hold and that are no longer current."""
+    if snapshot is None:
+        return np.empty(0, dtype=np.int64)
+    gone = Embedding.objects.filter(
+        lab_id=scope.lab_id,
+        encoder=scope.encoder,
+        superseded_at__gte=snapshot.read_at - CLOCK_SLACK,
+        pk__lte=snapshot.last_embedding_id,
+    )
+    return _ids(gone.order_by())
+
+
+def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
+    """Embeddings of the case's patient; of the case alone where its patient is not known."""
+    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
+    if case.patient_key:
+        canvases = canvases.filter(case__patient_key=case.patient_key)
+    else:
+        canvases = canvases.filter(case=case)
+    # Without the lab in the second query a planner cannot walk all of the lab's embeddings.
+    rows = Embedding.objects.filter(
+        encoder=scope.encoder, roi__canvas__in=list(canvases.values_list("pk", flat=True))
+    )
+    return _ids(rows.order_by())
+
+
+def ids_matching(
+    scope: Scope, *, organ: str = "", label_id: uuid.UUID | None = None, kind: str = ""
+) -> ArrayI64:
+    """Current embeddings of ROIs that match every filter given."""
+    rows = Embedding.objects.filter(
+        lab_id=scope.lab_id, encoder=scope.encoder, superseded_at__isnull=True
+    )
+    if organ:
+        rows = rows.filter(roi__canvas__case__organ__iexact=organ)
+    if label_id:
+        rows = rows.filter(roi__label_id=label_id)
+    if kind:
+        rows = rows.filter(roi__canvas__kind=kind)
+    return _ids(rows.order_by())
+
+
+def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
+    """Ids that still exist, ascending, and their (N, dim) vectors."""
+    found: list[tuple[int, bytes | memoryview]] = []
+    for start in range(0, len(ids), _CHUNK):
+        rows = Embedding.objects.filter(pk__in=ids[start : start + _CHUNK].tolist())
+        found += rows.order_by("pk").values_list("pk", "vector")
+    return _stacked(found, dim)
+
+
+def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
+    """What a page shows of each hit, in one query, once more only what the person may see."""
+    rows = (
+        Embedding.objects.visible_to(user)
+        .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
+        .select_related("roi__canvas__case", "roi__canvas__video", "roi__label")
+        .defer("vector", "roi__foreign")
+    )
+    return {row.pk: row for row in rows}
+
+
+def organs_of(lab_id: uuid.UUID) -> list[str]:
+    """Organs that the lab's cases name, for the filter."""
+    organs = Case.objects.filter(lab_id=lab_id).exclude(organ="").order_by("organ")
+    return list(organs.values_list("organ", flat=True).distinct())
+
+
+# -- what a build needs ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """What the next snapshot is built from."""
+
+    read_at: datetime
+    last_embedding_id: int
+    count: int
+
+
+def index_source(scope: Scope) -> IndexSource:
+    """Fix what the next snapshot holds.
+
+    Embeddings are written under a lock on their encoder's row. Taking it here means that every id
+    up to ``last_embedding_id`` is committed: none can appear below it later.
+    """
+    with transaction.atomic():
+        Encoder.objects.select_for_update().get(pk=scope.encoder.pk)
+        read_at = timezone.now()
+        rows = Embedding.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+        last = rows.aggregate(last=Max("pk"))["last"] or 0
+        count = rows.filter(superseded_at__isnull=True).count()
+    return IndexSource(read_at=read_at, last_embedding_id=last, count=count)
+
+
+def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64, ArrayF32]]:
+    """Ids and vectors of the source, a few thousand at a time, ascending."""
+    after = 0
+    while True:
+        rows = Embedding.objects.filter(
+            lab_id=scope.lab_id,
+            encoder=scope.encoder,
+            superseded_at__isnull=True,
+            pk__gt=after,
+            pk__lte=source.last_embedding_id,
+        )
+        found = list(rows.order_by("pk").values_list("pk", "vector")[:_CHUNK])
+        if not found:
+            return
+        after = found[-1][0]
+        yield _stacked(found, scope.encoder.dim)
+
+
+def _ids(rows: QuerySet[Embedding]) -> ArrayI64:
+    return np.array(list(rows.values_list("pk", flat=True)), dtype=np.int64)
+
+
+def _stacked(found: list[tuple[int, bytes | memoryview]], dim: int) -> tuple[ArrayI64, ArrayF32]:
+    ids = np.array([pk for pk, _ in found], dtype=np.int64)
+    joined = b"".join(bytes(vector) for _, vector in found)
+    return ids, np.frombuffer(joined, dtype="<f4").reshape(len(ids), dim).astype(np.float32)
