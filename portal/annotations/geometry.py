@@ -164,7 +164,8 @@ def _refuse_hopeless(shape: BaseGeometry) -> None:
     """Refuse scribbles whose segments cross in millions of places, before repairing them hangs."""
     coordinates = shapely.get_coordinates(shape)
     budget = _CROSSING_CANDIDATES_PER_VERTEX * len(coordinates) + 100_000
-    segments = shapely.linestrings(np.stack([coordinates[:-1], coordinates[1:]], axis=1))
+    pairs = np.stack([coordinates[:-1], coordinates[1:]], axis=1)
+    segments: npt.NDArray[Any] = np.atleast_1d(np.asarray(shapely.linestrings(pairs)))
     tree = shapely.STRtree(segments)
     found = 0
     for start in range(0, len(segments), _CHUNK):

@@ -80,7 +80,7 @@ class RoiSerializer(serializers.Serializer[Any]):
     area_um2 = serializers.FloatField(
         allow_null=True, help_text="null where the scale of the canvas is unknown"
     )
-    label = serializers.UUIDField(allow_null=True)
+    label = serializers.UUIDField(allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
     review_state = serializers.ChoiceField(ReviewState.choices)
     version = serializers.IntegerField()
@@ -104,7 +104,7 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
     canvas = serializers.UUIDField()
     frame = FrameSerializer(required=False, allow_null=True)
     geometry = GeometryField()
-    label = serializers.UUIDField(required=False, allow_null=True)
+    label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
 
 
@@ -112,7 +112,7 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     """What may change; what is left out stays."""
 
     geometry = GeometryField(required=False)
-    label = serializers.UUIDField(required=False, allow_null=True)
+    label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
     review_state = serializers.ChoiceField(ReviewState.choices, required=False)
 
@@ -121,7 +121,7 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
     """Filters of the list of ROIs."""
 
     canvas = serializers.UUIDField(required=False)
-    label = serializers.UUIDField(required=False)
+    label = serializers.UUIDField(required=False)  # type: ignore[assignment]
     review_state = serializers.ChoiceField(ReviewState.choices, required=False)
     left = FiniteField(required=False, help_text="Window, level-0 pixels")
     top = FiniteField(required=False)
@@ -152,7 +152,7 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
     version = serializers.IntegerField()
     action = serializers.CharField()
     geometry = GeometryField()
-    label = serializers.UUIDField(source="label_id", allow_null=True)
+    label = serializers.UUIDField(source="label_id", allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
     review_state = serializers.ChoiceField(ReviewState.choices)
     author = serializers.SerializerMethodField()

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from portal.annotations.geometry import area_um2
 from portal.annotations.models import Label, LabelSet, Roi, RoiQuerySet, RoiRevision
@@ -134,9 +134,18 @@ def label_list(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[Label
     return labels.filter(lab_id=lab_id) if lab_id else labels
 
 
+def labels_with_use(lab: Lab) -> QuerySet[Label]:
+    """The lab's labels with ``roi_count``. Call with a lab found visible."""
+    return (
+        Label.objects.filter(lab=lab).annotate(roi_count=Count("roi")).order_by("position", "name")
+    )
+
+
 def label_get(user: User, label_id: uuid.UUID) -> Label:
     """One label; ``NotFoundError`` also where it is another lab's."""
-    label: Label | None = Label.objects.visible_to(user).filter(pk=label_id).first()
+    label: Label | None = (
+        Label.objects.visible_to(user).select_related("lab").filter(pk=label_id).first()
+    )
     if label is None:
         raise NotFoundError("There is no such label.")
     return label

@@ -1,0 +1,1 @@
+"""Mosaics of videos."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from portal.core.models import Event
 
 
 class MosaicsConfig(AppConfig):
@@ -10,3 +15,21 @@ class MosaicsConfig(AppConfig):
 
     name = "portal.mosaics"
     label = "mosaics"
+
+    def ready(self) -> None:
+        """Hear of jobs that ended; add mosaics to the archive's pages."""
+        from portal.archive import extensions
+        from portal.core.events import subscribe
+        from portal.mosaics import views
+
+        subscribe("job.ended")(_job_ended)
+        if views.case_section not in extensions.case_sections:
+            extensions.case_sections.append(views.case_section)
+            extensions.video_actions.append(views.video_action)
+            extensions.canvas_actions.append(views.canvas_action)
+
+
+def _job_ended(event: Event) -> None:
+    from portal.mosaics.services import mosaic_job_ended
+
+    mosaic_job_ended(payload=event.payload)

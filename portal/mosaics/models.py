@@ -9,7 +9,12 @@ from portal.core.models import BaseModel
 
 
 class Mosaic(CaseItem):
-    """A mosaic stitched from a video's frames; ``config`` is what it was built with."""
+    """A mosaic stitched from a video's frames.
+
+    ``config`` holds the choices that differ from the defaults; a video has one mosaic of each.
+    ``motion_model`` and ``anchor_index`` (the frame the others were brought to) come from the
+    build.
+    """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="mosaics")
     video = models.ForeignKey(Video, on_delete=models.CASCADE, related_name="mosaics")
@@ -18,9 +23,16 @@ class Mosaic(CaseItem):
     frame_count = models.PositiveIntegerField(default=0)
     registered_count = models.PositiveIntegerField(default=0)
     seconds = models.FloatField(default=0)
+    motion_model = models.CharField(max_length=20, blank=True)
+    anchor_index = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         ordering = ("created_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["video", "config_hash"], name="mosaic_video_config_unique"
+            ),
+        )
 
 
 class FrameStatus(models.TextChoices):
@@ -32,7 +44,10 @@ class FrameStatus(models.TextChoices):
 
 
 class MosaicFrame(BaseModel):
-    """One frame: index and PTS, its transform to the mosaic, its status and the reason."""
+    """One frame: index and PTS, its transform to the mosaic, its status and the reason.
+
+    ``links`` counts the pairs that hold it, ``error_px`` is their median residual in frame pixels.
+    """
 
     mosaic = models.ForeignKey(Mosaic, on_delete=models.CASCADE, related_name="frames")
     index = models.PositiveIntegerField()
@@ -40,6 +55,8 @@ class MosaicFrame(BaseModel):
     H_mosaic_from_frame = models.JSONField(null=True, help_text="3 x 3, row major")
     status = models.CharField(max_length=12, choices=FrameStatus.choices)
     reason = models.CharField(max_length=200, blank=True)
+    links = models.PositiveIntegerField(default=0)
+    error_px = models.FloatField(null=True, blank=True)
 
     class Meta:
         ordering = ("index",)

@@ -1,8 +1,13 @@
-"""Pages."""
+"""Pages of mosaics."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+
+from portal.mosaics import views
 
 app_name = "mosaics"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("mosaics/<uuid:mosaic_id>/", views.mosaic_detail, name="mosaic_detail"),
+    path("videos/<uuid:video_id>/mosaic/", views.mosaic_create, name="mosaic_create"),
+]

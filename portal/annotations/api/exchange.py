@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations import selectors
+from portal.annotations.api.conditions import person
 from portal.annotations.parsers import GeoJsonParser, GeometryJsonParser
 from portal.annotations.services import ImportReport, roi_import
 
@@ -89,7 +90,7 @@ class CanvasGeoJsonApi(APIView):
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
         """A FeatureCollection, streamed. Frames of a video are planes ``t``."""
-        canvas = selectors.canvas_get(request.user, id)
+        canvas = selectors.canvas_get(person(request), id)
         name = get_valid_filename(f"{canvas.name}-rois") or "rois"
         return StreamingHttpResponse(
             selectors.roi_export(canvas),
@@ -111,12 +112,12 @@ class CanvasGeoJsonApi(APIView):
 
         A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
         """
-        canvas = selectors.canvas_get(request.user, id)
+        canvas = selectors.canvas_get(person(request), id)
         query = ImportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         report = roi_import(
             canvas=canvas,
-            user=request.user,
+            user=person(request),
             document=request.data,
             create_labels=query.validated_data["create_labels"],
             strict=query.validated_data["strict"],

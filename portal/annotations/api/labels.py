@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from portal.annotations import selectors
+from portal.annotations.api.conditions import person
 from portal.annotations.api.rois import UUID_PATTERN
 from portal.annotations.models import Label
 from portal.annotations.parsers import GeometryJsonParser
@@ -50,10 +51,10 @@ class LabelApi(GenericViewSet[Label]):
         query.is_valid(raise_exception=True)
         lab_id = query.validated_data.get("lab")
         if canvas_id := query.validated_data.get("canvas"):
-            lab_id = selectors.canvas_get(request.user, canvas_id).lab_id
-        for lab in selectors.labs_without_labels(request.user):
+            lab_id = selectors.canvas_get(person(request), canvas_id).lab_id
+        for lab in selectors.labs_without_labels(person(request)):
             label_set_ensure(lab=lab)
-        page = self.paginate_queryset(selectors.label_list(request.user, lab_id=lab_id))
+        page = self.paginate_queryset(selectors.label_list(person(request), lab_id=lab_id))
         return self.get_paginated_response([label_represent(label) for label in page or []])
 
     @extend_schema(request=LabelSerializer, responses={201: LabelSerializer}, summary="Add a label")
@@ -63,8 +64,8 @@ class LabelApi(GenericViewSet[Label]):
         body.is_valid(raise_exception=True)
         data = body.validated_data
         label = label_create(
-            lab=selectors.lab_of(request.user, data.get("lab_id")),
-            user=request.user,
+            lab=selectors.lab_of(person(request), data.get("lab_id")),
+            user=person(request),
             name=data["name"],
             color=data.get("color"),
             position=data.get("position"),
@@ -74,20 +75,20 @@ class LabelApi(GenericViewSet[Label]):
     @extend_schema(responses=LabelSerializer, summary="One label")
     def retrieve(self, request: Request, pk: str) -> Response:
         """A label by its id."""
-        return Response(label_represent(selectors.label_get(request.user, uuid.UUID(pk))))
+        return Response(label_represent(selectors.label_get(person(request), uuid.UUID(pk))))
 
     @extend_schema(
         request=LabelSerializer(partial=True), responses=LabelSerializer, summary="Change a label"
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Rename, recolour or move; ROIs keep it."""
-        label = selectors.label_get(request.user, uuid.UUID(pk))
+        label = selectors.label_get(person(request), uuid.UUID(pk))
         body = LabelSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
         data = body.validated_data
         label = label_update(
             label=label,
-            user=request.user,
+            user=person(request),
             name=data.get("name"),
             color=data.get("color"),
             position=data.get("position"),
@@ -97,6 +98,6 @@ class LabelApi(GenericViewSet[Label]):
     @extend_schema(responses={204: None}, summary="Delete a label")
     def destroy(self, request: Request, pk: str) -> Response:
         """Only one that no ROI ever had; otherwise 409."""
-        label = selectors.label_get(request.user, uuid.UUID(pk))
-        label_delete(label=label, user=request.user)
+        label = selectors.label_get(person(request), uuid.UUID(pk))
+        label_delete(label=label, user=person(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -21,6 +21,7 @@ from portal.annotations.api.conditions import (
     etag,
     expected_version,
     expected_version_or_none,
+    person,
 )
 from portal.annotations.models import Roi
 from portal.annotations.parsers import GeometryJsonParser
@@ -66,7 +67,9 @@ class RoiPaging(Paging):
 
     def get_next_link(self) -> str | None:
         """None with ``limit``: what is beyond it was not asked for."""
-        return None if self.request.query_params.get("limit") else super().get_next_link()
+        request = self.request
+        is_limited = request is not None and request.query_params.get("limit")
+        return None if is_limited else super().get_next_link()
 
 
 class RoiApi(GenericViewSet[Roi]):
@@ -89,7 +92,7 @@ class RoiApi(GenericViewSet[Roi]):
         query = RoiQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         asked = query.validated_data
-        rois = selectors.roi_list(request.user, _filter(asked))
+        rois = selectors.roi_list(person(request), _filter(asked))
         if asked.get("limit"):
             rois = rois.order_by("-area_px", "id")
         if asked.get("centroids"):
@@ -115,11 +118,11 @@ class RoiApi(GenericViewSet[Roi]):
         body = RoiCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
-        canvas = selectors.canvas_get(request.user, data["canvas"])
+        canvas = selectors.canvas_get(person(request), data["canvas"])
         frame = data.get("frame") or {}
         saved = roi_create(
             canvas=canvas,
-            user=request.user,
+            user=person(request),
             geometry=data["geometry"],
             label=selectors.label_of_lab(canvas.lab_id, data.get("label")),
             name=data.get("name", ""),
@@ -135,7 +138,7 @@ class RoiApi(GenericViewSet[Roi]):
     @extend_schema(responses=RoiSerializer, parameters=[ETAG_HEADER], summary="One ROI")
     def retrieve(self, request: Request, pk: str) -> Response:
         """The present version; of a deleted ROI the last one, with ``deleted_at``."""
-        return _answer(selectors.roi_get(request.user, uuid.UUID(pk)))
+        return _answer(selectors.roi_get(person(request), uuid.UUID(pk)))
 
     @extend_schema(
         request=RoiPatchSerializer,
@@ -145,7 +148,7 @@ class RoiApi(GenericViewSet[Roi]):
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Makes a new version. A new outline or label takes an earlier review back."""
-        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        roi = selectors.roi_get(person(request), uuid.UUID(pk))
         version = expected_version(request)
         body = RoiPatchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -156,7 +159,7 @@ class RoiApi(GenericViewSet[Roi]):
             request,
             roi,
             lambda: roi_update(
-                roi=roi, user=request.user, expected_version=version, changes=changes
+                roi=roi, user=person(request), expected_version=version, changes=changes
             ),
         )
         return _answer(saved.roi, notes=saved.notes)
@@ -168,12 +171,12 @@ class RoiApi(GenericViewSet[Roi]):
     )
     def destroy(self, request: Request, pk: str) -> Response:
         """Deletion is a version too: ``restore`` undoes it."""
-        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        roi = selectors.roi_get(person(request), uuid.UUID(pk))
         version = expected_version(request)
         roi = _or_current(
             request,
             roi,
-            lambda: roi_delete(roi=roi, user=request.user, expected_version=version),
+            lambda: roi_delete(roi=roi, user=person(request), expected_version=version),
         )
         return Response(status=status.HTTP_204_NO_CONTENT, headers={"ETag": etag(roi.version)})
 
@@ -186,12 +189,12 @@ class RoiApi(GenericViewSet[Roi]):
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
         """Bring a deleted ROI back as it was. One that is live stays as it is."""
-        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        roi = selectors.roi_get(person(request), uuid.UUID(pk))
         version = expected_version_or_none(request)
         restored = _or_current(
             request,
             roi,
-            lambda: roi_restore(roi=roi, user=request.user, expected_version=version),
+            lambda: roi_restore(roi=roi, user=person(request), expected_version=version),
         )
         return _answer(restored)
 
@@ -201,7 +204,7 @@ class RoiApi(GenericViewSet[Roi]):
     @action(detail=True, methods=["get"], pagination_class=Paging)
     def revisions(self, request: Request, pk: str) -> Response:
         """First to last, with author and time."""
-        roi = selectors.roi_get(request.user, uuid.UUID(pk))
+        roi = selectors.roi_get(person(request), uuid.UUID(pk))
         rows: QuerySet[Any] = selectors.roi_revisions(roi)
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(RoiRevisionSerializer(page, many=True).data)
@@ -228,6 +231,6 @@ def _or_current(request: Request, roi: Roi, write: Callable[[], Result]) -> Resu
     try:
         return write()
     except StaleVersionError as error:
-        current = selectors.roi_get(request.user, roi.pk)
+        current = selectors.roi_get(person(request), roi.pk)
         error.details |= {"current_version": current.version, "current": roi_represent(current)}
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from portal.annotations.services.exchange import ImportItem, ImportReport, roi_import
 from portal.annotations.services.labels import (
+    color_next,
     label_create,
     label_delete,
     label_set_ensure,
@@ -23,6 +24,7 @@ __all__ = [
     "ImportReport",
     "RoiChanges",
     "RoiSaved",
+    "color_next",
     "label_create",
     "label_delete",
     "label_set_ensure",

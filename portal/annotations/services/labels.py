@@ -50,6 +50,13 @@ def label_set_ensure(*, lab: Lab) -> LabelSet:
     return label_set
 
 
+def color_next(*, lab: Lab) -> str:
+    """A colour for the lab's next label: the first of the palette that none has yet."""
+    taken = set(Label.objects.filter(lab=lab).values_list("color", flat=True))
+    free = [color for color in PALETTE if color not in taken]
+    return free[0] if free else PALETTE[len(taken) % len(PALETTE)]
+
+
 def label_create(
     *, lab: Lab, user: User, name: str, color: str | None = None, position: int | None = None
 ) -> Label:
@@ -61,7 +68,6 @@ def label_create(
     """
     require_manage_labels(user, lab.pk)
     label_set = label_set_ensure(lab=lab)
-    count = label_set.labels.count()
     if position is None:
         last = label_set.labels.aggregate(last=Max("position"))["last"]
         position = 0 if last is None else last + 1
@@ -69,7 +75,7 @@ def label_create(
         lab=lab,
         label_set=label_set,
         name=_clean_name(name),
-        color=_clean_color(color or PALETTE[count % len(PALETTE)]),
+        color=_clean_color(color or color_next(lab=lab)),
         position=position,
     )
     return _saved(label, action="created")

@@ -1,0 +1,97 @@
+"""Pages: the labels of a lab."""
+
+from __future__ import annotations
+
+import uuid
+from typing import cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.annotations import selectors, services
+from portal.annotations.forms import LabelForm
+from portal.annotations.rules import may_manage_labels
+from portal.core.errors import PortalError
+from portal.labs.models import Lab, User
+from portal.labs.selectors import lab_get
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def labels(request: HttpRequest) -> HttpResponse:
+    """The lab's labels with what uses them; POST adds one."""
+    lab = lab_get(_user(request), slug=request.GET.get("lab"))
+    services.label_set_ensure(lab=lab)
+    if request.method == "GET":
+        return _page(request, lab, LabelForm(initial={"color": services.color_next(lab=lab)}))
+    form = LabelForm(request.POST)
+    if not form.is_valid():
+        return _page(request, lab, form, status=400)
+    try:
+        label = services.label_create(lab=lab, user=_user(request), **form.cleaned_data)
+    except PortalError as error:
+        if error.status not in {400, 409}:
+            raise
+        form.add_error("name", error.message)
+        return _page(request, lab, form, status=error.status)
+    messages.success(request, f"The label “{label.name}” was added.")
+    return _to_labels(lab)
+
+
+@login_required
+@require_POST
+def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
+    """Rename or recolour a label; ROIs keep it."""
+    label = selectors.label_get(_user(request), label_id)
+    form = LabelForm(request.POST)
+    if not form.is_valid():
+        text = "; ".join(str(error) for errors in form.errors.values() for error in errors)
+        messages.error(request, f"“{label.name}” was not changed: {text}")
+        return _to_labels(label.lab)
+    try:
+        services.label_update(label=label, user=_user(request), **form.cleaned_data)
+    except PortalError as error:
+        if error.status not in {400, 409}:
+            raise
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The label “{label.name}” was changed.")
+    return _to_labels(label.lab)
+
+
+@login_required
+@require_POST
+def label_remove(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
+    """Delete a label that nothing uses."""
+    label = selectors.label_get(_user(request), label_id)
+    try:
+        services.label_delete(label=label, user=_user(request))
+    except PortalError as error:
+        if error.status != 409:
+            raise
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The label “{label.name}” was deleted.")
+    return _to_labels(label.lab)
+
+
+def _page(request: HttpRequest, lab: Lab, form: LabelForm, *, status: int = 200) -> HttpResponse:
+    context = {
+        "lab": lab,
+        "labels": selectors.labels_with_use(lab),
+        "form": form,
+        "can_manage": may_manage_labels(_user(request), lab.pk),
+    }
+    return render(request, "annotations/labels.html", context, status=status)
+
+
+def _to_labels(lab: Lab) -> HttpResponse:
+    return redirect(f"{reverse('annotations:labels')}?lab={lab.slug}")
+
+
+def _user(request: HttpRequest) -> User:
+    return cast(User, request.user)
