@@ -7,6 +7,7 @@ exact transform of every frame. The same seed gives the same files' content.
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from pathlib import Path
 
 import cv2
@@ -21,9 +22,13 @@ from ml.types import ImageU8, Progress, no_progress
 __all__ = ["SampleVideo", "make_sample_slide", "make_sample_video", "packaged_image"]
 
 SLIDE_MPP = 0.5
-_H_DAB_RESIDUAL = np.array([[0.65, 0.70, 0.29], [0.27, 0.57, 0.78]])
+_H_DAB = np.array([[0.65, 0.70, 0.29], [0.27, 0.57, 0.78]])
 """Optical densities of haematoxylin and DAB: Ruifrok and Johnston 2001, as in skimage.color."""
-_BLOCK_PX = 1_024
+_GLASS_DENSITY = 0.035
+_BLOCK_PX = 2_048
+_SPACING_PX, _REACH_PX = 330, 330
+_SEAM_PX2 = 4_000.0
+"""Seams about ten pixels wide where two copies meet half-way."""
 
 
 def packaged_image(name: str) -> ImageU8:
@@ -45,29 +50,29 @@ def packaged_image(name: str) -> ImageU8:
 def make_sample_slide(
     out_path: str | Path,
     *,
-    size_px: tuple[int, int] = (6_144, 5_120),
+    size_px: tuple[int, int] = (5_120, 4_096),
     seed: int = 7,
     progress: Progress = no_progress,
 ) -> Path:
     """Write a tiled JPEG pyramid of real immunostained tissue, 0.5 um per pixel.
 
-    The 512 px field of ``ihc.png`` is continued by mirroring, bent by a smooth random warp, its two
-    stains varied smoothly over the slide, and cut out as sections on white glass.
+    The 512 px field of ``ihc.png`` is laid out many times, each copy turned, zoomed and its two
+    stains scaled differently, with soft ragged seams, and cut out as two sections on glass.
 
     Args:
         size_px: (width, height).
     Returns:
         ``out_path``.
     """
-    tissue = packaged_image("ihc.png").astype(np.float32)
+    field = packaged_image("ihc.png").astype(np.float32)
+    density = -np.log(np.clip(field, 1, 255) / np.float32(255))
     width, height = size_px
-    rng = np.random.default_rng(seed)
-    fields = _fields(rng, width, height)
+    patches = _scattered(np.random.default_rng(seed), width, height)
     out: ImageU8 = np.empty((height, width, 3), np.uint8)
     for top in range(0, height, _BLOCK_PX):
         progress(top * 60 // height, 100, "painting tissue")
         rows = slice(top, min(top + _BLOCK_PX, height))
-        out[rows] = _paint(tissue, fields, rows, width, height)
+        out[rows] = _paint(density, patches, rows, width, height)
 
     def written(done: int, total: int, phase: str) -> None:
         progress(60 + done * 40 // total, 100, phase)
@@ -78,71 +83,103 @@ def make_sample_slide(
 _Field = npt.NDArray[np.float32]
 
 
-def _fields(rng: np.random.Generator, width: int, height: int) -> dict[str, _Field]:
-    """Coarse smooth random fields; each is enlarged to the rows that are painted."""
-    cells = (max(3, height // 700), max(3, width // 700))
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """One turned copy of the field: centre and turn of it, and how its two stains are scaled."""
 
-    def noise(low: float, high: float) -> _Field:
-        return rng.uniform(low, high, cells).astype(np.float32)
-
-    return {
-        "shift_x": noise(-230, 230),
-        "shift_y": noise(-230, 230),
-        "haematoxylin": noise(0.6, 1.35),
-        "dab": noise(0.15, 1.7),
-        "edge": noise(-0.16, 0.16),
-    }
+    x: float
+    y: float
+    angle_deg: float
+    zoom: float
+    haematoxylin: float
+    dab: float
 
 
-def _rows_of(field: _Field, rows: slice, width: int, height: int) -> _Field:
-    ys = (np.arange(rows.start, rows.stop, dtype=np.float32) + 0.5) * field.shape[0] / height - 0.5
-    xs = (np.arange(width, dtype=np.float32) + 0.5) * field.shape[1] / width - 0.5
-    grid_x, grid_y = np.meshgrid(xs, ys)
-    border = cv2.BORDER_REPLICATE
-    smooth = cv2.GaussianBlur(cv2.resize(field, None, fx=8, fy=8, interpolation=cv2.INTER_CUBIC),
-                              (0, 0), 3)  # fmt: skip
-    sampled = cv2.remap(smooth, grid_x * 8 + 3.5, grid_y * 8 + 3.5, cv2.INTER_LINEAR,
-                        borderMode=border)  # fmt: skip
-    return np.asarray(sampled, np.float32)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Canvas:
+    """Some full rows of the slide: summed densities, summed weights, where tissue is."""
+
+    total: _Field
+    weight: _Field
+    cover: _Field
+    top: int
 
 
-def _paint(
-    tissue: _Field, fields: dict[str, _Field], rows: slice, width: int, height: int
-) -> ImageU8:
-    at = {name: _rows_of(field, rows, width, height) for name, field in fields.items()}
-    x, y = np.meshgrid(
-        np.arange(width, dtype=np.float32), np.arange(rows.start, rows.stop, dtype=np.float32)
+def _scattered(rng: np.random.Generator, width: int, height: int) -> list[_Patch]:
+    """Patches on a jittered grid; stain follows a slow wave over the slide, and varies by patch."""
+    patches = []
+    for row in range(-1, height // _SPACING_PX + 2):
+        for column in range(-1, width // _SPACING_PX + 2):
+            x, y = (np.array([column, row]) + rng.uniform(-0.3, 0.3, 2)) * _SPACING_PX
+            wave = np.sin(x / width * 5.0 + 1.3 * np.cos(y / height * 4.0))
+            patches.append(
+                _Patch(
+                    x=float(x),
+                    y=float(y),
+                    angle_deg=float(rng.uniform(0, 360)),
+                    zoom=float(rng.uniform(0.9, 1.15)),
+                    haematoxylin=float(1.0 - 0.2 * wave + rng.uniform(-0.1, 0.1)),
+                    dab=float(0.85 + 0.5 * wave + rng.uniform(-0.1, 0.1)),
+                )
+            )
+    return patches
+
+
+def _paint(density: _Field, patches: list[_Patch], rows: slice, width: int, height: int) -> ImageU8:
+    x = np.arange(width, dtype=np.float32)
+    y = np.arange(rows.start, rows.stop, dtype=np.float32)
+    cover = _sections(*np.meshgrid(x / np.float32(width), y / np.float32(height)))
+    shape = cover.shape
+    canvas = _Canvas(
+        total=np.zeros((*shape, 3), np.float32),
+        weight=np.full(shape, 1e-20, np.float32),
+        cover=cover,
+        top=rows.start,
     )
-    period_x, period_y = 2 * tissue.shape[1], 2 * tissue.shape[0]
-    map_x = _mirrored(x + at["shift_x"], period_x)
-    map_y = _mirrored(y + at["shift_y"], period_y)
-    rgb = cv2.remap(tissue, map_x, map_y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101)
-    density = -np.log(np.clip(np.asarray(rgb, np.float32), 1, 255) / 255)
-    density = _restained(density, at["haematoxylin"], at["dab"])
-    cover = _sections(x / np.float32(width), y / np.float32(height), at["edge"])
-    glass = 0.035  # slightly less than white, as glass is
-    painted = 255 * np.exp(-(density * cover[..., None] + glass))
-    return np.clip(painted + 0.5, 0, 255).astype(np.uint8)
+    for patch in patches:
+        _add(canvas, density, patch)
+    optical = canvas.total / canvas.weight[..., None] * cover[..., None] + np.float32(
+        _GLASS_DENSITY
+    )
+    return np.clip(255 * np.exp(-optical) + 0.5, 0, 255).astype(np.uint8)
 
 
-def _mirrored(position: _Field, period: int) -> _Field:
-    """Fold positions into one mirrored copy: 0..n-1 and back."""
-    folded = np.mod(position, np.float32(period))
-    return np.minimum(folded, np.float32(period - 1) - folded).clip(0).astype(np.float32)
+def _add(canvas: _Canvas, density: _Field, patch: _Patch) -> None:
+    """Add one patch, weighted so that neighbours meet in a soft seam."""
+    top, (height, width) = canvas.top, canvas.cover.shape
+    left, low = int(patch.x) - _REACH_PX, int(patch.y) - _REACH_PX
+    x0, x1 = max(left, 0), min(left + 2 * _REACH_PX, width)
+    y0, y1 = max(low, top), min(low + 2 * _REACH_PX, top + height)
+    window = (slice(max(y0 - top, 0), max(y1 - top, 0)), slice(x0, max(x1, 0)))
+    if not canvas.cover[window].any():
+        return
+    scaled = _restained(density, patch.haematoxylin, patch.dab)
+    centre = ((density.shape[1] - 1) / 2, (density.shape[0] - 1) / 2)
+    turn = cv2.getRotationMatrix2D(centre, patch.angle_deg, patch.zoom)
+    turn[:, 2] += (patch.x - x0 - centre[0], patch.y - y0 - centre[1])
+    seen = cv2.warpAffine(
+        scaled, turn, (x1 - x0, y1 - y0), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101
+    )
+    x = np.arange(x0, x1, dtype=np.float32) - np.float32(patch.x)
+    y = np.arange(y0, y1, dtype=np.float32)[:, None] - np.float32(patch.y)
+    ragged = np.float32(26) * np.sin(x / 19 + np.float32(patch.x)) * np.cos(y / 23)
+    distance = np.clip(np.sqrt(x * x + y * y) + ragged, 0, None)
+    share = np.exp(-distance * distance / np.float32(_SEAM_PX2))
+    canvas.total[window] += np.clip(seen, 0, None) * share[..., None]
+    canvas.weight[window] += share
 
 
-def _restained(density: _Field, haematoxylin: _Field, dab: _Field) -> _Field:
-    stains = _H_DAB_RESIDUAL / np.linalg.norm(_H_DAB_RESIDUAL, axis=1, keepdims=True)
-    amounts = density @ np.linalg.pinv(stains).astype(np.float32)
-    amounts = np.clip(amounts, 0, None)
-    rest = density - amounts @ stains.astype(np.float32)
-    scaled = amounts * np.stack([haematoxylin, dab], axis=-1)
-    return np.clip(scaled @ stains.astype(np.float32) + rest, 0, None).astype(np.float32)
+def _restained(density: _Field, haematoxylin: float, dab: float) -> _Field:
+    stains = (_H_DAB / np.linalg.norm(_H_DAB, axis=1, keepdims=True)).astype(np.float32)
+    amounts = np.clip(density @ np.linalg.pinv(stains), 0, None)
+    rest = (density - amounts @ stains) * np.float32(min(dab, haematoxylin))
+    scaled = amounts * np.array([haematoxylin, dab], np.float32)
+    return np.asarray(np.clip(scaled @ stains + rest, 0, None), np.float32)
 
 
-def _sections(u: _Field, v: _Field, edge: _Field) -> _Field:
+def _sections(u: _Field, v: _Field) -> _Field:
     """Two uneven sections lying side by side: 1 on tissue, 0 on glass, soft between."""
-    left = np.hypot((u - 0.34) / 0.30, (v - 0.50) / 0.43) + edge
-    right = np.hypot((u - 0.79) / 0.16, (v - 0.47) / 0.33) - edge
-    inside = np.minimum(left, right)
-    return np.clip((1.0 - inside) * 90, 0, 1).astype(np.float32)
+    edge = 0.07 * np.sin(9 * u + 4 * v) + 0.05 * np.sin(17 * v - 11 * u) + 0.02 * np.sin(41 * u)
+    left = np.hypot((u - 0.34) / 0.29, (v - 0.50) / 0.42) + edge
+    right = np.hypot((u - 0.80) / 0.14, (v - 0.47) / 0.33) - edge
+    return np.clip((1.0 - np.minimum(left, right)) * 90, 0, 1).astype(np.float32)

@@ -1,0 +1,137 @@
+"""The child process: what it may use, how its end reaches the caller."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from ml.errors import (
+    CancelledError,
+    CorruptFileError,
+    LimitExceededError,
+    MlError,
+    TooLargeError,
+    UnknownNameError,
+)
+from ml.imaging.sandbox import Limits, run_limited
+
+
+def _gone(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    return state == "Z"
+
+
+def test_the_result_comes_back_and_progress_is_passed_on(child_module: str) -> None:
+    seen: list[tuple[int, int, str]] = []
+    result = run_limited(
+        f"{child_module}:answer", {"n": 3}, progress=lambda *step: seen.append(step)
+    )
+    assert result["arguments"] == {"n": 3}
+    assert result["core"] == 0
+    assert result["group"]
+    assert (1, 2, "half") in seen
+
+
+def test_the_childs_environment_holds_none_of_the_callers_secrets(
+    child_module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgres://user:secret@db/x")
+    result = run_limited(f"{child_module}:answer", {})
+    assert "DATABASE_URL" not in result["environment"]
+
+
+@pytest.mark.parametrize("kind", [CorruptFileError, TooLargeError])
+def test_an_ml_error_is_raised_again_with_its_text(child_module: str, kind: type[MlError]) -> None:
+    with pytest.raises(kind, match=r"^this is why$"):
+        run_limited(f"{child_module}:refuse", {"kind": kind.__name__})
+
+
+def test_an_error_with_its_own_constructor_is_raised_again(child_module: str) -> None:
+    with pytest.raises(UnknownNameError, match="unknown encoder 'x'; known: a"):
+        run_limited(f"{child_module}:refuse", {"kind": "UnknownNameError"})
+
+
+def test_a_subclass_from_elsewhere_comes_back_as_its_nearest_ml_error(child_module: str) -> None:
+    with pytest.raises(MlError, match="outside") as caught:
+        run_limited(f"{child_module}:refuse_as_subclass", {})
+    assert caught.value.code == "bad-input"
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS])
+def test_a_crash_of_the_child_is_a_damaged_file(child_module: str, number: int) -> None:
+    with pytest.raises(CorruptFileError, match="the decoder crashed on this file"):
+        run_limited(f"{child_module}:crash", {"number": int(number)})
+
+
+def test_a_kill_by_the_system_is_named(child_module: str) -> None:
+    with pytest.raises(LimitExceededError, match="stopped by the system"):
+        run_limited(f"{child_module}:crash", {"number": int(signal.SIGKILL)})
+
+
+def test_a_child_that_hangs_is_killed_with_its_own_children(
+    child_module: str, tmp_path: Path
+) -> None:
+    pids = tmp_path / "pids"
+    with pytest.raises(LimitExceededError, match="took over 2 s"):
+        run_limited(f"{child_module}:hang", {"pid_path": str(pids)}, limits=Limits(wall_s=2))
+    for pid in map(int, pids.read_text().split()):
+        for _ in range(100):
+            if _gone(pid):
+                break
+            time.sleep(0.02)
+        assert _gone(pid)
+
+
+def test_cpu_time_is_limited(child_module: str) -> None:
+    with pytest.raises(LimitExceededError, match="more than 1 s of CPU time"):
+        run_limited(f"{child_module}:spin", {}, limits=Limits(cpu_s=1, wall_s=120))
+
+
+def test_memory_is_limited(child_module: str) -> None:
+    with pytest.raises(LimitExceededError, match=r"more than 1\.0 GiB of memory"):
+        run_limited(f"{child_module}:devour", {}, limits=Limits(memory_bytes=1024**3))
+
+
+def test_files_it_writes_are_limited(child_module: str, tmp_path: Path) -> None:
+    limits = Limits(file_bytes=1024**2)
+    with pytest.raises(OSError, match="too large"):
+        run_limited(f"{child_module}:write_much", {"path": str(tmp_path / "out")}, limits=limits)
+    assert (tmp_path / "out").stat().st_size <= 1024**2
+
+
+def test_cancelling_kills_the_child(child_module: str, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+
+    def cancel(done: int, total: int, phase: str) -> None:
+        if pids.exists() and pids.read_text():
+            raise CancelledError("stopped by the user")
+
+    with pytest.raises(CancelledError, match="stopped by the user"):
+        run_limited(f"{child_module}:hang", {"pid_path": str(pids)}, progress=cancel)
+    assert _gone(int(pids.read_text().split()[0]))
+
+
+def test_a_bug_in_the_child_carries_its_traceback(child_module: str) -> None:
+    with pytest.raises(RuntimeError, match="KeyError: 'missing'"):
+        run_limited(f"{child_module}:bug", {})
+
+
+def test_a_silent_exit_is_told(child_module: str) -> None:
+    with pytest.raises(RuntimeError, match="ended with status 3"):
+        run_limited(f"{child_module}:exit_silently", {})
+
+
+def test_no_descriptor_is_left_open(child_module: str) -> None:
+    run_limited(f"{child_module}:answer", {})
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        run_limited(f"{child_module}:answer", {})
+        with pytest.raises(CorruptFileError):
+            run_limited(f"{child_module}:crash", {"number": int(signal.SIGSEGV)})
+    assert len(os.listdir("/proc/self/fd")) == before
