@@ -18,7 +18,7 @@ class LazyParser(argparse.ArgumentParser):
 
     module_name: str | None = None
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, after the arguments were added."""
         if self.module_name is not None:
             name, self.module_name = self.module_name, None

@@ -184,13 +184,16 @@ def _scores(
         ap = average_precision_at_k(ranked, k=options.k, n_relevant=int(relevant.sum()))
         by_hits = average_precision_by_hits(ranked, k=options.k)
         precision = precision_at_k(ranked, k=options.vote_k)
-        rows.append((ap, by_hits, precision, float(majority_vote(top) == labels[query])))
+        rows.append((ap, by_hits, precision, float(majority_vote(top.tolist()) == labels[query])))
         kept.append(int(query))
     if not rows:
         raise BadInputError("no query has a relevant region of another patient: nothing to score")
     table = np.array(rows, np.float64)
     return QueryScores(
-        *table.T,
+        ap=table[:, 0],
+        ap_by_hits=table[:, 1],
+        precision=table[:, 2],
+        vote_right=table[:, 3],
         labels=tuple(records[i].label for i in kept),
         patients=tuple(records[i].patient for i in kept),
     )
@@ -263,7 +266,7 @@ def _representations(
     vectors = np.stack(learned)
     return {
         encoder.name: vectors,
-        "vertex_mean": vectors[:, : encoder.config.network.in_dim],
+        "vertex_mean": vectors[:, : encoder.config.network.vertex_dim],
         "hsv_histogram": np.stack(colours),
         "bag_of_sift": bags_of_words(descriptors, seed=seed),
     }, float(np.mean(seconds))

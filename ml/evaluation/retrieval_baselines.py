@@ -45,7 +45,7 @@ def hsv_histogram(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
 def sift_descriptors(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
     """(N, 128) SIFT descriptors of a region, N possibly 0."""
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    _, descriptors = cv2.SIFT_create(_SIFT_POINTS).detectAndCompute(grey, mask)
+    _, descriptors = cv2.SIFT_create(_SIFT_POINTS).detectAndCompute(grey, mask)  # type: ignore[attr-defined]
     return np.zeros((0, 128), np.float32) if descriptors is None else descriptors
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import normalize
 from torch_geometric.nn import GCNConv, global_mean_pool
+
+_CLIP = 6.0
+"""Standard deviations beyond which a feature says no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,52 +19,56 @@ class GcnConfig:
     """Sizes of a ``RoiGcn``."""
 
     in_dim: int = 273  # features of a vertex
+    vertex_dim: int = 192  # vertex part of the embedding, after the learned metric
     hidden_dim: int = 128  # width of the inner layers
     out_dim: int = 64  # width of the last layer: the context part of the embedding
     layers: int = 2  # section IV-A
-    context_weight: float = 0.5  # length of the context part against that of the vertex part
+    context_weight: float = 0.35  # length of the context part, that of the vertex part being one
 
     @property
     def embedding_dim(self) -> int:
         """Length of the embedding: vertex part and context part side by side."""
-        return self.in_dim + self.out_dim
+        return self.vertex_dim + self.out_dim
 
 
 class RoiGcn(nn.Module):
     """Stacked graph convolutions, averaged over the vertices, beside the averaged vertices.
 
     Source: the retrieval paper, section III-C1, equations 3 and 4; departs from it by the skip: the
-        mean of the standardised, weighted vertex features stands beside the mean of the convolved
-        ones, so that what the self-supervised task does not need is not lost.
+        mean of the vertices, under a metric learned from the augmentations, stands beside the mean
+        of the convolved ones, so that what the self-supervised task does not need is not lost; and
+        by the unit length of both parts.
 
     Attributes:
-        feature_mean, feature_scale: (in_dim,) buffers: x is standardised by them first.
-        context_mean, context_scale: (out_dim,) buffers: the same for the convolved part.
+        feature_mean, feature_scale: (in_dim,) buffers: features are standardised by them.
+        metric: (in_dim, vertex_dim) buffer: standardised features to the vertex space.
+        context_mean, context_scale: (out_dim,) buffers: the convolved part is standardised by them.
     """
 
     feature_mean: Tensor
     feature_scale: Tensor
+    metric: Tensor
     context_mean: Tensor
     context_scale: Tensor
 
     def __init__(self, config: GcnConfig) -> None:
         super().__init__()
         self.config = config
-        sizes = [config.in_dim, *[config.hidden_dim] * (config.layers - 1), config.out_dim]
-        self.convs = nn.ModuleList(
-            GCNConv(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-        )
+        sizes = [config.vertex_dim, *[config.hidden_dim] * (config.layers - 1), config.out_dim]
+        self.convs = nn.ModuleList(GCNConv(a, b) for a, b in pairwise(sizes))
         self.register_buffer("feature_mean", torch.zeros(config.in_dim))
         self.register_buffer("feature_scale", torch.ones(config.in_dim))
+        self.register_buffer("metric", torch.eye(config.in_dim, config.vertex_dim))
         self.register_buffer("context_mean", torch.zeros(config.out_dim))
         self.register_buffer("context_scale", torch.ones(config.out_dim))
 
-    def standardised(self, x: Tensor) -> Tensor:
-        """Vertex features (N, C) in units of the training data, weighted, clipped at 6."""
-        return ((x - self.feature_mean) * self.feature_scale).clamp(-6, 6)
+    def vertices(self, x: Tensor) -> Tensor:
+        """Raw features (N, in_dim), to vertices (N, vertex_dim) in the learned metric."""
+        return ((x - self.feature_mean) * self.feature_scale).clamp(-_CLIP, _CLIP) @ self.metric
 
-    def context(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """Equations 3 and 4: (B, out_dim) of standardised features (N, C)."""
+    def context(self, vertices: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        """Equations 3 and 4: vertices (N, vertex_dim) to (B, out_dim)."""
+        x = vertices
         for conv in self.convs:
             x = torch.relu(conv(x, edge_index))
         return global_mean_pool(x, batch)
@@ -68,16 +77,17 @@ class RoiGcn(nn.Module):
         """Embed graphs.
 
         Args:
-            x: (N, in_dim) float32 features of all vertices.
+            x: (N, in_dim) float32 raw features of all vertices.
             edge_index: (2, M) int64.
             batch: (N,) int64, the graph of each vertex.
         Returns:
-            (B, in_dim + out_dim) float32; Euclidean distance ranks.
+            (B, vertex_dim + out_dim) float32; Euclidean distance ranks.
         """
-        x = self.standardised(x)
-        vertex = global_mean_pool(x, batch)
-        context = (self.context(x, edge_index, batch) - self.context_mean) * self.context_scale
-        return torch.cat([vertex, context.clamp(-6, 6) * self.config.context_weight], dim=1)
+        vertices = self.vertices(x)
+        vertex = normalize(global_mean_pool(vertices, batch), dim=1)
+        context = self.context(vertices, edge_index, batch)
+        context = normalize((context - self.context_mean) * self.context_scale, dim=1)
+        return torch.cat([vertex, context * self.config.context_weight], dim=1)
 
 
 class ProjectionHead(nn.Module):

@@ -1,4 +1,4 @@
-"""Configurations as frozen dataclasses: from plain data with unknown keys refused, and their hash."""
+"""Configurations as frozen dataclasses: from plain data, unknown keys refused; their hash."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Classical features of a patch: what a pathologist would call texture, nuclei, glands and lumina.
 
 All of them see stain concentrations relative to the region's own, never RGB, so that a stronger or
-bluer stain changes little. A block's weight says how much of the distance between two patches it may
-make up, whatever its number of dimensions.
+bluer stain changes little. Every block of features counts the same in the distance between two
+patches, whatever its number of dimensions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from ml.errors import ShapeError
@@ -42,27 +41,26 @@ FEATURES_NAME = "classical-1"
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Features that belong together: where they stand in the vector and how much they count."""
+    """Features that belong together, and where they stand in the vector."""
 
     name: str
     start: int
     stop: int
-    weight: float
 
 
 def _layout() -> tuple[Block, ...]:
     sizes = (
-        ("concentration", CONCENTRATION_DIM, 0.5),
-        ("nuclei", NUCLEI_DIM, 0.5),
-        ("space", SPACE_DIM, 1.0),
-        ("granulometry", 3 * GRANULOMETRY_DIM, 1.0),
-        ("energy", 3 * ENERGY_DIM, 1.0),
-        ("spectrum", 3 * SPECTRUM_DIM, 1.0),
-        ("lbp", 2 * LBP_DIM, 0.5),
+        ("concentration", CONCENTRATION_DIM),
+        ("nuclei", NUCLEI_DIM),
+        ("space", SPACE_DIM),
+        ("granulometry", 3 * GRANULOMETRY_DIM),
+        ("energy", 3 * ENERGY_DIM),
+        ("spectrum", 3 * SPECTRUM_DIM),
+        ("lbp", 2 * LBP_DIM),
     )
     blocks, start = [], 0
-    for name, size, weight in sizes:
-        blocks.append(Block(name, start, start + size, weight))
+    for name, size in sizes:
+        blocks.append(Block(name, start, start + size))
         start += size
     return tuple(blocks)
 
@@ -72,10 +70,10 @@ FEATURE_DIM = BLOCKS[-1].stop
 
 
 def block_weights() -> ArrayF32:
-    """(FEATURE_DIM,) float32: factors that give each block its weight, the mean square being one."""
+    """(FEATURE_DIM,) float32: factors that make blocks equal, the mean square being one."""
     weights = np.zeros(FEATURE_DIM, np.float64)
     for block in BLOCKS:
-        weights[block.start : block.stop] = block.weight / np.sqrt(block.stop - block.start)
+        weights[block.start : block.stop] = 1 / np.sqrt(block.stop - block.start)
     return np.asarray(weights / np.sqrt(np.mean(weights**2)), dtype=np.float32)
 
 
@@ -96,7 +94,9 @@ def patch_features(patch: ImageU8, stains: StainEstimate) -> ArrayF32:
             expected=f"({PATCH_PX}, {PATCH_PX}, 3) uint8",
             actual=f"{patch.shape} {patch.dtype}",
         )
-    haematoxylin, eosin = cv2.split(deconvolve(patch, stains))
+    stained = deconvolve(patch, stains)
+    haematoxylin = np.ascontiguousarray(stained[..., 0])
+    eosin = np.ascontiguousarray(stained[..., 1])
     density = np.ascontiguousarray(optical_density(patch).mean(axis=2) / stains.density_scale)
     three = (haematoxylin, eosin, density)
     parts = [

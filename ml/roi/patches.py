@@ -97,12 +97,13 @@ def cut_patch(pixels: ImageU8, corner_px: Corner, patch_px: int) -> ImageU8:
     patch = pixels[max(y, 0) : y + patch_px, max(x, 0) : x + patch_px]
     down, right = patch_px - patch.shape[0], patch_px - patch.shape[1]
     if down or right:
-        patch = cv2.copyMakeBorder(patch, 0, down, 0, right, cv2.BORDER_REFLECT)
+        mirrored = cv2.copyMakeBorder(patch, 0, down, 0, right, cv2.BORDER_REFLECT)
+        return np.asarray(mirrored, np.uint8)
     return np.ascontiguousarray(patch)
 
 
 def patch_corners(centre_px: ArrayF64, patch_px: int) -> list[Corner]:
-    """Whole-pixel corners of patches given by their centres (N, 2), never left or above the image."""
+    """Whole-pixel corners of patches from their centres (N, 2), never left or above the image."""
     corners = np.maximum(np.floor(centre_px - patch_px / 2 + 0.5), 0).astype(int)
     return [(int(x), int(y)) for x, y in corners]
 

@@ -13,7 +13,7 @@ from shapely import affinity
 from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError
-from ml.types import ArrayF64
+from ml.types import ArrayBool, ArrayF64
 
 _MAX_CANDIDATES = 1 << 16
 _SIMPLIFY_PX = 1.0
@@ -124,7 +124,7 @@ def _inside_share(region: BaseGeometry, centres: ArrayF64, patch_px: int) -> Arr
     return share
 
 
-def _kept(inside: ArrayF64, config: SamplingConfig) -> ArrayF64:
+def _kept(inside: ArrayF64, config: SamplingConfig) -> ArrayBool:
     """Patches inside by more than the asked share, or by more than half of the best there is."""
     best = float(inside.max(initial=0.0))
     if best > config.min_inside:

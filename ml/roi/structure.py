@@ -1,4 +1,4 @@
-"""Structure in one patch: nuclei, open space (gland lumina, vessels, fat), sizes of what is there."""
+"""Structure in one patch: nuclei, open space (lumina, vessels, fat), sizes of what is there."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def nuclei(haematoxylin: ArrayF32) -> ArrayF32:
     smooth = cv2.GaussianBlur(haematoxylin, (0, 0), 1.0)
     scaled = np.clip(smooth * 127, 0, 255).astype(np.uint8)
     threshold, _ = cv2.threshold(scaled, 0, 255, cv2.THRESH_OTSU)
-    mask = cv2.morphologyEx(
-        (scaled > threshold).astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)
-    )
+    dark = (scaled > threshold).astype(np.uint8)
+    opened = cv2.morphologyEx(dark, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    mask = np.asarray(opened, np.uint8)
     inside = mask > 0
     stats = cv2.connectedComponentsWithStats(mask)[2][1:]
     stats = stats[stats[:, cv2.CC_STAT_AREA] >= _MIN_NUCLEUS_PX]

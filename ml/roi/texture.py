@@ -39,7 +39,7 @@ def lbp_histogram(channel: ArrayF32) -> ArrayF32:
     parts = []
     for radius, sigma, step in LBP_SCALES:
         smooth = cv2.GaussianBlur(channel, (0, 0), sigma * step)[::step, ::step]
-        parts.append(_riu2_histogram(smooth, radius))
+        parts.append(_riu2_histogram(np.asarray(smooth, np.float32), radius))
     return np.sqrt(np.concatenate(parts))
 
 
@@ -56,11 +56,12 @@ def band_energies(channel: ArrayF32) -> ArrayF32:
     current, previous = channel, channel
     for octave in range(ENERGY_SCALES):
         sigma = 1.0 if octave == 0 else 0.87
-        smooth = cv2.GaussianBlur(current, (0, 0), sigma)
+        smooth: ArrayF32 = np.asarray(cv2.GaussianBlur(current, (0, 0), sigma), np.float32)
         out += _band_statistics(previous - smooth)
         out += _gradient_statistics(smooth)
         if octave >= 1:
-            smooth = cv2.resize(smooth, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+            half = cv2.resize(smooth, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
+            smooth = np.asarray(half, np.float32)
         current = previous = smooth
     return np.array(out, np.float32)
 

@@ -102,6 +102,7 @@ def save_encoder(
     }
     temporary = path.with_name(f".{path.name}.tmp")
     save_file(tensors, temporary, metadata=metadata)
+    temporary.chmod(0o644)
     temporary.replace(path)
 
 

@@ -82,7 +82,7 @@ def load_or_build_pool(
     return pool
 
 
-def _build(
+def _build(  # noqa: PLR0917
     slide: Slide,
     config: EncoderConfig,
     density: float,
@@ -143,7 +143,8 @@ def _patch(pixels: ImageU8, corner: Corner, patch_px: int, look: Look) -> ImageU
     shift = (patch_px - side) // 2
     moved = (max(corner[0] + shift, 0), max(corner[1] + shift, 0))
     crop = cut_patch(pixels, moved, side)
-    return with_look(cv2.resize(crop, (patch_px, patch_px), interpolation=cv2.INTER_AREA), look)
+    scaled = cv2.resize(crop, (patch_px, patch_px), interpolation=cv2.INTER_AREA)
+    return with_look(np.asarray(scaled, np.uint8), look)
 
 
 def _stains(patches: list[ImageU8], config: EncoderConfig) -> StainEstimate:

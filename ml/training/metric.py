@@ -1,0 +1,65 @@
+"""A metric learned without labels: what changes with the look of a patch should count little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.roi.features import block_weights
+from ml.types import ArrayF32, ArrayF64
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """An affine map of raw features, ``((x - mean) * scale) @ matrix``.
+
+    Attributes:
+        mean, scale: (C,) float32.
+        matrix: (C, D) float32, orthogonal directions by falling variance; the mean square of what
+            it gives is one.
+    """
+
+    mean: ArrayF32
+    scale: ArrayF32
+    matrix: ArrayF32
+
+
+def learn_metric(
+    features: Sequence[ArrayF32], share: ArrayF64, *, dim: int, ridge: float
+) -> Metric:
+    """Standardise, whiten by the covariance between looks of one patch, keep the main directions.
+
+    Args:
+        features: for each slide (V, N, C): V looks of N patches.
+        share: (slides,) how much each slide counts, summing to one.
+        dim: D, directions to keep.
+        ridge: added to the covariance, in units of its mean eigenvalue.
+    Source: within-class covariance normalisation (Hatch, Kajarekar and Stolcke 2006), the class
+        being a patch and its members the augmented looks of it.
+    """
+    means = [slab.mean(axis=(0, 1), dtype=np.float64) for slab in features]
+    mean = np.average(means, axis=0, weights=share)
+    spread = [np.square(slab - mean).mean(axis=(0, 1)) for slab in features]
+    deviation = np.sqrt(np.maximum(np.average(spread, axis=0, weights=share), 1e-6))
+    scale = block_weights() / deviation
+    within = _scatter([(slab - slab.mean(axis=0)) * scale for slab in features], share)
+    ridged = within + ridge * np.trace(within) / len(within) * np.eye(len(within))
+    whiten = np.linalg.cholesky(np.linalg.inv(ridged))
+    total = _scatter([(slab - mean) * scale @ whiten for slab in features], share)
+    value, vector = np.linalg.eigh(total)
+    main = vector[:, ::-1][:, :dim]
+    matrix = whiten @ main / np.sqrt(max(value[::-1][:dim].mean(), 1e-12))
+    return Metric(
+        mean.astype(np.float32), scale.astype(np.float32), np.asarray(matrix, dtype=np.float32)
+    )
+
+
+def _scatter(slabs: Sequence[ArrayF64], share: ArrayF64) -> ArrayF64:
+    """(C, C): second moment over looks and patches, averaged over slides by their share."""
+    moments = []
+    for slab in slabs:
+        rows = slab.reshape(-1, slab.shape[-1])
+        moments.append(rows.T @ rows / len(rows))
+    return np.asarray(np.average(moments, axis=0, weights=share))

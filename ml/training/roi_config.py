@@ -1,0 +1,58 @@
+"""Configuration of the ROI encoder's training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ml.roi.config import EncoderConfig
+from ml.roi.sampling import SamplingConfig
+
+SLIDES = (
+    "histology/slides/cmu-1-small-region.svs",
+    "histology/slides/tcga-cr-7395.svs",
+    "histology/slides/her2st-c2.tif",
+    "histology/slides/her2st-b-d2.tif",
+)
+SECTIONS = "histology/sections"
+IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
+
+
+@dataclass(frozen=True, slots=True)
+class RoiTrainConfig:
+    """One training run."""
+
+    name: str = "roi-default"  # of the encoder
+    version: str = "1.0"  # of the encoder
+    sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
+    pool_density: float = 2.5  # patches per patch area of a slide
+    looks: int = 3  # sets of features a patch has: the slide as it is, and augmented ones
+    stain_strength: float = 0.15  # see augment.random_look
+    zoom_strength: float = 0.15  # see augment.random_look
+    radius_px: tuple[float, float] = (100.0, 600.0)  # regions, pixels at 10x
+    vertices: tuple[int, int] = (4, 64)  # of a region
+    drop: tuple[float, float] = (0.3, 0.8)  # share of vertices a view loses
+    batch: int = 48  # regions a step
+    steps: int = 800
+    head_dim: int = 64  # output of the projection head
+    temperature: float = 0.1  # tau of equation 1
+    learning_rate: float = 3e-4  # AdamW
+    weight_decay: float = 1e-4  # AdamW
+    metric_ridge: float = 0.3  # see metric.learn_metric
+    checkpoint_every: int = 100  # steps
+    calibration_regions: int = 1000  # regions that the context part is standardised by
+    seed: int = 0
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolKey:
+    """What the features of a pool depend on."""
+
+    features: str
+    stain: str
+    sampling: SamplingConfig
+    density: float
+    looks: int
+    stain_strength: float
+    zoom_strength: float
+    seed: int
