@@ -22,7 +22,7 @@ from portal.core.events import event_emit
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
 from portal.labs.rules import require_role
 
-SECRET_BEGINS = "tess_"  # so that scanners for leaked secrets can find ours
+SECRET_BEGINS = "tess_"  # noqa: S105 - so that scanners for leaked secrets can find ours
 SECRET_BYTES = 32  # 43 characters of URL-safe base64
 PREFIX_LENGTH = 12
 LONGEST_LIFE = timedelta(days=366)

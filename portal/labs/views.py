@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.core.errors import InvalidInputError, PortalError
+from portal.core.errors import ConflictError, InvalidInputError, PortalError
 from portal.labs import selectors, services
 from portal.labs.forms import InviteForm, RoleForm, TokenForm
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
@@ -113,8 +113,12 @@ def member_role(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
     if not form.is_valid():
         raise InvalidInputError(f"The role must be one of {', '.join(Role.values)}.")
     role = Role(form.cleaned_data["role"])
-    services.member_set_role(membership, role=role, by=_user(request))
-    messages.success(request, f"{membership.user}: {role.label.lower()} from now on.")
+    try:
+        services.member_set_role(membership, role=role, by=_user(request))
+    except ConflictError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"{membership.user}: {role.label.lower()} from now on.")
     return _to_members(membership.lab)
 
 
@@ -123,7 +127,11 @@ def member_role(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
 def member_remove(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
     """End a membership."""
     membership = selectors.membership_get(_user(request), membership_id=membership_id)
-    services.member_remove(membership, by=_user(request))
+    try:
+        services.member_remove(membership, by=_user(request))
+    except ConflictError as error:
+        messages.error(request, error.message)
+        return _to_members(membership.lab)
     messages.success(request, f"{membership.user} is no longer a member of {membership.lab}.")
     if membership.user_id == _user(request).pk:
         return redirect("labs:members")

@@ -1,5 +1,5 @@
 /** `[data-theme-toggle]`: light to dark and back, remembered. */
-import { applyTheme, rememberTheme, shownTheme } from "./themes";
+import { applyTheme, rememberedTheme, rememberTheme, shownTheme } from "./themes";
 
 export function watchTheme(): void {
   document.addEventListener("click", (event) => {
@@ -10,4 +10,7 @@ export function watchTheme(): void {
     applyTheme(next);
     document.dispatchEvent(new CustomEvent("tessera:theme", { detail: { theme: next } }));
   });
+  window
+    .matchMedia("(prefers-color-scheme: dark)")
+    .addEventListener("change", () => applyTheme(rememberedTheme()));
 }

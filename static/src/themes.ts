@@ -22,8 +22,10 @@ export function rememberTheme(theme: Theme): void {
 }
 
 export function applyTheme(theme: Theme): void {
-  if (theme === "auto") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = theme;
+  const root = document.documentElement;
+  if (theme === "auto") delete root.dataset["theme"];
+  else root.dataset["theme"] = theme;
+  root.classList.toggle("dark-mode", shownTheme() === "dark"); // what Swagger UI goes by
 }
 
 /** What is on the screen now. */
