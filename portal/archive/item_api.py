@@ -151,7 +151,11 @@ class VideoViewSet(ItemViewSet):
         """The frame table: index, PTS, time and key flag of each frame."""
         start = _whole(request, "start", default=0, low=0, high=2**31)
         limit = _whole(request, "limit", default=1000, low=1, high=MAX_FRAMES_PER_PAGE)
-        return Response(frame_page(self.get_object(), start=start, limit=limit))
+        page = frame_page(self.get_object(), start=start, limit=limit)
+        after = start + len(page["frames"])
+        rest = page["count"] > after and page["frames"]
+        page["next"] = f"{request.path}?start={after}&limit={limit}" if rest else None
+        return Response(page)
 
     @extend_schema(
         responses={

@@ -204,7 +204,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         frame = reverse("api:canvas-frame", kwargs={"pk": canvas.pk, "pts": 0})
         return {
             "id": str(video.pk),
-            "frames_url": reverse("api:video-frames", args=[video.pk]),
+            "frames_url": reverse("api:video-frames", args=[video.pk]) + "?limit=5000",
             "frame_url": frame.removesuffix("0.jpg") + "{pts}.jpg",
             "media_url": reverse("api:video-media", args=[video.pk]),
             "media_offset_s": video.media_offset_s,
@@ -235,6 +235,7 @@ class FramePageSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField(help_text="Frames of the whole video")
     start = serializers.IntegerField()
     frames = FrameSerializer(many=True)
+    next = serializers.CharField(allow_null=True, help_text="The stretch after this one")
 
 
 def tile_url(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> str:

@@ -112,9 +112,14 @@ def incoming_path(name: str) -> Path:
     return folder / name
 
 
+def limit_bytes() -> int:
+    """Most bytes of one file."""
+    return int(settings.TESSERA_UPLOAD_MAX_BYTES)
+
+
 def require_size(size_bytes: int) -> None:
     """Refuse more than ``TESSERA_UPLOAD_MAX_BYTES``, naming the limit."""
-    limit = settings.TESSERA_UPLOAD_MAX_BYTES
+    limit = limit_bytes()
     if size_bytes > limit:
         raise TooLargeInputError(
             f"The file is larger than this portal accepts: the limit is {limit:,} bytes"

@@ -10,6 +10,7 @@ import { watchRows } from "./rows";
 import { watchTheme } from "./theme-toggle";
 import { localiseTimes } from "./times";
 import { watchRequests } from "./toasts";
+import { watchUploads } from "./upload";
 
 declare global {
   interface Window {
@@ -28,6 +29,7 @@ watchForms();
 watchHotkeys();
 watchRequests();
 watchRows();
+watchUploads();
 
 function refresh(root: ParentNode): void {
   localiseTimes(root);

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from portal.archive.models import Case, Slide, Video
-from portal.jobs.models import Job
 from portal.labs.models import Lab, User
+from tests.portal.archive.support import make_video, picture, run_job
 
 
 @pytest.fixture(autouse=True)
@@ -23,15 +23,6 @@ def _own_storage(storage: Path) -> None:
 
     fastpath.TILES.clear()
     tiles.SOURCES.clear()
-
-
-def picture(width: int = 300, height: int = 200, seed: int = 0) -> bytes:
-    """A PNG with a gradient and noise: no two seeds give the same bytes."""
-    rng = np.random.default_rng(seed)
-    pixels = np.linspace(0, 200, width)[None, :, None] + rng.integers(0, 50, (height, width, 3))
-    buffer = io.BytesIO()
-    Image.fromarray(pixels.astype(np.uint8)).save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 @pytest.fixture(scope="session")
@@ -57,22 +48,6 @@ def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def odd_video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An mpeg4 AVI, which no browser plays."""
     return make_video(tmp_path_factory.mktemp("videos") / "sample.avi", codec="mpeg4")
-
-
-def make_video(path: Path, *, codec: str, frames: int = 30) -> Path:
-    """A moving gradient, a key frame every ten frames."""
-    import av
-
-    ramp = np.linspace(0, 255, 160, dtype=np.uint8)
-    with av.open(str(path), "w") as container:
-        stream: Any = container.add_stream(codec, rate=25)
-        stream.width, stream.height, stream.pix_fmt, stream.gop_size = 160, 120, "yuv420p", 10
-        for index in range(frames):
-            row = np.roll(ramp, 4 * index)
-            image = np.repeat(np.repeat(row[None, :, None], 120, 0), 3, 2)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
-        container.mux(stream.encode(None))
-    return path
 
 
 @pytest.fixture
@@ -104,15 +79,6 @@ def receive(annotator: User) -> Receive:
         return item_receive(case=case, file=io.BytesIO(data), filename=name, user=user)
 
     return run
-
-
-def run_job(job: Job) -> Job:
-    """Run the job here, through the ledger."""
-    from portal.jobs.runner import job_run
-
-    job_run(job.pk)
-    job.refresh_from_db()
-    return job
 
 
 @pytest.fixture

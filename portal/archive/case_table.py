@@ -1,0 +1,59 @@
+"""The table of cases: what the query string asks for, as a page of rows and sortable columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest
+
+from portal.archive import selectors
+from portal.archive.filters import CONTENT_KINDS, CaseFilter
+from portal.archive.models import AgeBand, Sex
+from portal.labs.models import User
+
+_COLUMNS = (
+    ("accession", "Accession"),
+    ("organ", "Organ"),
+    ("diagnosis", "Diagnosis"),
+    ("procedure", "Procedure"),
+    ("", "Tags"),
+    ("", "Holds"),
+    ("created_at", "Added"),
+)
+_FILTERS = ("q", "organ", "diagnosis", "procedure", "sex", "age_band", "tag", "kind", "patient_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading; ``ordering`` is what a click on it asks for, empty where it cannot be sorted."""
+
+    title: str
+    ordering: str
+    aria_sort: str
+
+
+def case_table(request: HttpRequest, *, user: User, per_page: int) -> dict[str, Any]:
+    """Context of ``archive/_case_table.html``."""
+    found = CaseFilter(request.GET, queryset=selectors.case_list(user=user))
+    paginator = Paginator(selectors.with_thumbnails(found.qs), per_page)
+    page = paginator.get_page(request.GET.get("page"))
+    return {
+        "page_obj": page,
+        "page_range": list(paginator.get_elided_page_range(page.number, on_each_side=2, on_ends=1)),
+        "columns": _columns(request.GET.get("ordering", "-created_at")),
+        "is_filtered": any(request.GET.get(name, "").strip() for name in _FILTERS),
+        "choices": {"sex": Sex.choices, "age_band": AgeBand.choices, "kind": CONTENT_KINDS},
+    }
+
+
+def _columns(ordering: str) -> list[Column]:
+    field, is_down = ordering.removeprefix("-"), ordering.startswith("-")
+    columns = []
+    for name, title in _COLUMNS:
+        is_sorted = bool(name) and name == field
+        aria = ("descending" if is_down else "ascending") if is_sorted else ""
+        wanted = f"-{name}" if is_sorted and not is_down else name
+        columns.append(Column(title, wanted, aria))
+    return columns

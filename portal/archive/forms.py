@@ -1,0 +1,75 @@
+"""Forms of the archive's pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.db.models import QuerySet
+
+from portal.archive.models import AgeBand, Case, Sex
+from portal.core.errors import PortalError
+from portal.labs.models import Lab
+
+
+class CaseForm(forms.Form):
+    """A case. The services validate; the form only shows what they say."""
+
+    lab = forms.ModelChoiceField(queryset=Lab.objects.none(), empty_label=None)
+    accession = forms.CharField(
+        label="Accession number",
+        max_length=64,
+        help_text="As the hospital system knows the examination; unique in the lab.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    patient_key = forms.CharField(
+        max_length=64,
+        required=False,
+        help_text="A pseudonym, never a name. Cases of one patient share it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    organ = forms.CharField(max_length=80, required=False)
+    procedure = forms.CharField(max_length=120, required=False)
+    diagnosis = forms.CharField(max_length=200, required=False)
+    sex = forms.ChoiceField(choices=Sex.choices, initial=Sex.UNKNOWN)
+    age_band = forms.ChoiceField(choices=AgeBand.choices, initial=AgeBand.UNKNOWN)
+    tags = forms.CharField(
+        required=False, max_length=1000, help_text="Separated by commas: teaching, second opinion"
+    )
+
+    def __init__(
+        self, *args: Any, labs: QuerySet[Lab], case: Case | None = None, **kwargs: Any
+    ) -> None:
+        if case is not None:
+            kwargs["initial"] = {name: getattr(case, name) for name in _PLAIN} | {
+                "tags": ", ".join(case.tags)
+            }
+        super().__init__(*args, **kwargs)
+        if case is not None:
+            del self.fields["lab"]
+            return
+        field = self.fields["lab"]
+        field.queryset = labs  # type: ignore[attr-defined]
+        if len(labs) == 1:
+            field.initial, field.widget = labs[0], forms.HiddenInput()
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the case services take."""
+        cleaned = dict(self.cleaned_data)
+        cleaned["tags"] = cleaned["tags"].split(",")
+        return cleaned
+
+    def refuse(self, error: PortalError) -> None:
+        """Show what a service said at the field it concerns."""
+        errors = error.details.get("errors")
+        if errors:
+            for name, messages in errors.items():
+                self.add_error(name if name in self.fields else None, messages)
+        elif error.code == "accession-taken":
+            self.add_error("accession", error.message)
+        else:
+            self.add_error("tags" if error.message.startswith("tags:") else None, error.message)
+
+
+_PLAIN = ("accession", "patient_key", "organ", "procedure", "diagnosis", "sex", "age_band")

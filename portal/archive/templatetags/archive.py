@@ -1,0 +1,43 @@
+"""What the archive's templates need: thumbnails, states, lengths of time."""
+
+from __future__ import annotations
+
+from django import template
+
+from portal.archive import serializers, storage
+from portal.archive.models import Canvas, ItemState
+
+register = template.Library()
+
+PILLS = {
+    ItemState.PREPARING: "pill--busy",
+    ItemState.READY: "pill--ok",
+    ItemState.FAILED: "pill--bad",
+}
+
+
+@register.filter
+def thumbnail(canvas: Canvas | None) -> str:
+    """Address of a canvas' thumbnail; empty where it has none."""
+    return (serializers.thumbnail_url(canvas) or "") if canvas else ""
+
+
+@register.filter
+def state_pill(state: str) -> str:
+    """The colour of an item's state."""
+    return PILLS[ItemState(state)]
+
+
+@register.filter
+def clock(seconds: float) -> str:
+    """``1:04`` or ``1:02:07``."""
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, last = divmod(rest, 60)
+    return f"{hours}:{minutes:02d}:{last:02d}" if hours else f"{minutes}:{last:02d}"
+
+
+@register.filter
+def file_size(size_bytes: int) -> str:
+    """``1.5 GiB``."""
+    return storage.human_size(size_bytes)
