@@ -13,8 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from portal.core.children import die_with_parent
 
@@ -76,8 +77,15 @@ def free_port(host: str, wanted: int) -> int:
 class ProcessTree:
     """Runs roles as children of this process. Use as a context manager."""
 
-    def __init__(self, roles: Sequence[Role], *, say: Callable[[str], object]) -> None:
-        self.roles, self.say = roles, say
+    def __init__(
+        self,
+        roles: Sequence[Role],
+        *,
+        say: Callable[[str], object],
+        log_folder: Path | None = None,
+    ) -> None:
+        """``log_folder``: the children write to a file each instead of to this terminal."""
+        self.roles, self.say, self.log_folder = roles, say, log_folder
         self.children: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> ProcessTree:
@@ -85,22 +93,36 @@ class ProcessTree:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _as_interrupt)
         for role in self.roles:
-            self.children[role.name] = subprocess.Popen(
-                role.command,
-                start_new_session=True,  # Ctrl-C reaches the children through us, once
-                preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads run here yet
-            )
+            self.children[role.name] = self._start(role)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def _start(self, role: Role) -> subprocess.Popen[bytes]:
+        with ExitStack() as stack:
+            output = None
+            if self.log_folder is not None:
+                self.log_folder.mkdir(parents=True, exist_ok=True)
+                output = stack.enter_context(self._log(role).open("wb"))
+            return subprocess.Popen(
+                role.command,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C reaches the children through us, once
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads run here yet
+            )
+
+    def _log(self, role: Role) -> Path:
+        return (self.log_folder or Path()) / f"{role.name}.log"
+
     def wait(self) -> int:
         """Until a child ends on its own; returns its exit code. Ctrl-C raises."""
         while True:
-            for name, child in self.children.items():
-                if (code := child.poll()) is not None:
-                    self.say(f"{name} ended by itself (exit code {code}); stopping the rest.")
+            for role in self.roles:
+                if (code := self.children[role.name].poll()) is not None:
+                    where = f" See {self._log(role)}." if self.log_folder else ""
+                    self.say(f"{role.name} ended by itself (exit code {code}).{where}")
                     return code or 1
             time.sleep(0.3)
 

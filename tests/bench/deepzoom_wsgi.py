@@ -32,7 +32,9 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     else:
         zoom = _zoom()
         buffer = io.BytesIO()
-        zoom.get_tile(zoom.level_count - 1, (int(column), int(row))).save(buffer, "JPEG", quality=85)
+        zoom.get_tile(zoom.level_count - 1, (int(column), int(row))).save(
+            buffer, "JPEG", quality=85
+        )
         data = buffer.getvalue()
     start_response("200 OK", [("Content-Type", "image/jpeg"), ("Content-Length", str(len(data)))])
     return (data,)

@@ -43,7 +43,9 @@ def tiles_over_http(portal: BenchPortal) -> Section:
         section.note += " IIPImage not measured: iipimage-server and lighttpd are not installed."
     for name, rate in rates.items():
         budget = "at least 3x" if name.startswith("IIP") else ""
-        section.rows.append(Row("Tessera behind gunicorn", ours, "tiles/s", name, ours / rate, budget))
+        section.rows.append(
+            Row("Tessera behind gunicorn", ours, "tiles/s", name, ours / rate, budget)
+        )
     return section
 
 
@@ -103,8 +105,11 @@ def _iipimage(portal: BenchPortal) -> float:
 @contextlib.contextmanager
 def _server(command: list[str], env: dict[str, str], port: int, path: str) -> Iterator[None]:
     process = subprocess.Popen(
-        command, env=os.environ | env, start_new_session=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        command,
+        env=os.environ | env,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         _wait(f"http://{HOST}:{port}{path}")

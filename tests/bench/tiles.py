@@ -56,7 +56,10 @@ def _measure(section: Section, name: str, path: Path) -> None:
         picture.save(io.BytesIO(), "JPEG", quality=85)
 
     raw_s, passed_s = each(raw, chosen), each(passed, chosen)
-    raw_s, passed_s = np.minimum(raw_s, each(raw, chosen)), np.minimum(passed_s, each(passed, chosen))
+    raw_s, passed_s = (
+        np.minimum(raw_s, each(raw, chosen)),
+        np.minimum(passed_s, each(passed, chosen)),
+    )
     deep_s = each(deep, chosen[:200])
     os.close(handle)
     section.rows += [
@@ -84,7 +87,10 @@ def _decoded(name: str, path: Path, deep_s: np.ndarray) -> Row:
     with open_slide(path) as slide:
         width, height = slide.info.width_px, slide.info.height_px
         places = [
-            (random_place.randrange(width - DECODED_PX), random_place.randrange(height - DECODED_PX))
+            (
+                random_place.randrange(width - DECODED_PX),
+                random_place.randrange(height - DECODED_PX),
+            )
             for _ in range(200)
         ]
 

@@ -185,6 +185,9 @@ LOGGING = {
         "handlers": ["stderr"],
         "level": environment.text("TESSERA_LOG_LEVEL", "INFO").upper(),
     },
+    # These tell, line by line, what the ledger tells already.
+    "loggers": {name: {"level": "WARNING"} for name in ("celery", "pyvips", "PIL")}
+    | {"kombu": {"level": "ERROR"}},
 }
 STORAGES_PRODUCTION = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -1,0 +1,160 @@
+"""What the demo ingests: files made at set-up, and development data where it is at hand."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import av
+import numpy as np
+from PIL import Image
+
+from ml.imaging.samples import make_sample_slide, make_sample_video
+
+# The demo's three patients: the same real tissue, cut, warped and stained differently.
+SAMPLE_SLIDES = ((11, "D-1001", "demo-p1"), (12, "D-1002", "demo-p2"), (13, "D-1003", "demo-p3"))
+GLAS_PER_GRADE = {"healthy": 2, "adenomatous": 1, "moderate": 2, "poor": 1}
+FETOSCOPY_FPS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A file and the case it goes into.
+
+    Attributes:
+        marks: how ROIs get onto it: ``dab`` (measured), ``whole`` (the image, with ``label``), none.
+    """
+
+    path: Path
+    accession: str
+    patient_key: str
+    organ: str
+    procedure: str
+    diagnosis: str = ""
+    tags: tuple[str, ...] = ()
+    by: str = "pathologist"
+    marks: str = ""
+    label: str = ""
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+def sample_material(folder: Path) -> Iterator[Material]:
+    """Three slides and a video, made in ``folder`` where they are missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed, accession, patient in SAMPLE_SLIDES:
+        path = folder / f"colon-ihc-{seed}.tif"
+        if not path.exists():
+            make_sample_slide(path, seed=seed)
+        yield Material(
+            path,
+            accession,
+            patient,
+            organ="Colon",
+            procedure="Biopsy, IHC (DAB)",
+            tags=("demo", "ihc"),
+            marks="dab",
+        )
+    path = folder / "retina-sweep.mp4"
+    if not path.exists():
+        make_sample_video(path)
+    yield Material(
+        path,
+        "D-2001",
+        "demo-p4",
+        organ="Eye",
+        procedure="Simulated endoscopic sweep",
+        tags=("demo",),
+        by="endoscopist",
+    )
+
+
+def development_material(folder: Path) -> Iterator[Material]:
+    """Real slides, stills and a fetoscopy, where ``TESSERA_DATA`` points at them."""
+    root = os.environ.get("TESSERA_DATA")
+    if not root:
+        return
+    data = Path(root)
+    yield from _slides(data / "histology" / "slides")
+    yield from _glas(data / "histology" / "glas")
+    yield from _fetoscopy(data / "endoscopy" / "fetoscopy-anon001" / "frames", folder)
+
+
+def _slides(slides: Path) -> Iterator[Material]:
+    yield Material(
+        slides / "cmu-1-small-region.svs",
+        "CMU-1",
+        "cmu-1",
+        organ="Unknown",
+        procedure="H&E section",
+        tags=("openslide-test-data",),
+    )
+    for name, accession, patient in (
+        ("her2st-c2.tif", "HER2ST-C2", "her2st-c"),
+        ("her2st-b-d2.tif", "HER2ST-B-D2", "her2st-b"),
+    ):
+        yield Material(
+            slides / name,
+            accession,
+            patient,
+            organ="Breast",
+            procedure="H&E section",
+            diagnosis="HER2-positive carcinoma",
+            tags=("her2st",),
+        )
+
+
+def _glas(folder: Path) -> Iterator[Material]:
+    wanted = dict(GLAS_PER_GRADE)
+    seen: set[tuple[str, str]] = set()
+    with (folder / "rois.csv").open(newline="") as lines:
+        for row in csv.DictReader(lines):
+            grade, patient = row["label"], row["patient"]
+            # Different patients first: similar cases leave the same patient out.
+            if not wanted.get(grade) or (grade, patient) in seen:
+                continue
+            seen.add((grade, patient))
+            wanted[grade] -= 1
+            yield Material(
+                folder / row["image"],
+                f"GLAS-{Path(row['image']).stem}",
+                f"glas-{patient}",
+                organ="Colon",
+                procedure="H&E still",
+                diagnosis=grade.capitalize(),
+                tags=("glas",),
+                marks="whole",
+                label=grade,
+            )
+
+
+def _fetoscopy(frames: Path, folder: Path) -> Iterator[Material]:
+    path = folder / "fetoscopy-anon001.mp4"
+    if not path.exists():
+        _encode(sorted(frames.glob("*.jpg")), path)
+    yield Material(
+        path,
+        "FETO-001",
+        "feto-anon001",
+        organ="Placenta",
+        procedure="Fetoscopy",
+        tags=("fetoscopy",),
+        by="endoscopist",
+    )
+
+
+def _encode(images: list[Path], out: Path) -> None:
+    """Frames as an h264 video, near lossless; written beside and renamed."""
+    partial = out.with_suffix(".partial.mp4")
+    with av.open(str(partial), "w") as container:
+        stream = container.add_stream("libx264", rate=FETOSCOPY_FPS)
+        stream.pix_fmt, stream.options = "yuv420p", {"crf": "12"}
+        for path in images:
+            rgb = np.asarray(Image.open(path).convert("RGB"))
+            stream.height, stream.width = rgb.shape[:2]
+            frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    partial.rename(out)

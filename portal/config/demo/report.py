@@ -1,0 +1,63 @@
+"""What came out of the demo, in words and figures."""
+
+from __future__ import annotations
+
+from portal.archive.models import ItemState
+from portal.config.demo.people import PASSWORD, Cast
+from portal.config.demo.run import Outcome, Say
+from portal.core.errors import PortalError
+from portal.retrieval.search import SimilarQuery, similar_search
+from portal.retrieval.selectors import encoder_default
+
+TOP = 5
+
+
+def report(outcome: Outcome, *, people: Cast, say: Say) -> None:
+    """Say what was made, the similar cases of one ROI, the mosaics, and the time of each step."""
+    say("")
+    say(f"Ingested   {len(outcome.slides)} slides and stills, {len(outcome.videos)} videos")
+    say(f"Embedded   {len(outcome.rois)} regions of interest")
+    _similar(outcome, people, say)
+    for mosaic in outcome.mosaics:
+        if mosaic.state != ItemState.READY or mosaic.canvas is None:
+            say(f"Mosaic     {mosaic.name}: {mosaic.error_message}")
+            continue
+        say(
+            f"Mosaic     {mosaic.name}: {mosaic.canvas.width_px} x {mosaic.canvas.height_px} px, "
+            f"{mosaic.registered_count} of {mosaic.frame_count} frames registered, "
+            f"{mosaic.seconds:.1f} s"
+        )
+    steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in outcome.seconds.items())
+    say(f"Time       {steps}")
+    for failure in outcome.failures:
+        say(f"Failed     {failure}")
+
+
+def sign_in(people: Cast, *, say: Say) -> None:
+    """How to get in."""
+    say("")
+    for user in (people.pathologist, people.endoscopist, people.manager):
+        say(f"Sign in    {user.email:<28} password: {PASSWORD}")
+
+
+def _similar(outcome: Outcome, people: Cast, say: Say) -> None:
+    encoder = encoder_default()
+    if not outcome.rois or encoder is None:
+        return
+    roi = outcome.rois[0]
+    try:
+        query = SimilarQuery(roi=roi, encoder=encoder, k=TOP)
+        result = similar_search(people.pathologist, query)
+    except PortalError as error:
+        say(f"Similar    {error.message}")
+        return
+    say(
+        f"Similar    to {roi.name} of {roi.canvas.case.accession} ({roi.label}), other patients, "
+        f"by {encoder}:"
+    )
+    for hit in result.hits:
+        found = hit.roi
+        say(
+            f"           {hit.rank}. distance {hit.distance:.3f}  {found.canvas.case.accession:<14} "
+            f"{found.name} ({found.label or 'no label'})"
+        )

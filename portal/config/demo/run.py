@@ -1,0 +1,108 @@
+"""The demo's flow: ingest, draw, embed, search, mosaic; each through the services users reach."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.annotations.models import Roi
+from portal.archive.models import Case, ItemState, Slide, Video
+from portal.archive.services import case_create, item_receive
+from portal.config.demo.marks import marks_draw
+from portal.config.demo.material import Material
+from portal.config.demo.people import Cast
+from portal.config.demo.watch import jobs_wait
+from portal.jobs.models import Job, JobState
+from portal.labs.models import User
+from portal.mosaics.models import Mosaic
+from portal.mosaics.services import mosaic_create
+
+Say = Callable[[str], Any]
+
+
+@dataclass
+class Outcome:
+    """What the demo made, for the report."""
+
+    slides: list[Slide] = field(default_factory=list)
+    videos: list[Video] = field(default_factory=list)
+    rois: list[Roi] = field(default_factory=list)
+    mosaics: list[Mosaic] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+
+def demo_run(material: Iterable[Material], *, people: Cast, say: Say) -> Outcome:
+    """Run every step; finished work of an earlier run is found and not done again."""
+    outcome = Outcome()
+    for name, step in (
+        ("ingest", _ingest),
+        ("draw and embed", _embed),
+        ("mosaics", _mosaics),
+    ):
+        began = time.monotonic()
+        step(outcome, list(material), people, say)
+        outcome.seconds[name] = time.monotonic() - began
+    return outcome
+
+
+def _ingest(outcome: Outcome, material: list[Material], people: Cast, say: Say) -> None:
+    items: list[tuple[Material, Slide | Video]] = []
+    jobs: list[uuid.UUID] = []
+    for piece in material:
+        user = getattr(people, piece.by)
+        with piece.path.open("rb") as file:
+            received = item_receive(
+                case=_case(piece, people, user), file=file, filename=piece.path.name, user=user
+            )
+        items.append((piece, received.item))
+        if received.job is not None:
+            jobs.append(received.job.pk)
+    _note_failures(outcome, jobs_wait(jobs, what="slides and videos ingested"))
+    for _, item in items:
+        item.refresh_from_db()
+        if item.state == ItemState.READY:
+            (outcome.slides if isinstance(item, Slide) else outcome.videos).append(item)  # type: ignore[arg-type]
+
+
+def _case(piece: Material, people: Cast, user: User) -> Case:
+    known = Case.objects.visible_to(user).filter(lab=people.lab, accession=piece.accession).first()
+    return known or case_create(
+        lab=people.lab,
+        user=user,
+        accession=piece.accession,
+        patient_key=piece.patient_key,
+        organ=piece.organ,
+        procedure=piece.procedure,
+        diagnosis=piece.diagnosis,
+        tags=list(piece.tags),
+    )
+
+
+def _embed(outcome: Outcome, material: list[Material], people: Cast, say: Say) -> None:
+    by_accession = {piece.accession: piece for piece in material}
+    for slide in outcome.slides:
+        piece = by_accession[slide.case.accession]
+        outcome.rois += marks_draw(slide, piece, people)
+    ids = [roi.pk for roi in outcome.rois]
+    jobs = Job.objects.filter(kind="roi_embed", target_id__in=ids).values_list("pk", flat=True)
+    _note_failures(outcome, jobs_wait(list(jobs), what="regions of interest embedded"))
+
+
+def _mosaics(outcome: Outcome, material: list[Material], people: Cast, say: Say) -> None:
+    for video in outcome.videos:
+        made = mosaic_create(video=video, user=people.endoscopist)
+        mosaic = made.mosaic
+        if made.job is not None:
+            _note_failures(outcome, jobs_wait([made.job.pk], what=f"mosaic of {video.name}"[:26]))
+            mosaic.refresh_from_db()
+        outcome.mosaics.append(mosaic)
+
+
+def _note_failures(outcome: Outcome, jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.state != JobState.SUCCEEDED:
+            outcome.failures.append(f"{job.title} of {job.target_name}: {job.error_message}")

@@ -1,0 +1,69 @@
+"""``manage.py demo``: the main job end to end, then the portal. Run twice, nothing doubles."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.config.demo.material import development_material, sample_material
+from portal.config.demo.people import cast
+from portal.config.demo.report import report, sign_in
+from portal.config.demo.run import Outcome, demo_run
+from portal.config.processes import ProcessTree, free_port, reaper, web, worker
+
+HOST, PORT = "127.0.0.1", 8000
+
+
+class Command(BaseCommand):
+    """Shows the main job on real input."""
+
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What to do after the job."""
+        parser.add_argument("--exit", action="store_true", help="do all but serve")
+        parser.add_argument("--port", type=int, default=PORT)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prepare, run, report, serve."""
+        began = time.monotonic()
+        call_command("migrate", interactive=False, verbosity=0)
+        people = cast()
+        roles = [worker(), reaper()]
+        port = 0
+        if not options["exit"]:
+            port = free_port(HOST, options["port"])
+            if port != options["port"]:
+                self.stdout.write(f"Port {options['port']} is taken; using {port} instead.")
+            roles.insert(0, web(HOST, port, reload=False))
+        try:
+            logs = settings.TESSERA_STORAGE.parent / "log"
+            with ProcessTree(roles, say=self.stdout.write, log_folder=logs) as tree:
+                outcome = self._run(people)
+                outcome.seconds["all"] = time.monotonic() - began
+                report(outcome, people=people, say=self.stdout.write)
+                sign_in(people, say=self.stdout.write)
+                if options["exit"]:
+                    self._fail_if_any(outcome)
+                    return
+                self.stdout.write(f"\nTessera is at http://{HOST}:{port}  (Ctrl-C stops it)")
+                code = tree.wait()
+        except KeyboardInterrupt:
+            self.stdout.write("\nStopped.")
+            return
+        raise CommandError("A part of the portal ended by itself; see above.", returncode=code)
+
+    def _run(self, people: Any) -> Outcome:
+        folder = settings.TESSERA_STORAGE.parent / "demo"
+        self.stdout.write("Making the demo slides and video (once)")
+        material = [*sample_material(folder), *development_material(folder)]
+        return demo_run(material, people=people, say=self.stdout.write)
+
+    def _fail_if_any(self, outcome: Outcome) -> None:
+        if outcome.failures:
+            raise CommandError(f"{len(outcome.failures)} jobs failed; see above.")

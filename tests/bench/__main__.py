@@ -1,0 +1,51 @@
+"""``make bench``. On two cores it takes some minutes; keep the machine quiet meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.bench.measure import Section
+
+
+def main() -> int:
+    """Measure, print, write the report."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        from tests.bench.portal import portal_open
+
+        portal = portal_open(folder)
+        from tests.bench import http_tiles, models, report, search, tiles
+
+        data = os.environ.get("TESSERA_DATA")
+        real = Path(data) / "histology/slides/cmu-1-small-region.svs" if data else None
+        measured: list[Section] = []
+        for measure in (
+            lambda: tiles.tiles_in_process(portal.slide_path, real=real),
+            lambda: http_tiles.tiles_over_http(portal),
+            lambda: search.search_at_the_rest_edge(portal),
+            lambda: models.roi_to_embedding(portal.slide_path),
+            lambda: models.pair_and_mosaic(folder),
+        ):
+            section = measure()
+            measured.append(section)
+            _print(section)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    report.write(measured, commit=commit)
+    return 0
+
+
+def _print(section: Section) -> None:
+    print(section.title)
+    for row in section.rows:
+        ratio = "" if row.ratio is None else f"{row.ratio:8.2f}x against {row.against}"
+        print(f"  {row.what:<55} {row.value:12.4f} {row.unit:<10} {ratio}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""ROI to embedding, pair matching, mosaic: what the workers do."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+from shapely.geometry import box
+
+from ml.imaging.samples import make_sample_video
+from ml.imaging.slides import open_slide
+from ml.imaging.videos import iter_frames
+from ml.keypoints import match_images
+from ml.mosaic import build_mosaic
+from ml.roi import load_encoder
+from tests.bench.measure import Row, Section, each, median_ms
+
+ROI_PX = 2_000
+PAIR_SHAPE = (576, 720)
+
+
+def roi_to_embedding(slide_path: Path) -> Section:
+    """A 2,000 x 2,000 px ROI, from the file to the vector; against only reading its pixels."""
+    encoder = load_encoder("default")
+    corners = [(600, 600), (2_600, 1_200), (1_400, 2_400)]
+    with open_slide(slide_path) as slide:
+
+        def embed(corner: tuple[int, int]) -> None:
+            x, y = corner
+            encoder.embed_region(slide, box(x, y, x + ROI_PX, y + ROI_PX))
+
+        def read(corner: tuple[int, int]) -> None:
+            slide.read_scaled(xy_l0=corner, size_l0=(ROI_PX, ROI_PX), downsample=1.0)
+
+        embed(corners[0])
+        seconds, reading = each(embed, corners), each(read, corners)
+    return Section(
+        "ROI to embedding",
+        "Patches read from the file, features, graph, GNN; on this machine's processors.",
+        [
+            Row(
+                f"{ROI_PX} x {ROI_PX} px ROI",
+                median_ms(seconds) / 1e3,
+                "s",
+                "reading the ROI's pixels, nothing else",
+                median_ms(reading) / median_ms(seconds),
+                "under 2 s on 2 cores",
+            )
+        ],
+    )
+
+
+def pair_and_mosaic(folder: Path) -> Section:
+    """One pair of frames matched; a mosaic of 100 frames."""
+    video = folder / "sweep.mp4"
+    make_sample_video(video)
+    frames = [frame for _, _, frame in iter_frames(video)][:100]
+    height, width = PAIR_SHAPE
+    pair = [cv2.resize(frame, (width, height)) for frame in (frames[10], frames[12])]
+
+    def ours(_: int) -> None:
+        match_images(*pair)
+
+    def sift(_: int) -> None:
+        detector = cv2.SIFT_create(1_000)
+        grey = [cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in pair]
+        (_, a), (_, b) = (detector.detectAndCompute(image, None) for image in grey)
+        cv2.BFMatcher(cv2.NORM_L2, crossCheck=True).match(a, b)
+
+    ours(0)
+    matching, plain = each(ours, range(5)), each(sift, range(5))
+    began = time.perf_counter()
+    result = build_mosaic(np.stack(frames), folder / "mosaic")
+    seconds = time.perf_counter() - began
+    return Section(
+        "Key points and mosaics",
+        "The default descriptor; frames of the sample video (a simulated sweep over a retina).",
+        [
+            Row(
+                f"one {height} x {width} pair, 1,000 key points",
+                median_ms(matching),
+                "ms",
+                "plain OpenCV SIFT, cross-checked",
+                median_ms(plain) / median_ms(matching),
+                "under 500 ms on 2 cores",
+            ),
+            Row(
+                f"mosaic of {len(frames)} frames, a frame ({result.n_registered} registered)",
+                1e3 * seconds / len(frames),
+                "ms a frame",
+                "one pair matched as above",
+                median_ms(matching) / (1e3 * seconds / len(frames)),
+                "100 frames under 60 s (600 ms a frame)",
+            ),
+        ],
+    )

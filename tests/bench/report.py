@@ -1,0 +1,49 @@
+"""docs/benchmarks.md and .json out of what was measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.bench.measure import Row, Section
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def write(sections: list[Section], *, commit: str) -> None:
+    """Both files; the figures are those of this run."""
+    machine = {
+        "processors": len(os.sched_getaffinity(0)),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit,
+    }
+    found = {"machine": machine, "sections": [asdict(section) for section in sections]}
+    (DOCS / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n")
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; no figure here is typed by hand. The ratio says how many times "
+        "faster than the named alternative of the same run Tessera was (below 1: slower).",
+        "",
+        f"{machine['processors']} processors ({machine['architecture']}), Python "
+        f"{machine['python']}, commit {commit}, {machine['measured']}.",
+    ]
+    for section in sections:
+        lines += ["", f"## {section.title}", "", section.note]
+        if section.rows:
+            lines += ["", "| What | Measured | Against | Ratio | Budget |", "|---|---|---|---|---|"]
+            lines += [_line(row) for row in section.rows]
+    (DOCS / "benchmarks.md").write_text("\n".join(lines) + "\n")
+
+
+def _line(row: Row) -> str:
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+    digits = 4 if row.value < 0.1 else 2 if row.value < 100 else 0
+    value = f"{row.value:,.{digits}f} {row.unit}"
+    return f"| {row.what} | {value} | {row.against} | {ratio} | {row.budget} |"

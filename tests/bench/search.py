@@ -1,0 +1,152 @@
+"""Similar cases at the REST edge: 10,000 and 100,000 ROIs of 400 patients."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.bench.measure import Row, Section, each, median_ms, p95_ms
+from tests.bench.portal import BenchPortal
+
+SIZES = (10_000, 100_000)
+PATIENTS, QUERIES, K = 400, 100, 20
+BATCH = 2_000
+
+
+def search_at_the_rest_edge(portal: BenchPortal) -> Section:
+    """Time of ``POST /api/v1/search/`` in process: sign-in, permission, filter, search, JSON."""
+    from rest_framework.test import APIClient
+
+    from portal.retrieval.models import Encoder
+
+    section = Section(
+        "Similar cases",
+        f"`POST /api/v1/search/`, {K} hits, the same patient excluded, in process: token, "
+        f"permission, search, the rows of the hits, JSON. {QUERIES} queries of different ROIs; "
+        "random vectors of the default encoder's size. The alternative computes every distance "
+        "with numpy from vectors already in memory, and does nothing else.",
+    )
+    encoder = Encoder.objects.create(
+        name="bench", version="1", config_hash="0" * 64, dim=_default_dim(), is_default=True
+    )
+    Encoder.objects.exclude(pk=encoder.pk).update(is_default=False)
+    client = APIClient()
+    client.force_authenticate(portal.user)
+    rng = np.random.default_rng(1)
+    matrix = np.empty((0, encoder.dim), np.float32)
+    rois: list[uuid.UUID] = []
+    for size in SIZES:
+        more, vectors = _fill(portal, encoder, size - len(rois), rng)
+        rois, matrix = rois + more, np.vstack([matrix, vectors])
+        _build_index(portal, encoder)
+        chosen = [rois[i] for i in rng.integers(0, len(rois), QUERIES)]
+        ask = _asker(client)
+        each(ask, chosen[:5])
+        seconds = each(ask, chosen)
+        brute = each(_brute(matrix), list(rng.integers(0, len(rois), QUERIES)))
+        section.rows.append(
+            Row(
+                f"{size:,} ROIs, p95 (median {median_ms(seconds):.1f} ms)",
+                p95_ms(seconds),
+                "ms",
+                "numpy over all vectors, p95, search alone",
+                p95_ms(brute) / p95_ms(seconds),
+                "p95 under 50 ms at 100k" if size == SIZES[-1] else "",
+            )
+        )
+    return section
+
+
+def _default_dim() -> int:
+    from ml.roi import load_encoder
+
+    return load_encoder("default").dim
+
+
+def _asker(client: object) -> Callable[[uuid.UUID], None]:
+    def ask(roi_id: uuid.UUID) -> None:
+        answer = client.post("/api/v1/search/", {"roi": str(roi_id), "k": K}, format="json")  # type: ignore[attr-defined]
+        if answer.status_code != 200 or len(answer.json()["hits"]) != K:
+            raise RuntimeError(f"{answer.status_code}: {answer.content[:300]!r}")
+
+    return ask
+
+
+def _brute(matrix: np.ndarray) -> Callable[[int], None]:
+    def search(row: int) -> None:
+        distance = ((matrix - matrix[row]) ** 2).sum(axis=1)
+        np.argpartition(distance, K)[:K]
+
+    return search
+
+
+def _fill(
+    portal: BenchPortal, encoder: object, count: int, rng: np.random.Generator
+) -> tuple[list[uuid.UUID], np.ndarray]:
+    from portal.annotations.models import Roi
+    from portal.archive.models import Canvas, Case
+    from portal.retrieval.models import Embedding
+
+    canvases = list(Canvas.objects.filter(name="bench").select_related("case"))
+    if not canvases:
+        cases = Case.objects.bulk_create(
+            Case(lab=portal.lab, accession=f"S-{n}", patient_key=f"p{n}") for n in range(PATIENTS)
+        )
+        canvases = Canvas.objects.bulk_create(
+            Canvas(
+                lab=portal.lab,
+                case=case,
+                kind="slide",
+                name="bench",
+                width_px=9999,
+                height_px=9999,
+                pixels_path="none",
+                content_hash="0" * 64,
+            )
+            for case in cases
+        )
+    box = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9], [0, 0]]]}
+    vectors = rng.standard_normal((count, encoder.dim)).astype(np.float32)  # type: ignore[attr-defined]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids: list[uuid.UUID] = []
+    for start in range(0, count, BATCH):
+        rois = Roi.objects.bulk_create(
+            Roi(
+                lab=portal.lab,
+                canvas=canvases[n % PATIENTS],
+                geometry=box,
+                left=0,
+                top=0,
+                right=9,
+                bottom=9,
+                area_px=81,
+            )
+            for n in range(start, min(count, start + BATCH))
+        )
+        Embedding.objects.bulk_create(
+            Embedding(
+                lab=portal.lab,
+                encoder=encoder,
+                roi=roi,
+                roi_version=1,
+                vector=vectors[start + n].tobytes(),
+            )
+            for n, roi in enumerate(rois)
+        )
+        ids += [roi.pk for roi in rois]
+    return ids, vectors
+
+
+def _build_index(portal: BenchPortal, encoder: object) -> None:
+    from portal.jobs.models import Job, JobState
+    from portal.jobs.runner import job_run
+    from portal.retrieval.selectors import Scope
+    from portal.retrieval.services import index_build_if_due
+
+    job = index_build_if_due(scope=Scope(encoder=encoder, lab_id=portal.lab.pk))  # type: ignore[arg-type]
+    if job is not None:
+        job_run(job.pk)
+        if Job.objects.get(pk=job.pk).state != JobState.SUCCEEDED:
+            raise RuntimeError(Job.objects.get(pk=job.pk).traceback)
