@@ -56,18 +56,22 @@ def detect_keypoints(
     """
     _check_name(config.name)
     grey = to_grey(image)
-    allowed = allowed_mask(grey, mask=mask, rim_px=config.rim_px)
+    allowed = allowed_mask(image, grey, mask=mask, rim_px=config.rim_px)
     found = _run(config, equalise(grey) if config.equalised else grey, allowed)
     return select_even(found, shape=grey.shape[:2], count=config.max_keypoints, cells=config.cells)
 
 
-def allowed_mask(grey: ImageU8, *, mask: npt.NDArray[Any] | None, rim_px: int) -> ArrayBool:
+def allowed_mask(
+    image: npt.NDArray[Any], grey: ImageU8, *, mask: npt.NDArray[Any] | None, rim_px: int
+) -> ArrayBool:
     """(H, W) bool: where key points may lie, given or estimated, without highlights."""
     if mask is None:
         inside = scope_mask(grey, margin_px=rim_px)
     else:
         inside = checked_mask(mask, (grey.shape[0], grey.shape[1]))
-    return inside & ~specular_mask(grey)
+    pixels = np.asarray(image)
+    is_rgb = pixels.dtype == np.uint8 and pixels.ndim == 3 and pixels.shape[2] >= 3
+    return inside & ~specular_mask(pixels[:, :, :3] if is_rgb else grey)
 
 
 def select_even(

@@ -11,6 +11,9 @@ from ml.types import ArrayBool, ImageU8
 DARK_LEVEL = 14
 """Grey level under which a border pixel counts as outside the field of view."""
 
+SPOT_PX = 21
+"""Highlights are smaller than this at 400 px image size; what is larger is bright tissue."""
+
 FULL_FIELD_SHARE = 0.98
 """A bright region covering more than this is an image without a scope border."""
 
@@ -45,14 +48,30 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     return hull.astype(np.bool_)
 
 
-def specular_mask(grey: ImageU8, *, level: int = 250, grow_px: int = 4) -> ArrayBool:
-    """(H, W) bool, True on specular highlights: saturated spots, grown by ``grow_px``."""
-    spots = (grey >= level).astype(np.uint8)
+def specular_mask(image: ImageU8, *, rise: int = 18, grow_px: int = 3) -> ArrayBool:
+    """Find highlights: saturated pixels, and small spots whiter than what surrounds them.
+
+    Args:
+        image: (H, W) grey or (H, W, 3) RGB uint8; of RGB the smallest channel counts, for
+            highlights are white.
+        rise: grey levels by which a spot exceeds its surroundings.
+        grow_px: how far the spots are grown.
+    Returns:
+        (H, W) bool, True on highlights; all False where more than half of the image would be.
+    """
+    plane = np.ascontiguousarray(image if image.ndim == 2 else image.min(axis=2))
+    small = max(1, max(plane.shape) // 400)
+    size = (max(1, plane.shape[1] // small), max(1, plane.shape[0] // small))
+    coarse = cv2.resize(plane, size, interpolation=cv2.INTER_AREA)
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (SPOT_PX, SPOT_PX))
+    ground = cv2.resize(
+        cv2.morphologyEx(coarse, cv2.MORPH_OPEN, kernel), (plane.shape[1], plane.shape[0])
+    )
+    spots = (plane.astype(np.int16) - ground > rise) & (plane > 2 * rise) | (plane >= 250)
     if spots.mean() > 0.5:
-        return np.zeros(grey.shape, np.bool_)
-    size = 2 * grow_px + 1
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size))
-    return cv2.dilate(spots, kernel).astype(np.bool_)
+        return np.zeros(plane.shape, np.bool_)
+    grown = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow_px + 1, 2 * grow_px + 1))
+    return cv2.dilate(spots.astype(np.uint8), grown).astype(np.bool_)
 
 
 def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:

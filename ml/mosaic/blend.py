@@ -98,7 +98,7 @@ class _Warped:
         shift = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]])
         size = (right - left, bottom - top)
         pixels = _warped(rgb.astype(np.float32) * gain, shift @ matrix, size)
-        highlight = specular_mask(np.asarray(rgb.min(axis=2)))
+        highlight = specular_mask(rgb)
         trusted = np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
         planes = _warped(np.dstack([feather, trusted]), shift @ matrix, size)
         weight, trust = planes[:, :, 0], planes[:, :, 1]

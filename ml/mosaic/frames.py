@@ -19,7 +19,7 @@ from ml.types import ArrayBool, ArrayF32, ImageU8, Progress
 FOCUS_SIGMA = 1.5
 PATTERN_SIGMA = 4.0
 PATTERN_STRENGTH = 1.5
-"""Standard deviation (grey levels) of the fixed pattern above which a fibre bundle is assumed."""
+"""Robust spread (grey levels) of the fixed pattern above which a fibre bundle is assumed."""
 
 MIN_PATTERN_FRAMES = 12
 NEIGHBOURS = 15
@@ -191,7 +191,8 @@ def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
     )
     pattern = np.median(fine, axis=0).astype(np.float32)
     bright = np.median(np.stack(greys), axis=0) > 30
-    is_fibre = bool(bright.any() and pattern[bright].std() > PATTERN_STRENGTH)
+    spread = 1.4826 * float(np.median(np.abs(pattern[bright]))) if bright.any() else 0.0
+    is_fibre = spread > PATTERN_STRENGTH  # a median: a few fixed highlights are no fibre bundle
     return pattern if is_fibre else np.zeros_like(pattern), is_fibre
 
 

@@ -12,6 +12,7 @@ from ml.errors import NotEnoughMatchesError
 from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform, load_descriptor
 from ml.keypoints.describe import Descriptor
 from ml.keypoints.detect import select_even
+from ml.keypoints.masks import specular_mask
 from ml.keypoints.match import match_mutual
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import Survey, usable_frames, work_grey
@@ -112,7 +113,8 @@ def describe_frame(
         np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8),
         borderValue=1,
     )
-    keypoints = detect_keypoints(grey, config=detector, mask=inside.astype(np.bool_))
+    lit = cv2.resize(specular_mask(rgb).astype(np.uint8), (grey.shape[1], grey.shape[0]))
+    keypoints = detect_keypoints(grey, config=detector, mask=(inside > 0) & (lit == 0))
     rows = descriptor.describe_keypoints(grey, keypoints)
     small = cv2.resize(rgb, (grey.shape[1] // 4, grey.shape[0] // 4), interpolation=cv2.INTER_AREA)
     at = np.clip((keypoints.xy / 4).astype(np.int64), 0, (small.shape[1] - 1, small.shape[0] - 1))
