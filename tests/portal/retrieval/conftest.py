@@ -1,0 +1,112 @@
+"""A small world: cases with stills, ROIs drawn through the services, an encoder without torch."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from portal.annotations.services.rois import roi_create
+from portal.archive.models import Canvas, Case
+from portal.jobs.models import Job, JobState
+from portal.jobs.runner import job_run
+
+SIDE = 400
+
+
+class BoxEncoder:
+    """Vectors anyone can work out: centre and size of the outline's bounds."""
+
+    name, version, config_hash, dim, kind = "box", "1", "abc", 4, "histology"
+
+    def __init__(self):
+        self.calls = 0
+        self.fails_with = None
+
+    def embed_image(self, image, polygon, *, mpp=None, progress):
+        return self._embedded(polygon, progress)
+
+    def embed_region(self, slide, polygon_l0, mpp=None, progress=None):
+        assert slide.info.width_px == SIDE
+        return self._embedded(polygon_l0, progress)
+
+    def _embedded(self, polygon, progress):
+        self.calls += 1
+        if self.fails_with:
+            raise self.fails_with
+        progress(1, 1, "patches")
+        return SimpleNamespace(vector=box_vector(polygon.bounds), n_patches=3, seconds=0.1)
+
+
+def box_vector(bounds):
+    left, top, right, bottom = bounds
+    return np.array(
+        [(left + right) / 2, (top + bottom) / 2, right - left, bottom - top], dtype=np.float32
+    )
+
+
+@pytest.fixture
+def encoder(monkeypatch):
+    made = BoxEncoder()
+    module = ModuleType("ml.roi")
+    module.load_encoder = lambda name="default": made
+    monkeypatch.setitem(sys.modules, "ml.roi", module)
+    return made
+
+
+class World:
+    """Shorthands for a test's story."""
+
+    def __init__(self, lab, user, storage):
+        self.lab, self.user, self.storage = lab, user, storage
+
+    def case(self, accession, patient="", organ="", lab=None):
+        return Case.objects.create(
+            lab=lab or self.lab, accession=accession, patient_key=patient, organ=organ
+        )
+
+    def canvas(self, case, kind="still"):
+        path = self.storage / f"{uuid.uuid4()}.png"
+        Image.new("RGB", (SIDE, SIDE), "#e8c8d8").save(path)
+        return Canvas.objects.create(
+            lab=case.lab,
+            case=case,
+            kind=kind,
+            name=f"Slide of {case.accession}",
+            width_px=SIDE,
+            height_px=SIDE,
+            levels=[],
+            pixels_path=path.name,
+            content_hash="0" * 64,
+        )
+
+    def roi(self, canvas, left=10, top=10, side=20, user=None, **fields):
+        return roi_create(
+            canvas=canvas, user=user or self.user, geometry=square(left, top, side), **fields
+        ).roi
+
+    def run_jobs(self):
+        """Run what is queued until nothing is."""
+        while queued := list(Job.objects.filter(state=JobState.QUEUED).order_by("created_at")):
+            for job in queued:
+                job_run(job.pk)
+
+    def embedded(self, canvas, *args, **fields):
+        roi = self.roi(canvas, *args, **fields)
+        self.run_jobs()
+        return roi
+
+
+def square(left, top, side=20):
+    right, bottom = left + side, top + side
+    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+@pytest.fixture
+def world(lab, annotator, storage, encoder):
+    return World(lab, annotator, storage)

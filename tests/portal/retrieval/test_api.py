@@ -1,0 +1,143 @@
+"""REST: answers, refusals, other labs, query counts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from ml.errors import EmptyRegionError
+from portal.annotations.services.rois import roi_delete
+
+URL = "/api/v1/search/"
+
+
+@pytest.fixture
+def pair(world):
+    query = world.embedded(world.canvas(world.case("A1", "p1")), 100, 100)
+    hit = world.embedded(world.canvas(world.case("A2", "p2", organ="Colon")), 130, 100)
+    return query, hit
+
+
+def test_a_search_names_what_it_found_and_where(api, pair):
+    query, hit = pair
+    answer = api.post(URL, {"roi": str(query.pk), "k": 5})
+    assert answer.status_code == 200
+    body = answer.json()
+    (found,) = body["results"]
+    assert found["roi"]["id"] == str(hit.pk)
+    assert (found["rank"], found["distance"]) == (1, 30.0)
+    assert found["case"]["accession"] == "A2"
+    assert found["viewer_url"].endswith(f"/canvases/{hit.canvas_id}/?roi={hit.pk}")
+    assert body["encoder"]["name"] == "box"
+    assert body["index"]["version"] == 0
+    assert body["votes"] == [{"label": None, "count": 1, "share": 1.0}]
+
+
+def test_get_gives_the_same_answer(api, pair):
+    query, _ = pair
+    posted = api.post(URL, {"roi": str(query.pk), "filters": {"organ": "Colon"}}).json()
+    assert api.get(f"/api/v1/rois/{query.pk}/similar/", {"organ": "Colon"}).json() == posted
+    assert api.get(f"/api/v1/rois/{query.pk}/similar/?organ=Lung").json()["results"] == []
+
+
+def test_an_roi_under_way_is_answered_with_its_job(api, world, pair):
+    fresh = world.roi(pair[0].canvas, 300, 300)
+    answer = api.post(URL, {"roi": str(fresh.pk)})
+    assert answer.status_code == 202
+    job = answer.json()["job"]
+    assert (job["kind"], job["state"]) == ("roi_embed", "queued")
+    assert answer["Location"].endswith(f"/api/v1/jobs/{job['id']}/")
+    assert answer["Retry-After"] == "2"
+    assert api.post(URL, {"roi": str(fresh.pk)}).json()["job"]["id"] == job["id"]
+    world.run_jobs()
+    assert api.post(URL, {"roi": str(fresh.pk)}).status_code == 200
+
+
+def test_the_very_first_roi_is_answered_with_its_job(api, world):
+    first = world.roi(world.canvas(world.case("A1")))
+    assert api.post(URL, {"roi": str(first.pk)}).status_code == 202
+
+
+def test_an_roi_that_could_not_be_embedded_is_a_conflict_with_the_reason(api, world, encoder):
+    encoder.fails_with = EmptyRegionError("the region holds no tissue")
+    roi = world.embedded(world.canvas(world.case("A1")))
+    answer = api.post(URL, {"roi": str(roi.pk)})
+    assert (answer.status_code, answer.json()["code"]) == (409, "embedding-failed")
+    assert answer.json()["reason"] == "empty-region"
+
+
+def test_a_deleted_roi_is_a_conflict(api, world, pair):
+    roi_delete(roi=pair[0], user=world.user, expected_version=1)
+    answer = api.post(URL, {"roi": str(pair[0].pk)})
+    assert (answer.status_code, answer.json()["code"]) == (409, "roi-deleted")
+
+
+def test_another_lab_gets_404_everywhere(api_as, stranger, pair, client):
+    theirs, roi = api_as(stranger), pair[0]
+    assert theirs.post(URL, {"roi": str(roi.pk)}).status_code == 404
+    assert theirs.get(f"/api/v1/rois/{roi.pk}/similar/").status_code == 404
+    client.force_login(stranger)
+    for address in ("similar/", "thumbnail.jpg"):
+        assert client.get(f"/rois/{roi.pk}/{address}").status_code == 404
+    assert client.post(f"/rois/{roi.pk}/embed/").status_code == 404
+
+
+def test_anonymous_is_turned_away(client, pair):
+    assert client.post(URL, {"roi": str(pair[0].pk)}).status_code == 401
+    assert client.get(f"/api/v1/rois/{pair[0].pk}/similar/").status_code == 401
+    assert client.get("/api/v1/encoders/").status_code == 401
+    assert client.get(f"/rois/{pair[0].pk}/similar/").status_code == 302
+
+
+def test_a_viewer_may_search(api_as, viewer, pair):
+    assert api_as(viewer).post(URL, {"roi": str(pair[0].pk)}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({}, "roi"),
+        ({"roi": "x"}, "roi"),
+        ({"k": 0}, "k"),
+        ({"k": 10**9}, "k"),
+        ({"filters": {"kind": "x"}}, "kind"),
+        ({"filters": {"label": "x"}}, "label"),
+    ],
+)
+def test_bad_input_is_named(api, pair, body, text):
+    answer = api.post(URL, ({"roi": str(pair[0].pk)} | body) if body else {})
+    assert answer.status_code == 400
+    assert answer["Content-Type"] == "application/problem+json"
+    assert text in answer.json()["detail"]
+
+
+def test_an_unknown_encoder_or_label_is_404(api, pair):
+    roi, unknown = str(pair[0].pk), str(uuid.uuid4())
+    assert api.post(URL, {"roi": roi, "encoder": unknown}).status_code == 404
+    assert api.post(URL, {"roi": roi, "filters": {"label": unknown}}).status_code == 404
+
+
+def test_encoders_are_listed(api, pair):
+    (encoder,) = api.get("/api/v1/encoders/").json()["results"]
+    assert (encoder["name"], encoder["dim"], encoder["is_default"]) == ("box", 4, True)
+    assert api.get(f"/api/v1/encoders/{encoder['id']}/").status_code == 200
+
+
+def test_a_search_is_few_queries(api, pair, django_assert_max_num_queries):
+    api.post(URL, {"roi": str(pair[0].pk)})
+    with django_assert_max_num_queries(10):
+        api.post(URL, {"roi": str(pair[0].pk)})
+
+
+def test_the_web_process_never_loads_torch():
+    code = (
+        "import os, sys, django\n"
+        "os.environ['DJANGO_SETTINGS_MODULE'] = 'portal.config.settings.test'\n"
+        "django.setup()\n"
+        "import portal.config.urls, portal.retrieval.tasks\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

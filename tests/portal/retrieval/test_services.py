@@ -1,0 +1,168 @@
+"""Embeddings and index files: written once, by whoever comes first, and never of an old outline."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from ml.errors import EmptyRegionError
+from portal.annotations.models import Roi
+from portal.annotations.selectors import rois_embedded
+from portal.annotations.services.rois import roi_delete, roi_update
+from portal.core.errors import ConflictError, ForbiddenError
+from portal.jobs.models import Job, JobState
+from portal.jobs.runner import job_run
+from portal.retrieval import indexes, selectors, services
+from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.selectors import Scope
+from portal.retrieval.services import EncoderFacts
+from tests.portal.retrieval.conftest import square
+
+
+def jobs(kind="roi_embed"):
+    return list(Job.objects.filter(kind=kind).order_by("created_at"))
+
+
+def test_a_saved_roi_submits_one_job_on_the_gpu_queue(world):
+    roi = world.roi(world.canvas(world.case("A1")), name="gland")
+    (job,) = jobs()
+    assert (job.queue, job.target_id, job.target_name) == ("gpu", roi.pk, "gland")
+    assert job.created_by == world.user
+    assert rois_embedded([roi.pk]) == set()
+    world.run_jobs()
+    row = Embedding.objects.get()
+    assert (row.roi_id, row.roi_version, row.patch_count) == (roi.pk, 1, 3)
+    assert selectors.vector_of(row).tolist() == [20.0, 20.0, 20.0, 20.0]
+    assert rois_embedded([roi.pk]) == {roi.pk}
+
+
+def test_running_twice_leaves_the_same_rows(world, encoder):
+    roi = world.embedded(world.canvas(world.case("A1")))
+    before = list(Embedding.objects.values())
+    (job,) = jobs()
+    Job.objects.filter(pk=job.pk).update(state=JobState.QUEUED, lease_token=None)
+    job_run(job.pk)
+    assert list(Embedding.objects.values()) == before
+    assert encoder.calls == 1
+    assert Job.objects.get(pk=job.pk).result["skipped"] == "embedded already"
+    assert roi.version == 1
+
+
+def test_a_deleted_roi_is_not_embedded(world, encoder):
+    roi = world.roi(world.canvas(world.case("A1")))
+    roi_delete(roi=roi, user=world.user, expected_version=1)
+    world.run_jobs()
+    assert (encoder.calls, Embedding.objects.count()) == (0, 0)
+    assert jobs()[0].result == {"skipped": "deleted"}
+
+
+def test_an_outline_redrawn_while_it_is_embedded_is_not_written(world, encoder):
+    roi = world.roi(world.canvas(world.case("A1")))
+    real = encoder._embedded
+
+    def redrawn(polygon, progress):
+        encoder._embedded = real
+        now = Roi.objects.select_related("canvas").get(pk=roi.pk)
+        changes = {"geometry": square(200, 200)}
+        roi_update(roi=now, user=world.user, expected_version=1, changes=changes)
+        return real(polygon, progress)
+
+    encoder._embedded = redrawn
+    job_run(jobs()[0].pk)
+    assert Embedding.objects.count() == 0
+    assert jobs()[0].result == {"skipped": "changed in the meantime"}
+    world.run_jobs()
+    assert Embedding.objects.get().roi_version == 2
+
+
+def test_a_label_set_while_it_is_embedded_does_not_lose_the_vector(world):
+    roi = world.roi(world.canvas(world.case("A1")))
+    roi_update(roi=roi, user=world.user, expected_version=1, changes={"name": "gland"})
+    world.run_jobs()
+    assert Embedding.objects.get().roi_version == 2
+    assert len(jobs()) == 1
+
+
+def test_a_region_without_tissue_fails_with_its_reason(world, encoder):
+    encoder.fails_with = EmptyRegionError("the region holds no tissue")
+    roi = world.embedded(world.canvas(world.case("A1")))
+    (job,) = jobs()
+    assert (job.state, job.error_code) == (JobState.FAILED, "empty-region")
+    with pytest.raises(ConflictError, match="the region holds no tissue"):
+        services.embed_request(roi=roi, user=world.user)
+    encoder.fails_with = None
+    services.embed_request(roi=roi, user=world.user, is_retry=True)
+    world.run_jobs()
+    assert Embedding.objects.count() == 1
+
+
+def test_a_viewer_may_not_retry(world, viewer):
+    roi = world.roi(world.canvas(world.case("A1")))
+    with pytest.raises(ForbiddenError):
+        services.embed_request(roi=roi, user=viewer, is_retry=True)
+
+
+def test_a_request_returns_the_job_under_way(world):
+    roi = world.roi(world.canvas(world.case("A1")))
+    assert services.embed_request(roi=roi, user=world.user) == jobs()[0]
+    assert len(jobs()) == 1
+
+
+def test_enough_changes_submit_one_index_build(world, monkeypatch):
+    monkeypatch.setattr(services, "REBUILD_LEAST", 3)
+    canvas = world.canvas(world.case("A1"))
+    for i in range(5):
+        world.roi(canvas, i * 30, 10)
+    for job in jobs():
+        job_run(job.pk)
+    (build,) = jobs("index_build")
+    job_run(build.pk)
+    snapshot = IndexSnapshot.objects.get()
+    assert (snapshot.version, snapshot.count) == (1, 5)
+    assert snapshot.last_embedding_id == Embedding.objects.latest("pk").pk
+    index = indexes.readers.get(snapshot, Encoder.objects.get())
+    assert (index.stats.count, index.stats.tag) == (5, "box/1/abc")
+
+
+def test_old_index_folders_go_after_an_hour_and_never_the_newest(world):
+    canvas = world.canvas(world.case("A1"))
+    world.embedded(canvas)
+    scope = Scope(Encoder.objects.get(), world.lab.pk)
+    for version in (1, 2, 3):
+        services.index_build_submit(scope=scope, version=version)
+        world.run_jobs()
+    folder = indexes.scope_folder(scope)
+    assert len(list(folder.iterdir())) == 3
+    for one in folder.iterdir():
+        os.utime(one, (0, time.time() - 7200))
+    services.index_build_submit(scope=scope, version=4)
+    world.run_jobs()
+    kept = IndexSnapshot.objects.order_by("-version").values_list("pk", flat=True)[:2]
+    assert {one.name for one in folder.iterdir()} == {str(pk) for pk in kept}
+
+
+def test_an_index_of_nothing_is_not_written(world):
+    world.embedded(world.canvas(world.case("A1")))
+    Embedding.objects.all().delete()
+    services.index_build_submit(scope=Scope(Encoder.objects.get(), world.lab.pk), version=1)
+    world.run_jobs()
+    assert IndexSnapshot.objects.count() == 0
+
+
+def test_a_new_default_encoder_embeds_every_lab_again(world, encoder):
+    roi = world.embedded(world.canvas(world.case("A1")))
+    encoder.version = "2"
+    facts = EncoderFacts("box", "2", "abc", 4, "histology")
+    new = services.encoder_register(facts=facts, is_default=True)
+    assert rois_embedded([roi.pk]) == set()
+    world.run_jobs()
+    assert list(Encoder.objects.filter(is_default=True)) == [new]
+    assert set(Embedding.objects.filter(roi=roi).values_list("encoder__version", flat=True)) == {
+        "1",
+        "2",
+    }
+    assert rois_embedded([roi.pk]) == {roi.pk}
+    assert services.encoder_register(facts=facts, is_default=True) == new
+    assert len(jobs("lab_embed")) == 1

@@ -1,0 +1,126 @@
+"""The page of similar cases and the ROI's picture."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.errors import EmptyRegionError
+from portal.annotations.models import Label, LabelSet
+from portal.annotations.services.rois import roi_delete
+from portal.jobs.models import Job
+
+
+@pytest.fixture
+def pair(world):
+    query = world.embedded(world.canvas(world.case("A1", "p1")), 100, 100)
+    hit = world.embedded(world.canvas(world.case("A2", "p2")), 130, 100, name="gland 7")
+    return query, hit
+
+
+def similar(page, roi, query="", **headers):
+    return page.get(f"/rois/{roi.pk}/similar/{query}", headers=headers)
+
+
+def test_the_page_shows_hits_with_links_into_the_viewer(page, pair):
+    answer = similar(page, pair[0])
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    assert "gland 7" in text
+    assert "A2" in text
+    assert f"/canvases/{pair[1].canvas_id}/?roi={pair[1].pk}" in text
+    assert f"/rois/{pair[1].pk}/thumbnail.jpg?v=1" in text
+    assert "distance 30.000" in text
+
+
+def test_the_same_patient_can_be_included(page, world, pair):
+    sibling = world.embedded(pair[0].canvas, 101, 100, name="sibling")
+    assert "sibling" not in similar(page, pair[0]).content.decode()
+    assert str(sibling.pk) in similar(page, pair[0], "?same_patient=on").content.decode()
+
+
+def test_htmx_gets_the_results_alone(page, pair):
+    text = similar(page, pair[0], **{"HX-Request": "true"}).content.decode()
+    assert text.lstrip().startswith('<div id="results"') or '<div id="results"' in text
+    assert "<html" not in text
+
+
+def test_a_region_under_way_shows_its_progress_and_asks_again(page, world, pair):
+    fresh = world.roi(pair[0].canvas, 300, 300)
+    text = similar(page, fresh).content.decode()
+    assert "Waiting for a worker" in text
+    assert 'hx-trigger="every 2s"' in text
+    assert Job.objects.filter(target_id=fresh.pk).count() == 1
+    world.run_jobs()
+    assert "gland 7" in similar(page, fresh).content.decode()
+
+
+def test_nothing_similar_is_an_empty_state(page, world):
+    only = world.embedded(world.canvas(world.case("A1")))
+    assert "No similar region found" in similar(page, only).content.decode()
+
+
+def test_a_failed_embedding_tells_why_and_can_be_tried_again(page, world, encoder):
+    encoder.fails_with = EmptyRegionError("the region holds no tissue")
+    roi = world.embedded(world.canvas(world.case("A1")))
+    text = similar(page, roi).content.decode()
+    assert "the region holds no tissue" in text
+    assert "Try again" in text
+    encoder.fails_with = None
+    assert page.post(f"/rois/{roi.pk}/embed/").status_code == 302
+    world.run_jobs()
+    assert "No similar region found" in similar(page, roi).content.decode()
+
+
+def test_old_filters_in_the_address_are_passed_over(page, pair):
+    assert "gland 7" in similar(page, pair[0], "?label=x&organ=y&kind=z&k=7").content.decode()
+
+
+def test_a_deleted_roi_has_no_page_and_no_picture(page, world, pair):
+    roi_delete(roi=pair[0], user=world.user, expected_version=1)
+    assert similar(page, pair[0]).status_code == 404
+    assert page.get(f"/rois/{pair[0].pk}/thumbnail.jpg").status_code == 404
+
+
+def test_the_picture_shows_the_outline_in_the_labels_colour(page, world):
+    labels = LabelSet.objects.create(lab=world.lab, name="Findings")
+    blue = Label.objects.create(lab=world.lab, label_set=labels, name="Blue", color="#0000ff")
+    roi = world.roi(world.canvas(world.case("A1")), 100, 100, 60, label=blue)
+    answer = page.get(f"/rois/{roi.pk}/thumbnail.jpg?v=1")
+    assert (answer.status_code, answer["Content-Type"]) == (200, "image/jpeg")
+    assert "max-age" in answer["Cache-Control"]
+    pixels = np.asarray(Image.open(io.BytesIO(answer.content))).astype(int)
+    assert pixels.shape == (240, 320, 3)
+    is_blue = (pixels[..., 2] > 150) & (pixels[..., 0] < 90)
+    rows, columns = np.nonzero(is_blue)
+    side = 60 * 240 / (60 * 1.36)
+    assert abs((np.ptp(columns) + 1) - side) < 6
+    assert abs((np.ptp(rows) + 1) - side) < 6
+    again = page.get(f"/rois/{roi.pk}/thumbnail.jpg", headers={"If-None-Match": answer["ETag"]})
+    assert again.status_code == 304
+
+
+def test_a_picture_is_made_once(page, world, monkeypatch):
+    roi = world.roi(world.canvas(world.case("A1")))
+    first = page.get(f"/rois/{roi.pk}/thumbnail.jpg").content
+    (world.storage / roi.canvas.pixels_path).unlink()
+    assert page.get(f"/rois/{roi.pk}/thumbnail.jpg").content == first
+
+
+def test_pixels_that_are_gone_are_a_404(page, world):
+    roi = world.roi(world.canvas(world.case("A1")))
+    (world.storage / roi.canvas.pixels_path).unlink()
+    assert page.get(f"/rois/{roi.pk}/thumbnail.jpg").status_code == 404
+
+
+def test_the_page_is_few_queries(page, world, pair, django_assert_max_num_queries):
+    other = world.canvas(world.case("A3", "p3"))
+    for i in range(15):
+        world.roi(other, i * 20, 200)
+    world.run_jobs()
+    similar(page, pair[0])
+    with django_assert_max_num_queries(16):
+        similar(page, pair[0])
