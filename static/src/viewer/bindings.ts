@@ -66,7 +66,7 @@ function drawKeys({ tools, undo, redo, remove }: KeyTargets): KeyGroup {
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
       { keys: ["enter"], shown: "Enter", does: "Finish the polygon", run: () => tools.finish() },
       { keys: ["escape"], shown: "Esc", does: "Cancel, deselect", run: () => tools.cancel() },
-      { keys: [], shown: "Alt + click", does: "Take a vertex away" },
+      { keys: [], shown: "Alt + click", does: "Remove a vertex" },
       { keys: ["delete", "backspace"], shown: "Delete", does: "Delete the region", run: remove },
       { keys: ["ctrl+z"], shown: "Ctrl + Z", does: "Undo", run: undo, repeats: true },
       { keys: ["ctrl+shift+z", "ctrl+y"], shown: "Ctrl + Shift + Z", does: "Redo", run: redo, repeats: true },

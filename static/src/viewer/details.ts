@@ -91,6 +91,7 @@ export class Details {
     problem.hidden = !state.problem;
     problem.textContent = state.problem?.message ?? "";
     this.revisions.show(state);
+    this.store.freshen(state);
   }
 
   private showFacts(state: RoiState): void {
@@ -100,7 +101,7 @@ export class Details {
     if (frame) facts.push(["Frame", `${frame.index + 1} (${timeText(frame.time_s)}, PTS ${frame.pts})`]);
     facts.push(["Version", server ? String(server.version) : "not saved yet"]);
     if (server && server.review_state !== "unreviewed") facts.push(["Review", server.review_state]);
-    if (server) facts.push(["Search", server.is_embedded ? "ready" : "being prepared"]);
+    if (server) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
     const rows = facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
     required(this.host, "[data-roi-facts]").replaceChildren(...rows);
   }

@@ -24,7 +24,7 @@ export function required<T extends HTMLElement>(root: ParentNode, selector: stri
 }
 
 export function swatch(color: string): HTMLSpanElement {
-  const dot = element("span", { class: "swatch", "aria-hidden": "true" });
+  const dot = element("span", { class: "roi-swatch", "aria-hidden": "true" });
   dot.style.backgroundColor = color;
   return dot;
 }

@@ -16,6 +16,7 @@ import { scaleBar } from "./scale_bar";
 import type { CanvasData } from "./types";
 import { lengthText, magnificationText } from "./units";
 
+const OVERVIEW_PX = 176;
 const CLOSEST_RESOLUTION = 1 / 16;
 const FIT_PADDING_PX = [24, 24, 24, 24];
 export const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
@@ -50,13 +51,16 @@ export class MapView {
     }).extend([new DragRotate({ condition: (event) => shiftKeyOnly(event) && primaryAction(event), duration: 0 })]);
     this.map = new OlMap({ target, layers, view: this.view, controls: [], interactions });
     this.fit(false);
+    target.addEventListener("pointerdown", () => target.toggleAttribute("data-pointed", true));
+    target.addEventListener("blur", () => target.toggleAttribute("data-pointed", false));
   }
 
   addOverview(host: HTMLElement): void {
     const thumbnail = thumbnailLayer(this.canvas, this.projection);
     if (!thumbnail) return;
-    const width = 168;
-    const height = Math.max(60, Math.min(168, (width * this.canvas.height) / this.canvas.width));
+    const resolution = Math.max(this.canvas.width, this.canvas.height) / OVERVIEW_PX;
+    const width = Math.round(this.canvas.width / resolution);
+    const height = Math.round(this.canvas.height / resolution);
     const control = new OverviewMap({
       target: host,
       collapsed: false,
@@ -66,14 +70,13 @@ export class MapView {
         projection: this.projection,
         extent: mapExtentOf(this.canvas),
         center: getCenter(mapExtentOf(this.canvas)),
-        resolution: Math.max(this.canvas.width / width, this.canvas.height / height),
-        constrainResolution: false,
+        resolutions: [resolution], // the whole image, whatever the map shows
         showFullExtent: true,
         enableRotation: false,
       }),
     });
     host.style.setProperty("--overview-width", `${width}px`);
-    host.style.setProperty("--overview-height", `${Math.round(height)}px`);
+    host.style.setProperty("--overview-height", `${height}px`);
     this.map.addControl(control);
     control.getOverviewMap().updateSize();
   }

@@ -151,7 +151,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (isTiny && !isSelected) return undefined;
     const name = this.names ? state.name || (state.label ? this.labels.nameOf(state.label) : "") : "";
     if (isSelected) {
-      const styles = selectedStyles(feature, color, this.isEditable);
+      const styles = selectedStyles(feature, color, { editable: this.isEditable, filled: this.filled });
       return name ? [...styles, nameStyle(name)] : styles;
     }
     const outline = outlineStyle(color, this.filled);

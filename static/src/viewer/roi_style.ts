@@ -40,19 +40,25 @@ function verticesOf(feature: FeatureLike): MultiPoint | undefined {
   return undefined;
 }
 
+export interface SelectedLook {
+  editable: boolean;
+  /** Never by default: a tint changes the colours of the tissue. */
+  filled: boolean;
+}
+
 const VERTICES_SHOWN_UP_TO = 400;
 
 /** White casing, thick line, handles (left out where there would be hundreds). */
-export function selectedStyles(feature: FeatureLike, color: string, isEditable: boolean): Style[] {
+export function selectedStyles(feature: FeatureLike, color: string, look: SelectedLook): Style[] {
   const styles = [
     new Style({ stroke: new Stroke({ color: HALO, width: 6 }), zIndex: 10 }),
     new Style({
       stroke: new Stroke({ color, width: 3 }),
-      fill: new Fill({ color: withAlpha(color, FILL_ALPHA / 2) }),
+      ...(look.filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {}),
       zIndex: 11,
     }),
   ];
-  const vertices = isEditable ? verticesOf(feature) : undefined;
+  const vertices = look.editable ? verticesOf(feature) : undefined;
   if (vertices && vertices.getCoordinates().length <= VERTICES_SHOWN_UP_TO) {
     const image = new CircleStyle({
       radius: 4.5,

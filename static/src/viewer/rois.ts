@@ -10,6 +10,7 @@ import type { CanvasData, FrameRef, Roi, RoiGeometry } from "./types";
 
 /** Up to here all ROIs are loaded at once; beyond, those of the window. */
 export const LOAD_ALL_LIMIT = 5000;
+const FRESHEN_MS = 4000;
 const WINDOW_LIMIT = 3000;
 const MIN_SIZE_SCREEN_PX = 3;
 
@@ -28,6 +29,7 @@ export class RoiStore extends Emitter<RoiEvents> {
   readonly sync: RoiSync;
   total = 0;
   isWindowed = false;
+  private freshening: ReturnType<typeof setTimeout> | null = null;
   private windowRequest: AbortController | null = null;
 
   constructor(
@@ -91,6 +93,20 @@ export class RoiStore extends Emitter<RoiEvents> {
     } catch {
       // the caller tells that it is not there
     }
+  }
+
+  /** Ask now and then whether a saved ROI can be searched with yet. */
+  freshen(state: RoiState): void {
+    if (this.freshening || !state.isSettled || !state.server || state.server.is_embedded) return;
+    this.freshening = setTimeout(() => void this.fetchFresh(state), FRESHEN_MS);
+  }
+
+  private async fetchFresh(state: RoiState): Promise<void> {
+    const roi = await roiGet(state.id).catch(() => null);
+    this.freshening = null;
+    if (!roi || !state.isSettled || roi.version !== state.server?.version) return;
+    state.server = roi;
+    if (!state.deleted) this.emit("changed", state);
   }
 
   private forgetOutside(kept: Set<string>): void {

@@ -54,6 +54,8 @@ function giveBackFocus(root: HTMLElement, target: HTMLElement): void {
   root.addEventListener("click", (event) => {
     const isMouse = event.detail > 0;
     const isTool = event.target instanceof Element && event.target.closest("[data-rail] button, [data-timeline] button");
-    if (isMouse && isTool) target.focus({ preventScroll: true });
+    if (!isMouse || !isTool) return;
+    target.toggleAttribute("data-pointed", true);
+    target.focus({ preventScroll: true });
   });
 }
