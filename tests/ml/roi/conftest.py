@@ -1,0 +1,24 @@
+"""Synthetic tissue: pink stroma with dark nuclei, whose number and size are known."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+
+def draw_tissue(height, width, *, seed=0, nuclei_per_mpx=1500, radius_px=5):
+    rng = np.random.default_rng(seed)
+    image = np.full((height, width, 3), (225, 170, 200), np.float32)
+    image += rng.normal(0, 6, image.shape)
+    for _ in range(int(nuclei_per_mpx * height * width / 1e6)):
+        centre = (int(rng.integers(width)), int(rng.integers(height)))
+        axes = (radius_px, max(2, int(radius_px * 0.7)))
+        cv2.ellipse(image, centre, axes, rng.uniform(0, 180), 0, 360, (95, 60, 140), -1)
+    return np.clip(cv2.GaussianBlur(image, (0, 0), 0.8), 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="session")
+def tissue():
+    """``tissue(height, width, seed=, nuclei_per_mpx=, radius_px=)`` -> (H, W, 3) uint8."""
+    return draw_tissue

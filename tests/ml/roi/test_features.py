@@ -1,0 +1,64 @@
+"""Patch features: shape, finiteness, what they must and must not see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import ShapeError
+from ml.roi.features import BLOCKS, FEATURE_DIM, block_weights, patch_features, tissue_share
+from ml.roi.stain import fixed_stains, optical_density
+
+
+def features(image):
+    return patch_features(image, fixed_stains(image))
+
+
+def test_features_are_finite_on_tissue_and_on_nothing(tissue):
+    flat = np.full((224, 224, 3), 255, np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (224, 224, 3), dtype=np.uint8)
+    for patch in (tissue(224, 224), flat, flat * 0, noise):
+        vector = features(patch)
+        assert vector.shape == (FEATURE_DIM,) and vector.dtype == np.float32
+        assert np.isfinite(vector).all()
+
+
+def test_quarter_turns_and_mirroring_change_little(tissue):
+    patch = tissue(224, 224)
+    other = features(tissue(224, 224, nuclei_per_mpx=4000, radius_px=8))
+    far = np.abs(features(patch) - other).mean()
+    for same in (np.rot90(patch), patch[:, ::-1], patch[::-1]):
+        near = np.abs(features(patch) - features(np.ascontiguousarray(same))).mean()
+        assert near < 0.1 * far
+
+
+def test_a_stronger_stain_changes_less_than_another_tissue(tissue):
+    patch = tissue(224, 224)
+    stronger = np.clip(246 * 10 ** (-1.2 * optical_density(patch)) - 1, 0, 255).astype(np.uint8)
+    other = features(tissue(224, 224, nuclei_per_mpx=4000, radius_px=8))
+    near = np.abs(features(patch) - features(stronger)).mean()
+    assert near < 0.5 * np.abs(features(patch) - other).mean()
+
+
+def test_more_nuclei_raise_the_count_feature(tissue):
+    block = next(b for b in BLOCKS if b.name == "nuclei")
+    few, many = (features(tissue(224, 224, nuclei_per_mpx=n))[block.start] for n in (600, 2000))
+    assert many > few + 0.3
+
+
+def test_blocks_cover_the_vector_and_count_the_same():
+    assert BLOCKS[0].start == 0 and BLOCKS[-1].stop == FEATURE_DIM
+    weights = block_weights()
+    shares = [float(np.square(weights[b.start : b.stop]).sum()) for b in BLOCKS]
+    assert np.allclose(shares, shares[0]) and np.isclose(np.square(weights).mean(), 1)
+
+
+def test_blank_background_is_no_tissue(tissue):
+    assert tissue_share(np.full((224, 224, 3), 244, np.uint8)) == 0
+    assert tissue_share(tissue(224, 224)) > 0.9
+
+
+def test_another_size_is_refused_with_both_sizes():
+    image = np.zeros((100, 224, 3), np.uint8)
+    with pytest.raises(ShapeError, match=r"expected \(224, 224, 3\) uint8, got \(100, 224, 3\)"):
+        patch_features(image, fixed_stains(image))

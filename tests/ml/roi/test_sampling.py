@@ -1,0 +1,80 @@
+"""Where patches are: half inside, on the image, never none, never more than the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shapely.geometry import Point, Polygon, box
+
+from ml.errors import BadInputError
+from ml.roi.sampling import SamplingConfig, sample_patches
+
+PATCH = 224
+
+
+def sample(region, *, size=(10000, 10000), downsample=2.0, **settings):
+    config = SamplingConfig(**settings)
+    return sample_patches(
+        region, downsample=downsample, width_l0=size[0], height_l0=size[1], config=config
+    )
+
+
+def test_every_patch_is_more_than_half_inside_the_region():
+    region = Point(5000, 5000).buffer(2000)
+    scaled = Point(2500, 2500).buffer(1000)
+    found = sample(region)
+    assert len(found) > 40
+    for x, y in found.centre_px:
+        patch = box(x - PATCH / 2, y - PATCH / 2, x + PATCH / 2, y + PATCH / 2)
+        assert patch.intersection(scaled).area > 0.49 * patch.area  # outline simplified by 1 px
+
+
+def test_the_same_region_gives_the_same_patches_and_another_seed_others():
+    region = box(1000, 1000, 4000, 4000)
+    assert np.array_equal(sample(region).centre_px, sample(region).centre_px)
+    assert not np.array_equal(sample(region).centre_px, sample(region, seed=1).centre_px)
+
+
+def test_patches_lie_on_the_image():
+    found = sample(box(0, 0, 3000, 2000), size=(3000, 2000))
+    assert found.centre_px.min() >= PATCH / 2
+    assert found.centre_px[:, 0].max() <= 1500 - PATCH / 2
+    assert found.centre_px[:, 1].max() <= 1000 - PATCH / 2
+
+
+def test_a_region_smaller_than_a_patch_has_one_vertex_inside_it():
+    found = sample(box(4000, 4000, 4060, 4040))
+    assert len(found) == 1
+    assert box(2000, 2000, 2030, 2020).covers(Point(found.centre_px[0]))
+
+
+def test_a_long_strip_thinner_than_half_a_patch_is_covered_along_its_length():
+    found = sample(box(1000, 5000, 9000, 5100))
+    assert len(found) >= 5
+    assert np.ptp(found.centre_px[:, 0]) > 2000
+
+
+def test_the_vertex_budget_caps_a_huge_region_and_the_density_says_so():
+    huge = sample(box(0, 0, 40000, 40000), size=(40000, 40000))
+    small = sample(box(0, 0, 4000, 4000), size=(40000, 40000))
+    assert 200 <= len(huge) <= SamplingConfig().max_vertices
+    assert huge.density < 0.1 * small.density
+    assert np.ptp(huge.centre_px, axis=0).min() > 15000
+
+
+def test_a_polygon_of_200000_vertices_is_sampled():
+    angle = np.linspace(0, 2 * np.pi, 200_000, endpoint=False)
+    radius = 2000 + 20 * np.sin(400 * angle)
+    region = Polygon(np.c_[5000 + radius * np.cos(angle), 5000 + radius * np.sin(angle)])
+    assert len(sample(region)) > 40
+
+
+def test_points_are_spread_more_evenly_than_random_ones():
+    found = sample(box(0, 0, 20000, 20000), size=(20000, 20000)).centre_px
+    cells = np.histogram2d(*found.T, bins=6, range=[[0, 10000], [0, 10000]])[0]
+    assert cells.var() < 0.5 * cells.mean()  # Poisson has variance = mean
+
+
+def test_a_downsample_of_zero_is_refused():
+    with pytest.raises(BadInputError, match="expected more than 0"):
+        sample(box(0, 0, 10, 10), downsample=0)
