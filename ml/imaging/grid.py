@@ -49,8 +49,13 @@ def match_directories(
 
 
 def _fits(directory: TiffDirectory, size: tuple[int, int]) -> bool:
+    return (directory.width_px, directory.height_px) == size and fits_grid(directory)
+
+
+def fits_grid(directory: TiffDirectory) -> bool:
+    """Whether the stored tiles can be the canvas' own: sane sizes, none missing in the index."""
     return (
-        (directory.width_px, directory.height_px) == size
+        min(directory.width_px, directory.height_px) >= 1
         and 16 <= directory.tile_width_px <= MAX_TILE_SIDE_PX
         and 16 <= directory.tile_height_px <= MAX_TILE_SIDE_PX
         and directory.planar == 1

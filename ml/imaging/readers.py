@@ -19,6 +19,7 @@ from PIL import Image
 from ml.errors import CorruptFileError
 from ml.imaging.grid import StoredLevel, match_directories
 from ml.imaging.limits import require_slide_size
+from ml.imaging.metadata import mpp_from_resolution
 from ml.imaging.stills import decode_still, open_still, still_icc_profile, still_mpp
 from ml.types import ImageU8
 
@@ -65,6 +66,11 @@ class OpenSlideReader:
             for size, downsample, tiff in zip(sizes, slide.level_downsamples, tiffs, strict=True)
         )
         self.icc_profile = self._profile(slide)
+        first = tiffs[0]
+        if vendor == "generic-tiff" and first is not None and None in self.mpp:
+            self.mpp = mpp_from_resolution(
+                first.x_resolution, first.y_resolution, first.resolution_unit
+            )
 
     def _handle(self) -> openslide.OpenSlide:
         # a handle of another process stays in the dict: closing it could wait for a lock whose

@@ -13,6 +13,7 @@ from ml.imaging.grid import StoredLevel, plan_levels
 from ml.imaging.metadata import allowed_properties, number_or_none, plausible_mpp
 from ml.imaging.readers import OpenSlideReader, Reader, StillReader
 from ml.imaging.sniff import slide_vendor, sniff
+from ml.imaging.tiledtiff import TiledTiffReader
 from ml.types import ImageU8, SlideInfo
 
 BLOCK_PIXELS = 16_000_000
@@ -39,7 +40,7 @@ def open_slide(path: str | Path) -> Slide:
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
-    return Slide(StillReader(path))
+    return Slide(TiledTiffReader(path) if kind == "slide" else StillReader(path))
 
 
 class Slide:

@@ -50,7 +50,7 @@ def sniff(path: str | Path) -> FileKind:
     """Say whether a file is a slide, a still or a video.
 
     Returns:
-        "slide" for what OpenSlide opens, "still" for one flat image, "video" for a container.
+        "slide" for what OpenSlide opens and tiled TIFFs, "still" for a flat image, or "video".
     Raises:
         UnsupportedFormatError: none of them; the message names what was found and what is accepted.
         CorruptFileError: a TIFF whose directory is damaged or cut.
@@ -66,7 +66,7 @@ def sniff(path: str | Path) -> FileKind:
         first = read_directories(path, limit=1)[0]
         if first.width_px < 1 or first.height_px < 1:
             raise CorruptFileError("the TIFF file's first image has no width or height")
-        return "still"
+        return "slide" if first.is_tiled else "still"
     if head.startswith(_STILLS) or _is_webp(head) or _is_bmp(head, path):
         return "still"
     if _is_video(head):

@@ -33,7 +33,7 @@ def open_still(path: str | Path, *, sequential: bool = False) -> Any:
     try:
         image = _load(Path(path), "sequential" if sequential else "random")
         require_still_size(image.width, image.height)
-        return _to_rgb(_upright(image, Path(path)))
+        return to_rgb(_upright(image, Path(path)))
     except pyvips.Error as error:
         raise CorruptFileError(f"the image cannot be decoded: {first_line(error)}") from error
 
@@ -98,7 +98,8 @@ def _upright(image: Any, path: Path) -> Any:
     return _load(path, "random").autorot()
 
 
-def _to_rgb(image: Any) -> Any:
+def to_rgb(image: Any) -> Any:
+    """Three 8-bit bands of whatever bands and depth there are; alpha becomes white."""
     if image.interpretation in ("cmyk", "lab", "labs", "scrgb") or image.format not in (
         "uchar",
         "ushort",

@@ -12,6 +12,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+
 from ml.imaging.pyramids import write_pyramid
 from ml.types import ImageU8
 

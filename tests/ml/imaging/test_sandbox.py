@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
+
 from ml.errors import (
     CancelledError,
     CorruptFileError,
@@ -17,6 +17,10 @@ from ml.errors import (
     UnknownNameError,
 )
 from ml.imaging.sandbox import Limits, run_limited
+
+
+def _open_descriptors() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def _gone(pid: int) -> bool:
@@ -129,9 +133,9 @@ def test_a_silent_exit_is_told(child_module: str) -> None:
 
 def test_no_descriptor_is_left_open(child_module: str) -> None:
     run_limited(f"{child_module}:answer", {})
-    before = len(os.listdir("/proc/self/fd"))
+    before = _open_descriptors()
     for _ in range(2):
         run_limited(f"{child_module}:answer", {})
         with pytest.raises(CorruptFileError):
             run_limited(f"{child_module}:crash", {"number": int(signal.SIGSEGV)})
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert _open_descriptors() == before

@@ -9,6 +9,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+
 from ml.errors import CorruptFileError, FrameNotFoundError, NoVideoStreamError
 from ml.imaging import frametable
 from ml.imaging.videos import iter_frames, poster_frame, probe_video, read_frame
