@@ -34,27 +34,33 @@ def _user(request: HttpRequest) -> User:
 @require_http_methods(["GET", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
     """The person's tokens; POST makes one and shows its secret this one time."""
-    form, secret, status = TokenForm(request.POST or None), "", 200
+    form, secret, status = TokenForm(), "", 200
     if request.method == "POST":
-        try:
-            secret = _token_from(form, _user(request))
-            form = TokenForm()
-        except InvalidInputError as error:
-            form.add_error(None, error.message)
+        form = TokenForm(request.POST)
+        secret = _token_from(form, _user(request))
         status = 201 if secret else 400
-    context = {"tokens": selectors.tokens_of(_user(request)), "form": form, "secret": secret}
+    context = {
+        "tokens": selectors.tokens_of(_user(request)),
+        "form": TokenForm() if secret else form,
+        "secret": secret,
+    }
     return render(request, "labs/tokens.html", context, status=status)
 
 
 def _token_from(form: TokenForm, user: User) -> str:
+    """The secret, or nothing where the form says what is wrong."""
     if not form.is_valid():
         return ""
-    _, secret = services.token_create(
-        user,
-        name=form.cleaned_data["name"],
-        scope=TokenScope(form.cleaned_data["scope"]),
-        expires_in=form.expires_in,
-    )
+    try:
+        _, secret = services.token_create(
+            user,
+            name=form.cleaned_data["name"],
+            scope=TokenScope(form.cleaned_data["scope"]),
+            expires_in=form.expires_in,
+        )
+    except InvalidInputError as error:
+        form.add_error(None, error.message)
+        return ""
     return secret
 
 

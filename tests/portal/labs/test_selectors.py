@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+
+from portal.core.errors import ForbiddenError, NotFoundError
+from portal.labs import selectors, services
+from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
+from portal.labs.rules import has_role, require_role, role_in
+
+pytestmark = pytest.mark.django_db
+
+
+def test_roles_include_those_before_them(lab: Lab, reviewer: User) -> None:
+    assert [has_role(reviewer, lab.id, at_least=role) for role in Role] == [True, True, True, False]
+    with pytest.raises(ForbiddenError, match="lab manager"):
+        require_role(reviewer, lab.id, at_least=Role.MANAGER)
+
+
+def test_a_stranger_has_no_role(lab: Lab, stranger: User) -> None:
+    assert role_in(stranger, lab.id) is None
+    assert not has_role(stranger, lab.id, at_least=Role.VIEWER)
+
+
+def test_nothing_is_visible_to_nobody(viewer: User) -> None:
+    assert not Lab.objects.visible_to(AnonymousUser()).exists()
+    assert not Membership.objects.visible_to(AnonymousUser()).exists()
+    assert not ApiToken.objects.visible_to(AnonymousUser()).exists()
+
+
+def test_nothing_is_visible_to_an_inactive_person(viewer: User) -> None:
+    viewer.is_active = False
+    assert not Lab.objects.visible_to(viewer).exists()
+    assert not Membership.objects.visible_to(viewer).exists()
+
+
+def test_labs_and_members_of_others_are_not_found(
+    lab: Lab, other_lab: Lab, viewer: User, stranger: User
+) -> None:
+    assert selectors.lab_get(viewer) == lab
+    assert selectors.lab_get(viewer, slug=lab.slug) == lab
+    with pytest.raises(NotFoundError):
+        selectors.lab_get(viewer, slug=other_lab.slug)
+    with pytest.raises(NotFoundError):
+        selectors.membership_get(viewer, membership_id=stranger.memberships.get().pk)
+
+
+def test_a_person_without_lab_finds_none(db: None) -> None:
+    with pytest.raises(NotFoundError, match="not a member"):
+        selectors.lab_get(services.user_create("alone@lab.example"))
+
+
+def test_members_come_managers_first(
+    lab: Lab, viewer: User, annotator: User, reviewer: User, manager: User
+) -> None:
+    roles = [membership.role for membership in selectors.members_of(lab)]
+    assert roles == [Role.MANAGER, Role.REVIEWER, Role.ANNOTATOR, Role.VIEWER]
+
+
+def test_labs_with_role_are_those_where_it_suffices(
+    lab: Lab, other_lab: Lab, manager: User
+) -> None:
+    services.member_add(other_lab, user=manager, role=Role.VIEWER)
+    assert list(selectors.labs_with_role(manager, at_least=Role.VIEWER)) == [lab, other_lab]
+    assert list(selectors.labs_with_role(manager, at_least=Role.ANNOTATOR)) == [lab]
+
+
+def test_a_token_is_found_by_its_owner_alone(viewer: User, manager: User) -> None:
+    token, _ = services.token_create(
+        viewer, name="mine", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    assert selectors.token_get(viewer, token_id=token.id) == token
+    for person, token_id in ((manager, token.id), (viewer, uuid.uuid4())):
+        with pytest.raises(NotFoundError):
+            selectors.token_get(person, token_id=token_id)

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from portal.labs import services
+from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
+
+pytestmark = pytest.mark.django_db
+TOKENS = "/account/tokens/"
+NEW_TOKEN = {"name": "LIS", "scope": "read", "days": "90"}
+
+
+def browser(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def secret_on(response: Any) -> str:
+    found = re.search(r'id="secret">([^<]+)<', response.content.decode())
+    return found.group(1) if found else ""
+
+
+@pytest.mark.parametrize("url", [TOKENS, "/lab/"])
+def test_pages_ask_to_sign_in_first(client: Client, url: str) -> None:
+    response = client.get(url)
+    assert response.status_code == 302
+    assert response["Location"] == f"/accounts/login/?next={url}"
+
+
+def test_a_new_token_is_shown_once_and_not_cached(page: Client) -> None:
+    response = page.post(TOKENS, NEW_TOKEN)
+    assert response.status_code == 201
+    assert "no-store" in response["Cache-Control"]
+    secret = secret_on(response)
+    assert secret.startswith(ApiToken.objects.get().prefix)
+    assert secret not in page.get(TOKENS).content.decode()
+
+
+def test_a_token_without_name_is_refused_on_the_page(page: Client) -> None:
+    response = page.post(TOKENS, NEW_TOKEN | {"name": ""})
+    assert response.status_code == 400
+    assert "This field is required" in response.content.decode()
+    assert not ApiToken.objects.exists()
+
+
+def test_a_token_is_revoked_on_the_page(page: Client, annotator: User) -> None:
+    token, _ = services.token_create(
+        annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    response = page.post(f"{TOKENS}{token.id}/revoke/", follow=True)
+    assert "no longer works" in response.content.decode()
+    token.refresh_from_db()
+    assert not token.is_live
+
+
+def test_another_persons_token_is_not_found(page: Client, manager: User) -> None:
+    token, _ = services.token_create(
+        manager, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    assert page.post(f"{TOKENS}{token.id}/revoke/").status_code == 404
+    token.refresh_from_db()
+    assert token.is_live
+
+
+def test_revoking_needs_a_post(page: Client, annotator: User) -> None:
+    token, _ = services.token_create(
+        annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    assert page.get(f"{TOKENS}{token.id}/revoke/").status_code == 405
+
+
+@pytest.mark.parametrize("role", ["viewer", "annotator", "reviewer", "manager"])
+def test_members_are_seen_by_all_and_edited_by_managers(
+    role: str, lab: Lab, request: pytest.FixtureRequest
+) -> None:
+    text = browser(request.getfixturevalue(role)).get("/lab/").content.decode()
+    assert f"{role}@north.example" in text
+    assert ("Add a member" in text) == (role == "manager")
+
+
+def test_another_lab_is_not_found(page: Client, other_lab: Lab, stranger: User) -> None:
+    membership = stranger.memberships.get()
+    assert page.get(f"/lab/?lab={other_lab.slug}").status_code == 404
+    assert page.post(f"/lab/{other_lab.slug}/members/", {}).status_code == 404
+    assert page.post(f"/lab/members/{membership.id}/role/", {"role": "viewer"}).status_code == 404
+    assert page.post(f"/lab/members/{membership.id}/remove/").status_code == 404
+    membership.refresh_from_db()
+    assert membership.role == Role.MANAGER
+
+
+def test_who_is_no_manager_changes_nothing(lab: Lab, reviewer: User, viewer: User) -> None:
+    membership = viewer.memberships.get()
+    client = browser(reviewer)
+    invited = {"email": "new@lab.example", "role": "viewer"}
+    assert client.post(f"/lab/{lab.slug}/members/", invited).status_code == 403
+    assert (
+        client.post(f"/lab/members/{membership.id}/role/", {"role": "manager"}).status_code == 403
+    )
+    assert client.post(f"/lab/members/{membership.id}/remove/").status_code == 403
+    membership.refresh_from_db()
+    assert membership.role == Role.VIEWER
+    assert not User.objects.filter(email="new@lab.example").exists()
+
+
+def test_a_manager_adds_somebody_with_a_first_password(lab: Lab, manager: User) -> None:
+    browser(manager).post(
+        f"/lab/{lab.slug}/members/",
+        {"email": "new@lab.example", "role": "reviewer", "password": "a first password"},
+    )
+    membership = Membership.objects.get(user__email="new@lab.example")
+    assert (membership.lab, membership.role) == (lab, Role.REVIEWER)
+    assert Client().login(email="new@lab.example", password="a first password")
+    assert mail.outbox == []
+
+
+def test_somebody_without_password_gets_a_link_that_works(lab: Lab, manager: User) -> None:
+    response = browser(manager).post(
+        f"/lab/{lab.slug}/members/", {"email": "new@lab.example", "role": "viewer"}, follow=True
+    )
+    assert "link to choose a password" in response.content.decode()
+    link = re.search(r"https?://testserver(/accounts/password/reset/key/\S+)", mail.outbox[0].body)
+    assert link
+    client = Client()
+    form = client.get(link.group(1), follow=True)
+    chosen = {"password1": "chosen by myself", "password2": "chosen by myself"}
+    client.post(form.redirect_chain[-1][0], chosen)
+    assert Client().login(email="new@lab.example", password="chosen by myself")
+
+
+@pytest.mark.parametrize(
+    ("email", "password", "status", "complaint"),
+    [
+        ("nonsense", "", 400, "valid email"),
+        ("new@lab.example", "short", 400, "too short"),
+        ("manager@north.example", "", 409, "already a member"),
+    ],
+)
+def test_a_refused_invitation_keeps_what_was_typed(
+    lab: Lab, manager: User, email: str, password: str, status: int, complaint: str
+) -> None:
+    response = browser(manager).post(
+        f"/lab/{lab.slug}/members/", {"email": email, "role": "viewer", "password": password}
+    )
+    assert response.status_code == status
+    assert complaint in response.content.decode()
+    assert f'value="{email}"' in response.content.decode()
+    assert Membership.objects.filter(lab=lab).count() == 1
+
+
+def test_the_last_manager_stays_and_is_told_why(lab: Lab, manager: User) -> None:
+    membership = manager.memberships.get()
+    client = browser(manager)
+    for action, data in (("remove", {}), ("role", {"role": "viewer"})):
+        response = client.post(f"/lab/members/{membership.id}/{action}/", data, follow=True)
+        assert "last manager" in response.content.decode()
+    membership.refresh_from_db()
+    assert membership.role == Role.MANAGER
+
+
+def test_an_unknown_role_is_refused(lab: Lab, manager: User, viewer: User) -> None:
+    membership = viewer.memberships.get()
+    response = browser(manager).post(f"/lab/members/{membership.id}/role/", {"role": "emperor"})
+    assert response.status_code == 400
+    assert "The role must be one of viewer, annotator" in response.content.decode()
+
+
+def test_pages_ask_the_database_as_often_for_many_rows(
+    lab: Lab, manager: User, viewer: User, reviewer: User, django_assert_max_num_queries: Any
+) -> None:
+    client = browser(manager)
+    for _ in range(5):
+        services.token_create(
+            manager, name="x", scope=TokenScope.READ, expires_in=timedelta(days=1)
+        )
+    with django_assert_max_num_queries(6):
+        client.get("/lab/")
+    with django_assert_max_num_queries(4):
+        client.get(TOKENS)
