@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
@@ -24,7 +24,9 @@ class ProblemSerializer(serializers.Serializer[Any]):
 class ProblemAutoSchema(AutoSchema):
     """Adds the ``default`` error answer to each operation."""
 
-    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
+    def _get_response_bodies(
+        self, direction: Literal["request", "response"] = "response"
+    ) -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         answer = self._get_response_for_code(
             OpenApiResponse(ProblemSerializer, description="Anything that went wrong"),

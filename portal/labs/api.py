@@ -17,6 +17,18 @@ from portal.labs import selectors, services
 from portal.labs.authentication import SessionOnly, SignedInWithScope
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
 
+TOKEN_FIELDS = (
+    "id",
+    "name",
+    "prefix",
+    "scope",
+    "created_at",
+    "expires_at",
+    "last_used_at",
+    "revoked_at",
+    "is_live",
+)
+
 
 class LabSerializer(serializers.ModelSerializer[Lab]):
     """A lab."""
@@ -53,18 +65,8 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
 
     class Meta:
         model = ApiToken
-        fields = (
-            "id",
-            "name",
-            "prefix",
-            "scope",
-            "created_at",
-            "expires_at",
-            "last_used_at",
-            "revoked_at",
-            "is_live",
-        )
-        read_only_fields = fields
+        fields: tuple[str, ...] = TOKEN_FIELDS
+        read_only_fields = TOKEN_FIELDS
 
 
 class MeSerializer(serializers.Serializer[Any]):
@@ -91,8 +93,7 @@ class NewApiTokenSerializer(ApiTokenSerializer):
     secret = serializers.CharField(read_only=True)
 
     class Meta(ApiTokenSerializer.Meta):
-        fields = (*ApiTokenSerializer.Meta.fields, "secret")  # type: ignore[assignment]
-        read_only_fields = fields
+        fields = (*TOKEN_FIELDS, "secret")
 
 
 def _user(request: Request) -> User:
