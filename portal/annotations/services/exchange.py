@@ -14,7 +14,7 @@ from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi
 from portal.annotations.qupath import Feature, FeatureError, feature_read, features_of
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
-from portal.annotations.services.labels import label_create
+from portal.annotations.services.labels import label_create, label_set_ensure
 from portal.annotations.services.rois import (
     roi_insert,
     roi_prepare,
@@ -165,6 +165,8 @@ def _id_by_content(canvas: Canvas, feature: Feature, shape: RoiShape) -> uuid.UU
 
 
 def _assign_labels(run: _Import, plans: list[_Plan], *, may_create: bool) -> list[str]:
+    if any(plan.feature.label for plan in plans):
+        label_set_ensure(lab=run.canvas.lab)  # a new lab's starter labels count as known
     known = {}
     for label in Label.objects.filter(lab_id=run.canvas.lab_id).order_by("-position"):
         known[label.name.lower()] = label

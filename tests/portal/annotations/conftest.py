@@ -1,0 +1,107 @@
+"""Canvases to draw on, without files."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from portal.annotations.models import Label, Roi
+from portal.annotations.services import label_set_ensure, roi_create
+from portal.archive import storage as archive_storage
+from portal.archive.models import Asset, Canvas, Case, ItemState, Video
+from portal.labs.models import Lab, User
+
+
+def polygon(*ring: tuple[float, float]) -> dict[str, Any]:
+    """A GeoJSON polygon of one ring, closed or not."""
+    return {"type": "Polygon", "coordinates": [[list(vertex) for vertex in ring]]}
+
+
+def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
+    """A GeoJSON rectangle."""
+    return polygon((left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+
+
+def make_canvas(lab: Lab, *, kind: str = "slide", accession: str = "A-1", **more: Any) -> Canvas:
+    """A canvas of 1000 x 800 px at 0.5 um per pixel."""
+    case, _ = Case.objects.get_or_create(lab=lab, accession=accession)
+    fields = {"name": "Section 1", "mpp_x": 0.5, "mpp_y": 0.5} | more
+    return Canvas.objects.create(
+        lab=lab,
+        case=case,
+        kind=kind,
+        width_px=1000,
+        height_px=800,
+        pixels_path="assets/none",
+        content_hash=uuid.uuid4().hex,
+        **fields,
+    )
+
+
+def make_video_canvas(lab: Lab, *, pts: list[int]) -> Canvas:
+    """A video's canvas whose frame table has these PTS, 1/1000 s each."""
+    canvas = make_canvas(lab, kind="video", mpp_x=None, mpp_y=None, name="Sweep")
+    asset = Asset.objects.create(lab=lab, sha256=uuid.uuid4().hex, size_bytes=1, media_type="v")
+    video = Video.objects.create(
+        lab=lab,
+        case=canvas.case,
+        asset=asset,
+        name="Sweep",
+        canvas=canvas,
+        state=ItemState.READY,
+        frame_count=len(pts),
+        time_base_s=0.001,
+    )
+    folder = archive_storage.derived_folder(video.pk)
+    folder.mkdir(parents=True)
+    table = {"pts": np.array(pts), "key": np.ones(len(pts), bool), "time_base_s": 0.001}
+    np.savez(folder / "frames.npz", **table)
+    video.frames_path = archive_storage.relative(folder / "frames.npz")
+    video.save()
+    return canvas
+
+
+@pytest.fixture
+def canvas(lab: Lab) -> Canvas:
+    """A slide's canvas of the lab."""
+    return make_canvas(lab)
+
+
+@pytest.fixture
+def foreign_canvas(other_lab: Lab) -> Canvas:
+    """A canvas of the other lab."""
+    return make_canvas(other_lab, accession="X-1")
+
+
+@pytest.fixture
+def video_canvas(lab: Lab, storage: Path) -> Canvas:
+    """A video's canvas with frames at 0, 40, 80 and 200 ms."""
+    return make_video_canvas(lab, pts=[0, 40, 80, 200])
+
+
+@pytest.fixture
+def label(lab: Lab) -> Label:
+    """The lab's label "Tumor"."""
+    return label_set_ensure(lab=lab).labels.get(name="Tumor")
+
+
+@pytest.fixture
+def foreign_label(other_lab: Lab) -> Label:
+    """The other lab's label "Tumor"."""
+    return label_set_ensure(lab=other_lab).labels.get(name="Tumor")
+
+
+@pytest.fixture
+def roi(canvas: Canvas, annotator: User) -> Roi:
+    """A rectangle of 100 x 50 px."""
+    return roi_create(canvas=canvas, user=annotator, geometry=box(10, 10, 110, 60)).roi
+
+
+@pytest.fixture
+def foreign_roi(foreign_canvas: Canvas, stranger: User) -> Roi:
+    """A rectangle in the other lab."""
+    return roi_create(canvas=foreign_canvas, user=stranger, geometry=box(10, 10, 110, 60)).roi

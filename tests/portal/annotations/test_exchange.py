@@ -1,0 +1,356 @@
+"""QuPath's GeoJSON: every spelling is read, nothing is dropped silently, a round trip is exact."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from portal.annotations.models import Label, Roi, RoiRevision
+from portal.annotations.qupath import FeatureError, feature_read
+from portal.annotations.selectors import roi_export
+from portal.annotations.services import (
+    label_set_ensure,
+    roi_create,
+    roi_delete,
+    roi_import,
+    roi_update,
+)
+from portal.archive.models import Canvas
+from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.labs.models import Lab, User
+
+QUPATH_ID = "5f0a7a3e-6b1c-4a52-9d6e-0d2f5a5c1b11"
+
+
+def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
+    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+def feature(geometry: Any = None, *, id: str | None = None, **properties: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "type": "Feature",
+        "geometry": geometry or box(10, 10, 90, 80),
+        "properties": {"objectType": "annotation", **properties},
+    }
+    return made | ({"id": id} if id else {})
+
+
+def collection(*features: Any) -> dict[str, Any]:
+    return {"type": "FeatureCollection", "features": list(features)}
+
+
+def exported(canvas: Canvas) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads("".join(roi_export(canvas)))
+    return document
+
+
+def statuses(report: Any) -> list[str]:
+    return [item.status for item in report.items]
+
+
+def test_qupaths_own_example_is_imported_whole(canvas: Canvas, manager: User) -> None:
+    raw = feature(
+        id=QUPATH_ID,
+        name="ROI 1",
+        color=[255, 0, 0],
+        classification={"name": "Gland", "color": [200, 0, 0]},
+        isLocked=True,
+        measurements={"Mean DAB": 12.5, "Odd": "NaN"},
+        metadata={"key": "text"},
+    )
+    report = roi_import(canvas=canvas, user=manager, document=collection(raw))
+    assert (statuses(report), report.labels_created) == (["created"], ("Gland",))
+    roi = Roi.objects.select_related("label").get(pk=QUPATH_ID)
+    assert (roi.name, roi.label and roi.label.color) == ("ROI 1", "#c80000")
+    back = exported(canvas)["features"][0]
+    assert back["id"] == QUPATH_ID
+    assert back["geometry"] == box(10, 10, 90, 80)
+    assert back["properties"]["classification"] == {"name": "Gland", "color": [200, 0, 0]}
+    assert back["properties"]["color"] == [255, 0, 0]
+    assert back["properties"]["isLocked"] is True
+    measurements = back["properties"]["measurements"]
+    assert measurements == {
+        "Mean DAB": 12.5,
+        "Odd": "NaN",
+        "Area px^2": 5600.0,
+        "Area um^2": 1400.0,
+    }
+    assert back["properties"]["metadata"] == {"key": "text", "tessera.review_state": "unreviewed"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "name", "color"),
+    [
+        ({"classification": "Tumor"}, "Tumor", None),
+        ({"classification": {"name": "Tumor", "color": -3670016}}, "Tumor", "#c80000"),
+        ({"classification": {"name": "Tumor", "colorRGB": 0xC80000}}, "Tumor", "#c80000"),
+        ({"classification": {"names": ["Tumor", "Positive"]}}, "Tumor: Positive", None),
+        ({"classification": None}, "", None),
+        ({}, "", None),
+    ],
+)
+def test_every_spelling_of_a_class_is_read(
+    properties: dict[str, Any], name: str, color: str | None
+) -> None:
+    found = feature_read(feature(**properties))
+    assert (found.label, found.color) == (name, color)
+
+
+def test_other_spellings_of_objects_are_read() -> None:
+    old = feature()
+    old["properties"] = {
+        "object_type": "detection",
+        "measurements": [
+            {"name": "Area px^2", "value": 1.0},
+            {"name": "Circularity", "value": 0.5},
+        ],
+    }
+    old["id"] = "PathDetectionObject"
+    found = feature_read(old)
+    assert found.id is None
+    assert found.foreign == {"objectType": "detection", "measurements": {"Circularity": 0.5}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [[feature()], feature(), collection(feature())],
+    ids=["bare array", "one feature", "collection"],
+)
+def test_documents_come_in_three_shapes(canvas: Canvas, annotator: User, document: Any) -> None:
+    assert statuses(roi_import(canvas=canvas, user=annotator, document=document)) == ["created"]
+
+
+@pytest.mark.parametrize(
+    "document", [None, 7, "x", {}, {"type": "Polygon"}, {"type": "FeatureCollection"}]
+)
+def test_what_is_no_document_is_refused(canvas: Canvas, annotator: User, document: Any) -> None:
+    with pytest.raises(InvalidInputError, match="expected a FeatureCollection"):
+        roi_import(canvas=canvas, user=annotator, document=document)
+
+
+def test_a_geometry_collection_becomes_one_multipolygon(canvas: Canvas, annotator: User) -> None:
+    geometry = {
+        "type": "GeometryCollection",
+        "geometries": [box(0, 0, 10, 10), box(20, 20, 30, 30)],
+    }
+    roi_import(canvas=canvas, user=annotator, document=[feature(geometry)])
+    assert Roi.objects.get().geometry["type"] == "MultiPolygon"
+    assert exported(canvas)["features"][0]["geometry"]["type"] == "MultiPolygon"
+
+
+def test_an_ellipse_stays_one_until_its_outline_is_changed(canvas: Canvas, annotator: User) -> None:
+    roi_import(
+        canvas=canvas, user=annotator, document=[feature(box(1, 1, 9, 9) | {"isEllipse": True})]
+    )
+    assert exported(canvas)["features"][0]["geometry"]["isEllipse"] is True
+    roi = Roi.objects.select_related("canvas").get()
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"geometry": box(1, 1, 9, 8)})
+    assert "isEllipse" not in exported(canvas)["features"][0]["geometry"]
+
+
+def test_each_refusal_has_its_reason_and_the_rest_is_imported(
+    canvas: Canvas, annotator: User
+) -> None:
+    nan = box(0, 0, 10, 10)
+    nan["coordinates"][0][1][0] = float("nan")
+    bow_tie = {"type": "Polygon", "coordinates": [[[0, 0], [10, 10], [10, 0], [0, 10]]]}
+    document = collection(
+        feature(box(5000, 5000, 5010, 5010)),
+        feature(nan),
+        feature({"type": "Point", "coordinates": [1, 1]}),
+        feature(objectType="root"),
+        feature(classification="Unheard of"),
+        feature(box(1, 1, 9, 9) | {"plane": {"c": -1, "z": 3, "t": 0}}),
+        feature(box(1, 1, 9, 9) | {"plane": {"c": -1, "z": 0, "t": 2}}),
+        {"type": "Feature", "geometry": None, "properties": {}},
+        "nonsense",
+        feature(bow_tie),
+        feature(bow_tie),
+        feature(classification="tumor", name="kept"),
+    )
+    label_set_ensure(lab=canvas.lab)
+    report = roi_import(canvas=canvas, user=annotator, document=document)
+    reasons = [item.reason for item in report.items]
+    for index, words in enumerate(
+        (
+            "outside the canvas",
+            "vertex 1: x is nan, not a finite number",
+            "not 'Point'",
+            "objectType 'root' is not an ROI",
+            "no label 'Unheard of' in this lab; a manager can add it",
+            "z = 3",
+            "only a video has frames",
+            "has no geometry",
+            "not a GeoJSON Feature",
+        )
+    ):
+        assert words in reasons[index]
+    assert statuses(report)[9:] == ["created", "refused", "created"]
+    assert reasons[10] == "the same object as feature 9"
+    assert report.items[9].notes == ("repaired: self-intersection",)
+    assert (report.repaired, report.count("refused")) == (1, 10)
+    assert Roi.objects.get(name="kept").label.name == "Tumor"  # type: ignore[union-attr]
+
+
+def test_strict_imports_all_or_nothing(canvas: Canvas, annotator: User, manager: User) -> None:
+    document = collection(
+        feature(classification="New class"), feature({"type": "Point", "coordinates": [1, 1]})
+    )
+    with pytest.raises(InvalidInputError, match="1 of 2 features would be refused") as error:
+        roi_import(canvas=canvas, user=manager, document=document, strict=True)
+    assert error.value.details["refused"][0]["index"] == 1
+    assert not Roi.objects.exists()
+    assert not Label.objects.filter(name="New class").exists()
+
+
+def test_only_managers_create_labels(canvas: Canvas, annotator: User, manager: User) -> None:
+    document = [feature(classification="Gland")]
+    with pytest.raises(ForbiddenError):
+        roi_import(canvas=canvas, user=annotator, document=document, create_labels=True)
+    refused = roi_import(canvas=canvas, user=manager, document=document, create_labels=False)
+    assert statuses(refused) == ["refused"]
+    assert statuses(roi_import(canvas=canvas, user=manager, document=document)) == ["created"]
+
+
+def test_a_new_labs_starter_labels_are_known(canvas: Canvas, annotator: User) -> None:
+    report = roi_import(canvas=canvas, user=annotator, document=[feature(classification="Tumor")])
+    assert (statuses(report), report.labels_created) == (["created"], ())
+
+
+def test_viewers_do_not_import(canvas: Canvas, viewer: User) -> None:
+    with pytest.raises(ForbiddenError):
+        roi_import(canvas=canvas, user=viewer, document=[feature()])
+
+
+def test_importing_twice_changes_nothing(canvas: Canvas, annotator: User) -> None:
+    document = collection(feature(), feature(box(5, 5, 50, 50), id=QUPATH_ID, name="with id"))
+    roi_import(canvas=canvas, user=annotator, document=document)
+    again = roi_import(canvas=canvas, user=annotator, document=document)
+    assert statuses(again) == ["unchanged", "unchanged"]
+    assert (Roi.objects.count(), RoiRevision.objects.count()) == (2, 2)
+
+
+def test_what_was_edited_elsewhere_comes_back_as_a_revision(
+    canvas: Canvas, annotator: User, roi: Roi
+) -> None:
+    document = exported(canvas)
+    edited = copy.deepcopy(document)
+    edited["features"][0]["geometry"] = box(10, 10, 200, 60)
+    assert statuses(roi_import(canvas=canvas, user=annotator, document=edited)) == ["updated"]
+    assert list(RoiRevision.objects.values_list("version", "action")) == [
+        (1, "create"),
+        (2, "update"),
+    ]
+    roi_delete(roi=roi, user=annotator, expected_version=2)
+    assert statuses(roi_import(canvas=canvas, user=annotator, document=document)) == ["restored"]
+    assert Roi.objects.get().geometry == box(10, 10, 110, 60)
+
+
+def test_a_file_of_another_lab_makes_new_rois_and_touches_none(
+    canvas: Canvas, annotator: User, foreign_roi: Roi
+) -> None:
+    document = exported(foreign_roi.canvas)
+    first = roi_import(canvas=canvas, user=annotator, document=document)
+    again = roi_import(canvas=canvas, user=annotator, document=document)
+    assert (statuses(first), statuses(again)) == (["created"], ["unchanged"])
+    assert first.items[0].roi_id != foreign_roi.pk
+    foreign_roi.refresh_from_db()
+    assert foreign_roi.version == 1
+    assert Roi.objects.count() == 2
+
+
+def test_planes_are_frames_of_a_video(video_canvas: Canvas, annotator: User) -> None:
+    document = collection(
+        feature(box(1, 1, 9, 9) | {"plane": {"c": -1, "z": 0, "t": 3}}),
+        feature(box(1, 1, 9, 9)),
+        feature(box(1, 1, 9, 9) | {"plane": {"c": -1, "z": 0, "t": 4}}),
+    )
+    report = roi_import(canvas=video_canvas, user=annotator, document=document)
+    assert statuses(report) == ["created", "created", "refused"]
+    assert "frames 0 to 3" in report.items[2].reason
+    frames = Roi.objects.order_by("frame_index").values_list("frame_index", "frame_pts")
+    assert list(frames) == [(0, 0), (3, 200)]
+    planes = [f["geometry"].get("plane") for f in exported(video_canvas)["features"]]
+    assert planes == [{"c": -1, "z": 0, "t": 3}, None]
+    assert statuses(
+        roi_import(canvas=video_canvas, user=annotator, document=exported(video_canvas))
+    ) == ["unchanged", "unchanged"]
+
+
+def test_deleted_rois_are_not_exported(canvas: Canvas, annotator: User, roi: Roi) -> None:
+    roi_delete(roi=roi, user=annotator, expected_version=1)
+    assert exported(canvas) == {"type": "FeatureCollection", "features": []}
+
+
+def test_huge_metadata_is_left_out_and_said_so(canvas: Canvas, annotator: User) -> None:
+    report = roi_import(
+        canvas=canvas, user=annotator, document=[feature(metadata={"key": "x" * 40_000})]
+    )
+    assert "left out" in report.items[0].notes[0]
+
+
+def test_too_many_features_are_refused(canvas: Canvas, annotator: User) -> None:
+    with pytest.raises(InvalidInputError, match="10,001 features; 10,000 at most"):
+        roi_import(canvas=canvas, user=annotator, document=[{}] * 10_001)
+
+
+def test_properties_that_are_no_object_are_refused() -> None:
+    with pytest.raises(FeatureError, match="properties"):
+        feature_read({"type": "Feature", "geometry": {}, "properties": [1]})
+
+
+_text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=30)
+_boxes = st.tuples(st.floats(0, 400), st.floats(0, 300), st.floats(2, 500), st.floats(2, 400)).map(
+    lambda v: box(round(v[0], 2), round(v[1], 2), round(v[0] + v[2], 2), round(v[1] + v[3], 2))
+)
+_features = st.builds(
+    lambda id, geometry, name, label, locked, metadata, measured: feature(
+        geometry,
+        id=str(id),
+        name=name,
+        isLocked=locked,
+        metadata=metadata,
+        measurements=measured,
+        **({"classification": {"name": label, "color": [1, 2, 3]}} if label else {}),
+    ),
+    st.uuids(version=4),
+    _boxes,
+    _text,
+    st.sampled_from(["", "Tumor", "Gland: Positive"]),
+    st.booleans(),
+    st.dictionaries(_text, _text, max_size=2),
+    st.dictionaries(st.sampled_from(["A", "B"]), st.floats(allow_nan=True), max_size=2),
+)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(_features, min_size=1, max_size=3, unique_by=lambda raw: str(raw["id"])))
+def test_export_and_import_are_a_round_trip(
+    lab: Lab, canvas: Canvas, manager: User, features: list[dict[str, Any]]
+) -> None:
+    Roi.objects.all().delete()
+    report = roi_import(canvas=canvas, user=manager, document=collection(*features))
+    assert set(statuses(report)) == {"created"}
+    document = exported(canvas)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    again = roi_import(canvas=canvas, user=manager, document=document)
+    assert set(statuses(again)) == {"unchanged"}
+    Roi.objects.all().delete()
+    roi_import(canvas=canvas, user=manager, document=document)
+    assert exported(canvas) == document
+
+
+def test_names_of_rois_drawn_here_survive(canvas: Canvas, annotator: User, label: Label) -> None:
+    roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), name='"ß" <x>', label=label)
+    found = exported(canvas)["features"][0]["properties"]
+    assert (found["name"], found["classification"]["name"]) == ('"ß" <x>', "Tumor")

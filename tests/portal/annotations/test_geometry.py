@@ -1,0 +1,173 @@
+"""Outlines: what is repaired, what is refused, and that storing is a fixed point."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shapely.geometry import shape
+
+from portal.annotations.geometry import (
+    MAX_VERTICES,
+    InvalidGeometryError,
+    area_um2,
+    shape_from_geojson,
+)
+
+
+def _polygon(*ring: tuple[Any, Any]) -> dict[str, Any]:
+    return {"type": "Polygon", "coordinates": [[list(vertex) for vertex in ring]]}
+
+
+def _box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
+    return _polygon((left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+
+
+def _stored(geometry: object) -> Any:
+    return shape_from_geojson(geometry, width_px=1000, height_px=800)
+
+
+def test_a_rectangle_keeps_its_vertices_and_has_bounds_centroid_and_area() -> None:
+    found = _stored(_box(10, 20, 110, 70))
+    assert found.geometry == _box(10, 20, 110, 70)
+    assert found.bounds == (10, 20, 110, 70)
+    assert found.centroid == (60, 45)
+    assert found.area_px == 5000
+    assert found.notes == ()
+
+
+def test_an_open_ring_is_closed_and_every_outer_ring_turns_one_way() -> None:
+    clockwise = _stored(_polygon((10, 20), (10, 70), (110, 70), (110, 20)))
+    ring = clockwise.geometry["coordinates"][0]
+    assert ring[0] == ring[-1]
+    assert shapely.LinearRing(ring).is_ccw
+
+
+def test_a_bow_tie_becomes_its_two_triangles() -> None:
+    found = _stored(_polygon((0, 0), (10, 10), (10, 0), (0, 10)))
+    assert found.geometry["type"] == "MultiPolygon"
+    assert found.area_px == 50
+    assert found.notes == ("repaired: self-intersection",)
+
+
+def test_overlapping_parts_are_united_instead_of_cutting_a_hole() -> None:
+    parts = [_box(0, 0, 10, 10)["coordinates"], _box(5, 5, 15, 15)["coordinates"]]
+    found = _stored({"type": "MultiPolygon", "coordinates": parts})
+    assert found.area_px == 175
+
+
+def test_a_hole_stays_a_hole() -> None:
+    outer, inner = _box(0, 0, 100, 100)["coordinates"][0], _box(20, 20, 60, 60)["coordinates"][0]
+    found = _stored({"type": "Polygon", "coordinates": [outer, inner]})
+    assert found.area_px == 100 * 100 - 40 * 40
+
+
+def test_what_reaches_beyond_the_canvas_is_clipped() -> None:
+    found = _stored(_box(-50, -50, 100, 100))
+    assert found.bounds == (0, 0, 100, 100)
+    assert found.notes == ("clipped to the canvas",)
+
+
+def test_an_outline_outside_the_canvas_is_refused() -> None:
+    with pytest.raises(InvalidGeometryError, match="outside the canvas of 1000 x 800") as error:
+        _stored(_box(2000, 2000, 2100, 2100))
+    assert error.value.code == "outside-canvas"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_refused_naming_its_vertex(value: float) -> None:
+    with pytest.raises(InvalidGeometryError, match="ring 0, vertex 2: y is .* not a finite number"):
+        _stored(_polygon((0, 0), (10, 0), (10, value), (0, 10)))
+
+
+@pytest.mark.parametrize("value", ["NaN", None, True, [], {}])
+def test_what_is_no_number_is_refused(value: object) -> None:
+    with pytest.raises(InvalidGeometryError, match="vertex 1: x is .* not a number"):
+        _stored(_polygon((0, 0), (value, 0), (10, 10)))
+
+
+def test_200_000_vertices_are_refused_with_count_and_limit() -> None:
+    ring = [
+        (500 + 300 * math.cos(2 * math.pi * i / 200_000), 400 + 300 * math.sin(i / 31_831))
+        for i in range(200_000)
+    ]
+    with pytest.raises(InvalidGeometryError, match="200,000 vertices; an ROI may have 100,000"):
+        _stored(_polygon(*ring))
+
+
+def test_as_many_vertices_as_allowed_are_accepted() -> None:
+    count = MAX_VERTICES - 1
+    ring = [
+        (
+            500 + 390 * math.cos(2 * math.pi * i / count),
+            400 + 390 * math.sin(2 * math.pi * i / count),
+        )
+        for i in range(count)
+    ]
+    assert _stored(_polygon(*ring)).area_px == pytest.approx(math.pi * 390**2, rel=1e-4)
+
+
+def test_a_scribble_that_would_take_minutes_to_repair_is_refused() -> None:
+    ring = [(500 + 400 * math.sin(i * 2.4), 400 + 390 * math.cos(i * 1.7)) for i in range(20_000)]
+    with pytest.raises(InvalidGeometryError, match="crosses itself too often"):
+        _stored(_polygon(*ring))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "words"),
+    [
+        (None, "expected a GeoJSON object"),
+        ([], "expected a GeoJSON object"),
+        ({"type": "Point", "coordinates": [1, 2]}, "not 'Point'"),
+        ({"type": "GeometryCollection", "geometries": []}, "not 'GeometryCollection'"),
+        ({"type": "Polygon", "coordinates": []}, "expected a list of rings"),
+        ({"type": "MultiPolygon", "coordinates": []}, "needs coordinates"),
+        ({"type": "MultiPolygon", "coordinates": {}}, "needs coordinates"),
+        ({"type": "Polygon", "coordinates": [7]}, "ring 0 is not a list"),
+        ({"type": "Polygon", "coordinates": [[7]]}, "vertex 0 is not a pair"),
+        ({"type": "MultiPolygon", "coordinates": [7]}, "expected a list of rings"),
+        (_polygon((0, 0), (5, 5)), "fewer than 3 different vertices"),
+        (_polygon((0, 0), (5, 5), (10, 10)), "no area"),
+        (_polygon((0, 0), (0.5, 0), (0.5, 0.5)), "no area"),
+        (_polygon((0, 0), (10**400, 0), (5, 5)), "x is beyond"),
+    ],
+)
+def test_nonsense_is_refused_with_its_reason(geometry: object, words: str) -> None:
+    with pytest.raises(InvalidGeometryError, match=words):
+        _stored(geometry)
+
+
+def test_a_third_coordinate_is_dropped() -> None:
+    found = _stored({"type": "Polygon", "coordinates": [[[0, 0, 5], [9, 0, 5], [9, 9, 5], [0, 9]]]})
+    assert all(len(vertex) == 2 for vertex in found.geometry["coordinates"][0])
+
+
+def test_area_in_um_needs_a_scale() -> None:
+    assert area_um2(100, 0.5, 0.25) == 12.5
+    assert area_um2(100, None, None) is None
+
+
+_number = st.floats(-200, 1200, allow_nan=False)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(_number, _number), min_size=3, max_size=12))
+def test_what_is_stored_is_valid_inside_rounded_and_stored_again_unchanged(
+    ring: list[tuple[float, float]],
+) -> None:
+    try:
+        found = _stored(_polygon(*ring))
+    except InvalidGeometryError:
+        return
+    stored = shape(found.geometry)
+    assert stored.is_valid
+    assert shapely.box(0, 0, 1000, 800).covers(stored)
+    assert found.area_px >= 1
+    for x, y in shapely.get_coordinates(stored).tolist():
+        assert (round(x, 2), round(y, 2)) == (x, y)
+    again = _stored(found.geometry)
+    assert (again.geometry, again.notes) == (found.geometry, ())

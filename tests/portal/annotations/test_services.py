@@ -1,0 +1,285 @@
+"""ROI writes: versions, revisions, events, undo, races."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connections
+
+from portal.annotations.geometry import InvalidGeometryError
+from portal.annotations.models import Label, Roi, RoiRevision
+from portal.annotations.services import (
+    label_create,
+    label_delete,
+    label_set_ensure,
+    label_update,
+    roi_create,
+    roi_delete,
+    roi_restore,
+    roi_update,
+)
+from portal.archive.models import Canvas
+from portal.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    StaleVersionError,
+)
+from portal.core.models import Event
+from portal.labs.models import Lab, User
+
+
+def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
+    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+def names(**filters: Any) -> list[str]:
+    return list(Event.objects.filter(**filters).order_by("id").values_list("name", flat=True))
+
+
+def test_creating_writes_row_revision_and_event(canvas: Canvas, annotator: User) -> None:
+    saved = roi_create(canvas=canvas, user=annotator, geometry=box(10, 10, 110, 60), name=" A  b ")
+    assert (saved.created, saved.roi.version, saved.roi.name) == (True, 1, "A b")
+    revision = RoiRevision.objects.get(roi=saved.roi)
+    assert (revision.action, revision.author, revision.version) == ("create", annotator, 1)
+    event = Event.objects.get(name="roi.saved")
+    assert event.payload["roi_id"] == str(saved.roi.pk)
+    assert event.payload["geometry_changed"] is True
+    assert event.lab_id == canvas.lab_id
+
+
+def test_a_refused_outline_leaves_nothing(canvas: Canvas, annotator: User) -> None:
+    with pytest.raises(InvalidGeometryError):
+        roi_create(canvas=canvas, user=annotator, geometry=box(5000, 5000, 5010, 5010))
+    assert not Roi.objects.exists()
+    assert not Event.objects.exists()
+
+
+def test_the_same_save_sent_twice_makes_one_roi(canvas: Canvas, annotator: User) -> None:
+    roi_id = uuid.uuid4()
+    first = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), roi_id=roi_id)
+    roi_update(roi=first.roi, user=annotator, expected_version=1, changes={"name": "later"})
+    again = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), roi_id=roi_id)
+    assert (again.created, again.roi.pk, again.roi.name) == (False, roi_id, "later")
+    with pytest.raises(ConflictError, match="taken by another ROI"):
+        roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 8), roi_id=roi_id)
+    assert Roi.objects.count() == 1
+
+
+def test_every_change_is_a_revision_with_its_author(
+    roi: Roi, annotator: User, reviewer: User, label: Label
+) -> None:
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"geometry": box(0, 0, 9, 9)})
+    roi_update(
+        roi=roi,
+        user=reviewer,
+        expected_version=2,
+        changes={"label": label, "review_state": "accepted"},
+    )
+    rows = RoiRevision.objects.filter(roi=roi).values_list("version", "action", "author", "label")
+    assert list(rows) == [
+        (1, "create", annotator.pk, None),
+        (2, "update", annotator.pk, None),
+        (3, "update", reviewer.pk, label.pk),
+    ]
+    first = RoiRevision.objects.get(roi=roi, version=1)
+    assert first.geometry == box(10, 10, 110, 60)
+    roi.refresh_from_db()
+    assert (roi.version, roi.right, roi.area_px) == (3, 9, 81)
+
+
+def test_a_change_that_changes_nothing_makes_no_version(roi: Roi, annotator: User) -> None:
+    saved = roi_update(
+        roi=roi,
+        user=annotator,
+        expected_version=1,
+        changes={"geometry": box(10, 10, 110, 60), "name": "", "label": None},
+    )
+    assert (saved.changed, saved.roi.version) == (False, 1)
+    assert RoiRevision.objects.count() == 1
+
+
+def test_a_stale_version_is_refused_and_nothing_is_lost(roi: Roi, annotator: User) -> None:
+    stale = Roi.objects.select_related("canvas").get(pk=roi.pk)
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "first"})
+    with pytest.raises(StaleVersionError, match="current version is 2") as error:
+        roi_update(roi=stale, user=annotator, expected_version=1, changes={"name": "second"})
+    assert error.value.details["current_version"] == 2
+    assert Roi.objects.get(pk=roi.pk).name == "first"
+    assert RoiRevision.objects.count() == 2
+
+
+def test_deleting_is_a_revision_that_can_be_undone(roi: Roi, annotator: User) -> None:
+    roi_delete(roi=roi, user=annotator, expected_version=1)
+    assert not Roi.objects.live().exists()
+    with pytest.raises(ConflictError, match="deleted"):
+        roi_update(roi=roi, user=annotator, expected_version=2, changes={"name": "x"})
+    roi_restore(roi=roi, user=annotator)
+    assert Roi.objects.live().get().geometry == box(10, 10, 110, 60)
+    actions = list(RoiRevision.objects.filter(roi=roi).values_list("action", flat=True))
+    assert actions == ["create", "delete", "restore"]
+    assert names() == ["roi.saved", "roi.deleted", "roi.saved"]
+
+
+def test_restoring_what_is_live_changes_nothing(roi: Roi, annotator: User) -> None:
+    assert roi_restore(roi=roi, user=annotator).version == 1
+    assert RoiRevision.objects.count() == 1
+
+
+def test_roles_are_asked_for(
+    roi: Roi, canvas: Canvas, viewer: User, annotator: User, reviewer: User
+) -> None:
+    with pytest.raises(ForbiddenError):
+        roi_create(canvas=canvas, user=viewer, geometry=box(1, 1, 9, 9))
+    with pytest.raises(ForbiddenError):
+        roi_update(roi=roi, user=viewer, expected_version=1, changes={"name": "x"})
+    with pytest.raises(ForbiddenError):
+        roi_delete(roi=roi, user=viewer, expected_version=1)
+    with pytest.raises(ForbiddenError):
+        roi_restore(roi=roi, user=viewer)
+    accept = {"review_state": "accepted"}
+    with pytest.raises(ForbiddenError, match="reviewer"):
+        roi_update(roi=roi, user=annotator, expected_version=1, changes=accept)  # type: ignore[arg-type]
+    roi_update(roi=roi, user=reviewer, expected_version=1, changes=accept)  # type: ignore[arg-type]
+
+
+def test_a_new_outline_takes_the_review_back(roi: Roi, annotator: User, reviewer: User) -> None:
+    roi_update(roi=roi, user=reviewer, expected_version=1, changes={"review_state": "accepted"})
+    roi_update(roi=roi, user=annotator, expected_version=2, changes={"name": "named"})
+    assert roi.review_state == "accepted"
+    roi_update(roi=roi, user=annotator, expected_version=3, changes={"geometry": box(0, 0, 5, 5)})
+    assert roi.review_state == "unreviewed"
+
+
+def test_a_label_of_another_lab_is_unknown(
+    canvas: Canvas, roi: Roi, annotator: User, foreign_label: Label
+) -> None:
+    with pytest.raises(InvalidInputError, match="no such label"):
+        roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=foreign_label)
+    with pytest.raises(InvalidInputError, match="no such label"):
+        roi_update(roi=roi, user=annotator, expected_version=1, changes={"label": foreign_label})
+
+
+def test_a_roi_on_a_video_names_its_frame(video_canvas: Canvas, annotator: User) -> None:
+    def create(**frame: int) -> Roi:
+        return roi_create(
+            canvas=video_canvas, user=annotator, geometry=box(1, 1, 9, 9), **frame
+        ).roi
+
+    found = create(frame_index=3, frame_pts=200)
+    assert (found.frame_index, found.frame_pts) == (3, 200)
+    assert create(frame_pts=80).frame_index == 2
+    assert create(frame_index=1).frame_pts == 40
+    for frame, words in (
+        ({}, "needs its frame"),
+        ({"frame_index": 4}, "frames 0 to 3"),
+        ({"frame_pts": 41}, "no frame of this video has the presentation time 41"),
+        ({"frame_index": 1, "frame_pts": 80}, "index 1 has the presentation time 40, not 80"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            create(**frame)
+
+
+def test_a_frame_on_a_slide_is_refused(canvas: Canvas, annotator: User) -> None:
+    with pytest.raises(InvalidInputError, match="only a video has frames"):
+        roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), frame_index=0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_writers_with_the_same_version_exactly_one_wins(roi: Roi, annotator: User) -> None:
+    barrier = threading.Barrier(4)
+    outcomes: list[str] = []
+
+    def write(name: str) -> None:
+        mine = Roi.objects.select_related("canvas").get(pk=roi.pk)
+        barrier.wait()
+        while True:
+            try:
+                roi_update(roi=mine, user=annotator, expected_version=1, changes={"name": name})
+                outcomes.append(name)
+            except StaleVersionError:
+                outcomes.append("stale")
+            except OperationalError:  # SQLite in memory knows no busy timeout
+                time.sleep(0.01)
+                continue
+            break
+        connections.close_all()
+
+    threads = [threading.Thread(target=write, args=(f"writer {i}",)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [outcome for outcome in outcomes if outcome != "stale"]
+    assert len(winners) == 1
+    assert len(outcomes) == 4
+    assert Roi.objects.get(pk=roi.pk).name == winners[0]
+    assert RoiRevision.objects.filter(roi=roi).count() == 2
+
+
+def test_the_update_itself_is_guarded_by_the_version(
+    roi: Roi, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no lock is held between check and write, the WHERE of the UPDATE decides."""
+    monkeypatch.setattr("portal.annotations.services.rois._require_version", lambda *_: None)
+    other = Roi.objects.select_related("canvas").get(pk=roi.pk)
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "first"})
+    with pytest.raises(StaleVersionError):
+        roi_update(roi=other, user=annotator, expected_version=1, changes={"name": "second"})
+    assert Roi.objects.get(pk=roi.pk).name == "first"
+
+
+def test_a_lab_gets_starter_labels_once(lab: Lab) -> None:
+    first = label_set_ensure(lab=lab)
+    assert label_set_ensure(lab=lab) == first
+    assert first.labels.count() == 8
+
+
+def test_labels_are_kept_by_managers(lab: Lab, manager: User, reviewer: User) -> None:
+    with pytest.raises(ForbiddenError):
+        label_create(lab=lab, user=reviewer, name="Gland")
+    label = label_create(lab=lab, user=manager, name=" Gland ")
+    assert (label.name, label.position) == ("Gland", 8)
+    assert label.color.startswith("#")
+    with pytest.raises(ForbiddenError):
+        label_update(label=label, user=reviewer, name="x")
+    with pytest.raises(ForbiddenError):
+        label_delete(label=label, user=reviewer)
+    assert label_update(label=label, user=manager, name="Crypt", color="#ABCDEF").color == "#abcdef"
+
+
+def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Label) -> None:
+    with pytest.raises(ConflictError, match='has a label "tumor" already'):
+        label_create(lab=lab, user=manager, name="tumor")
+    other = label_create(lab=lab, user=manager, name="Gland")
+    with pytest.raises(ConflictError):
+        label_update(label=other, user=manager, name="TUMOR")
+
+
+@pytest.mark.parametrize("color", ["red", "#12345", "#1234567", "#12345g", "#123456\n"])
+def test_a_colour_is_six_hex_digits(lab: Lab, manager: User, color: str) -> None:
+    with pytest.raises(InvalidInputError, match="#rrggbb"):
+        label_create(lab=lab, user=manager, name="Gland", color=color)
+
+
+def test_a_label_in_use_or_in_history_stays(
+    roi: Roi, label: Label, annotator: User, manager: User
+) -> None:
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"label": label})
+    with pytest.raises(ConflictError, match="1 ROIs have it") as error:
+        label_delete(label=label, user=manager)
+    assert error.value.details == {"in_use": 1}
+    roi_update(roi=roi, user=annotator, expected_version=2, changes={"label": None})
+    with pytest.raises(ConflictError, match="history"):
+        label_delete(label=label, user=manager)
+
+
+def test_an_unused_label_is_deleted(label: Label, manager: User) -> None:
+    label_delete(label=label, user=manager)
+    assert not Label.objects.filter(name="Tumor").exists()
+    assert "label.deleted" in names()

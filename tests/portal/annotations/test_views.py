@@ -1,0 +1,70 @@
+"""The labels page."""
+
+from __future__ import annotations
+
+from django.test import Client
+
+from portal.annotations.models import Label
+from portal.annotations.services import roi_create
+from portal.archive.models import Canvas
+from portal.labs.models import User
+
+PAGE = "/lab/labels/"
+
+
+def test_members_see_the_labels_and_managers_the_forms(
+    client: Client, viewer: User, manager: User, label: Label
+) -> None:
+    client.force_login(viewer)
+    text = client.get(PAGE).content.decode()
+    assert "Tumor" in text
+    assert "Add a label" not in text
+    client.force_login(manager)
+    assert "Add a label" in client.get(PAGE).content.decode()
+
+
+def test_a_manager_adds_changes_and_deletes_a_label(client: Client, manager: User) -> None:
+    client.force_login(manager)
+    client.get(PAGE)
+    assert client.post(PAGE, {"name": "Gland", "color": "#112233"}).status_code == 302
+    label = Label.objects.get(name="Gland")
+    client.post(f"{PAGE}{label.pk}/", {"name": "Crypt", "color": "#445566"})
+    label.refresh_from_db()
+    assert (label.name, label.color) == ("Crypt", "#445566")
+    taken = client.post(PAGE, {"name": "crypt", "color": "#112233"})
+    assert taken.status_code == 409
+    assert "has a label &quot;crypt&quot; already" in taken.content.decode()
+    assert client.post(PAGE, {"name": "", "color": "blue"}).status_code == 400
+    client.post(f"{PAGE}{label.pk}/delete/")
+    assert not Label.objects.filter(pk=label.pk).exists()
+
+
+def test_a_label_in_use_stays_and_the_page_says_why(
+    client: Client, manager: User, canvas: Canvas, label: Label
+) -> None:
+    outline = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 9]]]}
+    roi_create(canvas=canvas, user=manager, geometry=outline, label=label)
+    client.force_login(manager)
+    page = client.post(f"{PAGE}{label.pk}/delete/", follow=True)
+    assert "cannot be deleted: 1 ROIs have it" in page.content.decode()
+
+
+def test_others_are_turned_away(
+    client: Client, reviewer: User, stranger: User, label: Label
+) -> None:
+    assert client.get(PAGE).status_code == 302
+    client.force_login(reviewer)
+    assert client.post(PAGE, {"name": "x", "color": "#112233"}).status_code == 403
+    assert client.post(f"{PAGE}{label.pk}/", {"name": "x", "color": "#112233"}).status_code == 403
+    client.force_login(stranger)
+    assert client.get(PAGE, {"lab": label.lab.slug}).status_code == 404
+    assert client.post(f"{PAGE}{label.pk}/", {"name": "x", "color": "#112233"}).status_code == 404
+    assert client.post(f"{PAGE}{label.pk}/delete/").status_code == 404
+
+
+def test_the_page_asks_the_same_for_few_and_many_labels(
+    client: Client, manager: User, label: Label, django_assert_max_num_queries: object
+) -> None:
+    client.force_login(manager)
+    with django_assert_max_num_queries(10):  # type: ignore[operator]
+        client.get(PAGE)
