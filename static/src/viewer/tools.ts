@@ -155,11 +155,9 @@ export class Tools extends Emitter<ToolEvents> {
       return;
     }
     const state = this.store.create(geometryToL0(geometry), this.context.label(), this.context.frame());
+    this.layer.select(state.id);
     // after the click that ends the drawing has passed, else it would select what lies beneath
-    setTimeout(() => {
-      this.use("move");
-      this.layer.select(state.id);
-    });
+    setTimeout(() => this.use("move"));
   }
 
   private addModify(): Modify {

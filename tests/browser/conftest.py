@@ -1,0 +1,167 @@
+"""A real chromium on a live server: synthetic slides and videos, and a driver of the viewer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import settings as django_settings
+from django.core.handlers.wsgi import WSGIHandler
+
+CHROMIUM_FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SLIDE_SIZE = (2000, 1500)
+FRAME_SIZE = (256, 192)
+FRAME_BITS = 6
+DATABASE = threading.RLock()
+"""Threads of the live server share one in-memory connection: one request at a time."""
+
+
+class OneAtATime:
+    """WSGI: answers one request after the other, each wholly."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        """WSGI."""
+        with DATABASE:
+            answer = self.application(environ, start_response)
+            try:
+                return [bytes(part) for part in answer]
+            finally:
+                getattr(answer, "close", lambda: None)()
+
+
+@pytest.fixture(scope="session")
+def live_server() -> Iterator[Any]:
+    """pytest-django's, with the tile fast path in front and requests one at a time."""
+    from pytest_django.live_server_helper import LiveServer
+
+    from portal.archive.fastpath import TileFastPath
+
+    if not (django_settings.ROOT / "static" / "dist" / "viewer.js").exists():
+        pytest.skip("static/dist is not built: run `npm run build`")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "django.test.testcases.WSGIHandler",
+            lambda: OneAtATime(TileFastPath(WSGIHandler())),
+        )
+        server = LiveServer("127.0.0.1")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's chromium; skips where it is missing."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop runs in this thread
+    with sync_playwright() as playwright:
+        instance = playwright.chromium.launch(executable_path=chromium, args=list(CHROMIUM_FLAGS))
+        yield instance
+        instance.close()
+    if before is None:
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(scope="session")
+def slide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pyramid of 2000 x 1500 px with 0.5 um per pixel: pale, with dark blots."""
+    from ml.imaging.pyramids import write_pyramid
+
+    width, height = SLIDE_SIZE
+    y, x = np.mgrid[0:height, 0:width]
+    blots = (np.sin(x / 90) * np.sin(y / 70) > 0.6)[..., None]
+    image = np.where(blots, np.uint8([150, 80, 150]), np.uint8([240, 225, 235])).astype(np.uint8)
+    path = tmp_path_factory.mktemp("slides") / "blots.tif"
+    write_pyramid(image, path, mpp=0.5)
+    return path
+
+
+@pytest.fixture(scope="session")
+def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 frames; six vertical stripes, white for a set bit, write the index of each frame."""
+    import av
+
+    width, height = FRAME_SIZE
+    path = tmp_path_factory.mktemp("videos") / "numbered.mp4"
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=25)
+        stream.width, stream.height, stream.pix_fmt, stream.gop_size = width, height, "yuv420p", 12
+        for index in range(40):
+            bits = [(index >> bit) & 1 for bit in range(FRAME_BITS)]
+            row = np.repeat(np.uint8(bits) * 255, -(-width // FRAME_BITS))[:width]
+            image = np.repeat(np.repeat(row[None, :, None], height, 0), 3, 2)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def ingest(storage: Path, annotator: Any) -> Callable[[Path], Any]:
+    """``ingest(path)``: through the services of an upload and the ledger; gives the canvas."""
+    from portal.archive import fastpath, tiles
+    from portal.archive.services import case_create, item_receive
+    from portal.jobs.runner import job_run
+
+    fastpath.TILES.clear()
+    tiles.SOURCES.clear()
+
+    def run(path: Path) -> Any:
+        lab = annotator.memberships.get().lab
+        case = case_create(lab=lab, user=annotator, accession=path.stem)
+        with path.open("rb") as file:
+            received = item_receive(case=case, file=file, filename=path.name, user=annotator)
+        job_run(received.job.pk)
+        received.item.refresh_from_db()
+        assert received.item.canvas is not None, received.item.error_message
+        return received.item.canvas
+
+    return run
+
+
+@pytest.fixture
+def open_viewer(
+    browser: Any, live_server: Any, transactional_db: None, annotator: Any
+) -> Iterator[Callable[..., Any]]:
+    """``open_viewer(canvas, query="x=..", user=...)``: the viewer, ready, as a ``ViewerPage``."""
+    from django.test import Client
+
+    from tests.browser.viewer_page import ViewerPage
+
+    contexts: list[Any] = []
+
+    def run(canvas: Any, query: str = "", user: Any = None) -> ViewerPage:
+        with DATABASE:
+            client = Client()
+            client.force_login(user or annotator)
+        context = browser.new_context(viewport={"width": 1366, "height": 768})
+        contexts.append(context)
+        cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+        context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+        viewer = ViewerPage(context.new_page(), live_server.url, canvas, DATABASE)
+        viewer.open(query)
+        return viewer
+
+    yield run
+    for context in contexts:
+        context.close()

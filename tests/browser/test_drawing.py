@@ -1,0 +1,150 @@
+"""Drawing on a slide in a real browser: autosave, undo, editing, conflicts, losing the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
+
+
+@pytest.fixture
+def viewer(open_viewer: Any, ingest: Any, slide_file: Any) -> Any:
+    """The annotator's viewer on the middle of a slide."""
+    page = open_viewer(ingest(slide_file)).centred()
+    yield page
+    assert page.problems == []
+
+
+def test_a_polygon_is_saved_as_soon_as_it_is_drawn_and_is_there_after_a_reload(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.left == pytest.approx(700, abs=2)
+    assert roi.bottom == pytest.approx(900, abs=2)
+    viewer.centred()
+    assert viewer.count() == 1
+    # 400 x 400 px at 0.5 um/px
+    assert viewer.text(f"[data-roi='{roi.pk}'] .roi-row-facts").startswith("40,")
+
+
+def test_undo_takes_a_drawn_roi_away_and_redo_brings_it_back(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    viewer.key("Control+z")
+    viewer.wait_count(0)
+    viewer.wait_saved()
+    assert viewer.stored() == []
+    viewer.key("Control+Shift+z")
+    viewer.wait_count(1)
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.version == 3  # drawn, deleted, restored
+
+
+def test_delete_can_be_undone_from_its_message(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    viewer.key("Delete")
+    viewer.wait_count(0)
+    viewer.page.click(".toast-action")
+    viewer.wait_count(1)
+    viewer.wait_saved()
+    assert len(viewer.stored()) == 1
+
+
+def test_a_rectangle_is_dragged(viewer: Any) -> None:
+    viewer.key("r")
+    viewer.drag([(600, 400), (900, 600), (1000, 700)])
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.area_px == pytest.approx(400 * 300, rel=0.02)
+
+
+def test_a_freehand_line_becomes_a_polygon_with_few_points(viewer: Any) -> None:
+    viewer.key("Shift+P")
+    viewer.drag([(600, 400), (1200, 400), (1200, 900), (600, 900), (600, 420)])
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.area_px == pytest.approx(600 * 500, rel=0.05)
+    assert len(roi.geometry["coordinates"][0]) < 12
+
+
+def test_dragging_a_vertex_makes_a_new_version(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    viewer.drag([(1100, 900), (1300, 1100)])
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.version == 2
+    assert roi.right == pytest.approx(1300, abs=3)
+
+
+def test_an_outline_beyond_the_canvas_is_clipped_and_the_page_shows_the_clipped_one(
+    viewer: Any,
+) -> None:
+    viewer.open("x=0&y=0&z=2")
+    viewer.polygon([(-200, -200), (300, -200), (300, 300), (-200, 300)])
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.left, roi.top) == (0, 0)
+    assert "clipped" in viewer.text("[data-toast]")
+
+
+def test_a_number_key_sets_the_label(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.key("1")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.label is not None
+    assert viewer.text(f"[data-roi='{roi.pk}'] .roi-row-title") == roi.label.name
+
+
+def test_renaming_and_bringing_an_older_version_back(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    viewer.page.fill("#roi-name", "Margin")
+    viewer.page.press("#roi-name", "Enter")
+    viewer.wait_saved()
+    assert viewer.stored()[0].name == "Margin"
+    viewer.page.click("[data-roi-revisions] summary")
+    viewer.page.click("[data-roi-revisions] button")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.name, roi.version) == ("", 3)
+
+
+@pytest.mark.parametrize("choice", ["mine", "theirs"])
+def test_a_stale_change_asks_and_loses_nothing(viewer: Any, annotator: Any, choice: str) -> None:
+    from portal.annotations.services import roi_update
+
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    with viewer.database:
+        roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "Theirs"})
+    viewer.page.fill("#roi-name", "Mine")
+    viewer.page.press("#roi-name", "Enter")
+    viewer.page.wait_for_selector("[data-dialog=conflict][open]")
+    viewer.page.click(f"[data-keep={choice}]")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.name == {"mine": "Mine", "theirs": "Theirs"}[choice]
+    if choice == "theirs":
+        viewer.key("Control+z")
+        viewer.wait_saved()
+        assert viewer.stored()[0].name == "Mine"
+
+
+def test_without_a_network_nothing_is_lost(viewer: Any) -> None:
+    viewer.page.context.set_offline(True)
+    viewer.polygon(SQUARE)
+    viewer.wait_save_state("retry")
+    assert "Not saved" in viewer.text("[data-save-text]")
+    assert viewer.stored() == []
+    viewer.page.context.set_offline(False)
+    viewer.wait_saved()
+    assert len(viewer.stored()) == 1

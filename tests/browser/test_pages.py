@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+
+from portal.labs.models import ApiToken
+from tests.browser.conftest import DATABASE
+
+pytestmark = pytest.mark.browser
+GROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.fixture
+def open_page(
+    browser: Any, live_server: Any, transactional_db: None
+) -> Iterator[Callable[..., Any]]:
+    """``open_page(path, user=None, dark=False)``: chromium on that page, errors collected."""
+    from django.test import Client
+
+    contexts: list[Any] = []
+
+    def run(path: str, *, user: Any = None, dark: bool = False) -> Any:
+        context = browser.new_context(color_scheme="dark" if dark else "light")
+        contexts.append(context)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=live_server.url)
+        if user is not None:
+            with DATABASE:
+                client = Client()
+                client.force_login(user)
+            cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+            context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+        page = context.new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda line: page.complaints.append(line.text) if line.type == "error" else None,
+        )
+        page.goto(live_server.url + path)
+        return page
+
+    yield run
+    for context in contexts:
+        context.close()
+
+
+def token_count() -> int:
+    with DATABASE:
+        return ApiToken.objects.filter(revoked_at=None).count()
+
+
+def test_signing_in_leads_to_the_cases_without_a_complaint(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/accounts/login/")
+    page.get_by_label("Email").fill(annotator.email)
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/cases/")
+    assert page.locator(".bar__link[aria-current]").inner_text() == "Cases"
+    assert page.complaints == []
+
+
+def test_the_theme_follows_the_system_until_chosen_and_is_remembered(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/lab/", user=annotator, dark=True)
+    dark = page.evaluate(GROUND)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    light = page.evaluate(GROUND)
+    assert light != dark
+    page.reload()
+    assert page.evaluate(GROUND) == light
+
+
+def test_a_token_is_made_copied_and_revoked_after_a_question(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/account/tokens/", user=annotator)
+    page.get_by_label("Name").fill("LIS export")
+    page.get_by_role("button", name="Create token").click()
+    secret = page.locator("#secret").inner_text()
+    page.get_by_role("button", name="Copy").click()
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+    page.get_by_role("button", name="Revoke").click()
+    page.get_by_role("button", name="Keep").click()
+    assert token_count() == 1
+    page.get_by_role("button", name="Revoke").click()
+    page.locator("#confirm [data-confirm-yes]").click()
+    page.get_by_text("no longer works").wait_for()
+    assert token_count() == 0
+    assert page.complaints == []
+
+
+def test_the_menu_opens_and_closes_by_keyboard(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/lab/", user=annotator)
+    menu = page.locator(".bar .menu summary")
+    menu.focus()
+    page.keyboard.press("Enter")
+    assert page.get_by_role("link", name="API tokens").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("link", name="API tokens").is_visible()
+    assert menu.evaluate("element => element === document.activeElement")
+
+
+def test_the_first_tab_stop_skips_to_the_content(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/lab/", user=annotator)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_role_changes_as_soon_as_it_is_chosen(
+    open_page: Callable[..., Any], manager: Any, viewer: Any
+) -> None:
+    page = open_page("/lab/", user=manager)
+    page.get_by_label(f"Role of {viewer}").select_option("reviewer")
+    page.get_by_text("reviewer from now on").wait_for()
+    with DATABASE:
+        assert viewer.memberships.get().role == "reviewer"
+
+
+def test_the_page_of_the_api_runs_under_the_content_policy(
+    open_page: Callable[..., Any], annotator: Any
+) -> None:
+    page = open_page("/api/v1/docs/", user=annotator)
+    page.locator("text=/api/v1/me/").first.wait_for()
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize("width", [390, 1366, 2560])
+@pytest.mark.parametrize("path", ["/lab/", "/account/tokens/", "/cases/", "/jobs/"])
+def test_no_page_scrolls_sideways(
+    open_page: Callable[..., Any], manager: Any, path: str, width: int
+) -> None:
+    page = open_page(path, user=manager)
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

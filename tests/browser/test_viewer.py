@@ -1,0 +1,162 @@
+"""Looking: deep links, video by frame, what a viewer's role leaves, keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import FRAME_BITS, FRAME_SIZE
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+@pytest.fixture
+def slide(ingest: Any, slide_file: Any) -> Any:
+    """A slide's canvas."""
+    return ingest(slide_file)
+
+
+@pytest.fixture
+def video(ingest: Any, video_file: Any) -> Any:
+    """The canvas of a video of numbered frames."""
+    return ingest(video_file)
+
+
+def _roi(canvas: Any, user: Any, left: float = 400, **more: Any) -> Any:
+    from portal.annotations.services import roi_create
+
+    ring = [[left, 300], [left + 100, 300], [left + 100, 400], [left, 400], [left, 300]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    return roi_create(canvas=canvas, user=user, geometry=geometry, **more).roi
+
+
+def _number(viewer: Any) -> int:
+    """The frame number that the stripes on the screen spell."""
+    width, height = FRAME_SIZE
+    stripe = -(-width // FRAME_BITS)
+    bits = [viewer.colour(((bit + 0.5) * stripe, height / 3))[0] > 127 for bit in range(FRAME_BITS)]
+    return sum(bit << place for place, bit in enumerate(bits))
+
+
+def test_the_tiles_of_a_slide_are_on_screen(open_viewer: Any, slide: Any) -> None:
+    viewer = open_viewer(slide)
+    viewer.centred(1.0)
+    viewer.page.wait_for_load_state("networkidle")
+    # a blot: sin(x / 90) and sin(y / 70) are both near 1 there
+    assert viewer.colour((989, 769))[1] < 130
+    assert viewer.page.locator("[data-tile-errors]").is_hidden()
+    assert viewer.text("[data-readout=zoom]") == "20.0×, 0.50 µm/px"
+    assert viewer.text("[data-readout=scale]").endswith("µm")
+
+
+def test_a_deep_link_restores_view_and_roi(open_viewer: Any, slide: Any, annotator: Any) -> None:
+    roi = _roi(slide, annotator)
+    query = f"x=450.25&y=350.5&z=0.75&rot=30.00&roi={roi.pk}"
+    viewer = open_viewer(slide, query)
+    link = viewer.link()
+    assert (float(link["x"]), float(link["y"]), float(link["z"])) == (450.25, 350.5, 0.75)
+    assert (link["rot"], link["roi"]) == ("30.00", str(roi.pk))
+    assert viewer.page.locator(f"[data-roi='{roi.pk}'][aria-selected=true]").count() == 1
+    viewer.key("0")
+    viewer.page.wait_for_timeout(400)
+    assert "rot" not in viewer.link()
+
+
+def test_a_link_to_an_roi_alone_goes_there(open_viewer: Any, slide: Any, annotator: Any) -> None:
+    viewer = open_viewer(slide, f"roi={_roi(slide, annotator).pk}")
+    viewer.page.wait_for_timeout(500)
+    link = viewer.link()
+    assert float(link["x"]) == pytest.approx(450, abs=1)
+    assert float(link["y"]) == pytest.approx(350, abs=1)
+
+
+def test_the_list_filters_by_label(open_viewer: Any, slide: Any, annotator: Any, lab: Any) -> None:
+    from portal.annotations.models import Label
+    from portal.annotations.services import label_set_ensure
+
+    label_set_ensure(lab=lab)
+    label = Label.objects.filter(lab=lab).first()
+    _roi(slide, annotator, label=label)
+    _roi(slide, annotator, left=600)
+    viewer = open_viewer(slide)
+    viewer.page.select_option("[data-roi-filter]", str(label.pk))
+    viewer.page.wait_for_function("document.querySelectorAll('.roi-row').length === 1")
+    assert viewer.text("[data-roi-count]") == "1 of 2"
+
+
+def test_stepping_through_a_video_shows_the_right_frames(open_viewer: Any, video: Any) -> None:
+    viewer = open_viewer(video)
+    for key, expected in [("f", 1), ("f", 2), ("v", 12), ("d", 11), ("c", 1), ("v", 11), ("v", 21)]:
+        viewer.key(key)
+        viewer.page.wait_for_function(
+            "wanted => document.querySelector('[data-frame-index]').textContent.startsWith(wanted)",
+            arg=f"Frame {expected + 1} /",
+        )
+        viewer.page.wait_for_timeout(150)
+        assert _number(viewer) == expected
+
+
+def test_pausing_snaps_to_the_frame_that_is_named(open_viewer: Any, video: Any) -> None:
+    viewer = open_viewer(video)
+    viewer.key("Space")
+    viewer.page.wait_for_selector("[data-play][aria-pressed=true]")
+    viewer.page.wait_for_timeout(500)
+    viewer.key("Space")
+    viewer.page.wait_for_selector("[data-play][aria-pressed=false]")
+    viewer.page.wait_for_timeout(700)
+    named = int(viewer.text("[data-frame-index]").split()[1]) - 1
+    assert _number(viewer) == named
+
+
+def test_an_roi_on_a_frame_keeps_its_pts_and_shows_on_that_frame_only(
+    open_viewer: Any, video: Any
+) -> None:
+    viewer = open_viewer(video)
+    viewer.key("v")
+    viewer.page.wait_for_timeout(400)
+    viewer.key("r")
+    viewer.drag([(40, 40), (120, 90), (160, 120)])
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert roi.frame_index == 10
+    pts = roi.frame_pts
+    assert viewer.link()["t"] == str(pts)
+    viewer.key("f")
+    viewer.page.wait_for_timeout(300)
+    assert "roi" not in viewer.link()
+    viewer.page.click(".roi-row")
+    viewer.page.wait_for_timeout(500)
+    assert viewer.link()["t"] == str(pts)
+
+
+def test_the_viewer_role_looks_and_does_not_draw(
+    open_viewer: Any, slide: Any, viewer: Any, annotator: Any
+) -> None:
+    _roi(slide, annotator)
+    page = open_viewer(slide, user=viewer)
+    assert page.count() == 1
+    assert page.page.locator("[data-tool=polygon]").count() == 0
+    page.key("p")
+    assert page.page.locator("[data-tool=move][aria-pressed=true]").count() == 1
+    page.page.click(".roi-row")
+    assert page.page.locator("#roi-name").is_disabled()
+    page.key("Delete")
+    assert page.count() == 1
+
+
+def test_the_question_mark_shows_the_keys(open_viewer: Any, slide: Any) -> None:
+    viewer = open_viewer(slide)
+    viewer.key("?")
+    assert "Freehand" in viewer.text("[data-dialog=keys]")
+    viewer.key("Escape")
+    assert viewer.page.locator("[data-dialog=keys][open]").count() == 0
+
+
+def test_tools_and_toggles_tell_their_state(open_viewer: Any, slide: Any) -> None:
+    viewer = open_viewer(slide)
+    viewer.page.click("[data-tool=polygon]")
+    assert viewer.page.get_attribute("[data-tool=polygon]", "aria-pressed") == "true"
+    assert viewer.page.get_attribute("[data-tool=move]", "aria-pressed") == "false"
+    viewer.key("a")
+    assert viewer.page.get_attribute("[data-toggle=visible]", "aria-pressed") == "false"

@@ -1,0 +1,110 @@
+"""The viewer as a person handles it: points are level-0 pixels of the canvas."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from PIL import Image
+
+Point = tuple[float, float]
+SAVE_TIMEOUT_MS = 15_000
+
+
+class ViewerPage:
+    """One tab with the viewer of one canvas."""
+
+    def __init__(self, page: Any, base: str, canvas: Any, database: Any) -> None:
+        self.page, self.base, self.canvas, self.database = page, base, canvas, database
+        self.problems: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+
+    def open(self, query: str = "") -> None:
+        """Go there and wait until image, ROIs and link are in place."""
+        self.page.goto(f"{self.base}/canvases/{self.canvas.pk}/?{query}")
+        self.page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
+
+    def centred(self, scale: float = 2.0) -> ViewerPage:
+        """Open the middle of the canvas at ``scale`` level-0 pixels per screen pixel."""
+        x, y = self.canvas.width_px / 2, self.canvas.height_px / 2
+        self.open(f"x={x}&y={y}&z={scale}")
+        return self
+
+    def link(self) -> dict[str, str]:
+        """The parameters of the page's address once it has settled."""
+        self.page.wait_for_timeout(500)
+        return {key: value[0] for key, value in parse_qs(urlsplit(self.page.url).query).items()}
+
+    def at(self, point: Point) -> Point:
+        """Where a point of the canvas is on the screen (no rotation)."""
+        link = self.link()
+        box = self.page.locator("[data-map]").bounding_box()
+        scale = float(link["z"])
+        return (
+            box["x"] + box["width"] / 2 + (point[0] - float(link["x"])) / scale,
+            box["y"] + box["height"] / 2 + (point[1] - float(link["y"])) / scale,
+        )
+
+    def key(self, name: str) -> None:
+        """Press a key."""
+        self.page.keyboard.press(name)
+
+    def polygon(self, points: Iterable[Point]) -> None:
+        """P, a click for each corner, Enter."""
+        places = [self.at(point) for point in points]
+        self.key("p")
+        for place in places:
+            self.page.mouse.click(*place)
+            self.page.wait_for_timeout(300)  # two clicks at once would be a double click
+        self.key("Enter")
+
+    def drag(self, points: Iterable[Point]) -> None:
+        """Press at the first point, move along the others, let go."""
+        first, *others = [self.at(point) for point in points]
+        self.page.mouse.move(*first)
+        self.page.mouse.down()
+        for place in others:
+            self.page.mouse.move(*place, steps=4)
+        self.page.mouse.up()
+
+    def wait_saved(self) -> None:
+        """Until the page says that everything is saved (a change takes a moment to be noticed)."""
+        self.page.wait_for_timeout(100)
+        self.wait_save_state("saved")
+
+    def wait_save_state(self, state: str) -> None:
+        """Until the indicator shows ``state``."""
+        self.page.wait_for_selector(f"[data-save-state={state}]", timeout=SAVE_TIMEOUT_MS)
+
+    def text(self, selector: str) -> str:
+        """The text of an element."""
+        return str(self.page.locator(selector).inner_text())
+
+    def count(self) -> int:
+        """The number of ROIs the panel tells."""
+        return int(re.sub(r"\D", "", self.text("[data-roi-count]")) or 0)
+
+    def wait_count(self, count: int) -> None:
+        """Until the panel tells so many."""
+        self.page.wait_for_function(
+            "count => document.querySelector('[data-roi-count]').textContent === String(count)",
+            arg=count,
+            timeout=10_000,
+        )
+
+    def colour(self, point: Point) -> tuple[int, int, int]:
+        """The colour on screen at a point of the canvas."""
+        picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
+        x, y = self.at(point)
+        red, green, blue = picture.getpixel((round(x), round(y)))
+        return red, green, blue
+
+    def stored(self) -> list[Any]:
+        """The live ROIs of the canvas as the database has them."""
+        from portal.annotations.models import Roi
+
+        with self.database:
+            return list(Roi.objects.live().filter(canvas=self.canvas).order_by("created_at"))
