@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -80,4 +80,4 @@ class CanvasViewSet(viewsets.GenericViewSet[Canvas]):
 
 
 def _http(request: Request) -> HttpRequest:
-    return cast(HttpRequest, request._request)
+    return request._request

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -71,7 +70,7 @@ class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     def create(self, request: Request) -> Response:
         """Receive a file. 202 with the job that prepares it; 200 where the case has it already."""
         sent = ItemUploadSerializer(data=request.data)
-        require_received(cast(HttpRequest, request._request))
+        require_received(request._request)
         sent.is_valid(raise_exception=True)
         user = user_of(request)
         file = sent.validated_data["file"]
@@ -168,7 +167,7 @@ class VideoViewSet(ItemViewSet):
     @action(detail=True, pagination_class=None, filterset_class=None)
     def media(self, request: Request, pk: str) -> HttpResponseBase:
         """What a browser plays: the original or its h264 rendition. Answers byte ranges."""
-        return media_response(cast(HttpRequest, request._request), self.get_object())
+        return media_response(request._request, self.get_object())
 
 
 def _whole(request: Request, name: str, *, default: int, low: int, high: int) -> int:

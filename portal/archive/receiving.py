@@ -43,7 +43,7 @@ class AssetUploadHandler(FileUploadHandler):
         input_data: IO[bytes],
         META: dict[str, str],  # noqa: N803 - Django's name
         content_length: int,
-        boundary: bytes,
+        boundary: Any,
         encoding: str | None = None,
     ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile]] | None:
         """A body that says it is too long is not read at all: an empty form is handed on."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from django.db.models import Count, IntegerField, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
 from portal.archive.models import Canvas, CanvasKind, Case, CaseItem, ItemState, Slide, Video
@@ -193,7 +194,7 @@ def _count(rows: QuerySet[Slide] | QuerySet[Video] | QuerySet[Canvas]) -> Coales
     return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
 
 
-def _preparing_count() -> Coalesce:
+def _preparing_count() -> Combinable:
     return _count(Slide.objects.filter(case=OuterRef("pk"), state=ItemState.PREPARING)) + _count(
         Video.objects.filter(case=OuterRef("pk"), state=ItemState.PREPARING)
     )

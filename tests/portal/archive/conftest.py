@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -82,25 +83,37 @@ def receive(annotator: User) -> Receive:
 
 
 @pytest.fixture
-def still(case: Case, receive: Receive) -> Slide:
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ingest in this process. A child costs a second; ``test_tasks`` uses real ones."""
+    from portal.archive import tasks
+
+    def run_here(target: str, arguments: dict[str, str], *, progress: Any, **_: Any) -> Any:
+        module, _, function = target.partition(":")
+        return getattr(import_module(module), function)(**arguments, progress=progress)
+
+    monkeypatch.setattr(tasks, "run_limited", run_here)
+
+
+@pytest.fixture
+def still(case: Case, receive: Receive, quick: None) -> Slide:
     """A ready still."""
     return _ready(receive(case, picture(), "still.png"))
 
 
 @pytest.fixture
-def slide(case: Case, receive: Receive, slide_file: Path) -> Slide:
+def slide(case: Case, receive: Receive, slide_file: Path, quick: None) -> Slide:
     """A ready slide of two levels."""
     return _ready(receive(case, slide_file, "sample.tif"))
 
 
 @pytest.fixture
-def video(case: Case, receive: Receive, video_file: Path) -> Video:
+def video(case: Case, receive: Receive, video_file: Path, quick: None) -> Video:
     """A ready video."""
     return _ready(receive(case, video_file, "sample.mp4"))
 
 
 @pytest.fixture
-def foreign_slide(foreign_case: Case, receive: Receive, stranger: User) -> Slide:
+def foreign_slide(foreign_case: Case, receive: Receive, stranger: User, quick: None) -> Slide:
     """A ready still of the other lab."""
     return _ready(receive(foreign_case, picture(seed=9), "theirs.png", user=stranger))
 
