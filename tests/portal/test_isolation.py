@@ -1,0 +1,167 @@
+"""Another lab's ids in every endpoint and on every page: not found, and nothing changed.
+
+The endpoints are taken from the schema and the URL configuration, so that a new one is swept too.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.generators import SchemaGenerator
+
+from portal.archive.grants import grant_issue
+from portal.labs.models import Lab, User
+from tests import world
+
+pytestmark = pytest.mark.django_db
+
+# Rows that belong to a person or to nobody: swept by tests of their own.
+NOT_OF_A_LAB = {"tokens", "encoders"}
+FRAME_PTS = "0"
+
+
+@pytest.fixture
+def swept(
+    lab: Lab,
+    manager: User,
+    storage: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> world.World:
+    world.in_process(monkeypatch)
+    return world.build(lab, manager, tmp_path_factory.mktemp("files"))
+
+
+def _operations() -> Iterator[tuple[str, str]]:
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    for path, methods in document["paths"].items():
+        if "{" in path and path.split("/")[3] not in NOT_OF_A_LAB:
+            yield from ((method, path) for method in methods)
+
+
+def _filled(path: str, ids: dict[str, str]) -> str:
+    found = re.sub(r"\{(id|roi_id)\}", ids[path.split("/")[3]], path)
+    found = found.replace("{pts}", FRAME_PTS)
+    return re.sub(r"\{[zxy]\}", "0", found)
+
+
+@pytest.mark.parametrize(("method", "path"), list(_operations()))
+def test_the_api_knows_nothing_of_another_labs_objects(
+    swept: world.World, stranger: User, api_as: Any, method: str, path: str
+) -> None:
+    answer = getattr(api_as(stranger), method)(
+        _filled(path, swept.ids()), {}, format="json", headers={"If-Match": '"1"'}
+    )
+    assert answer.status_code == 404, answer.content[:300]
+    assert answer["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/v1/search/", lambda w: {"roi": str(w.roi.pk)}),
+        ("/api/v1/mosaics/", lambda w: {"video": str(w.video.pk)}),
+        (
+            "/api/v1/rois/",
+            lambda w: {
+                "canvas": str(w.canvas.pk),
+                "geometry": {
+                    "type": "Polygon",
+                    "coordinates": [[[0, 0], [9, 0], [9, 9], [0, 0]]],
+                },
+            },
+        ),
+    ],
+)
+def test_another_labs_ids_in_a_body_are_not_found(
+    swept: world.World, stranger: User, api_as: Any, path: str, body: Any
+) -> None:
+    answer = api_as(stranger).post(path, body(swept), format="json")
+    assert answer.status_code in {400, 404}, answer.content[:300]
+    unknown = body(swept)
+    key = next(iter(unknown))
+    unknown[key] = str(uuid.uuid4())
+    same = api_as(stranger).post(path, unknown, format="json")
+    assert same.status_code == answer.status_code  # an id of another lab looks like no id at all
+    assert same.json()["code"] == answer.json()["code"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/slides/", "/api/v1/videos/"])
+def test_nothing_is_uploaded_into_another_labs_case(
+    swept: world.World, stranger: User, api_as: Any, path: str, tmp_path: Path
+) -> None:
+    source = world.slide_file(tmp_path) if "slides" in path else world.video_file(tmp_path)
+    with source.open("rb") as file:
+        answer = api_as(stranger).post(
+            path, {"case": str(swept.case.pk), "file": file}, format="multipart"
+        )
+    assert answer.status_code in {400, 404}
+    assert swept.case.slides.count() == 1 and swept.case.videos.count() == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["cases", "slides", "videos", "rois", "jobs", "mosaics", "labels"],
+)
+def test_lists_show_nothing_of_another_lab(
+    swept: world.World, stranger: User, api_as: Any, path: str
+) -> None:
+    answer = api_as(stranger).get(f"/api/v1/{path}/")
+    rows = answer.json()
+    rows = rows["results"] if "results" in rows else rows
+    assert swept.ids()[path] not in str(rows)
+
+
+def _pages(patterns: Any = None, prefix: str = "") -> Iterator[str]:
+    for entry in patterns if patterns is not None else get_resolver().url_patterns:
+        route = prefix + str(entry.pattern)
+        if isinstance(entry, URLResolver):
+            yield from _pages(entry.url_patterns, route)
+        elif isinstance(entry, URLPattern) and "<uuid:" in route and not route.startswith("api/"):
+            yield route
+
+
+def _page_filled(route: str, ids: dict[str, str]) -> str:
+    word = route.split("/")[0]
+    found = re.sub(r"<uuid:\w+>", ids.get(word, str(uuid.uuid4())), route)
+    return "/" + re.sub(r"<int:\w+>", "0", found)
+
+
+@pytest.mark.parametrize("route", sorted(set(_pages())))
+def test_pages_know_nothing_of_another_labs_objects(
+    swept: world.World, stranger: User, client: Client, route: str
+) -> None:
+    client.force_login(stranger)
+    url = _page_filled(route, swept.ids())
+    assert client.get(url).status_code in {404, 405}, url
+    assert client.post(url).status_code in {404, 405}, url
+
+
+@pytest.mark.parametrize("route", sorted(set(_pages())))
+def test_pages_send_the_anonymous_to_the_sign_in(
+    swept: world.World, client: Client, route: str
+) -> None:
+    url = _page_filled(route, swept.ids())
+    answer = client.get(url)
+    if answer.status_code == 405:
+        answer = client.post(url)
+    assert answer.status_code in {302, 401, 403}, url
+    if answer.status_code == 302:
+        assert "/accounts/login/" in answer["Location"]
+
+
+def test_a_tile_grant_of_a_stranger_opens_nothing(swept: world.World, stranger: User) -> None:
+    from portal.archive.fastpath import TileFastPath
+
+    grant = grant_issue(canvas_id=swept.canvas.pk, user_id=stranger.pk)
+    said: list[str] = []
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": f"/tiles/{grant}/0/0/0.jpg"}
+    TileFastPath(lambda *_: ())(environ, lambda status, headers: said.append(status))
+    assert said == ["404 Not Found"]

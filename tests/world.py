@@ -1,0 +1,128 @@
+"""One of everything in a lab, made through the services, for tests that sweep over the portal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from ml.imaging.pyramids import write_pyramid
+from portal.annotations.models import Label, Roi
+from portal.annotations.services import label_create, roi_create
+from portal.archive.models import Canvas, Case, Slide, Video
+from portal.archive.services import case_create, item_receive
+from portal.jobs.models import Job
+from portal.jobs.runner import job_run
+from portal.labs.models import Lab, User
+from portal.mosaics.models import Mosaic
+from portal.mosaics.services import mosaic_create
+from portal.retrieval.models import Encoder
+
+
+@dataclass
+class World:
+    """What ``build`` made."""
+
+    case: Case
+    slide: Slide
+    video: Video
+    canvas: Canvas
+    label: Label
+    roi: Roi
+    job: Job
+    mosaic: Mosaic
+    encoder: Encoder
+
+    def ids(self) -> dict[str, str]:
+        """Ids by the word that stands before them in an URL."""
+        return {
+            "cases": str(self.case.pk),
+            "slides": str(self.slide.pk),
+            "videos": str(self.video.pk),
+            "canvases": str(self.canvas.pk),
+            "labels": str(self.label.pk),
+            "rois": str(self.roi.pk),
+            "jobs": str(self.job.pk),
+            "mosaics": str(self.mosaic.pk),
+            "encoders": str(self.encoder.pk),
+        }
+
+
+def slide_file(folder: Path) -> Path:
+    """A tiny pyramid with structure in it."""
+    path = folder / "slide.tif"
+    if not path.exists():
+        rng = np.random.default_rng(3)
+        blocks = rng.integers(40, 255, (9, 11, 3), dtype=np.uint8)
+        write_pyramid(np.kron(blocks, np.ones((64, 64, 1), np.uint8)), path, mpp=0.5)
+    return path
+
+
+def video_file(folder: Path) -> Path:
+    """Twelve frames of h264."""
+    path = folder / "video.mp4"
+    if not path.exists():
+        rng = np.random.default_rng(4)
+        with av.open(str(path), "w") as container:
+            stream = container.add_stream("libx264", rate=25)
+            stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+            scene = rng.integers(0, 255, (64, 160, 3), dtype=np.uint8)
+            for step in range(12):
+                picture = np.ascontiguousarray(scene[:, 2 * step : 2 * step + 96])
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+            container.mux(stream.encode())
+    return path
+
+
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inspect files in this process: the child process has tests of its own."""
+
+    def run(target: str, arguments: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+        module, _, name = target.partition(":")
+        function: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
+        return function(**arguments, progress=options["progress"])
+
+    monkeypatch.setattr("portal.archive.tasks.run_limited", run)
+
+
+def build(lab: Lab, user: User, folder: Path) -> World:
+    """One of everything; ``user`` must be a manager. The mosaic is asked for, not built."""
+    case = case_create(lab=lab, user=user, accession="W-1", patient_key="p1", organ="colon")
+    items = []
+    for path in (slide_file(folder), video_file(folder)):
+        with path.open("rb") as file:
+            received = item_receive(case=case, file=file, filename=path.name, user=user)
+        assert received.job is not None
+        job_run(received.job.pk)
+        received.item.refresh_from_db()
+        assert received.item.canvas is not None, received.item.error_message
+        items.append(received)
+    slide, video = items[0].item, items[1].item
+    label = label_create(lab=lab, user=user, name="Swept")
+    ring = [[10, 10], [400, 10], [400, 400], [10, 400], [10, 10]]
+    roi = roi_create(
+        canvas=slide.canvas,
+        user=user,
+        geometry={"type": "Polygon", "coordinates": [ring]},
+        label=label,
+    ).roi
+    encoder = Encoder.objects.create(
+        name=f"world-{lab.slug}", version="1", config_hash="0" * 64, dim=4, is_default=False
+    )
+    return World(
+        case=case,
+        slide=slide,
+        video=video,
+        canvas=slide.canvas,
+        label=label,
+        roi=roi,
+        job=items[0].job,
+        mosaic=mosaic_create(video=video, user=user).mosaic,
+        encoder=encoder,
+    )
