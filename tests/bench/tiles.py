@@ -25,7 +25,7 @@ def tiles_in_process(path: Path, *, real: Path | None) -> Section:
     section = Section(
         "Tiles in process",
         f"{TILES} level-0 tiles in random order, page cache warm. Pass-through sends the stored "
-        "JPEG bytes with tables and ICC profile merged; the raw read is `os.pread` of the same bytes.",
+        "JPEG bytes with tables and ICC profile merged; the raw read is `os.pread` of them.",
     )
     for name, file in (("sample slide", path), ("CMU-1 (SVS)", real)):
         if file is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from skimage.color import rgb2hed
 
 from ml.imaging.slides import open_slide
+from ml.types import ArrayBool, ArrayF64, ImageU8
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas, Slide
@@ -17,6 +18,10 @@ from portal.config.demo.people import Cast
 
 ROIS_PER_SLIDE = 6
 THUMBNAIL_PX = 512
+TRIES = 2_000
+TISSUE_COLOUR = 18  # max - min of R, G, B: glass is grey
+TISSUE_SHARE = 0.6  # the tissue has pale gaps of its own
+Circle = tuple[float, float, float]
 NAMESPACE = uuid.UUID("6f1d8a44-3f5e-4a55-9b0e-2f4f4c9a7e10")
 
 
@@ -51,34 +56,57 @@ def _shapes(canvas: Canvas, piece: Material) -> list[tuple[str, dict[str, object
 
 
 def _dab_regions(canvas: Canvas, *, seed: str) -> list[tuple[str, dict[str, object], str]]:
-    """Round outlines over the slide, labelled by how much brown (DAB) stain is inside.
+    """Round outlines in the tissue, labelled by how much brown (DAB) stain is inside.
 
-    The darker half of the candidates is "DAB rich": measured by colour deconvolution.
+    The darker half of them is "DAB rich": measured by colour deconvolution.
     """
     with open_slide(resolve(canvas.pixels_path)) as slide:
         thumbnail = slide.thumbnail(THUMBNAIL_PX)
     dab = rgb2hed(thumbnail)[..., 2]
     scale = canvas.width_px / thumbnail.shape[1]
-    random = np.random.default_rng(abs(int(uuid.uuid5(NAMESPACE, seed))) % 2**32)
-    radius = 0.11 * min(thumbnail.shape[:2])
-    outlines, shares = [], []
-    for _ in range(ROIS_PER_SLIDE):
-        middle = random.uniform(radius * 1.3, np.array(thumbnail.shape[1::-1]) - radius * 1.3)
-        size = radius * random.uniform(0.6, 1.2)
-        angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
-        wobble = 1 + 0.12 * np.sin(3 * angle + random.uniform(0, 6))
-        outline = middle + size * wobble[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
-        rows, columns = np.mgrid[: thumbnail.shape[0], : thumbnail.shape[1]]
-        inside = (columns - middle[0]) ** 2 + (rows - middle[1]) ** 2 < size**2
-        outlines.append(outline * scale)
-        shares.append(float(dab[inside].mean()))
-    rich = float(np.median(shares))
+    random = np.random.default_rng(uuid.uuid5(NAMESPACE, seed).int % 2**32)
+    found = [
+        (_outline(circle, random) * scale, float(dab[_disc(thumbnail, circle)].mean()))
+        for circle in _circles(thumbnail, random)
+    ]
+    rich = float(np.median([share for _, share in found])) if found else 0.0
     return [
         (f"Region {number}", _polygon(outline), "DAB rich" if share > rich else "DAB poor")
-        for number, (outline, share) in enumerate(zip(outlines, shares, strict=True), start=1)
+        for number, (outline, share) in enumerate(found, start=1)
     ]
 
 
-def _polygon(xy_l0: np.ndarray) -> dict[str, object]:
+def _circles(thumbnail: ImageU8, random: np.random.Generator) -> list[Circle]:
+    """Circles (x, y, radius) in pixels of the thumbnail: inside tissue, apart from each other."""
+    height, width = thumbnail.shape[:2]
+    tissue = thumbnail.max(axis=2).astype(int) - thumbnail.min(axis=2) > TISSUE_COLOUR
+    kept: list[Circle] = []
+    for _ in range(TRIES):
+        radius = min(height, width) * random.uniform(0.055, 0.12)
+        circle = (random.uniform(0, width), random.uniform(0, height), radius)
+        apart = all(np.hypot(circle[0] - x, circle[1] - y) > 1.3 * (radius + r) for x, y, r in kept)
+        if apart and tissue[_disc(thumbnail, circle)].mean() > TISSUE_SHARE:
+            kept.append(circle)
+        if len(kept) == ROIS_PER_SLIDE:
+            break
+    return kept
+
+
+def _disc(image: ImageU8, circle: Circle) -> ArrayBool:
+    rows, columns = np.mgrid[: image.shape[0], : image.shape[1]]
+    x, y, radius = circle
+    inside: ArrayBool = (columns - x) ** 2 + (rows - y) ** 2 < radius**2
+    return inside
+
+
+def _outline(circle: Circle, random: np.random.Generator) -> ArrayF64:
+    """A slightly uneven ring, as a hand would draw it: (40, 2)."""
+    x, y, radius = circle
+    angle = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    uneven = radius * (1 + 0.08 * np.sin(2 * angle + random.uniform(0, 6)))
+    return np.stack([x + uneven * np.cos(angle), y + uneven * np.sin(angle)], axis=1)
+
+
+def _polygon(xy_l0: ArrayF64) -> dict[str, object]:
     ring = [[round(float(x), 2), round(float(y), 2)] for x, y in xy_l0]
     return {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import av
@@ -25,7 +25,7 @@ class Material:
     """A file and the case it goes into.
 
     Attributes:
-        marks: how ROIs get onto it: ``dab`` (measured), ``whole`` (the image, with ``label``), none.
+        marks: how ROIs get onto it: ``dab`` (measured), ``whole`` (with ``label``) or none.
     """
 
     path: Path
@@ -38,7 +38,6 @@ class Material:
     by: str = "pathologist"
     marks: str = ""
     label: str = ""
-    extra: dict[str, str] = field(default_factory=dict)
 
 
 def sample_material(folder: Path) -> Iterator[Material]:

@@ -12,7 +12,7 @@ from portal.annotations.services import label_create
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.services import lab_create, member_add, user_create
 
-PASSWORD = "tessera-demo"
+PASSWORD = "tessera-demo"  # noqa: S105 - printed by the demo; cast() refuses production
 LABELS = {
     "DAB rich": "#8a5a2b",
     "DAB poor": "#4a6fa5",

@@ -52,12 +52,12 @@ def _similar(outcome: Outcome, people: Cast, say: Say) -> None:
         say(f"Similar    {error.message}")
         return
     say(
-        f"Similar    to {roi.name} of {roi.canvas.case.accession} ({roi.label}), other patients, "
-        f"by {encoder}:"
+        f"Similar    to {roi.name} of {roi.canvas.case.accession} ({roi.label}), by {encoder}, "
+        "other patients, nearest first:"
     )
     for hit in result.hits:
         found = hit.roi
         say(
-            f"           {hit.rank}. distance {hit.distance:.3f}  {found.canvas.case.accession:<14} "
+            f"           {hit.rank}. {hit.distance:.3f}  {found.canvas.case.accession:<14} "
             f"{found.name} ({found.label or 'no label'})"
         )

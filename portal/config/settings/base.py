@@ -122,7 +122,11 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
-    "ENUM_NAME_OVERRIDES": {"JobStateEnum": "portal.jobs.models.JobState"},
+    "ENUM_NAME_OVERRIDES": {
+        "JobStateEnum": "portal.jobs.models.JobState",
+        "ItemStateEnum": "portal.archive.models.ItemState",
+        "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
+    },
 }
 
 # --- Jobs: Celery carries, the database decides (portal/jobs) ----------------------------------
@@ -187,7 +191,7 @@ LOGGING = {
     },
     # These tell, line by line, what the ledger tells already.
     "loggers": {name: {"level": "WARNING"} for name in ("celery", "pyvips", "PIL")}
-    | {"kombu": {"level": "ERROR"}},
+    | {"kombu": {"level": "ERROR"}, "faiss": {"level": "WARNING"}},
 }
 STORAGES_PRODUCTION = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
