@@ -5,8 +5,12 @@ from __future__ import annotations
 from django.db import models
 
 from portal.annotations.models import Roi
+from portal.archive.models import Canvas
 from portal.core.models import BaseModel
 from portal.labs.models import Lab, LabOwned, LabOwnedQuerySet
+
+CURRENT = models.Q(superseded_at__isnull=True)
+"""Embeddings that searches may find."""
 
 
 class Encoder(BaseModel):
@@ -42,6 +46,13 @@ class Embedding(models.Model):
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="embeddings")
     roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="embeddings")
+    canvas = models.ForeignKey(
+        Canvas,
+        on_delete=models.CASCADE,
+        related_name="+",
+        db_index=False,
+        help_text="The ROI's, which never changes: a patient's embeddings are found by it",
+    )
     roi_version = models.PositiveIntegerField()
     vector = models.BinaryField(help_text="float32, little-endian, encoder.dim values")
     patch_count = models.PositiveIntegerField(default=0)
@@ -58,7 +69,12 @@ class Embedding(models.Model):
             ),
         )
         indexes = (
-            models.Index(fields=["lab", "encoder", "id"], name="embedding_scope"),
+            models.Index(
+                fields=["lab", "encoder", "id"], condition=CURRENT, name="embedding_current"
+            ),
+            models.Index(
+                fields=["encoder", "canvas"], condition=CURRENT, name="embedding_current_canvas"
+            ),
             models.Index(fields=["lab", "encoder", "superseded_at"], name="embedding_superseded"),
         )
 

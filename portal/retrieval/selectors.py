@@ -18,7 +18,7 @@ from portal.archive.models import Canvas, Case
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
 from portal.labs.models import User
-from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.models import CURRENT, Embedding, Encoder, IndexSnapshot
 
 EMBED_KIND = "roi_embed"
 CLOCK_SLACK = timedelta(hours=1)
@@ -135,27 +135,24 @@ def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
         canvases = canvases.filter(case__patient_key=case.patient_key)
     else:
         canvases = canvases.filter(case=case)
-    # Without the lab in the second query a planner cannot walk all of the lab's embeddings.
-    rows = Embedding.objects.filter(
-        encoder=scope.encoder, roi__canvas__in=list(canvases.values_list("pk", flat=True))
-    )
-    return _ids(rows.order_by())
+    return _ids_on(scope, canvases)
 
 
 def ids_matching(
     scope: Scope, *, organ: str = "", label_id: uuid.UUID | None = None, kind: str = ""
 ) -> ArrayI64:
     """Current embeddings of ROIs that match every filter given."""
-    rows = Embedding.objects.filter(
-        lab_id=scope.lab_id, encoder=scope.encoder, superseded_at__isnull=True
-    )
+    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
     if organ:
-        rows = rows.filter(roi__canvas__case__organ__iexact=organ)
-    if label_id:
-        rows = rows.filter(roi__label_id=label_id)
+        canvases = canvases.filter(case__organ__iexact=organ)
     if kind:
-        rows = rows.filter(roi__canvas__kind=kind)
-    return _ids(rows.order_by())
+        canvases = canvases.filter(kind=kind)
+    if label_id is None:
+        return _ids_on(scope, canvases)
+    rois = Roi.objects.filter(lab_id=scope.lab_id, label_id=label_id)
+    if organ or kind:
+        rois = rois.filter(canvas__in=canvases.values("pk"))
+    return _ids_where(scope, "roi__in", list(rois.order_by().values_list("pk", flat=True)))
 
 
 def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
@@ -227,6 +224,24 @@ def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64,
             return
         after = found[-1][0]
         yield _stacked(found, scope.encoder.dim)
+
+
+def _ids_on(scope: Scope, canvases: QuerySet[Canvas]) -> ArrayI64:
+    """Current embeddings on these canvases."""
+    return _ids_where(scope, "canvas__in", list(canvases.order_by().values_list("pk", flat=True)))
+
+
+def _ids_where(scope: Scope, lookup: str, keys: list[uuid.UUID]) -> ArrayI64:
+    """Current embeddings by keys that are looked up one by one in an index.
+
+    As one query with joins, a planner without statistics walks all embeddings of the encoder.
+    """
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder).order_by()
+    parts = [
+        _ids(rows.filter(**{lookup: keys[start : start + _CHUNK]}))
+        for start in range(0, len(keys), _CHUNK)
+    ]
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def _ids(rows: QuerySet[Embedding]) -> ArrayI64:

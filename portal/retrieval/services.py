@@ -215,7 +215,7 @@ def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
         encoder=encoder,
         roi=roi,
         roi_version=roi.version,
-        defaults={"lab_id": roi.lab_id, **fields},
+        defaults={"lab_id": roi.lab_id, "canvas_id": roi.canvas_id, **fields},
     )
     if is_new:
         event_emit(
@@ -236,12 +236,13 @@ def index_build_if_due(*, scope: Scope) -> Job | None:
     in_file = snapshot.count if snapshot else 0
     limit = min(max(REBUILD_LEAST, in_file // REBUILD_SHARE), REBUILD_MOST)
     rows = Embedding.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+    current = rows.filter(superseded_at__isnull=True)
     if snapshot is None:
-        changes = rows.count()
+        changes = current.count()
     else:
         last = snapshot.last_embedding_id
         gone = rows.filter(pk__lte=last, superseded_at__gte=snapshot.read_at)
-        changes = rows.filter(pk__gt=last).count() + gone.count()
+        changes = current.filter(pk__gt=last).count() + gone.count()
     if changes < limit:
         return None
     return index_build_submit(scope=scope, version=snapshot.version + 1 if snapshot else 1)
