@@ -1,4 +1,4 @@
-"""Pages of labels."""
+"""Pages of labels; the way from an ROI to its place in the viewer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from portal.annotations import views
 
 app_name = "annotations"
 urlpatterns = [
+    path("rois/<uuid:roi_id>/", views.roi_open, name="roi_open"),
     path("lab/labels/", views.labels, name="labels"),
     path("lab/labels/<uuid:label_id>/", views.label_edit, name="label_edit"),
     path("lab/labels/<uuid:label_id>/delete/", views.label_remove, name="label_remove"),

@@ -1,4 +1,4 @@
-"""Pages: the labels of a lab."""
+"""Pages: the labels of a lab; an ROI where it was drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from portal.annotations import selectors, services
 from portal.annotations.forms import LabelForm
@@ -18,6 +18,14 @@ from portal.annotations.rules import may_manage_labels
 from portal.core.errors import PortalError
 from portal.labs.models import Lab, User
 from portal.labs.selectors import lab_get
+
+
+@login_required
+@require_GET
+def roi_open(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
+    """The viewer, with this ROI selected."""
+    roi = selectors.roi_get(_user(request), roi_id)
+    return redirect(f"{reverse('archive:viewer', args=[roi.canvas_id])}?roi={roi.pk}")
 
 
 @login_required

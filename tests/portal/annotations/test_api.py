@@ -335,7 +335,7 @@ def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:
 def test_a_probe_says_which_rois_are_embedded(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "_embedded_probes", [lambda ids: set(ids)])
+    monkeypatch.setattr(selectors, "_embedded_probes", [set])
     assert api.get(url(roi)).json()["is_embedded"] is True
     assert api.get(ROIS).json()["results"][0]["is_embedded"] is True
 

@@ -80,13 +80,15 @@ def test_an_outline_outside_the_canvas_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_naming_its_vertex(value: float) -> None:
-    with pytest.raises(InvalidGeometryError, match="ring 0, vertex 2: y is .* not a finite number"):
+    with pytest.raises(
+        InvalidGeometryError, match=r"ring 0, vertex 2: y is .* not a finite number"
+    ):
         _stored(_polygon((0, 0), (10, 0), (10, value), (0, 10)))
 
 
 @pytest.mark.parametrize("value", ["NaN", None, True, [], {}])
 def test_what_is_no_number_is_refused(value: object) -> None:
-    with pytest.raises(InvalidGeometryError, match="vertex 1: x is .* not a number"):
+    with pytest.raises(InvalidGeometryError, match=r"vertex 1: x is .* not a number"):
         _stored(_polygon((0, 0), (value, 0), (10, 10)))
 
 

@@ -1,10 +1,10 @@
-"""The labels page."""
+"""The labels page; the way to an ROI."""
 
 from __future__ import annotations
 
 from django.test import Client
 
-from portal.annotations.models import Label
+from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas
 from portal.labs.models import User
@@ -68,3 +68,11 @@ def test_the_page_asks_the_same_for_few_and_many_labels(
     client.force_login(manager)
     with django_assert_max_num_queries(10):  # type: ignore[operator]
         client.get(PAGE)
+
+
+def test_an_roi_opens_in_the_viewer_for_its_lab_only(
+    page: Client, roi: Roi, foreign_roi: Roi
+) -> None:
+    answer = page.get(f"/rois/{roi.pk}/")
+    assert answer["Location"] == f"/canvases/{roi.canvas_id}/?roi={roi.pk}"
+    assert page.get(f"/rois/{foreign_roi.pk}/").status_code == 404

@@ -1,0 +1,85 @@
+"""Asking for a mosaic: once for each configuration, in the right state, by the right people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.archive.models import Video
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.jobs.models import Job
+from portal.labs.models import User
+from portal.mosaics.models import Mosaic
+from portal.mosaics.services import mosaic_create, mosaic_job_ended
+
+
+def test_asking_twice_starts_one_build(ready_video: Video, annotator: User) -> None:
+    first = mosaic_create(video=ready_video, user=annotator)
+    again = mosaic_create(video=ready_video, user=annotator, config={"step": 1, "model": "auto"})
+    assert (first.is_new, again.is_new) == (True, False)
+    assert first.mosaic == again.mosaic
+    assert first.job == again.job
+    job = Job.objects.get()
+    assert (job.kind, job.queue, job.target_id) == ("mosaic_build", "gpu", first.mosaic.pk)
+
+
+def test_another_configuration_is_another_mosaic(ready_video: Video, annotator: User) -> None:
+    plain = mosaic_create(video=ready_video, user=annotator).mosaic
+    other = mosaic_create(video=ready_video, user=annotator, config={"step": 2}).mosaic
+    assert plain != other
+    assert other.config == {"step": 2}
+    assert other.name == "Sweep mosaic (every 2. frame)"
+
+
+def test_a_built_mosaic_is_answered_and_not_built_again(built: Mosaic, annotator: User) -> None:
+    asked = mosaic_create(video=built.video, user=annotator)
+    assert (asked.mosaic, asked.is_new, asked.job) == (built, False, None)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"step": 0}, "1 to 100"),
+        ({"step": 101}, "1 to 100"),
+        ({"step": True}, "1 to 100"),
+        ({"step": "2"}, "1 to 100"),
+        ({"model": "magic"}, "one of auto"),
+        ({"model": []}, "one of auto"),
+        ({"max_canvas_px": 1}, "unknown 'max_canvas_px'"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(
+    ready_video: Video, annotator: User, config: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        mosaic_create(video=ready_video, user=annotator, config=config)
+    assert not Mosaic.objects.exists()
+
+
+def test_a_video_that_is_not_ready_is_refused(ready_video: Video, annotator: User) -> None:
+    for state in ("preparing", "failed"):
+        ready_video.state = state
+        with pytest.raises(ConflictError, match="not ready"):
+            mosaic_create(video=ready_video, user=annotator)
+    assert not Job.objects.exists()
+
+
+def test_viewers_do_not_build(ready_video: Video, viewer: User) -> None:
+    with pytest.raises(ForbiddenError):
+        mosaic_create(video=ready_video, user=viewer)
+
+
+def test_a_ready_mosaic_stays_ready_whatever_a_job_says(built: Mosaic) -> None:
+    payload = {"kind": "mosaic_build", "state": "failed", "target_id": str(built.pk)}
+    mosaic_job_ended(payload=payload)
+    built.refresh_from_db()
+    assert built.state == "ready"
+
+
+def test_the_end_of_other_jobs_changes_nothing(ready_video: Video, annotator: User) -> None:
+    mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
+    for kind, state in (("slide_ingest", "failed"), ("mosaic_build", "succeeded")):
+        mosaic_job_ended(payload={"kind": kind, "state": state, "target_id": str(mosaic.pk)})
+    mosaic.refresh_from_db()
+    assert mosaic.state == "preparing"

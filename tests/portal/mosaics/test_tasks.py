@@ -1,0 +1,195 @@
+"""The build, from a real small video to a canvas with every frame's fate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from portal.annotations.services import roi_create
+from portal.archive import storage as archive_storage
+from portal.archive.frames import frame_table
+from portal.archive.models import Canvas, Video
+from portal.core.models import Event
+from portal.core.tasks import LeaseLost
+from portal.jobs.models import Job
+from portal.jobs.services import job_cancel, job_retry
+from portal.labs.models import Lab, User
+from portal.mosaics.models import Mosaic, MosaicFrame
+from portal.mosaics.options import MODELS
+from portal.mosaics.selectors import frames_at, mosaic_report
+from portal.mosaics.services import mosaic_create
+
+
+def run_job(job: Job | None) -> Job:
+    from portal.jobs.runner import job_run
+
+    assert job is not None
+    job_run(job.pk)
+    job.refresh_from_db()
+    return job
+
+
+def rows(mosaic: Mosaic) -> list[Any]:
+    fields = ("id", "index", "pts", "status", "reason", "H_mosaic_from_frame")
+    return list(MosaicFrame.objects.filter(mosaic=mosaic).values_list(*fields))
+
+
+def test_a_sweep_becomes_a_canvas_with_every_frame_accounted_for(
+    mosaic: Mosaic, annotator: User
+) -> None:
+    assert mosaic.state == "ready"
+    canvas = mosaic.canvas
+    assert canvas is not None
+    assert canvas.kind == "mosaic"
+    assert canvas.width_px >= 224 + 12 * 8
+    assert mosaic.frame_count == 10
+    report = mosaic_report(mosaic)
+    assert (report.frames, report.registered) == (10, mosaic.registered_count)
+    assert report.registered >= 8
+    assert report.registered + report.skipped + report.failed == 10
+    dark = MosaicFrame.objects.get(mosaic=mosaic, index=4)
+    assert (dark.status, dark.H_mosaic_from_frame) == ("skipped", None)
+    assert dark.reason
+    assert [row[2] for row in rows(mosaic)] == frame_table(mosaic.video).pts.tolist()
+    assert archive_storage.resolve(canvas.pixels_path).is_file()
+    assert archive_storage.resolve(canvas.thumbnail_path).is_file()
+    assert canvas.levels[0]["width_px"] == canvas.width_px
+    roi = roi_create(
+        canvas=canvas,
+        user=annotator,
+        geometry={"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50]]]},
+    ).roi
+    assert roi.area_px == 45 * 45
+
+
+def test_transforms_follow_the_scope_and_a_point_names_its_frames(mosaic: Mosaic) -> None:
+    placed = {
+        frame.index: np.array(frame.H_mosaic_from_frame)
+        for frame in MosaicFrame.objects.filter(mosaic=mosaic, status="registered")
+    }
+    first, last = min(placed), max(placed)
+    centre = np.array([111.5, 87.5, 1.0])
+    ends = [placed[index] @ centre for index in (first, last)]
+    shift = ends[1][:2] / ends[1][2] - ends[0][:2] / ends[0][2]
+    assert shift == pytest.approx([12 * (last - first), 0], abs=3)
+    frame = MosaicFrame.objects.filter(mosaic=mosaic, status="registered").first()
+    assert frame is not None
+    x, y, w = np.array(frame.H_mosaic_from_frame) @ np.array([111.5, 87.5, 1.0])
+    seen = frames_at(mosaic, x=x / w, y=y / w)
+    assert (seen[0].index, seen[0].pts) == (frame.index, frame.pts)
+    assert seen[0].xy_frame == pytest.approx((111.5, 87.5), abs=0.5)
+    assert [s.from_centre_px for s in seen] == sorted(s.from_centre_px for s in seen)
+    assert 4 not in [s.index for s in seen]
+
+
+def test_running_twice_leaves_the_same_rows_and_bytes(mosaic: Mosaic, annotator: User) -> None:
+    canvas = mosaic.canvas
+    assert canvas is not None
+    before, pixels = rows(mosaic), archive_storage.resolve(canvas.pixels_path).read_bytes()
+    job = Job.objects.get(kind="mosaic_build")
+    Job.objects.filter(pk=job.pk).update(state="queued", not_before=None)
+    assert run_job(job).state == "succeeded"  # ready: nothing is done again
+    Mosaic.objects.update(state="preparing", canvas=None)
+    Job.objects.filter(pk=job.pk).update(state="queued", not_before=None)
+    assert run_job(job).state == "succeeded"  # a worker died before its last commit
+    assert rows(mosaic) == before
+    assert Canvas.objects.filter(kind="mosaic").count() == 1
+    assert archive_storage.resolve(canvas.pixels_path).read_bytes() == pixels
+
+
+def test_a_build_that_loses_its_lease_leaves_nothing(
+    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch, storage: Path
+) -> None:
+    asked = mosaic_create(video=video, user=annotator)
+
+    def lose(self: Any) -> Any:
+        raise LeaseLost("taken over")
+
+    monkeypatch.setattr("portal.jobs.context.LedgerContext.effect", lose)
+    assert run_job(asked.job).state == "running"  # another worker has it now
+    assert not Canvas.objects.filter(kind="mosaic").exists()
+    assert not MosaicFrame.objects.exists()
+    assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
+    assert list((storage / "scratch").iterdir()) == []
+
+
+def test_a_video_without_anything_to_see_fails_with_the_reason(
+    ingest: Callable[..., Video], lab: Lab, annotator: User, blind_file: Path
+) -> None:
+    video = ingest(lab, annotator, blind_file)
+    asked = mosaic_create(video=video, user=annotator)
+    job = run_job(asked.job)
+    mosaic = Mosaic.objects.get()
+    assert (job.state, mosaic.state) == ("failed", "failed")
+    assert (job.attempts, mosaic.error_code) == (1, job.error_code)
+    assert mosaic.error_message == job.error_message
+    assert mosaic.error_message.endswith(".")
+    assert not job.traceback
+    assert not Canvas.objects.filter(kind="mosaic").exists()
+    assert Event.objects.filter(name="mosaic.failed").count() == 1
+
+
+def test_a_build_is_cancelled_while_it_runs_and_can_be_asked_for_again(
+    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ml.mosaic as engine
+
+    asked = mosaic_create(video=video, user=annotator)
+    assert asked.job is not None
+    build = engine.build_mosaic
+
+    def build_slowly(*args: Any, progress: Any, **kwargs: Any) -> Any:
+        Job.objects.filter(pk=asked.job.pk).update(cancel_requested=True)  # type: ignore[union-attr]
+        return build(*args, progress=progress, **kwargs)
+
+    monkeypatch.setattr(engine, "build_mosaic", build_slowly)
+    assert run_job(asked.job).state == "cancelled"
+    mosaic = Mosaic.objects.get()
+    assert (mosaic.state, mosaic.error_code) == ("failed", "cancelled")
+    assert not MosaicFrame.objects.exists()
+    monkeypatch.undo()
+    again = mosaic_create(video=video, user=annotator)
+    assert (again.is_new, again.mosaic.pk) == (True, mosaic.pk)
+    assert again.job is not None
+    assert again.job.pk != asked.job.pk
+
+
+def test_a_waiting_build_is_cancelled_at_once(video: Video, annotator: User) -> None:
+    asked = mosaic_create(video=video, user=annotator)
+    assert asked.job is not None
+    job_cancel(job=asked.job, user=annotator)
+    mosaic = Mosaic.objects.get()
+    assert (mosaic.state, mosaic.error_code) == ("failed", "cancelled")
+    retried = run_job(job_retry(job=Job.objects.get(pk=asked.job.pk), user=annotator))
+    mosaic.refresh_from_db()
+    assert (retried.state, mosaic.state, mosaic.error_code) == ("succeeded", "ready", "")
+
+
+def test_a_mosaic_deleted_before_its_job_ran_fails_clearly(video: Video, annotator: User) -> None:
+    asked = mosaic_create(video=video, user=annotator)
+    Mosaic.objects.all().delete()
+    job = run_job(asked.job)
+    assert (job.state, job.error_code) == ("failed", "gone")
+
+
+def test_a_missing_file_fails_clearly(video: Video, annotator: User) -> None:
+    assert video.canvas is not None
+    archive_storage.resolve(video.canvas.pixels_path).unlink()
+    job = run_job(mosaic_create(video=video, user=annotator).job)
+    assert (job.state, job.error_code) == ("failed", "file-missing")
+
+
+def test_the_portals_choices_are_the_engines() -> None:
+    from ml.keypoints import MODEL_NAMES
+    from ml.mosaic import MosaicConfig
+
+    fields = {field.name: field.default for field in dataclasses.fields(MosaicConfig)}
+    assert (fields["step"], fields["model"]) == (1, "auto")
+    assert set(MODELS) - {"auto"} <= set(MODEL_NAMES)
+    for model in MODELS:
+        MosaicConfig(step=100, model=model)

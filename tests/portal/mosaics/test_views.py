@@ -1,0 +1,122 @@
+"""Pages of mosaics, and what they add to cases and viewers."""
+
+from __future__ import annotations
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from portal.archive.models import Asset, Canvas, Video
+from portal.labs.models import Lab, User
+from portal.mosaics.models import Mosaic
+from portal.mosaics.services import mosaic_create
+
+
+def detail(mosaic: Mosaic) -> str:
+    return reverse("mosaics:mosaic_detail", args=[mosaic.pk])
+
+
+def test_a_built_mosaic_shows_size_counts_reasons_and_the_strip(
+    page: Client, built: Mosaic
+) -> None:
+    text = page.get(detail(built)).content.decode()
+    assert "170 × 80 px" in text
+    assert "6 of 8 registered" in text
+    assert "Frame 3, 0.12 s: skipped, blurred" in text
+    assert text.count("<rect") == 5
+    assert "Too few points agree" in text
+    assert reverse("archive:viewer", args=[built.canvas_id]) in text
+
+
+def test_building_goes_to_a_page_that_asks_again(page: Client, ready_video: Video) -> None:
+    answer = page.post(reverse("mosaics:mosaic_create", args=[ready_video.pk]))
+    mosaic = Mosaic.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, detail(mosaic))
+    text = page.get(detail(mosaic)).content.decode()
+    assert "Being built" in text
+    assert 'hx-trigger="job-ended' in text
+    part = page.get(detail(mosaic), headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert 'id="mosaic"' in part
+
+
+def test_a_failed_one_says_why_and_can_be_tried_again(page: Client, built: Mosaic) -> None:
+    Mosaic.objects.update(state="failed", error_code="mosaic-failed", error_message="No two.")
+    text = page.get(detail(built)).content.decode()
+    assert "No two." in text
+    assert "Try again" in text
+
+
+def test_other_configurations_come_through_the_form(page: Client, ready_video: Video) -> None:
+    path = reverse("mosaics:mosaic_create", args=[ready_video.pk])
+    page.post(path, {"step": "3", "model": "affine"})
+    assert Mosaic.objects.get().config == {"step": 3, "model": "affine"}
+    assert page.post(path, {"step": "many"}).status_code == 400
+
+
+def test_the_case_shows_mosaics_and_the_button(
+    page: Client, ready_video: Video, annotator: User
+) -> None:
+    case = reverse("archive:case_detail", args=[ready_video.case_id])
+    text = page.get(case).content.decode()
+    assert "Build mosaic" in text
+    assert "Mosaics" not in text
+    mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
+    text = page.get(case).content.decode()
+    assert "Build mosaic" not in text
+    assert detail(mosaic) in text
+    assert "Waiting for a worker" in text
+
+
+def test_the_viewer_of_a_mosaic_leads_to_its_frames(page: Client, built: Mosaic) -> None:
+    text = page.get(reverse("archive:viewer", args=[built.canvas_id])).content.decode()
+    assert detail(built) in text
+
+
+def test_viewers_see_and_do_not_build(client: Client, viewer: User, ready_video: Video) -> None:
+    client.force_login(viewer)
+    case = reverse("archive:case_detail", args=[ready_video.case_id])
+    assert "Build mosaic" not in client.get(case).content.decode()
+    path = reverse("mosaics:mosaic_create", args=[ready_video.pk])
+    assert client.post(path).status_code == 403
+
+
+def test_strangers_and_the_anonymous_get_nothing(
+    client: Client, stranger: User, built: Mosaic
+) -> None:
+    create = reverse("mosaics:mosaic_create", args=[built.video_id])
+    assert client.get(detail(built)).status_code == 302
+    client.force_login(stranger)
+    assert client.get(detail(built)).status_code == 404
+    assert client.post(create).status_code == 404
+    assert client.get(create).status_code == 405
+
+
+def test_the_case_asks_as_often_for_many_videos_as_for_two(
+    page: Client, lab: Lab, ready_video: Video, annotator: User
+) -> None:
+    """What mosaics add to the page; the archive's own questions grow not either."""
+
+    def add(number: int) -> None:
+        for index in range(number):
+            fields = {"lab": lab, "case": ready_video.case, "name": f"{number}-{index}"}
+            canvas = Canvas.objects.create(
+                **fields, kind="video", width_px=9, height_px=9, pixels_path="-", content_hash="v"
+            )
+            asset = Asset.objects.create(
+                lab=lab, sha256=f"{number}-{index}", size_bytes=1, media_type="v"
+            )
+            video = Video.objects.create(**fields, asset=asset, canvas=canvas, state="ready")
+            if index % 2:
+                mosaic_create(video=video, user=annotator)
+
+    def asked() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page.get(reverse("archive:case_detail", args=[ready_video.case_id]))
+        return len(queries)
+
+    add(2)
+    before = asked()
+    add(10)
+    assert asked() == before
