@@ -7,7 +7,6 @@ processes, so a process that did not open the handle opens its own.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -122,26 +121,20 @@ class OpenSlideReader:
 
 
 class StillReader:
-    """One level, decoded whole on the first read and then kept."""
+    """One level, decoded whole on opening: libvips cannot decode after a fork that follows it."""
 
     vendor = "still"
     properties: Mapping[str, str] = {}
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._pixels: ImageU8 | None = None
         image = open_still(path)
+        self._pixels: ImageU8 = decode_still(path)
         self.stored: tuple[StoredLevel, ...] = (StoredLevel(image.width, image.height, 1.0),)
         self.icc_profile = still_icc_profile(image)
         self.mpp = still_mpp(image)
 
     def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
         """(height, width, 3) uint8 RGB, white outside the image."""
-        if self._pixels is None:
-            with self._lock:
-                if self._pixels is None:
-                    self._pixels = decode_still(self._path)
         source = self._pixels
         out: ImageU8 = np.full((height, width, 3), 255, np.uint8)
         left, top = max(x, 0), max(y, 0)
@@ -152,7 +145,7 @@ class StillReader:
 
     def close(self) -> None:
         """Let the decoded pixels go."""
-        self._pixels = None
+        self._pixels = self._pixels[:0, :0]
 
 
 _caches: dict[int, openslide.OpenSlideCache] = {}
