@@ -35,7 +35,8 @@ def _number(viewer: Any) -> int:
     """The frame number that the stripes on the screen spell."""
     width, height = FRAME_SIZE
     stripe = -(-width // FRAME_BITS)
-    bits = [viewer.colour(((bit + 0.5) * stripe, height / 3))[0] > 127 for bit in range(FRAME_BITS)]
+    middles = [((bit + 0.5) * stripe, height / 3) for bit in range(FRAME_BITS)]
+    bits = [colour[0] > 127 for colour in viewer.colours(middles)]
     return sum(bit << place for place, bit in enumerate(bits))
 
 
@@ -44,7 +45,7 @@ def test_the_tiles_of_a_slide_are_on_screen(open_viewer: Any, slide: Any) -> Non
     viewer.centred(1.0)
     viewer.page.wait_for_load_state("networkidle")
     # a blot: sin(x / 90) and sin(y / 70) are both near 1 there
-    assert viewer.colour((989, 769))[1] < 130
+    assert viewer.colours([(989, 769)])[0][1] < 130
     assert viewer.page.locator("[data-tile-errors]").is_hidden()
     assert viewer.text("[data-readout=zoom]") == "20.0×, 0.50 µm/px"
     assert viewer.text("[data-readout=scale]").endswith("µm")

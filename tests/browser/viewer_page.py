@@ -38,15 +38,13 @@ class ViewerPage:
         self.page.wait_for_timeout(500)
         return {key: value[0] for key, value in parse_qs(urlsplit(self.page.url).query).items()}
 
-    def at(self, point: Point) -> Point:
-        """Where a point of the canvas is on the screen (no rotation)."""
+    def places(self, points: Iterable[Point]) -> list[Point]:
+        """Where points of the canvas are on the screen (no rotation)."""
         link = self.link()
         box = self.page.locator("[data-map]").bounding_box()
-        scale = float(link["z"])
-        return (
-            box["x"] + box["width"] / 2 + (point[0] - float(link["x"])) / scale,
-            box["y"] + box["height"] / 2 + (point[1] - float(link["y"])) / scale,
-        )
+        x, y, scale = (float(link[name]) for name in ("x", "y", "z"))
+        left, top = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        return [(left + (at[0] - x) / scale, top + (at[1] - y) / scale) for at in points]
 
     def key(self, name: str) -> None:
         """Press a key."""
@@ -54,7 +52,7 @@ class ViewerPage:
 
     def polygon(self, points: Iterable[Point]) -> None:
         """P, a click for each corner, Enter."""
-        places = [self.at(point) for point in points]
+        places = self.places(points)
         self.key("p")
         for place in places:
             self.page.mouse.click(*place)
@@ -63,7 +61,7 @@ class ViewerPage:
 
     def drag(self, points: Iterable[Point]) -> None:
         """Press at the first point, move along the others, let go."""
-        first, *others = [self.at(point) for point in points]
+        first, *others = self.places(points)
         self.page.mouse.move(*first)
         self.page.mouse.down()
         for place in others:
@@ -95,12 +93,11 @@ class ViewerPage:
             timeout=10_000,
         )
 
-    def colour(self, point: Point) -> tuple[int, int, int]:
-        """The colour on screen at a point of the canvas."""
+    def colours(self, points: Iterable[Point]) -> list[tuple[int, ...]]:
+        """The colours on screen at points of the canvas."""
+        places = self.places(points)
         picture = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
-        x, y = self.at(point)
-        red, green, blue = picture.getpixel((round(x), round(y)))
-        return red, green, blue
+        return [picture.getpixel((round(x), round(y))) for x, y in places]
 
     def stored(self) -> list[Any]:
         """The live ROIs of the canvas as the database has them."""

@@ -3,7 +3,8 @@
 import { labelList } from "./api";
 import type { Label } from "./types";
 
-export const UNLABELLED_COLOR = "#ffd60a";
+/** Far from the colours of stained tissue and of mucosa alike. */
+export const UNLABELLED_COLOR = "#00c8e8";
 
 export class Labels {
   private readonly byId: Map<string, Label>;

@@ -12,10 +12,12 @@ import type Style from "ol/style/Style";
 import { Emitter } from "./events";
 import type { Labels } from "./labels";
 import { geometryFromL0 } from "./pixel_plane";
-import { nameStyle, outlineStyle, selectedStyles } from "./roi_style";
+import { nameStyle, outlineStyles, selectedStyles } from "./roi_style";
 import type { RoiState } from "./roi_state";
 import type { RoiStore } from "./rois";
 
+/** With more ROIs the dark edge is left out: it doubles what is drawn. */
+const CASED_UP_TO = 1500;
 /** Below this size on screen an outline is a dot of noise. */
 const SMALLEST_SCREEN_PX = 1.5;
 
@@ -140,7 +142,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     }
   }
 
-  private styleOf(feature: FeatureLike, resolution: number): Style | Style[] | undefined {
+  private styleOf(feature: FeatureLike, resolution: number): Style[] | undefined {
     const id = String(feature.getId());
     const state = this.store.get(id);
     if (!state) return undefined;
@@ -154,7 +156,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
       const styles = selectedStyles(feature, color, { editable: this.isEditable, filled: this.filled });
       return name ? [...styles, nameStyle(name)] : styles;
     }
-    const outline = outlineStyle(color, this.filled);
-    return name ? [outline, nameStyle(name)] : outline;
+    const styles = outlineStyles(color, { filled: this.filled, cased: this.features.size <= CASED_UP_TO });
+    return name ? [...styles, nameStyle(name)] : styles;
   }
 }

@@ -15,22 +15,32 @@ const HALO = "rgba(255, 255, 255, 0.9)";
 const FILL_ALPHA = 0.22;
 const NAME_FONT = "600 13px system-ui, sans-serif";
 
-const cache = new Map<string, Style>();
+const outlines = new Map<string, Style[]>();
+const names = new Map<string, Style>();
 
 function withAlpha(color: string, alpha: number): number[] {
   const [red = 0, green = 0, blue = 0] = asArray(color);
   return [red, green, blue, alpha];
 }
 
-export function outlineStyle(color: string, filled: boolean): Style {
-  const key = `${color}|${filled}`;
-  let style = cache.get(key);
-  if (!style) {
-    const stroke = new Stroke({ color, width: 2.5 });
-    style = new Style({ stroke, ...(filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {}) });
-    cache.set(key, style);
+/** A dark edge under the outline: any colour reads on white glass and on dark tissue. */
+const CASING = new Style({ stroke: new Stroke({ color: "rgba(10, 16, 20, 0.45)", width: 4.5 }) });
+
+export interface OutlineLook {
+  filled: boolean;
+  cased: boolean;
+}
+
+export function outlineStyles(color: string, { filled, cased }: OutlineLook): Style[] {
+  const key = `${color}|${filled}|${cased}`;
+  let styles = outlines.get(key);
+  if (!styles) {
+    const fill = filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {};
+    const outline = new Style({ stroke: new Stroke({ color, width: 2.5 }), ...fill });
+    styles = cased ? [CASING, outline] : [outline];
+    outlines.set(key, styles);
   }
-  return style;
+  return styles;
 }
 
 function verticesOf(feature: FeatureLike): MultiPoint | undefined {
@@ -71,8 +81,7 @@ export function selectedStyles(feature: FeatureLike, color: string, look: Select
 }
 
 export function nameStyle(text: string): Style {
-  const key = `name|${text}`;
-  let style = cache.get(key);
+  let style = names.get(text);
   if (!style) {
     style = new Style({
       text: new Text({
@@ -84,7 +93,7 @@ export function nameStyle(text: string): Style {
       }),
       zIndex: 20,
     });
-    cache.set(key, style);
+    names.set(text, style);
   }
   return style;
 }
