@@ -35,7 +35,9 @@ def case_list(request: HttpRequest) -> HttpResponse:
     user = _user(request)
     context = case_table(request, user=user, per_page=PER_PAGE)
     if request.htmx and not request.htmx.boosted:  # type: ignore[attr-defined]
-        return render(request, "archive/_case_table.html", context)
+        response = render(request, "archive/_case_table.html", context)
+        response["HX-Push-Url"] = _short_url(request)
+        return response
     context |= {
         "facets": selectors.case_facets(user=user),
         "may_create": selectors.labs_to_edit(user=user).exists(),
@@ -273,6 +275,14 @@ def _form(request: HttpRequest, form: CaseForm, case: Case | None = None) -> Htt
     status = 422 if form.errors else 200
     context: dict[str, Any] = {"form": form, "case": case}
     return render(request, "archive/case_form.html", context, status=status)
+
+
+def _short_url(request: HttpRequest) -> str:
+    """The address of what was asked for, without the filters that were left empty."""
+    asked = request.GET.copy()
+    for name in [name for name, value in asked.items() if not value]:
+        del asked[name]
+    return f"{request.path}?{asked.urlencode()}" if asked else request.path
 
 
 def _user(request: HttpRequest) -> User:

@@ -9,11 +9,13 @@ interface Answer {
 }
 
 class Row {
-  readonly element = document.createElement("li");
+  readonly element = document.createElement("div");
   private readonly note = document.createElement("span");
   private readonly bar = document.createElement("progress");
 
   constructor(file: File) {
+    this.element.className = "stack stack--tight";
+    this.element.setAttribute("role", "listitem");
     const line = document.createElement("div");
     line.className = "progress-line";
     const name = document.createElement("span");
@@ -100,6 +102,7 @@ async function sendAll(form: HTMLFormElement, files: File[]): Promise<void> {
   }
   form.removeAttribute("aria-busy");
   form.reset();
+  form.querySelector("input[type=file]")?.dispatchEvent(new Event("change", { bubbles: true }));
   const url = answers.find((answer) => answer?.case_url)?.case_url;
   if (url && answers.every((answer) => answer !== null)) window.location.assign(url);
 }

@@ -53,7 +53,9 @@ def test_search_and_filters(page: Client, case: Case, query: str, found: bool) -
 
 
 def test_htmx_gets_the_table_alone(page: Client, case: Case) -> None:
-    body = text_of(page.get("/cases/?q=S-1", headers={"HX-Request": "true"}))
+    response = page.get("/cases/?q=S-1&organ=", headers={"HX-Request": "true"})
+    body = text_of(response)
+    assert response.headers["HX-Push-Url"] == "/cases/?q=S-1"
     assert body.strip().startswith('<div id="cases"')
     assert "S-1" in body
 
