@@ -38,6 +38,7 @@ from ml.evaluation.retrieval_manifest import (
     read_manifest,
     require_examples,
 )
+from ml.evaluation.retrieval_report import score_tables, update_card
 from ml.imaging.slides import open_slide
 from ml.roi import RoiEncoder, encoder_from_file, load_encoder
 from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
@@ -82,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", type=int, default=10, help="length of the list mAP counts")
     parser.add_argument("--bootstrap", type=int, default=1000, help="draws of the intervals")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--card", type=Path, help="model card whose figures are replaced")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
@@ -95,7 +97,15 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     result = evaluate_retrieval(
         records, encoder, groups=parse_groups(args.groups), options=options, progress=progress
     )
-    return {"data_set": Path(args.folder).resolve().name, **result}
+    result = {"data_set": Path(args.folder).resolve().name, **result}
+    if args.card is not None:
+        update_card(args.card, result)
+    return result
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The tables of the scores."""
+    return score_tables(result)
 
 
 def evaluate_retrieval(

@@ -32,7 +32,7 @@ def concentrations(haematoxylin: ArrayF32, eosin: ArrayF32, density: ArrayF32) -
     out: list[float] = []
     for channel in (haematoxylin, eosin, density):
         thin = channel[::2, ::2]
-        out += [float(channel.mean()), float(channel.std())]
+        out += [float(channel.mean(dtype=np.float64)), float(channel.std(dtype=np.float64))]
         out += np.percentile(thin, [5, 25, 50, 75, 95]).tolist()
     a, b = haematoxylin[::3, ::3].ravel(), eosin[::3, ::3].ravel()
     flat = a.std() < 1e-3 or b.std() < 1e-3
@@ -64,9 +64,9 @@ def nuclei(haematoxylin: ArrayF32) -> ArrayF32:
             *_sizes(stats, mask.size),
             float(inside.mean()),
             threshold / 127,
-            float(smooth[inside].mean()),
-            float(smooth[~inside].mean()),
-            float(haematoxylin[inside].std()),
+            float(smooth[inside].mean(dtype=np.float64)),
+            float(smooth[~inside].mean(dtype=np.float64)),
+            float(haematoxylin[inside].std(dtype=np.float64)),
             *_spacing(mask, inside),
         ],
         np.float32,
@@ -138,7 +138,8 @@ def _sizes(stats: np.ndarray, area_px: int) -> list[float]:
 def _spacing(mask: ImageU8, inside: ArrayBool) -> list[float]:
     gap = cv2.distanceTransform(1 - mask, cv2.DIST_L2, 3)
     depth = cv2.distanceTransform(mask, cv2.DIST_L2, 3)
-    values = (gap.mean(), np.percentile(gap[::2, ::2], 90), gap.max(), depth[inside].mean())
+    mean, deep = gap.mean(dtype=np.float64), depth[inside].mean(dtype=np.float64)
+    values = (mean, np.percentile(gap[::2, ::2], 90), gap.max(), deep)
     return [float(np.log1p(v)) for v in values]
 
 

@@ -1,6 +1,7 @@
 """Texture of one channel: local binary patterns, band energies, the radial power spectrum.
 
 All of it ignores rotation (up to the pixel grid); every function takes one (S, S) float32 channel.
+Sums are taken in float64: in float32 they would depend on where in memory the patch happens to lie.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ def radial_spectrum(channel: ArrayF32) -> ArrayF32:
     """
     size = channel.shape[0]
     ring, window = _rings(size)
-    power = cv2.dft((channel - channel.mean()) * window, flags=cv2.DFT_COMPLEX_OUTPUT)
+    centred = channel - np.float32(channel.mean(dtype=np.float64))
+    power = cv2.dft(centred * window, flags=cv2.DFT_COMPLEX_OUTPUT)
     power = np.square(power).sum(axis=2)
     bands = np.bincount(ring, power.ravel(), SPECTRUM_BANDS + 1)[:SPECTRUM_BANDS]
     total = float(bands.sum()) / size**2
@@ -109,11 +111,11 @@ def _riu2_table() -> ArrayI64:
 
 
 def _band_statistics(band: ArrayF32) -> list[float]:
-    deviation = float(band.std()) + _EPSILON
+    deviation = float(band.std(dtype=np.float64)) + _EPSILON
     unit = band / deviation
     square = unit * unit
-    skewness = float(np.clip((square * unit).mean(), -5, 5))
-    kurtosis = float(np.clip((square * square).mean(), 1, 50))
+    skewness = float(np.clip((square * unit).mean(dtype=np.float64), -5, 5))
+    kurtosis = float(np.clip((square * square).mean(dtype=np.float64), 1, 50))
     return [float(np.log(deviation)), skewness, float(np.log(kurtosis))]
 
 
@@ -121,9 +123,13 @@ def _gradient_statistics(smooth: ArrayF32) -> list[float]:
     gx = cv2.Sobel(smooth, cv2.CV_32F, 1, 0, scale=0.125)
     gy = cv2.Sobel(smooth, cv2.CV_32F, 0, 1, scale=0.125)
     magnitude = cv2.magnitude(gx, gy)
-    jxx, jyy, jxy = (cv2.blur(p, (5, 5)) for p in (gx * gx, gy * gy, gx * gy))
-    coherence = float(cv2.magnitude(jxx - jyy, 2 * jxy).sum() / ((jxx + jyy).sum() + 1e-6))
-    mean, deviation = float(magnitude.mean()), float(magnitude.std())
+    wide_x, wide_y = gx.astype(np.float64), gy.astype(np.float64)
+    products = (wide_x * wide_x, wide_y * wide_y, wide_x * wide_y)
+    jxx, jyy, jxy = (cv2.blur(product, (5, 5)) for product in products)
+    oriented = float(cv2.magnitude(jxx - jyy, 2 * jxy).sum())
+    coherence = oriented / (float((jxx + jyy).sum()) + 1e-6)
+    mean = float(magnitude.mean(dtype=np.float64))
+    deviation = float(magnitude.std(dtype=np.float64))
     return [float(np.log(mean + _EPSILON)), float(np.log(deviation + _EPSILON)), coherence]
 
 

@@ -10,10 +10,13 @@ import argparse
 import dataclasses
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from ml.errors import BadInputError
 from ml.roi.config import config_from_dict, config_hash
@@ -68,10 +71,11 @@ def train_roi(
     out.mkdir(parents=True, exist_ok=True)
     files = source_files(config, data)
     pools = _pools(config, files, out, progress)
-    run = RoiRun(config, pools, out / "checkpoint.pt")
-    run.resume()
-    losses = run.train(progress)
-    run.calibrate()
+    with _one_thread():
+        run = RoiRun(config, pools, out / "checkpoint.pt")
+        run.resume()
+        losses = run.train(progress)
+        run.calibrate()
     weights = weights or out / f"{config.name}.safetensors"
     save_encoder(
         weights,
@@ -113,6 +117,17 @@ def source_files(config: RoiTrainConfig, data: Path) -> list[Path]:
     if not files:
         raise BadInputError("no source to train on")
     return files
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Torch on one thread: more of them add in an order that depends on the machine's load."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _pools(

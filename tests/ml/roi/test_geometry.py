@@ -13,9 +13,7 @@ SIZE = {"width_px": 1000, "height_px": 800}
 
 
 def scale(mpp, width=4000, height=4000):
-    return downsample_for(
-        mpp=mpp, target_mpp=1.0, patch_px=224, width_px=width, height_px=height
-    )
+    return downsample_for(mpp=mpp, target_mpp=1.0, patch_px=224, width_px=width, height_px=height)
 
 
 def test_no_polygon_is_the_whole_image():

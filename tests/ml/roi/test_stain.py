@@ -42,7 +42,7 @@ def test_deconvolution_gives_known_concentrations_back():
 
 
 def test_macenko_finds_a_matrix_that_is_not_the_published_one():
-    other = RUIFROK_HE + [[0.06, -0.05, 0.08], [0.05, 0.0, 0.08]]
+    other = RUIFROK_HE + np.array([[0.06, -0.05, 0.08], [0.05, 0.0, 0.08]])
     stains = estimate_stains(mixed(random_concentrations(), other))
     assert stains.method == "macenko" and stains.reason == ""
     unit = other / np.linalg.norm(other, axis=1, keepdims=True)

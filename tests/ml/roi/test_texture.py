@@ -19,7 +19,16 @@ from ml.roi.texture import (
 def slow_riu2(channel, radius):
     """The definition, pixel by pixel."""
     d = max(1, round(0.7071 * radius))
-    ring = [(radius, 0), (d, d), (0, radius), (-d, d), (-radius, 0), (-d, -d), (0, -radius), (d, -d)]
+    ring = [
+        (radius, 0),
+        (d, d),
+        (0, radius),
+        (-d, d),
+        (-radius, 0),
+        (-d, -d),
+        (0, -radius),
+        (d, -d),
+    ]
     counts = np.zeros(10)
     for y in range(radius, channel.shape[0] - radius):
         for x in range(radius, channel.shape[1] - radius):

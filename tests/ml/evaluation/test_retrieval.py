@@ -1,0 +1,140 @@
+"""The protocols on regions whose right ranking is known, and the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.cli import main
+from ml.errors import BadInputError
+from ml.evaluation.retrieval import RetrievalOptions, honest_scores, paper_scores
+from ml.evaluation.retrieval_manifest import RoiRecord
+
+HEAD = "image,patient,label,mpp,geometry\n"
+
+
+def record(patient, label):
+    return RoiRecord(Path("x.png"), patient, label, None, None)
+
+
+def distances(points):
+    return np.abs(np.subtract.outer(points, points)).astype(np.float64)
+
+
+def dots(rng, radius):
+    """A 224 px field of dark dots on pink, told apart by their size only."""
+    image = np.full((224, 224, 3), (225, 170, 200), np.uint8)
+    for _ in range(1200 // radius):
+        centre = (int(rng.integers(224)), int(rng.integers(224)))
+        cv2.circle(image, centre, radius, (95, 60, 140), -1)
+    noise = rng.normal(0, 5, image.shape)
+    return np.clip(image + noise, 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def data_set(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rois")
+    rng, rows = np.random.default_rng(0), []
+    for patient in range(4):
+        for label, radius in (("small", 3), ("large", 9)):
+            name = f"{patient}{label}.png"
+            Image.fromarray(dots(rng, radius)).save(folder / name)
+            rows.append(f"{name},P{patient},{label},,\n")
+    (folder / "rois.csv").write_text(HEAD + "".join(rows))
+    return folder
+
+
+def test_the_honest_protocol_never_looks_at_the_query_s_own_patient():
+    records = [
+        record("A", "x"),
+        record("A", "x"),
+        record("B", "x"),
+        record("B", "y"),
+        record("C", "y"),
+    ]
+    # the twin of the same patient is nearest to every query: it must not count
+    scores = honest_scores(distances([0.0, 0.01, 5.0, 1.0, 1.1]), records, RetrievalOptions())
+    # 0 and 1: y(B) y(C) x(B), 1/3; 2: y(C) x(A) x(A), (1/2 + 2/3) / 2; 3 and 4: y first, 1
+    assert np.allclose(scores.ap, [1 / 3, 1 / 3, (1 / 2 + 2 / 3) / 2, 1, 1])
+    assert scores.patients == ("A", "A", "B", "B", "C")
+
+
+def test_a_query_whose_label_no_other_patient_has_is_not_scored():
+    records = [record("A", "x"), record("A", "x"), record("B", "y"), record("C", "y")]
+    scores = honest_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
+    assert scores.labels == ("y", "y")
+
+
+def test_nothing_to_score_is_refused():
+    records = [record("A", "x"), record("A", "x"), record("B", "y"), record("B", "y")]
+    with pytest.raises(BadInputError, match="nothing to score"):
+        honest_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
+
+
+def test_the_paper_s_split_allows_the_same_patient():
+    records = [record("A", "x")] * 5 + [record("B", "y")] * 5
+    points = np.array([0, 0.1, 0.2, 0.3, 0.4, 9, 9.1, 9.2, 9.3, 9.4])
+    assert paper_scores(distances(points), records, RetrievalOptions()).ap.mean() == pytest.approx(
+        1
+    )
+
+
+def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
+    out = tmp_path / "scores.json"
+    assert main(["evaluate", "retrieval", str(data_set), "--json", str(out)]) == 0
+    result = json.loads(out.read_text())
+    table = result["labels"]["other_patients"]
+    assert set(table) == {
+        "chance",
+        "roi-default",
+        "vertex_mean",
+        "hsv_histogram",
+        "bag_of_sift",
+    }
+    assert table["roi-default"]["map"] > 0.95 > table["chance"]["map"] + 0.2
+    assert result["n_regions"] == 8 and result["labels"]["n_queries_scored"] == 8
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("nothing.png,P1,x,,\n", "image 'nothing.png' is not there"),
+        ("0small.png,P0,x,,\n1small.png,P1,x,,\n2small.png,P2,y,,\n", "label 'y' has one example"),
+    ],
+)
+def test_a_bad_manifest_is_one_line_and_exit_code_2(data_set, capsys, rows, message):
+    good = (data_set / "rois.csv").read_text()
+    (data_set / "rois.csv").write_text(HEAD + rows)
+    try:
+        assert main(["evaluate", "retrieval", str(data_set)]) == 2
+    finally:
+        (data_set / "rois.csv").write_text(good)
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_embedding_by_command_writes_the_vectors(data_set, tmp_path, capsys):
+    out = tmp_path / "v.npy"
+    words = ["embed", str(data_set / "0small.png"), "--out", str(out)]
+    assert main([*words, "--polygon", "POLYGON ((10 10, 200 10, 200 200, 10 200, 10 10))"]) == 0
+    assert np.load(out).shape[0] == 1
+    assert main([*words, "--polygon", "POLYGON ((900 900, 990 900, 990 990, 900 900))"]) == 2
+    assert "outside the image of 224 x 224 px" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_default_encoder_beats_chance_on_other_patients(tessera_data, tmp_path):
+    out = tmp_path / "glas.json"
+    folder = str(tessera_data / "histology/glas")
+    groups = ["--groups", "benign=healthy,adenomatous", "malignant=moderate,poor"]
+    assert main(["evaluate", "retrieval", folder, *groups, "--json", str(out)]) == 0
+    result = json.loads(out.read_text())
+    for task in ("labels", "groups"):
+        table = result[task]["other_patients"]
+        assert table["roi-default"]["map"] > 1.5 * table["chance"]["map"]
+        assert table["roi-default"]["map"] > table["bag_of_sift"]["map"]

@@ -1,0 +1,84 @@
+"""The GCN against equations 3 and 4 written out with dense matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ml.networks.gcn import GcnConfig, ProjectionHead, RoiGcn
+
+CONFIG = GcnConfig(in_dim=7, vertex_dim=5, hidden_dim=6, out_dim=4)
+EDGES = [(0, 1), (1, 2), (2, 0), (3, 4)]
+
+
+def network():
+    torch.manual_seed(0)
+    net = RoiGcn(CONFIG)
+    for conv in net.convs:
+        torch.nn.init.normal_(conv.bias)
+    net.metric.copy_(torch.randn(7, 5))
+    return net.eval()
+
+
+def edge_index(pairs):
+    return torch.tensor([*pairs, *[(b, a) for a, b in pairs]]).T
+
+
+def dense_context(net, vertices, pairs):
+    """ReLU(D^-1/2 (A + I) D^-1/2 X Theta + b), twice, then the mean."""
+    adjacency = np.eye(len(vertices))
+    for a, b in pairs:
+        adjacency[a, b] = adjacency[b, a] = 1
+    root = np.diag(adjacency.sum(axis=1) ** -0.5)
+    x = vertices
+    for conv in net.convs:
+        theta, bias = conv.lin.weight.detach().numpy().T, conv.bias.detach().numpy()
+        x = np.maximum(root @ adjacency @ root @ x @ theta + bias, 0)
+    return x.mean(axis=0)
+
+
+def test_the_context_is_equations_3_and_4():
+    net, x = network(), torch.randn(5, 7)
+    vertices = net.vertices(x)
+    batch = torch.zeros(5, dtype=torch.int64)
+    found = net.context(vertices, edge_index(EDGES), batch).detach().numpy()
+    assert np.allclose(found[0], dense_context(net, vertices.numpy(), EDGES), atol=1e-5)
+
+
+def test_an_embedding_is_two_parts_of_stated_length():
+    net = network()
+    out = net(torch.randn(5, 7), edge_index(EDGES), torch.tensor([0, 0, 0, 1, 1])).detach()
+    assert out.shape == (2, CONFIG.embedding_dim)
+    assert torch.allclose(out[:, :5].norm(dim=1), torch.ones(2), atol=1e-5)
+    assert torch.allclose(
+        out[:, 5:].norm(dim=1), torch.full((2,), CONFIG.context_weight), atol=1e-5
+    )
+
+
+def test_the_order_of_vertices_does_not_matter():
+    net, x = network(), torch.randn(5, 7)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    place = torch.argsort(order)
+    batch = torch.zeros(5, dtype=torch.int64)
+    edges = edge_index(EDGES)
+    assert torch.allclose(net(x, edges, batch), net(x[order], place[edges], batch), atol=1e-5)
+
+
+def test_graphs_of_a_batch_do_not_see_each_other():
+    net, x = network(), torch.randn(5, 7)
+    together = net(x, edge_index(EDGES), torch.tensor([0, 0, 0, 1, 1]))
+    alone = net(x[3:], edge_index([(0, 1)]), torch.zeros(2, dtype=torch.int64))
+    assert torch.allclose(together[1], alone[0], atol=1e-5)
+
+
+def test_an_outlying_feature_is_clipped():
+    net = network()
+    assert torch.allclose(
+        net.vertices(torch.full((1, 7), 6.0)), net.vertices(torch.full((1, 7), 1e6))
+    )
+
+
+def test_the_head_has_two_layers_with_a_relu_between():
+    head = ProjectionHead(4, 8, 3)
+    assert head(torch.randn(2, 4)).shape == (2, 3)
+    assert [type(layer).__name__ for layer in head.layers] == ["Linear", "ReLU", "Linear"]

@@ -1,0 +1,102 @@
+"""Weights say what they are; those of anything else are refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from ml.errors import UnknownNameError, WeightsError
+from ml.networks.gcn import GcnConfig, RoiGcn
+from ml.roi import encoder_from_file, list_encoders, load_encoder
+from ml.roi.config import EncoderConfig
+from ml.roi.weights import ARCHITECTURE, save_encoder
+
+
+@pytest.fixture
+def weights(tmp_path):
+    torch.manual_seed(0)
+    config = EncoderConfig()
+    path = tmp_path / "w.safetensors"
+    save_encoder(path, name="mine", version="2", config=config, network=RoiGcn(config.network))
+    return path
+
+
+def rewrite(path, **metadata):
+    config = EncoderConfig()
+    known = {
+        "architecture": ARCHITECTURE,
+        "name": "mine",
+        "version": "2",
+        "config": json.dumps(dataclasses.asdict(config)),
+    }
+    save_file(RoiGcn(config.network).state_dict(), path, metadata={**known, **metadata})
+    return path
+
+
+def test_what_was_saved_is_loaded(weights):
+    encoder = encoder_from_file(weights)
+    assert (encoder.name, encoder.version, encoder.kind) == ("mine", "2", "histology")
+    assert encoder.dim == GcnConfig().embedding_dim
+
+
+def test_other_weights_have_another_hash(weights, tmp_path):
+    torch.manual_seed(1)
+    config = EncoderConfig()
+    other = tmp_path / "other.safetensors"
+    save_encoder(other, name="mine", version="2", config=config, network=RoiGcn(config.network))
+    assert encoder_from_file(weights).config_hash != encoder_from_file(other).config_hash
+    assert encoder_from_file(weights).config_hash == encoder_from_file(weights).config_hash
+
+
+def test_the_default_is_shipped_and_listed():
+    encoder = load_encoder("default")
+    first = list_encoders()[0]
+    assert (first.name, first.config_hash, first.dim) == (
+        encoder.name,
+        encoder.config_hash,
+        encoder.dim,
+    )
+    assert load_encoder("default") is load_encoder("default")
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(UnknownNameError, match="unknown encoder 'resnet'; known: default"):
+        load_encoder("resnet")
+
+
+def test_weights_of_another_architecture_are_refused(weights):
+    rewrite(weights, architecture="triplet-cnn")
+    with pytest.raises(WeightsError, match="architecture 'triplet-cnn', expected 'roi-gcn'"):
+        encoder_from_file(weights)
+
+
+def test_weights_of_other_features_are_refused(weights):
+    config = dataclasses.replace(EncoderConfig(), features="resnet50")
+    rewrite(weights, config=json.dumps(dataclasses.asdict(config)))
+    with pytest.raises(WeightsError, match="trained on features 'resnet50'"):
+        encoder_from_file(weights)
+
+
+def test_tensors_of_another_size_are_refused(weights):
+    config = EncoderConfig(network=dataclasses.replace(GcnConfig(), out_dim=32))
+    rewrite(weights, config=json.dumps(dataclasses.asdict(config)))
+    with pytest.raises(WeightsError, match=r"expected \(32,.*got \(64,"):
+        encoder_from_file(weights)
+
+
+def test_an_unknown_configuration_key_is_refused(weights):
+    rewrite(weights, config='{"depth": 3}')
+    with pytest.raises(WeightsError, match="unknown key 'depth'"):
+        encoder_from_file(weights)
+
+
+def test_a_file_that_is_no_weights_is_refused(weights):
+    weights.write_bytes(weights.read_bytes()[:500])
+    with pytest.raises(WeightsError, match="not a safetensors file, or damaged"):
+        encoder_from_file(weights)
+    with pytest.raises(WeightsError, match="no such weights file"):
+        encoder_from_file(weights.parent / "nothing.safetensors")
