@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict, Unpack
 
@@ -71,7 +72,9 @@ def case_delete(*, case: Case, user: User) -> None:
                 details={"holds": held},
             )
         assets = list(Asset.objects.filter(uploads__case=case).distinct())
+        unfinished = [storage.incoming_path(str(pk)) for pk in _unfinished(case)]
         case.delete()
+        transaction.on_commit(lambda: [path.unlink(missing_ok=True) for path in unfinished])
         for asset in assets:
             asset_release(asset)
 
@@ -83,6 +86,10 @@ def asset_release(asset: Asset) -> None:
     lab_id, sha256 = asset.lab_id, asset.sha256
     asset.delete()
     transaction.on_commit(lambda: storage.asset_drop(lab_id=lab_id, sha256=sha256))
+
+
+def _unfinished(case: Case) -> Iterable[uuid.UUID]:
+    return case.uploads.filter(asset=None).values_list("pk", flat=True)
 
 
 def _save(case: Case, values: Mapping[str, Any]) -> Case:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -100,6 +101,8 @@ def upload_append(*, upload: Upload, offset: int, chunks: Iterable[bytes]) -> Up
                         code="upload-size",
                     )
                 file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
     finally:
         upload.received_bytes = path.stat().st_size
         upload.save(update_fields=["received_bytes", "updated_at"])

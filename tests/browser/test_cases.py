@@ -1,0 +1,103 @@
+"""Cases and uploads in a real browser: searching, files with bars, cards that come alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+
+from portal.archive.models import Slide
+from portal.archive.services import case_create, item_receive
+from portal.jobs.models import Job
+from portal.jobs.runner import job_run
+from tests.browser.conftest import DATABASE
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def open_page(
+    browser: Any, live_server: Any, transactional_db: None, storage: Path, annotator: Any
+) -> Iterator[Callable[[str], Any]]:
+    """``open_page(path)``: chromium on that page as the annotator, complaints collected."""
+    from django.test import Client
+
+    with DATABASE:
+        client = Client()
+        client.force_login(annotator)
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+
+    def run(path: str) -> Any:
+        page = context.new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(live_server.url + path)
+        return page
+
+    yield run
+    context.close()
+
+
+@pytest.fixture
+def case(lab: Any, annotator: Any, transactional_db: None, storage: Path) -> Any:
+    with DATABASE:
+        for number in range(3):
+            case_create(lab=lab, user=annotator, accession=f"N-{number}", organ="lung")
+        return case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
+
+
+def test_the_list_narrows_while_one_types(open_page: Callable[[str], Any], case: Any) -> None:
+    page = open_page("/cases/")
+    page.keyboard.press("/")
+    page.keyboard.type("colon")
+    page.get_by_text("N-0").wait_for(state="detached")
+    assert page.locator("#cases tbody tr").count() == 1
+    assert page.url.endswith("/cases/?q=colon")
+    page.keyboard.type("x")
+    page.get_by_text("No case fits").wait_for()
+    page.locator("select[name=organ]").select_option("lung")
+    page.locator("#case-q").fill("")
+    page.get_by_text("N-2").wait_for()
+    page.get_by_role("link", name="Accession").click()
+    page.locator("th[aria-sort=ascending]").wait_for()
+    assert page.locator("#cases tbody tr").first.locator("th").inner_text() == "N-0"
+    assert page.complaints == []
+
+
+def test_each_file_is_sent_with_its_own_answer(
+    open_page: Callable[[str], Any], case: Any, slide_file: Path, tmp_path: Path
+) -> None:
+    words = tmp_path / "notes.svs"
+    words.write_text("only words")
+    page = open_page(f"/cases/{case.pk}/upload/")
+    page.locator("input[type=file]").set_input_files([words, slide_file])
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_text("notes.svs was not stored: the file is a text file").wait_for()
+    page.get_by_text("Received").wait_for()
+    assert page.url.endswith("/upload/")  # a refusal is read before one leaves
+    page.locator("input[type=file]").set_input_files([slide_file])
+    page.get_by_role("button", name="Upload").click()
+    page.wait_for_url(f"**/cases/{case.pk}/")
+    with DATABASE:
+        assert list(Slide.objects.values_list("name", flat=True)) == [slide_file.name]
+    assert page.complaints == []
+
+
+def test_a_card_comes_alive_when_its_job_has_ended(
+    open_page: Callable[[str], Any], case: Any, slide_file: Path, annotator: Any
+) -> None:
+    with DATABASE, slide_file.open("rb") as file:
+        item_receive(case=case, file=file, filename="blots.tif", user=annotator)
+    page = open_page(f"/cases/{case.pk}/")
+    page.get_by_text("Waiting for a worker").wait_for()
+    with DATABASE:
+        job_run(Job.objects.get().pk)
+    page.locator("[data-item-state=ready]").wait_for()
+    page.get_by_role("link", name="blots.tif").click()
+    page.wait_for_url("**/canvases/*/")
+    assert page.complaints == []
