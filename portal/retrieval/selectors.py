@@ -151,8 +151,9 @@ def ids_matching(
         return _ids_on(scope, canvases)
     rois = Roi.objects.filter(lab_id=scope.lab_id, label_id=label_id)
     if organ or kind:
-        rois = rois.filter(canvas__in=canvases.values("pk"))
-    return _ids_where(scope, "roi__in", list(rois.order_by().values_list("pk", flat=True)))
+        rois = rois.filter(canvas__in=canvases.order_by().values("pk"))
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
+    return _ids(rows.filter(roi__in=rois.order_by().values("pk")).order_by())
 
 
 def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
@@ -227,21 +228,13 @@ def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64,
 
 
 def _ids_on(scope: Scope, canvases: QuerySet[Canvas]) -> ArrayI64:
-    """Current embeddings on these canvases."""
-    return _ids_where(scope, "canvas__in", list(canvases.order_by().values_list("pk", flat=True)))
+    """Current embeddings on these canvases, each looked up in its index.
 
-
-def _ids_where(scope: Scope, lookup: str, keys: list[uuid.UUID]) -> ArrayI64:
-    """Current embeddings by keys that are looked up one by one in an index.
-
-    As one query with joins, a planner without statistics walks all embeddings of the encoder.
+    A subquery on the embedding's own column: with a join, and a condition on the lab, a planner
+    without statistics walks all embeddings of the lab.
     """
-    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder).order_by()
-    parts = [
-        _ids(rows.filter(**{lookup: keys[start : start + _CHUNK]}))
-        for start in range(0, len(keys), _CHUNK)
-    ]
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
+    return _ids(rows.filter(canvas__in=canvases.order_by().values("pk")).order_by())
 
 
 def _ids(rows: QuerySet[Embedding]) -> ArrayI64:
