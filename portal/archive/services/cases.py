@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
@@ -74,7 +75,8 @@ def case_delete(*, case: Case, user: User) -> None:
         assets = list(Asset.objects.filter(uploads__case=case).distinct())
         unfinished = [storage.incoming_path(str(pk)) for pk in _unfinished(case)]
         case.delete()
-        transaction.on_commit(lambda: [path.unlink(missing_ok=True) for path in unfinished])
+        for path in unfinished:
+            transaction.on_commit(partial(path.unlink, missing_ok=True))
         for asset in assets:
             asset_release(asset)
 
