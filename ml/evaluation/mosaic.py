@@ -23,8 +23,9 @@ from ml.mosaic.sources import open_source
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Progress
 
 DISTANCES = (1, 5, 20)
-NCC_SIGMA = 2.0
+NCC_SIGMA, SHADING_SIGMA = 2.0, 25.0
 MIN_OVERLAP = 0.1
+MIN_PATTERN_FRAMES = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +262,17 @@ def _clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF
         for frame in open_source(frames).frames()
         if frame.rgb is not None
     }
-    sample = [greys[i] - cv2.GaussianBlur(greys[i], (0, 0), 4.0) for i in sorted(greys)[::2][:60]]
-    pattern = np.median(np.stack(sample), axis=0)
+    chosen = sorted(greys)[:: max(1, len(greys) // 50)]
+    fine = [greys[i] - cv2.GaussianBlur(greys[i], (0, 0), 4.0) for i in chosen]
+    # of few frames the median is still scene, not lens
+    pattern = np.median(np.stack(fine), axis=0) if len(fine) >= MIN_PATTERN_FRAMES else 0.0
+    # between two Gaussians: shading by the light, which moves with the scope, must not score
     return {
-        index: np.asarray(cv2.GaussianBlur(grey - pattern, (0, 0), NCC_SIGMA), np.float32)
+        index: np.asarray(
+            cv2.GaussianBlur(grey - pattern, (0, 0), NCC_SIGMA)
+            - cv2.GaussianBlur(grey, (0, 0), SHADING_SIGMA),
+            np.float32,
+        )
         for index, grey in greys.items()
     }
 
@@ -276,9 +284,7 @@ def _ncc(a: ArrayF32, b: ArrayF32, a_from_b: npt.NDArray[Any], inside: ArrayBool
     both = inside & seen.astype(np.bool_)
     if both.sum() < MIN_OVERLAP * inside.sum():
         return None
-    # local contrast: shading of the light, which moves with the scope, must not score
-    x = (a - cv2.GaussianBlur(a, (0, 0), 25.0))[both]
-    y = (warped - cv2.GaussianBlur(warped, (0, 0), 25.0))[both]
+    x, y = a[both], warped[both]
     x, y = x - x.mean(), y - y.mean()
     return float((x * y).sum() / max(float(np.sqrt((x * x).sum() * (y * y).sum())), 1e-9))
 

@@ -55,7 +55,7 @@ def adjust_transforms(
                 break
             continue
         gained, state, cost, damping = cost - trial_cost, trial, trial_cost, max(damping / 5, 1e-9)
-        if gained < 1e-6 * cost or np.linalg.norm(step, np.inf) * problem.unit_px < STOP_PX:
+        if gained < 1e-6 * cost or float(np.max(np.abs(step))) * problem.unit_px < STOP_PX:
             break
     back = problem.from_unit @ state @ problem.to_unit
     return {f: back[i] / back[i, 2, 2] for i, f in enumerate(frames)}

@@ -130,12 +130,13 @@ def _result(
     folder: Path,
 ) -> MosaicResult:
     linked = {frame for link in registration.links for frame in (link.a, link.b)}
+    chained = {frame for link in chain.links for frame in (link.a, link.b)}
     counts = np.bincount([f for link in chain.links for f in (link.a, link.b)])
     frames = []
     for position, check in enumerate(survey.checks):
         matrix = canvas.transforms.get(position)
         error = chain.error_px.get(position) if matrix is not None else None
-        status, reason = _status(position, check.reason, canvas, linked)
+        status, reason = _status(position, check.reason, canvas, chained=chained, linked=linked)
         frames.append(
             MosaicFrame(
                 index=check.index,
@@ -160,11 +161,15 @@ def _result(
     )
 
 
-def _status(position: int, reason: str, canvas: Canvas, linked: set[int]) -> tuple[str, str]:
+def _status(
+    position: int, reason: str, canvas: Canvas, *, chained: set[int], linked: set[int]
+) -> tuple[str, str]:
     if reason:
         return SKIPPED, reason
     if position in canvas.transforms:
         return REGISTERED, ""
+    if position in chained:
+        return FAILED, "its place disagrees with the frames around it"
     if position in linked:
         return FAILED, "its neighbours are cut off from the main part of the mosaic"
     return FAILED, "too few points agree with the frames around it"

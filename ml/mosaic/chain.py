@@ -11,13 +11,14 @@ from scipy.sparse import csgraph
 from ml.keypoints import load_descriptor, transform_points
 from ml.mosaic.adjust import adjust_transforms, link_residuals
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.register import Features, Link, Registration, link_frames
+from ml.mosaic.register import Features, Link, Registration, is_plausible, link_frames
 from ml.types import ArrayBool, ArrayF64, Progress
 
 HOP_COST = 30.0
 """Inliers that make a link twice as trusted as a hop: short, well-held paths come first."""
 
 MAX_AREA_RATIO = 16.0
+MAX_ERROR_PX = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def chain_frames(
         links = links + more
         placed = adjust_transforms(placed, links, anchor, model=registration.model, mask=mask)
     progress(2, 3, "align")
-    placed = _sane(placed, mask)
+    placed = _held(_sane(placed, mask), links)
     return Chain(placed, anchor, links, _errors(placed, links))
 
 
@@ -162,6 +163,19 @@ def _sane(placed: dict[int, ArrayF64], mask: ArrayBool) -> dict[int, ArrayF64]:
         if depth.min() > 0.1 and whole / MAX_AREA_RATIO < area < whole * MAX_AREA_RATIO:
             kept[frame] = matrix
     return kept
+
+
+def _held(placed: dict[int, ArrayF64], links: tuple[Link, ...]) -> dict[int, ArrayF64]:
+    """Frames that at least one link holds: it fits within ``MAX_ERROR_PX``, plausibly."""
+    held: set[int] = set()
+    for link in links:
+        if link.a not in placed or link.b not in placed:
+            continue
+        relative = np.linalg.solve(placed[link.b], placed[link.a])
+        fits = float(np.median(link_residuals(link, placed))) <= MAX_ERROR_PX
+        if fits and is_plausible(relative / relative[2, 2], link.xy_a):
+            held |= {link.a, link.b}
+    return {frame: matrix for frame, matrix in placed.items() if frame in held}
 
 
 def _errors(placed: dict[int, ArrayF64], links: tuple[Link, ...]) -> dict[int, float]:

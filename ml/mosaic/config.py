@@ -44,7 +44,7 @@ class MosaicConfig:
     threshold_px: float = 3.0
     min_inliers: int = 16
     min_inlier_share: float = 0.2
-    min_focus: float = 0.35
+    min_focus: float = 0.68
     min_brightness: float = 18.0
     sample_frames: int = 41
     max_key_frames: int = 300

@@ -16,7 +16,7 @@ from ml.mosaic.config import MosaicConfig
 from ml.mosaic.sources import FrameSource, SourceFrame
 from ml.types import ArrayBool, ArrayF32, ImageU8, Progress
 
-FOCUS_SIGMA = 1.5
+FOCUS_SIGMA, FOCUS_PERCENTILE = 1.5, 90.0
 PATTERN_SIGMA = 4.0
 PATTERN_STRENGTH = 1.5
 """Robust spread (grey levels) of the fixed pattern above which a fibre bundle is assumed."""
@@ -139,13 +139,15 @@ def _measure(grey: ImageU8) -> tuple[float, float, float]:
     inside = grey > 14
     if inside.mean() < 0.02:
         return 0.0, float(grey.mean()), 0.0
-    core = cv2.erode(inside.astype(np.uint8), np.ones((9, 9), np.uint8)).astype(np.bool_)
+    rim = 2 * (min(grey.shape) // 16) + 3  # the rim's own edge would pass for sharpness
+    core = cv2.erode(inside.astype(np.uint8), np.ones((rim, rim), np.uint8)).astype(np.bool_)
     if not core.any():
         core = inside
     smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), FOCUS_SIGMA)
-    edges = cv2.Laplacian(smooth, cv2.CV_32F)[core]
+    edges = np.abs(cv2.Laplacian(smooth, cv2.CV_32F)[core])
     brightness = float(grey[inside].mean())
-    focus = float(edges.std()) / max(brightness, 1.0)
+    # a percentile: highlights stay sharp in a blurred frame, but are few
+    focus = float(np.percentile(edges, FOCUS_PERCENTILE)) / max(brightness, 1.0)
     return focus, brightness if inside.mean() > 0.1 else 0.0, float((grey[inside] >= 250).mean())
 
 

@@ -1,0 +1,58 @@
+"""The scope's view and its highlights."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.errors import ShapeError
+from ml.keypoints.masks import checked_mask, scope_mask, specular_mask
+
+
+def _disc(radius: int = 80, value: int = 120) -> np.ndarray:
+    image = np.zeros((200, 220), np.uint8)
+    cv2.circle(image, (110, 100), radius, value, -1)
+    return image
+
+
+def test_the_circle_of_a_scope_is_found() -> None:
+    truth = _disc() > 0
+    found = scope_mask(_disc())
+    assert (found ^ truth).sum() < 0.02 * truth.sum()
+
+
+def test_dark_tissue_inside_does_not_cut_the_mask() -> None:
+    image = _disc()
+    cv2.circle(image, (110, 60), 25, 0, -1)
+    assert scope_mask(image)[60, 110]
+
+
+def test_a_margin_draws_the_mask_in() -> None:
+    inside = scope_mask(_disc(), margin_px=10)
+    assert not inside[100, 110 - 75]
+    assert inside[100, 110 - 65]
+
+
+@pytest.mark.parametrize("value", [0, 90])
+def test_an_image_without_a_rim_is_whole(value: int) -> None:
+    assert scope_mask(np.full((64, 64), value, np.uint8), margin_px=5).all()
+
+
+def test_white_spots_are_highlights_and_bright_tissue_is_not() -> None:
+    image = np.full((200, 200, 3), (200, 80, 70), np.uint8)
+    cv2.circle(image, (50, 50), 5, (235, 225, 220), -1)
+    cv2.rectangle(image, (100, 100), (199, 199), (230, 120, 110), -1)
+    found = specular_mask(image)
+    assert found[50, 50]
+    assert not found[150, 150]
+    assert found.mean() < 0.02
+
+
+def test_a_white_image_has_no_highlight() -> None:
+    assert not specular_mask(np.full((64, 64), 255, np.uint8)).any()
+
+
+def test_a_mask_of_another_size_is_refused() -> None:
+    with pytest.raises(ShapeError, match=r"mask: expected \(10, 20\) as the image, got \(20, 10\)"):
+        checked_mask(np.ones((20, 10), np.uint8), (10, 20))

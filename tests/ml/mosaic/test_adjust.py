@@ -1,0 +1,99 @@
+"""Joint adjustment: exact links give back the truth, skips limit drift, outliers do not pull."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.keypoints import transform_points
+from ml.mosaic.adjust import adjust_transforms, link_residuals
+from ml.mosaic.chain import main_component, place_by_paths
+from ml.mosaic.register import Link
+
+MASK = np.ones((200, 200), np.bool_)
+CORNERS = np.array([[0, 0], [199, 0], [199, 199], [0, 199.0]])
+
+
+def _truth(n: int) -> dict[int, np.ndarray]:
+    rows = {}
+    for i in range(n):
+        c, s = np.cos(0.02 * i), np.sin(0.02 * i)
+        rows[i] = np.array([[c, -s, 9.0 * i], [s, c, 4.0 * i], [0, 0, 1.0]])
+    return rows
+
+
+def _link(a: int, b: int, truth: dict[int, np.ndarray], noise: float, seed: int) -> Link:
+    rng = np.random.default_rng(seed)
+    exact = np.linalg.solve(truth[b], truth[a])
+    xy_a = rng.uniform(20, 180, (40, 2))
+    xy_b = transform_points(exact, xy_a) + rng.normal(0, noise, (40, 2))
+    measured = exact.copy()
+    measured[:2, 2] += rng.normal(0, 2 * noise, 2)
+    return Link(a, b, xy_a.astype("f4"), xy_b.astype("f4"), measured, 40, np.zeros(3, np.float32))
+
+
+def _links(truth: dict[int, np.ndarray], skips: tuple[int, ...], noise: float) -> tuple[Link, ...]:
+    return tuple(
+        _link(i, i - skip, truth, noise, 100 * i + skip)
+        for i in truth
+        for skip in skips
+        if i - skip in truth
+    )
+
+
+def _error(placed: dict[int, np.ndarray], truth: dict[int, np.ndarray], anchor: int) -> float:
+    return float(
+        np.mean(
+            [
+                np.abs(
+                    transform_points(placed[f], CORNERS)
+                    - transform_points(np.linalg.solve(truth[anchor], truth[f]), CORNERS)
+                ).mean()
+                for f in truth
+            ]
+        )
+    )
+
+
+@pytest.mark.parametrize("model", ["similarity", "affine", "homography"])
+def test_exact_links_give_back_the_truth(model: str) -> None:
+    truth = _truth(10)
+    links = _links(truth, (1, 2), 0.0)
+    start = {f: np.eye(3) for f in truth} | {
+        f: np.array([[1, 0, 9.0 * (f - 5)], [0, 1, 0], [0, 0, 1]]) for f in truth
+    }
+    placed = adjust_transforms(start, links, 5, model=model, mask=MASK)
+    np.testing.assert_allclose(placed[5], np.eye(3), atol=1e-9)
+    assert _error(placed, truth, 5) < 0.01
+
+
+def test_skip_links_drift_less_than_a_chain_of_neighbours() -> None:
+    truth = _truth(40)
+    chained = place_by_paths(_links(truth, (1,), 0.7), 20)
+    links = _links(truth, (1, 2, 5, 8), 0.7)
+    joint = adjust_transforms(place_by_paths(links, 20), links, 20, model="affine", mask=MASK)
+    assert _error(joint, truth, 20) < 0.4 * _error(chained, truth, 20)
+
+
+def test_one_wrong_link_does_not_pull() -> None:
+    truth = _truth(12)
+    links = _links(truth, (1, 2, 3), 0.2)
+    wrong = _link(11, 0, {**truth, 0: truth[0] + [[0, 0, 60], [0, 0, 0], [0, 0, 0]]}, 0.2, 1)
+    placed = adjust_transforms(
+        place_by_paths(links, 6), (*links, wrong), 6, model="affine", mask=MASK
+    )
+    assert _error(placed, truth, 6) < 0.5
+    assert np.median(link_residuals(wrong, placed)) > 40
+
+
+def test_paths_go_backwards_and_forwards_from_the_anchor() -> None:
+    truth = _truth(6)
+    placed = place_by_paths(_links(truth, (1,), 0.0), 3)
+    assert _error(placed, truth, 3) < 1e-6
+
+
+def test_the_largest_connected_set_is_the_main_one() -> None:
+    truth = _truth(9)
+    links = tuple(link for link in _links(truth, (1,), 0.0) if (link.a, link.b) != (4, 3))
+    assert main_component(links) == {4, 5, 6, 7, 8}
+    assert main_component(()) == set()

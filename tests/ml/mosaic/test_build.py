@@ -1,0 +1,193 @@
+"""The whole engine: exact truth, reasons, idempotence, cancelling, bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+import pytest
+import tifffile
+
+from ml.errors import BadInputError, CancelledError, MosaicError, ShapeError, UnknownNameError
+from ml.evaluation.mosaic import score_against_truth
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, read_manifest
+
+if TYPE_CHECKING:
+    from tests.ml.mosaic.conftest import Sweep
+
+FILES = ("mosaic.json", "mosaic.tif", "preview.jpg")
+
+
+@pytest.fixture(scope="module")
+def built(sweep: Sweep, tmp_path_factory: pytest.TempPathFactory) -> MosaicResult:
+    return build_mosaic(sweep.frames, tmp_path_factory.mktemp("m") / "out")
+
+
+def test_known_motion_is_recovered_within_a_pixel(built: MosaicResult, sweep: Sweep) -> None:
+    assert built.n_registered == 12
+    score = score_against_truth(built, sweep.truth, size_px=(200, 200))
+    assert score.mean_px < 1.0
+    assert score.max_px < 2.5
+
+
+def test_the_mosaic_shows_the_scene(built: MosaicResult, sweep: Sweep) -> None:
+    with tifffile.TiffFile(built.path) as tiff:
+        pixels = tiff.pages[0].asarray()
+        assert tiff.pages[0].is_tiled
+    assert pixels.shape == (built.height_px, built.width_px, 3)
+    frame = built.frames[6]
+    assert frame.H_mosaic_from_frame is not None
+    seen = cv2.warpPerspective(
+        pixels,
+        frame.H_mosaic_from_frame,
+        (200, 200),
+        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+    )
+    middle = (slice(50, 150), slice(50, 150), 1)
+    assert np.corrcoef(seen[middle].ravel(), sweep.frames[6][middle].ravel())[0, 1] > 0.95
+
+
+def test_the_manifest_reads_back_as_the_result(built: MosaicResult) -> None:
+    again = read_manifest(built.manifest.parent)
+    assert (again.width_px, again.height_px, again.n_registered) == (
+        built.width_px,
+        built.height_px,
+        12,
+    )
+    for ours, theirs in zip(built.frames, again.frames, strict=True):
+        assert (ours.index, ours.pts, ours.status) == (theirs.index, theirs.pts, theirs.status)
+        np.testing.assert_allclose(ours.H_mosaic_from_frame, theirs.H_mosaic_from_frame)
+
+
+def test_running_twice_gives_the_same_bytes_and_leaves_nothing_else(
+    built: MosaicResult, sweep: Sweep, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        build_mosaic(sweep.frames, tmp_path / "out")
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+        assert sorted(p.name for p in (tmp_path / "out").iterdir()) == list(FILES)
+        for name in FILES:
+            same = (built.manifest.parent / name).read_bytes()
+            assert (tmp_path / "out" / name).read_bytes() == same, name
+
+
+@pytest.mark.parametrize("phase", ["survey", "register", "align", "blend", "write"])
+def test_cancelled_half_way_leaves_nothing(phase: str, sweep: Sweep, tmp_path: Path) -> None:
+    def stop(done: int, total: int, at: str) -> None:
+        if at == phase:
+            raise CancelledError("stopped by the user")
+
+    with pytest.raises(CancelledError):
+        build_mosaic(sweep.frames[:4], tmp_path / "out", progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_run_keeps_what_was_there(sweep: Sweep, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_mosaic(sweep.frames[:3], out)
+    before = {name: (out / name).read_bytes() for name in FILES}
+    with pytest.raises(MosaicError):
+        build_mosaic([np.zeros((200, 200, 3), np.uint8)] * 4, out)
+    assert before == {name: (out / name).read_bytes() for name in FILES}
+
+
+def test_every_dropped_frame_has_its_reason(sweep: Sweep, tmp_path: Path) -> None:
+    frames = list(sweep.frames)
+    frames[2] = cv2.GaussianBlur(frames[2], (0, 0), 7)
+    frames[5] = frames[5] // 20
+    frames[8] = np.zeros((100, 120, 3), np.uint8)
+    frames.append(np.full((200, 200, 3), 255, np.uint8))
+    noise = np.random.default_rng(0).integers(0, 255, (50, 50, 3), np.uint8)
+    frames.append(cv2.resize(noise, (200, 200), interpolation=cv2.INTER_CUBIC))
+    result = build_mosaic(frames, tmp_path / "out")
+    dropped = {f.index: (f.status, f.reason) for f in result.frames if f.status != "registered"}
+    assert set(dropped) == {2, 5, 8, 12, 13}
+    assert dropped[2][0] == "skipped"
+    assert "blurred" in dropped[2][1]
+    assert "too dark" in dropped[5][1]
+    assert dropped[8][1] == "size 120 x 100 differs from 200 x 200 px"
+    assert "overexposed" in dropped[12][1]
+    assert dropped[13] == ("failed", "too few points agree with the frames around it")
+    assert all(f.H_mosaic_from_frame is None for f in result.frames if f.index in dropped)
+
+
+def test_a_cut_in_the_scene_splits_the_chain_and_says_so(sweep: Sweep, tmp_path: Path) -> None:
+    other = [np.ascontiguousarray(frame[::-1, :, ::-1]) for frame in sweep.frames[:4]]
+    result = build_mosaic(sweep.frames[:8] + other, tmp_path / "out")
+    assert [f.status for f in result.frames] == ["registered"] * 8 + ["failed"] * 4
+    assert {f.reason for f in result.frames[8:]} == {
+        "its neighbours are cut off from the main part of the mosaic"
+    }
+
+
+def test_a_static_video_becomes_one_view(sweep: Sweep, tmp_path: Path) -> None:
+    result = build_mosaic([sweep.frames[0]] * 5, tmp_path / "out")
+    assert result.n_registered == 5
+    assert abs(result.width_px - 193) < 6
+
+
+def test_a_folder_with_an_unreadable_image_goes_on(sweep: Sweep, tmp_path: Path) -> None:
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for i, frame in enumerate(sweep.frames[:4]):
+        cv2.imwrite(str(folder / f"{i:03d}.png"), frame[:, :, ::-1])
+    (folder / "0015.png").write_bytes(b"no image")
+    result = build_mosaic(folder, tmp_path / "out")
+    assert [f.status for f in result.frames].count("registered") == 4
+    assert [f.reason for f in result.frames if f.reason] == ["the frame could not be decoded"]
+
+
+def test_a_given_mask_bounds_what_is_shown(sweep: Sweep, tmp_path: Path) -> None:
+    mask = np.zeros((200, 200), np.uint8)
+    mask[40:160, 30:170] = 255
+    result = build_mosaic(sweep.frames[:2], tmp_path / "out", mask=mask)
+    assert result.height_px < 135
+    with pytest.raises(ShapeError, match=r"mask: expected \(200, 200\) as the frames"):
+        build_mosaic(sweep.frames[:2], tmp_path / "no", mask=mask[:50])
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    ("frames", "text"),
+    [
+        ([np.zeros((64, 64, 3), np.uint8)] * 3, "no two of 0 usable frames, out of 3.*too dark"),
+        ([np.full((64, 64, 3), 90, np.uint8)] * 3, "no two of 0 usable.*no structure"),
+        ([], "survey: none of 0 frames"),
+    ],
+    ids=["black", "uniform", "none"],
+)
+def test_what_cannot_become_a_mosaic_is_refused(
+    frames: list[np.ndarray], text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(MosaicError, match=text):
+        build_mosaic(frames, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_canvas_over_the_limit_is_refused_with_its_size(sweep: Sweep, tmp_path: Path) -> None:
+    with pytest.raises(MosaicError, match=r"the mosaic would be \d+ x \d+ px; at most 20000 px"):
+        build_mosaic(sweep.frames[:2], tmp_path / "out", config=MosaicConfig(max_canvas_px=20_000))
+
+
+def test_bad_arguments_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="nowhere: expected a folder of frames or a video"):
+        build_mosaic(tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInputError, match="found no image"):
+        build_mosaic(tmp_path / "empty", tmp_path / "out")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BadInputError, match="found a file"):
+        build_mosaic(tmp_path / "empty", tmp_path / "file")
+    with pytest.raises(UnknownNameError, match="motion model 'spline'"):
+        MosaicConfig(model="spline")
+    with pytest.raises(BadInputError, match="step: expected at least 1, got 0"):
+        MosaicConfig(step=0)
+
+
+def test_the_fetoscopy_sweep_is_registered_whole(tessera_data: Path, tmp_path: Path) -> None:
+    folder = tessera_data / "endoscopy/fetoscopy-anon001/frames"
+    result = build_mosaic(folder, tmp_path / "out", config=MosaicConfig(step=4, model="affine"))
+    assert result.n_registered == 25
+    assert 800 < result.width_px < 1400
