@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib.humanize.templatetags.humanize import ordinal
+
 from portal.core.errors import InvalidInputError
 
 MODELS = ("auto", "similarity", "affine", "homography")
@@ -44,7 +46,7 @@ def options_words(config: Mapping[str, Any]) -> str:
     """``every 3rd frame, affine``, or nothing for the defaults."""
     words = []
     if step := config.get("step"):
-        words.append(f"every {step}. frame")
+        words.append(f"every {ordinal(step)} frame")
     if model := config.get("model"):
         words.append(str(model))
     return ", ".join(words)

@@ -9,5 +9,6 @@ from portal.mosaics import views
 app_name = "mosaics"
 urlpatterns = [
     path("mosaics/<uuid:mosaic_id>/", views.mosaic_detail, name="mosaic_detail"),
+    path("cases/<uuid:case_id>/mosaics/", views.case_mosaics, name="case_mosaics"),
     path("videos/<uuid:video_id>/mosaic/", views.mosaic_create, name="mosaic_create"),
 ]

@@ -13,7 +13,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
-from portal.archive.selectors import video_get
+from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
 from portal.labs.models import User
 from portal.mosaics import selectors, services
@@ -53,6 +53,13 @@ def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     return redirect("mosaics:mosaic_detail", mosaic_id=asked.mosaic.pk)
 
 
+@login_required
+@require_GET
+def case_mosaics(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
+    """The mosaics of a case alone, for the case's page to renew."""
+    return HttpResponse(case_section(request, case_get(user=_user(request), case_id=case_id)))
+
+
 def case_section(request: HttpRequest, case: Case) -> str:
     """The mosaics of a case, below its slides and videos."""
     mosaics = _of_case(request, case.pk)
@@ -67,7 +74,8 @@ def case_section(request: HttpRequest, case: Case) -> str:
         }
         for mosaic in mosaics
     ]
-    return render_to_string("mosaics/_case_section.html", {"cards": cards}, request)
+    context = {"case_id": case.pk, "cards": cards}
+    return render_to_string("mosaics/_case_section.html", context, request)
 
 
 def video_action(request: HttpRequest, video: Video) -> str:

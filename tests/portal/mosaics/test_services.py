@@ -29,7 +29,7 @@ def test_another_configuration_is_another_mosaic(ready_video: Video, annotator: 
     other = mosaic_create(video=ready_video, user=annotator, config={"step": 2}).mosaic
     assert plain != other
     assert other.config == {"step": 2}
-    assert other.name == "Sweep mosaic (every 2. frame)"
+    assert other.name == "Sweep mosaic (every 2nd frame)"
 
 
 def test_a_built_mosaic_is_answered_and_not_built_again(built: Mosaic, annotator: User) -> None:

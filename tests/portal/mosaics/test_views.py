@@ -67,6 +67,9 @@ def test_the_case_shows_mosaics_and_the_button(
     assert "Build mosaic" not in text
     assert detail(mosaic) in text
     assert "Waiting for a worker" in text
+    part = page.get(reverse("mosaics:case_mosaics", args=[ready_video.case_id])).content.decode()
+    assert detail(mosaic) in part
+    assert "<html" not in part
 
 
 def test_the_viewer_of_a_mosaic_leads_to_its_frames(page: Client, built: Mosaic) -> None:
@@ -90,6 +93,7 @@ def test_strangers_and_the_anonymous_get_nothing(
     client.force_login(stranger)
     assert client.get(detail(built)).status_code == 404
     assert client.post(create).status_code == 404
+    assert client.get(reverse("mosaics:case_mosaics", args=[built.case_id])).status_code == 404
     assert client.get(create).status_code == 405
 
 
