@@ -55,10 +55,9 @@ def encoder_get(encoder_id: uuid.UUID) -> Encoder:
 
 def embedding_current(*, roi: Roi, encoder: Encoder) -> Embedding | None:
     """The embedding of the ROI's present outline, or None while there is none."""
-    found: Embedding | None = Embedding.objects.filter(
-        encoder=encoder, roi=roi, superseded_at__isnull=True
-    ).first()
-    return found
+    # There is one at most; asked for in an order, SQLite would walk the table in it.
+    rows = Embedding.objects.filter(CURRENT, encoder=encoder, roi=roi).order_by()
+    return next(iter(rows[:1]), None)
 
 
 def rois_with_embedding(roi_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
@@ -170,8 +169,8 @@ def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
     rows = (
         Embedding.objects.visible_to(user)
         .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
-        .select_related("roi__canvas__case", "roi__canvas__video", "roi__label")
-        .defer("vector", "roi__foreign")
+        .select_related("roi__canvas__case", "roi__label")
+        .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
     )
     return {row.pk: row for row in rows}
 
