@@ -89,6 +89,20 @@ def transport_options(url: str, *, folder: Path) -> dict[str, object]:
     }
 
 
+def cache(broker: str, *, folder: Path) -> dict[str, object]:
+    """Django's cache: shared by the processes of one machine, or of all where Redis is used."""
+    if broker.startswith("redis"):
+        return {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": broker,
+            "KEY_PREFIX": "tessera-cache",
+        }
+    return {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": str(folder),
+    }
+
+
 def database(default: str) -> dict[str, object]:
     """``TESSERA_DATABASE_URL`` as Django's settings, with what makes each engine safe here."""
     url = text("TESSERA_DATABASE_URL", default)

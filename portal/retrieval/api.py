@@ -64,7 +64,7 @@ class EncoderViewSet(
 class SearchApi(APIView):
     """Similar ROIs."""
 
-    permission_classes = (IsAuthenticated,)  # it only reads: a read-only token may POST it
+    reads_by_post = True  # a read-only token may POST it
 
     @extend_schema(operation_id="search", request=SearchSerializer, responses=_ANSWERS)
     def post(self, request: Request) -> Response:

@@ -147,13 +147,15 @@ def _fetoscopy(frames: Path, folder: Path) -> Iterator[Material]:
 def _encode(images: list[Path], out: Path) -> None:
     """Frames as an h264 video, near lossless; written beside and renamed."""
     partial = out.with_suffix(".partial.mp4")
+    with Image.open(images[0]) as first:
+        width, height = first.size
     with av.open(str(partial), "w") as container:
         stream = container.add_stream("libx264", rate=FETOSCOPY_FPS)
+        stream.width, stream.height = width, height
         stream.pix_fmt, stream.options = "yuv420p", {"crf": "12"}
         for path in images:
-            rgb = np.asarray(Image.open(path).convert("RGB"))
-            stream.height, stream.width = rgb.shape[:2]
-            frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
-            container.mux(stream.encode(frame))
+            with Image.open(path) as image:
+                rgb = np.asarray(image.convert("RGB"))
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(rgb, format="rgb24")))
         container.mux(stream.encode())
     partial.rename(out)

@@ -148,6 +148,10 @@ TESSERA_JOB_LEASE_S = environment.number("TESSERA_JOB_LEASE_S", default=30, mini
 TESSERA_JOB_REAP_EVERY_S = environment.number("TESSERA_JOB_REAP_EVERY_S", default=5, minimum=0.1)
 TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", default=15, minimum=0.1)
 
+# Sign-in rate limits are counted here: one count for all processes, on the broker's Redis where
+# there is one.
+CACHES = {"default": environment.cache(CELERY_BROKER_URL, folder=VAR / "cache")}
+
 # --- Uploads -----------------------------------------------------------------------------------
 TESSERA_UPLOAD_MAX_BYTES = int(
     environment.number("TESSERA_UPLOAD_MAX_BYTES", default=20 * 2**30, minimum=1)

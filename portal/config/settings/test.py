@@ -17,3 +17,4 @@ CELERY_BROKER_URL = "memory://"
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
