@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,15 +13,8 @@ import pytest
 from django.conf import settings as django_settings
 from django.core.handlers.wsgi import WSGIHandler
 
-CHROMIUM_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+from tests.browser.chromium import FLAGS, executable
+
 SLIDE_SIZE = (2000, 1500)
 FRAME_SIZE = (256, 192)
 FRAME_BITS = 6
@@ -68,7 +60,7 @@ def live_server() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's chromium; skips where it is missing."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromium = executable()
     if chromium is None:
         pytest.skip("chromium is not installed")
     from playwright.sync_api import sync_playwright
@@ -76,7 +68,7 @@ def browser() -> Iterator[Any]:
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # playwright's loop runs in this thread
     with sync_playwright() as playwright:
-        instance = playwright.chromium.launch(executable_path=chromium, args=list(CHROMIUM_FLAGS))
+        instance = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield instance
         instance.close()
     if before is None:

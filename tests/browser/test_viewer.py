@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -82,18 +83,15 @@ def test_the_list_filters_by_label(open_viewer: Any, slide: Any, annotator: Any,
     _roi(slide, annotator, left=600)
     viewer = open_viewer(slide)
     viewer.page.select_option("[data-roi-filter]", str(label.pk))
-    viewer.page.wait_for_function("document.querySelectorAll('.roi-row').length === 1")
-    assert viewer.text("[data-roi-count]") == "1 of 2"
+    viewer.wait_text("[data-roi-count]", "1 of 2")
+    assert viewer.page.locator(".roi-row").count() == 1
 
 
 def test_stepping_through_a_video_shows_the_right_frames(open_viewer: Any, video: Any) -> None:
     viewer = open_viewer(video)
     for key, expected in [("f", 1), ("f", 2), ("v", 12), ("d", 11), ("c", 1), ("v", 11), ("v", 21)]:
         viewer.key(key)
-        viewer.page.wait_for_function(
-            "wanted => document.querySelector('[data-frame-index]').textContent.startsWith(wanted)",
-            arg=f"Frame {expected + 1} /",
-        )
+        viewer.wait_text("[data-frame-index]", f"Frame {expected + 1} / 40")
         viewer.page.wait_for_timeout(150)
         assert _number(viewer) == expected
 
@@ -144,6 +142,22 @@ def test_the_viewer_role_looks_and_does_not_draw(
     assert page.page.locator("#roi-name").is_disabled()
     page.key("Delete")
     assert page.count() == 1
+
+
+def test_a_geojson_file_is_imported_and_its_report_shown(open_viewer: Any, slide: Any) -> None:
+    ring = [[10, 10], [90, 10], [90, 80], [10, 10]]
+    good = {"type": "Polygon", "coordinates": [ring]}
+    flat = {"type": "Polygon", "coordinates": [[[5, 5], [9, 9], [5, 5], [5, 5]]]}
+    features = [
+        {"type": "Feature", "geometry": geometry, "properties": {"objectType": "annotation"}}
+        for geometry in (good, flat)
+    ]
+    content = json.dumps({"type": "FeatureCollection", "features": features}).encode()
+    file = {"name": "a.geojson", "mimeType": "application/geo+json", "buffer": content}
+    viewer = open_viewer(slide)
+    viewer.page.set_input_files("[data-geojson-file]", file)
+    viewer.wait_count(1)
+    viewer.page.wait_for_selector("[data-toast]:has-text('1 created, 1 refused')")
 
 
 def test_the_question_mark_shows_the_keys(open_viewer: Any, slide: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from PIL import Image
+from playwright.sync_api import expect
 
 Point = tuple[float, float]
 SAVE_TIMEOUT_MS = 15_000
@@ -87,11 +88,11 @@ class ViewerPage:
 
     def wait_count(self, count: int) -> None:
         """Until the panel tells so many."""
-        self.page.wait_for_function(
-            "count => document.querySelector('[data-roi-count]').textContent === String(count)",
-            arg=count,
-            timeout=10_000,
-        )
+        self.wait_text("[data-roi-count]", str(count))
+
+    def wait_text(self, selector: str, text: str | re.Pattern[str]) -> None:
+        """Until an element says this. (No ``wait_for_function``: the pages forbid eval.)"""
+        expect(self.page.locator(selector)).to_have_text(text, timeout=10_000)
 
     def colours(self, points: Iterable[Point]) -> list[tuple[int, ...]]:
         """The colours on screen at points of the canvas."""

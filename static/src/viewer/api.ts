@@ -192,7 +192,17 @@ export function geojsonUrl(canvas: string): string {
   return `${ROOT}/canvases/${canvas}/rois.geojson`;
 }
 
-export async function geojsonImport(canvas: string, body: unknown): Promise<Record<string, unknown>> {
+export interface ImportReport {
+  created: number;
+  updated: number;
+  restored: number;
+  unchanged: number;
+  refused: number;
+  repaired: number;
+  items: { index: number; status: string; reason: string }[];
+}
+
+export async function geojsonImport(canvas: string, body: unknown): Promise<ImportReport> {
   const response = await call(geojsonUrl(canvas), { method: "POST", body });
-  return (await response.json()) as Record<string, unknown>;
+  return (await response.json()) as ImportReport;
 }

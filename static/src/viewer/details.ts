@@ -86,7 +86,7 @@ export class Details {
     const isSaved = state.server !== null;
     similar.href = isSaved ? `/rois/${state.id}/similar/` : "#";
     similar.setAttribute("aria-disabled", String(!isSaved));
-    similar.title = isSaved ? "Find regions that look like this one" : "Available once the region is saved";
+    similar.title = isSaved ? "Find ROIs that look like this one" : "Available once the ROI is saved";
     const problem = required(this.host, "[data-roi-problem]");
     problem.hidden = !state.problem;
     problem.textContent = state.problem?.message ?? "";

@@ -1,6 +1,7 @@
 /** ROIs as a GeoJSON file, out and in, as QuPath reads and writes it. */
 
 import { ApiError, geojsonImport, geojsonUrl } from "./api";
+import type { ImportReport } from "./api";
 import { required } from "./dom";
 import type { RoiStore } from "./rois";
 import type { Toasts } from "./toast";
@@ -23,9 +24,9 @@ async function importFile(file: File, canvas: CanvasData, store: RoiStore, toast
   toasts.show(`Reading ${file.name}…`);
   try {
     const body: unknown = JSON.parse(await file.text());
-    const answer = await geojsonImport(canvas.id, body);
+    const report = await geojsonImport(canvas.id, body);
     await store.load();
-    toasts.show(importedText(answer));
+    toasts.show(importedText(report));
   } catch (error) {
     const reason =
       error instanceof SyntaxError ? "it is not JSON" : error instanceof ApiError ? error.message : "unknown error";
@@ -33,20 +34,12 @@ async function importFile(file: File, canvas: CanvasData, store: RoiStore, toast
   }
 }
 
-function importedText(answer: Record<string, unknown>): string {
-  const count = (...names: string[]): number => {
-    for (const name of names) {
-      const value = answer[name];
-      if (typeof value === "number") return value;
-      if (Array.isArray(value)) return value.length;
-    }
-    return 0;
-  };
-  const made = count("created", "imported", "count", "rois");
-  const changed = count("updated", "changed");
-  const refused = count("refused", "skipped", "rejected", "errors");
-  const parts = [`${made} ${made === 1 ? "ROI" : "ROIs"} imported`];
-  if (changed) parts.push(`${changed} changed`);
-  if (refused) parts.push(`${refused} refused`);
-  return `${parts.join(", ")}.`;
+/** Every feature is accounted for; of those refused, the first with its reason. */
+function importedText(report: ImportReport): string {
+  const counts = (["created", "updated", "restored", "unchanged", "repaired", "refused"] as const)
+    .filter((name) => report[name] > 0)
+    .map((name) => `${report[name]} ${name}`);
+  const refused = report.items.find((item) => item.status === "refused");
+  const reason = refused ? ` Feature ${refused.index + 1}: ${refused.reason}` : "";
+  return `ROIs of the file: ${counts.join(", ") || "none"}.${reason}`;
 }

@@ -9,6 +9,7 @@ import type { KeyTargets } from "./bindings";
 import { canvasLayers } from "./canvas_layer";
 import { Conflicts } from "./conflict";
 import { DeepLink, applyView, readLink } from "./deep_link";
+import type { LinkTarget } from "./deep_link";
 import { Details } from "./details";
 import { required } from "./dom";
 import { exchange } from "./exchange";
@@ -29,21 +30,31 @@ import { Tools } from "./tools";
 import type { CanvasData } from "./types";
 import { VideoPlayer } from "./video";
 
+interface Parts {
+  root: HTMLElement;
+  canvas: CanvasData;
+  labels: Labels;
+  player: VideoPlayer | null;
+  history: History;
+  store: RoiStore;
+  layer: RoiLayer;
+  mapView: MapView;
+  toasts: Toasts;
+}
+
 function readCanvas(): CanvasData {
   const source = document.getElementById("canvas-data");
   if (!source?.textContent) throw new Error("the page lacks #canvas-data");
   return JSON.parse(source.textContent) as CanvasData;
 }
 
+/** Shows the image and the ROIs, and connects every part of the page to them. */
 async function start(root: HTMLElement): Promise<void> {
   const canvas = readCanvas();
   const link = readLink();
   const projection = projectionOf(canvas);
   const toasts = new Toasts(required(root, "[data-toast]"));
-  const labels = await Labels.load(canvas.id).catch(() => {
-    toasts.show("The labels could not be loaded. Reload the page to choose labels.");
-    return Labels.none();
-  });
+  const labels = await loadLabels(canvas, toasts);
   const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
   const image = player ? null : canvasLayers(canvas, projection, (count) => showTileErrors(root, count));
   const history = new History();
@@ -51,109 +62,105 @@ async function start(root: HTMLElement): Promise<void> {
   const layer = new RoiLayer(store, labels);
   const layers: BaseLayer[] = player ? [player.layer] : (image?.layers ?? []);
   const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...layers, layer.layer]);
+  const parts: Parts = { root, canvas, labels, player, history, store, layer, mapView, toasts };
 
-  let nextLabel: string | null = null;
-  const tools = new Tools(
-    mapView.map,
-    store,
-    layer,
-    {
-      label: () => nextLabel,
-      color: () => labels.colorOf(nextLabel),
-      frame: () => player?.frame ?? null,
-    },
-    canvas.can_annotate,
-  );
-  store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
-  const goTo = (state: RoiState): void => void showRoi(state, mapView, layer, player);
-  const remove = (): void => {
-    if (tools.deleteSelected()) toasts.show("Region deleted.", { label: "Undo", run: undo });
-  };
-  const undo = (): void => {
-    if (tools.removeLastPoint()) return;
-    const label = history.undo();
-    if (label) toasts.show(`Undone: ${label}`);
-  };
-  const redo = (): void => {
-    const label = history.redo();
-    if (label) toasts.show(`Redone: ${label}`);
-  };
-  const details = new Details(root, store, layer, labels, {
-    canAnnotate: canvas.can_annotate,
-    zoomTo: goTo,
-    remove,
-    useLabel: (id) => (nextLabel = id),
-  });
-  const conflicts = new Conflicts(root, store, labels);
-  saveState(root, store.sync, () => conflicts.open());
-  new Panel(root, store, layer, labels, goTo);
-  exchange(root, canvas, store, toasts);
-
-  let openSheet = (): void => undefined;
-  const targets: KeyTargets = {
-    canAnnotate: canvas.can_annotate,
-    tools,
-    layer,
-    mapView,
-    history,
-    labels,
-    player,
-    undo,
-    redo,
-    remove,
-    setLabel: (id) => {
-      details.setLabel(id);
-      toasts.show(`Label: ${labels.nameOf(id)}`);
-    },
-    openSheet: () => openSheet(),
-  };
-  const groups = keyGroups(targets);
-  openSheet = keySheet(root, groups);
-  listenToKeys(groups);
-  toolbar(root, targets);
-  tools.use("move");
-  tools.on("notice", (text) => toasts.show(text));
-
+  connectTools(parts);
   mapView.addReadouts(root);
   if (!player) mapView.addOverview(required(root, "[data-overview]"));
   root.querySelector("[data-tile-retry]")?.addEventListener("click", () => {
     image?.retry();
     showTileErrors(root, 0);
   });
-  if (player) startVideo(root, player, store, layer, labels, toasts);
+  if (player) startVideo(parts, player);
   const isPlaced = applyView(mapView, link);
   if (player) await player.seek(link.t === null ? 0 : player.frames.nearest(link.t));
-
-  const deepLink = new DeepLink(mapView, () => layer.selectedId, () => player?.frame?.pts ?? null);
-  layer.on("select", () => deepLink.update());
-  player?.on("frame", ({ exact }) => exact && deepLink.update());
-  mapView.map.on("moveend", () => {
-    const bounds = boundsFromExtent(mapView.view.calculateExtent());
-    void store.loadWindow(bounds, mapView.view.getResolution() ?? 1);
-  });
+  connectLink(parts);
+  mapView.map.on("moveend", () => loadWindow(parts));
   await store.load();
-  if (store.isWindowed) mapView.map.dispatchEvent("moveend");
-  await openLinked(link.roi, isPlaced, link.t !== null);
-
-  async function openLinked(id: string | null, placed: boolean, timed: boolean): Promise<void> {
-    if (id && !store.get(id)) await store.fetchOne(id);
-    const state = store.get(id);
-    if (!state || state.deleted) {
-      if (id) toasts.show("The region of this link is not here any more.");
-      return;
-    }
-    if (placed && (timed || !player)) layer.select(state.id);
-    else goTo(state);
-  }
+  loadWindow(parts);
+  await openLinked(parts, link, isPlaced);
   root.dataset.ready = "true";
 }
 
-async function showRoi(
-  state: RoiState,
-  mapView: MapView,
-  layer: RoiLayer,
-  player: VideoPlayer | null,
-): Promise<void> {
+async function loadLabels(canvas: CanvasData, toasts: Toasts): Promise<Labels> {
+  try {
+    return await Labels.load(canvas.id);
+  } catch {
+    toasts.show("The labels could not be loaded. Reload the page to choose labels.");
+    return Labels.none();
+  }
+}
+
+/** Tools, keys, rail, panel, details, dialogs: what changes ROIs. */
+function connectTools(parts: Parts): void {
+  const { root, canvas, labels, player, history, store, layer, mapView, toasts } = parts;
+  let nextLabel: string | null = null;
+  const context = {
+    label: () => nextLabel,
+    color: () => labels.colorOf(nextLabel),
+    frame: () => player?.frame ?? null,
+  };
+  const tools = new Tools(mapView.map, store, layer, context, canvas.can_annotate);
+  const tell = (verb: string, label: string | null): void => {
+    if (label) toasts.show(`${verb}: ${label}`);
+  };
+  const undo = (): void => {
+    if (!tools.removeLastPoint()) tell("Undone", history.undo());
+  };
+  const redo = (): void => tell("Redone", history.redo());
+  const remove = (): void => {
+    if (tools.deleteSelected()) toasts.show("ROI deleted.", { label: "Undo", run: undo });
+  };
+  const goTo = (state: RoiState): void => void showRoi(state, parts);
+  const useLabel = (id: string | null): void => void (nextLabel = id);
+  const { can_annotate: canAnnotate } = canvas;
+  const details = new Details(root, store, layer, labels, { canAnnotate, zoomTo: goTo, remove, useLabel });
+  const setLabel = (id: string | null): void => {
+    details.setLabel(id);
+    tell("Label", labels.nameOf(id));
+  };
+  let openSheet = (): void => undefined;
+  const shared = { canAnnotate, tools, layer, mapView, history, labels, player, undo, redo, remove, setLabel };
+  const targets: KeyTargets = { ...shared, openSheet: () => openSheet() };
+  const groups = keyGroups(targets);
+  openSheet = keySheet(root, groups);
+  listenToKeys(groups);
+  toolbar(root, targets);
+  tools.use("move");
+  tools.on("tool", (tool) => {
+    if (tool !== "move") void player?.pause(); // an ROI belongs to an exact frame
+  });
+  tools.on("notice", (text) => toasts.show(text));
+  store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
+  const conflicts = new Conflicts(root, store, labels);
+  saveState(root, store.sync, () => conflicts.open());
+  new Panel(root, store, layer, labels, goTo);
+  exchange(root, canvas, store, toasts);
+}
+
+function connectLink({ mapView, layer, player }: Parts): void {
+  const deepLink = new DeepLink(mapView, () => layer.selectedId, () => player?.frame?.pts ?? null);
+  layer.on("select", () => deepLink.update());
+  player?.on("frame", ({ exact }) => {
+    if (exact) deepLink.update();
+  });
+}
+
+function loadWindow({ store, mapView: { view } }: Parts): void {
+  void store.loadWindow(boundsFromExtent(view.calculateExtent()), view.getResolution() ?? 1);
+}
+
+async function openLinked(parts: Parts, link: LinkTarget, isPlaced: boolean): Promise<void> {
+  const { store, layer, player, toasts } = parts;
+  if (!link.roi) return;
+  if (!store.get(link.roi)) await store.fetchOne(link.roi);
+  const state = store.get(link.roi);
+  if (!state || state.deleted) toasts.show("The ROI of this link is not here any more.");
+  else if (isPlaced && (link.t !== null || !player)) layer.select(state.id);
+  else await showRoi(state, parts);
+}
+
+async function showRoi(state: RoiState, { mapView, layer, player }: Parts): Promise<void> {
   if (player && state.frame && player.frame?.pts !== state.frame.pts) {
     await player.seek(player.frames.nearest(state.frame.pts));
   }
@@ -162,14 +169,7 @@ async function showRoi(
   mapView.zoomTo(state.server ? extentFromBounds(state.server.bounds) : geometryFromL0(state.geometry).getExtent());
 }
 
-function startVideo(
-  root: HTMLElement,
-  player: VideoPlayer,
-  store: RoiStore,
-  layer: RoiLayer,
-  labels: Labels,
-  toasts: Toasts,
-): void {
+function startVideo({ root, store, layer, labels, toasts }: Parts, player: VideoPlayer): void {
   timeline(root, player, store, labels);
   player.on("error", (text) => toasts.show(text));
   player.on("frame", ({ frame }) => {

@@ -64,7 +64,8 @@ export class Panel {
   private refresh(): void {
     const states = this.matching();
     const { total, isWindowed } = this.store;
-    const shownText = states.length === total ? String(total) : `${states.length} of ${total}`;
+    const number = (value: number): string => value.toLocaleString("en");
+    const shownText = states.length === total ? number(total) : `${number(states.length)} of ${number(total)}`;
     required(this.root, "[data-roi-count]").textContent = shownText;
     required(this.root, "[data-roi-windowed]").hidden = !isWindowed;
     required(this.root, "[data-roi-empty]").hidden = states.length > 0 || total > 0;
@@ -78,14 +79,14 @@ export class Panel {
   private showError(message: string): void {
     required(this.root, "[data-roi-loading]").hidden = true;
     const host = required(this.root, "[data-roi-error]");
-    required(host, "p").textContent = `The regions could not be loaded. ${message}`;
+    required(host, "p").textContent = `The ROIs could not be loaded. ${message}`;
     host.hidden = false;
   }
 
   private row(state: RoiState, index: number): HTMLElement {
     const isSelected = state.id === this.layer.selectedId;
     const label = this.labels.get(state.label);
-    const title = state.name || label?.name || "Unnamed region";
+    const title = state.name || label?.name || "Unnamed ROI";
     const facts: string[] = [];
     if (state.name) facts.push(this.labels.nameOf(state.label));
     facts.push(state.server ? areaText(state.server.area_px, state.server.area_um2) : "new");

@@ -13,7 +13,7 @@ import type { FeatureLike } from "ol/Feature";
 
 const HALO = "rgba(255, 255, 255, 0.9)";
 const FILL_ALPHA = 0.22;
-const NAME_FONT = "600 13px system-ui, sans-serif";
+const NAME_FONT = '600 13px "IBM Plex Sans Variable", system-ui, sans-serif';
 
 const outlines = new Map<string, Style[]>();
 const names = new Map<string, Style>();
@@ -72,6 +72,7 @@ export function selectedStyles(feature: FeatureLike, color: string, look: Select
   if (vertices && vertices.getCoordinates().length <= VERTICES_SHOWN_UP_TO) {
     const image = new CircleStyle({
       radius: 4.5,
+      declutterMode: "none", // a name may lie over a handle, never hide it
       fill: new Fill({ color: "#fff" }),
       stroke: new Stroke({ color, width: 2 }),
     });

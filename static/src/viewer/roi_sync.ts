@@ -17,6 +17,8 @@ export type SaveStatus = "saved" | "saving" | "retry" | "refused" | "conflict";
 interface SyncEvents {
   /** The server's answer changed what the page shows. */
   adopted: RoiState;
+  /** Could not be saved; `problem` says why. */
+  troubled: RoiState;
   /** Confirmed: version, area and the like are fresh. */
   confirmed: RoiState;
   conflict: { state: RoiState; theirs: Roi };
@@ -79,6 +81,7 @@ export class RoiSync extends Emitter<SyncEvents> {
       state.problem = null;
     } catch (error) {
       await this.failed(state, step, error);
+      this.emit("troubled", state);
       return this.report();
     } finally {
       state.inFlight = false;

@@ -39,6 +39,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     super();
     this.sync = new RoiSync(canvas.id);
     this.sync.on("adopted", (state) => this.emit("changed", state));
+    this.sync.on("troubled", (state) => this.emit("changed", state));
     this.sync.on("confirmed", (state) => {
       this.emit("changed", state);
       const notes = state.server?.notes ?? [];

@@ -48,10 +48,17 @@ class Timeline {
 
   private followPointer(): void {
     const { track, player } = this;
+    let wanted: number | null = null;
     const seek = (event: PointerEvent): void => {
       const box = track.getBoundingClientRect();
       const part = (event.clientX - box.left) / Math.max(box.width, 1);
-      void player.seek(part * (player.frames.length - 1));
+      const isWaiting = wanted !== null;
+      wanted = part * (player.frames.length - 1);
+      if (!isWaiting) requestAnimationFrame(() => go()); // at most one frame asked for per redraw
+    };
+    const go = (): void => {
+      if (wanted !== null) void player.seek(wanted);
+      wanted = null;
     };
     track.addEventListener("pointerdown", (event) => {
       track.setPointerCapture(event.pointerId);

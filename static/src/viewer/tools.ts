@@ -151,7 +151,7 @@ export class Tools extends Emitter<ToolEvents> {
       if (thinned instanceof Polygon && thinned.getArea() > 0) geometry = thinned;
     }
     if (geometry.getArea() < SMALLEST_DRAWN_SCREEN_PX2 * resolution * resolution) {
-      this.emit("notice", "Too small to be a region: nothing was drawn.");
+      this.emit("notice", "Too small to be an ROI: nothing was drawn.");
       return;
     }
     const state = this.store.create(geometryToL0(geometry), this.context.label(), this.context.frame());
