@@ -12,7 +12,7 @@ from typing import Any
 from portal.annotations.models import Roi
 from portal.core.errors import InvalidInputError
 
-MAX_FEATURES = 10_000
+MAX_FEATURES = 2_000  # one transaction: on SQLite other writers wait for it
 MAX_FOREIGN_BYTES = 32_768
 OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
 CARRIED = ("isLocked", "color", "measurements", "metadata", "nucleusGeometry")
@@ -63,7 +63,8 @@ def features_of(document: object) -> list[Any]:
         raise InvalidInputError("GeoJSON: expected a FeatureCollection or an array of features.")
     if len(features) > MAX_FEATURES:
         raise InvalidInputError(
-            f"GeoJSON: {len(features):,} features; {MAX_FEATURES:,} at most in one request.",
+            f"GeoJSON: {len(features):,} features; {MAX_FEATURES:,} at most in one request."
+            " Send it in parts: what was imported already is recognised.",
             details={"features": len(features), "limit": MAX_FEATURES},
         )
     return features
