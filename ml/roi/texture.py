@@ -120,16 +120,16 @@ def _band_statistics(band: ArrayF32) -> list[float]:
 
 
 def _gradient_statistics(smooth: ArrayF32) -> list[float]:
-    gx = cv2.Sobel(smooth, cv2.CV_32F, 1, 0, scale=0.125)
-    gy = cv2.Sobel(smooth, cv2.CV_32F, 0, 1, scale=0.125)
+    wide = smooth.astype(np.float64)
+    gx = cv2.Sobel(wide, cv2.CV_64F, 1, 0, scale=0.125)
+    gy = cv2.Sobel(wide, cv2.CV_64F, 0, 1, scale=0.125)
     magnitude = cv2.magnitude(gx, gy)
-    wide_x, wide_y = gx.astype(np.float64), gy.astype(np.float64)
-    products = (wide_x * wide_x, wide_y * wide_y, wide_x * wide_y)
+    products = (gx * gx, gy * gy, gx * gy)
     jxx, jyy, jxy = (cv2.blur(product, (5, 5)) for product in products)
     oriented = float(cv2.magnitude(jxx - jyy, 2 * jxy).sum())
     coherence = oriented / (float((jxx + jyy).sum()) + 1e-6)
-    mean = float(magnitude.mean(dtype=np.float64))
-    deviation = float(magnitude.std(dtype=np.float64))
+    mean = float(magnitude.mean())
+    deviation = float(magnitude.std())
     return [float(np.log(mean + _EPSILON)), float(np.log(deviation + _EPSILON)), coherence]
 
 

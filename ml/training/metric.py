@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ml.roi.features import block_weights
 from ml.types import ArrayF32, ArrayF64
@@ -45,21 +47,26 @@ def learn_metric(
     deviation = np.sqrt(np.maximum(np.average(spread, axis=0, weights=share), 1e-6))
     scale = block_weights() / deviation
     within = _scatter([(slab - slab.mean(axis=0)) * scale for slab in features], share)
-    ridged = within + ridge * np.trace(within) / len(within) * np.eye(len(within))
-    whiten = np.linalg.cholesky(np.linalg.inv(ridged))
-    total = _scatter([(slab - mean) * scale @ whiten for slab in features], share)
-    value, vector = np.linalg.eigh(total)
-    main = vector[:, ::-1][:, :dim]
-    matrix = whiten @ main / np.sqrt(max(value[::-1][:dim].mean(), 1e-12))
+    ridged = within + ridge * within.trace() / len(within) * torch.eye(len(within)).double()
+    whiten = torch.linalg.cholesky(torch.linalg.inv(ridged))
+    total = whiten.T @ _scatter([(slab - mean) * scale for slab in features], share) @ whiten
+    value, vector = torch.linalg.eigh((total + total.T) / 2)
+    main = vector.flip(1)[:, :dim]
+    matrix = (whiten @ main / value.flip(0)[:dim].mean().clamp(min=1e-12).sqrt()).numpy()
     return Metric(
         mean.astype(np.float32), scale.astype(np.float32), np.asarray(matrix, dtype=np.float32)
     )
 
 
-def _scatter(slabs: Sequence[ArrayF64], share: ArrayF64) -> ArrayF64:
-    """(C, C): second moment over looks and patches, averaged over slides by their share."""
+def _scatter(slabs: Sequence[ArrayF64], share: ArrayF64) -> Tensor:
+    """(C, C) float64: second moment over looks and patches, averaged over slides by their share.
+
+    In torch, whose memory is aligned: with one thread the same input gives the same bits.
+    """
     moments = []
     for slab in slabs:
-        rows = slab.reshape(-1, slab.shape[-1])
+        rows = torch.from_numpy(slab.reshape(-1, slab.shape[-1])).double().clone()
         moments.append(rows.T @ rows / len(rows))
-    return np.asarray(np.average(moments, axis=0, weights=share))
+    return sum(
+        (m * float(s) for m, s in zip(moments, share, strict=True)), torch.zeros(()).double()
+    )
