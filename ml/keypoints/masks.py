@@ -48,7 +48,7 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     return hull.astype(np.bool_)
 
 
-def specular_mask(image: ImageU8, *, rise: int = 18, grow_px: int = 3) -> ArrayBool:
+def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayBool:
     """Find highlights: saturated pixels, and small spots whiter than what surrounds them.
 
     Args:
@@ -62,12 +62,14 @@ def specular_mask(image: ImageU8, *, rise: int = 18, grow_px: int = 3) -> ArrayB
     plane = np.ascontiguousarray(image if image.ndim == 2 else image.min(axis=2))
     small = max(1, max(plane.shape) // 400)
     size = (max(1, plane.shape[1] // small), max(1, plane.shape[0] // small))
-    coarse = cv2.resize(plane, size, interpolation=cv2.INTER_AREA)
+    # without the grain of a fibre bundle, which an opening would dig into
+    smooth = cv2.GaussianBlur(plane, (0, 0), 1.5)
+    coarse = cv2.resize(smooth, size, interpolation=cv2.INTER_AREA)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (SPOT_PX, SPOT_PX))
     ground = cv2.resize(
         cv2.morphologyEx(coarse, cv2.MORPH_OPEN, kernel), (plane.shape[1], plane.shape[0])
     )
-    spots = (plane.astype(np.int16) - ground > rise) & (plane > 2 * rise) | (plane >= 250)
+    spots = (smooth.astype(np.int16) - ground > rise) & (smooth > 2 * rise) | (plane >= 250)
     if spots.mean() > 0.5:
         return np.zeros(plane.shape, np.bool_)
     grown = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow_px + 1, 2 * grow_px + 1))

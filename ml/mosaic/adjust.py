@@ -84,7 +84,7 @@ class _Problem:
 
 def _problem(links: tuple[Link, ...], row: dict[int, int], mask: ArrayBool) -> _Problem:
     rows, columns = np.nonzero(mask)
-    radius = 0.5 * float(max(np.ptp(rows), np.ptp(columns), 2))
+    radius = 0.5 * max(float(np.ptp(rows)), float(np.ptp(columns)), 2.0)
     cx, cy = float(columns.mean()), float(rows.mean())
     from_unit = np.array([[radius, 0, cx], [0, radius, cy], [0, 0, 1.0]])
     used = [link for link in links if link.a in row and link.b in row]
