@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 
 from portal.archive import selectors
 from portal.archive.grants import GrantError, grant_read
@@ -26,6 +26,7 @@ from portal.archive.tiles import (
     tile_etag,
     tile_read,
 )
+from portal.core.connections import connection_refresh
 from portal.core.errors import NotFoundError, PortalError
 
 logger = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class TileServer:
             grant = grant_read(token)
         except GrantError:  # not remembered: anyone can invent tokens
             return _Permit(None, "There is no such tile address.", 0)
-        close_old_connections()
+        connection_refresh()
         try:
             canvas = selectors.canvas_of_grant(user_id=grant.user_id, canvas_id=grant.canvas_id)
             permit = _Permit(plane_of(canvas), "", grant.expires_s)
@@ -118,7 +119,7 @@ class TileServer:
             logger.exception("tiles: the permission could not be checked")
             return _Permit(None, "", 0)
         finally:
-            close_old_connections()
+            connection_refresh()
         with self._lock:
             while len(self._permits) >= MAX_GRANTS:
                 self._permits.pop(next(iter(self._permits)))

@@ -10,10 +10,11 @@ import threading
 from datetime import timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
+from portal.core.connections import connection_refresh
 from portal.jobs import ledger
 from portal.jobs.bell import ring
 from portal.jobs.models import Job, JobState
@@ -34,7 +35,7 @@ def reap_forever(stop: threading.Event) -> None:
     """Pass after pass until ``stop``; a database that is away is waited for."""
     while not stop.wait(settings.TESSERA_JOB_REAP_EVERY_S):
         try:
-            close_old_connections()
+            connection_refresh()
             lost, rung = reap()
         except DatabaseError:
             logger.warning("reaper: database away", exc_info=True)

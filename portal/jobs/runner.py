@@ -10,9 +10,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import close_old_connections
-
 from ml.errors import BadInputError, CancelledError, MlError
+from portal.core.connections import connection_refresh
 from portal.core.tasks import REGISTRY, JobCancelled, LeaseLost, TaskSpec, UserError
 from portal.jobs import ledger
 from portal.jobs.context import LedgerContext
@@ -30,7 +29,7 @@ def worker_name() -> str:
 
 def job_run(job_id: uuid.UUID) -> bool:
     """Claim and run the job; False where there was nothing to claim."""
-    close_old_connections()
+    connection_refresh()
     job = ledger.claim(job_id, worker=worker_name())
     if job is None:
         return False

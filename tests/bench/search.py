@@ -130,6 +130,7 @@ def _fill(
                 lab=portal.lab,
                 encoder=encoder,
                 roi=roi,
+                canvas_id=roi.canvas_id,
                 roi_version=1,
                 vector=vectors[start + n].tobytes(),
             )

@@ -1,0 +1,14 @@
+"""Database connections outside of Django's request cycle."""
+
+from __future__ import annotations
+
+from django.db import close_old_connections, connection
+
+
+def connection_refresh() -> None:
+    """Drop a connection that broke or outlived its age, as Django does around each request.
+
+    Does nothing inside a transaction: whoever opened it needs the connection still.
+    """
+    if not connection.in_atomic_block:
+        close_old_connections()

@@ -1,0 +1,35 @@
+"""The portal's tests once more, on PostgreSQL: locks, JSON and constraints differ from SQLite's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import services
+
+ROOT = Path(__file__).resolve().parents[2]
+AGAIN = ("annotations", "archive", "jobs", "labs", "mosaics", "retrieval")
+
+
+@pytest.mark.services
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_portals_tests_pass_on_postgresql() -> None:
+    with services.own_database() as url:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n0"),
+                *("-m", "not slow and not services and not browser and not sqlite"),
+                *(f"tests/portal/{app}" for app in AGAIN),
+            ],
+            cwd=ROOT,
+            env=os.environ | {"TESSERA_DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-4000:]
