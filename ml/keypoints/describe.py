@@ -16,7 +16,7 @@ from ml.types import ArrayF32, Keypoints
 DEFAULT_NAME = "akaze"
 """The best of the four by ``evaluate epipolar`` on sinus-4584, five pairs at gaps 1, 3 and 10,
 1,000 key points: 379 / 278 / 171 matches at a mean epipolar error of 3.2 / 3.9 / 8.2 px in 1.2 s a
-pair, RootSIFT's 79 / 57 / 44 at 16 / 16 / 13 px in 2.4 s. Over pairs of the fetoscopy sweep it keeps
+pair, RootSIFT's 79 / 57 / 44 at 16 / 16 / 13 px in 2.4 s. Over pairs of fetoscopy frames it keeps
 more than twice RootSIFT's inliers."""
 DESCRIPTOR_NAMES: tuple[str, ...] = ("sift", "orb", "akaze", "kaze", "default")
 """Names that ``load_descriptor`` knows. ``default`` is AKAZE: see ``DEFAULT_NAME``."""
