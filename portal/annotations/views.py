@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -16,7 +15,8 @@ from portal.annotations import selectors, services
 from portal.annotations.forms import LabelForm
 from portal.annotations.rules import may_manage_labels
 from portal.core.errors import PortalError
-from portal.labs.models import Lab, User
+from portal.labs.models import Lab
+from portal.labs.requests import user_of
 from portal.labs.selectors import lab_get
 
 
@@ -24,7 +24,7 @@ from portal.labs.selectors import lab_get
 @require_GET
 def roi_open(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """The viewer, with this ROI selected."""
-    roi = selectors.roi_get(_user(request), roi_id)
+    roi = selectors.roi_get(user_of(request), roi_id)
     return redirect(f"{reverse('archive:viewer', args=[roi.canvas_id])}?roi={roi.pk}")
 
 
@@ -32,7 +32,7 @@ def roi_open(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def labels(request: HttpRequest) -> HttpResponse:
     """The lab's labels with what uses them; POST adds one."""
-    lab = lab_get(_user(request), slug=request.GET.get("lab"))
+    lab = lab_get(user_of(request), slug=request.GET.get("lab"))
     services.label_set_ensure(lab=lab)
     if request.method == "GET":
         return _page(request, lab, LabelForm(initial={"color": services.color_next(lab=lab)}))
@@ -40,7 +40,7 @@ def labels(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, lab, form, status=400)
     try:
-        label = services.label_create(lab=lab, user=_user(request), **form.cleaned_data)
+        label = services.label_create(lab=lab, user=user_of(request), **form.cleaned_data)
     except PortalError as error:
         if error.status not in {400, 409}:
             raise
@@ -54,14 +54,14 @@ def labels(request: HttpRequest) -> HttpResponse:
 @require_POST
 def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
     """Rename or recolour a label; ROIs keep it."""
-    label = selectors.label_get(_user(request), label_id)
+    label = selectors.label_get(user_of(request), label_id)
     form = LabelForm(request.POST)
     if not form.is_valid():
         text = "; ".join(str(error) for errors in form.errors.values() for error in errors)
         messages.error(request, f"“{label.name}” was not changed: {text}")
         return _to_labels(label.lab)
     try:
-        services.label_update(label=label, user=_user(request), **form.cleaned_data)
+        services.label_update(label=label, user=user_of(request), **form.cleaned_data)
     except PortalError as error:
         if error.status not in {400, 409}:
             raise
@@ -75,9 +75,9 @@ def label_edit(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def label_remove(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
     """Delete a label that nothing uses."""
-    label = selectors.label_get(_user(request), label_id)
+    label = selectors.label_get(user_of(request), label_id)
     try:
-        services.label_delete(label=label, user=_user(request))
+        services.label_delete(label=label, user=user_of(request))
     except PortalError as error:
         if error.status != 409:
             raise
@@ -92,14 +92,10 @@ def _page(request: HttpRequest, lab: Lab, form: LabelForm, *, status: int = 200)
         "lab": lab,
         "labels": selectors.labels_with_use(lab),
         "form": form,
-        "can_manage": may_manage_labels(_user(request), lab.pk),
+        "can_manage": may_manage_labels(user_of(request), lab.pk),
     }
     return render(request, "annotations/labels.html", context, status=status)
 
 
 def _to_labels(lab: Lab) -> HttpResponse:
     return redirect(f"{reverse('annotations:labels')}?lab={lab.slug}")
-
-
-def _user(request: HttpRequest) -> User:
-    return cast(User, request.user)

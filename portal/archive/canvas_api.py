@@ -18,9 +18,9 @@ from portal.archive.frames import frame_etag, frame_jpeg
 from portal.archive.http import bytes_response
 from portal.archive.media import thumbnail_response
 from portal.archive.models import Canvas
-from portal.archive.requests import UUID_REGEX, user_of
 from portal.archive.serializers import CanvasSerializer
 from portal.archive.tiles import plane_of, tile_etag, tile_read
+from portal.labs.requests import UUID_REGEX, user_of
 
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
 

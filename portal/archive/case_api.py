@@ -13,10 +13,10 @@ from rest_framework.response import Response
 from portal.archive import selectors, services
 from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
-from portal.archive.requests import UUID_REGEX, user_of
 from portal.archive.serializers import CaseSerializer
 from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
 from portal.labs.models import Lab, User
+from portal.labs.requests import UUID_REGEX, user_of
 
 
 class CaseViewSet(viewsets.GenericViewSet[Case]):

@@ -23,7 +23,6 @@ from portal.archive.frames import frame_page
 from portal.archive.media import media_response
 from portal.archive.models import Slide, Video
 from portal.archive.receiving import require_received
-from portal.archive.requests import UUID_REGEX, user_of
 from portal.archive.serializers import (
     FramePageSerializer,
     ItemUploadSerializer,
@@ -33,6 +32,7 @@ from portal.archive.serializers import (
 from portal.archive.services import ItemReceived
 from portal.core.errors import InvalidInputError
 from portal.jobs.api import JobSerializer, job_accepted
+from portal.labs.requests import UUID_REGEX, user_of
 
 MAX_FRAMES_PER_PAGE = 5000
 

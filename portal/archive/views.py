@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -22,8 +22,9 @@ from portal.archive.receiving import require_received
 from portal.archive.rules import may_edit, require_edit
 from portal.archive.serializers import CanvasSerializer
 from portal.core.errors import ForbiddenError, PortalError
+from portal.core.htmx import wants_part
 from portal.core.problems import problem
-from portal.labs.models import User
+from portal.labs.requests import user_of
 
 PER_PAGE = 25
 
@@ -32,9 +33,9 @@ PER_PAGE = 25
 @require_GET
 def case_list(request: HttpRequest) -> HttpResponse:
     """Search, filter, sort and page through the cases; htmx re-asks for the table alone."""
-    user = _user(request)
+    user = user_of(request)
     context = case_table(request, user=user, per_page=PER_PAGE)
-    if request.htmx and not request.htmx.boosted:  # type: ignore[attr-defined]
+    if wants_part(request):
         response = render(request, "archive/_case_table.html", context)
         response["HX-Push-Url"] = _short_url(request)
         return response
@@ -49,7 +50,7 @@ def case_list(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def case_new(request: HttpRequest) -> HttpResponse:
     """A new case."""
-    user = _user(request)
+    user = user_of(request)
     labs = selectors.labs_to_edit(user=user)
     if not labs:
         raise ForbiddenError("This needs the role annotator in a lab.")
@@ -68,7 +69,7 @@ def case_new(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """Change what is said of a case."""
-    user = _user(request)
+    user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)
     form = CaseForm(request.POST or None, labs=selectors.labs_to_edit(user=user), case=case)
@@ -88,7 +89,7 @@ def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def case_delete(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """Delete an empty case."""
-    user = _user(request)
+    user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     try:
         services.case_delete(case=case, user=user)
@@ -104,7 +105,7 @@ def case_delete(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """A case with its slides, videos and what other apps add."""
-    user = _user(request)
+    user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     videos = selectors.item_cards(selectors.video_list(user=user).filter(case=case))
     context = {
@@ -121,7 +122,7 @@ def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """Receive files: one at a time (the script, which wants JSON) or all of a plain form."""
-    user = _user(request)
+    user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)
     if request.method == "POST":
@@ -136,7 +137,7 @@ def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """The card of a slide or video, asked for again when its job ended."""
-    user = _user(request)
+    user = user_of(request)
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
     card = selectors.item_cards([item])[0]
     context = {
@@ -151,7 +152,7 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
 @require_POST
 def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """Prepare a failed slide or video again."""
-    user = _user(request)
+    user = user_of(request)
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
     try:
         services.item_retry(item=item, user=user)
@@ -164,7 +165,7 @@ def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespo
 @require_POST
 def item_delete(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """Delete a slide or video that carries no work."""
-    user = _user(request)
+    user = user_of(request)
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
     try:
         services.item_delete(item=item, user=user)
@@ -178,7 +179,7 @@ def item_delete(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResp
 @require_GET
 def item_open(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """Where a slide or video is looked at: in the viewer once it is ready, on its case before."""
-    item = selectors.item_get(user=_user(request), kind=kind, item_id=item_id)
+    item = selectors.item_get(user=user_of(request), kind=kind, item_id=item_id)
     if item.canvas_id is not None:
         return redirect("archive:viewer", canvas_id=item.canvas_id)
     return redirect("archive:case_detail", case_id=item.case_id)
@@ -189,7 +190,7 @@ def item_open(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
 @require_GET
 def viewer(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     """One canvas in the viewer. Never cached: its tile addresses expire."""
-    canvas = selectors.canvas_get(user=_user(request), canvas_id=canvas_id)
+    canvas = selectors.canvas_get(user=user_of(request), canvas_id=canvas_id)
     context = {
         "canvas": canvas,
         "canvas_data": CanvasSerializer(canvas, context={"request": request}).data,
@@ -255,7 +256,7 @@ def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
 
 def _receive(request: HttpRequest, case: Case, file: UploadedFile) -> services.ItemReceived:
     return services.item_receive(
-        case=case, file=file, filename=file.name or "", user=_user(request)
+        case=case, file=file, filename=file.name or "", user=user_of(request)
     )
 
 
@@ -283,7 +284,3 @@ def _short_url(request: HttpRequest) -> str:
     for name in [name for name, value in asked.items() if not value]:
         del asked[name]
     return f"{request.path}?{asked.urlencode()}" if asked else request.path
-
-
-def _user(request: HttpRequest) -> User:
-    return cast(User, request.user)

@@ -14,6 +14,7 @@ from rest_framework.reverse import reverse
 
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
+from portal.labs.requests import user_of
 
 
 class JobSerializer(serializers.ModelSerializer[Job]):
@@ -81,20 +82,20 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gene
 
     def get_queryset(self) -> Any:
         """What this user may see."""
-        return selectors.job_list(user=self.request.user)  # type: ignore[arg-type]
+        return selectors.job_list(user=user_of(self.request))  # type: ignore[arg-type]
 
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
         """Stop the job: at once while it waits, soon while it runs."""
-        job = services.job_cancel(job=self.get_object(), user=request.user)
+        job = services.job_cancel(job=self.get_object(), user=user_of(request))
         return Response(self.get_serializer(job).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
         """Submit the work of a failed or cancelled job again; answers the new job."""
-        job = services.job_retry(job=self.get_object(), user=request.user)
+        job = services.job_retry(job=self.get_object(), user=user_of(request))
         return job_accepted(job, request)
 
 

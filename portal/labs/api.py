@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 from django.db.models import QuerySet
 from django.urls import path
@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from portal.labs import selectors, services
 from portal.labs.authentication import SessionOnly, SignedInWithScope
 from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
+from portal.labs.requests import user_of
 
 TOKEN_FIELDS = (
     "id",
@@ -96,10 +97,6 @@ class NewApiTokenSerializer(ApiTokenSerializer):
         fields = (*TOKEN_FIELDS, "secret")
 
 
-def _user(request: Request) -> User:
-    return cast(User, request.user)
-
-
 class MeApi(APIView):
     """Who asks."""
 
@@ -108,8 +105,8 @@ class MeApi(APIView):
         """The person behind the session or token, with their labs and roles."""
         body = MeSerializer(
             {
-                "user": _user(request),
-                "memberships": selectors.memberships_of(_user(request)),
+                "user": user_of(request),
+                "memberships": selectors.memberships_of(user_of(request)),
                 "token": request.auth if isinstance(request.auth, ApiToken) else None,
             }
         )
@@ -131,7 +128,7 @@ class ApiTokenViewSet(
 
     def get_queryset(self) -> QuerySet[ApiToken]:
         """The person's own."""
-        return selectors.tokens_of(_user(self.request))
+        return selectors.tokens_of(user_of(self.request))
 
     @extend_schema(request=ApiTokenCreateSerializer, responses={201: NewApiTokenSerializer})
     def create(self, request: Request) -> Response:
@@ -139,7 +136,7 @@ class ApiTokenViewSet(
         wanted = ApiTokenCreateSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
         token, secret = services.token_create(
-            _user(request),
+            user_of(request),
             name=wanted.validated_data["name"],
             scope=TokenScope(wanted.validated_data["scope"]),
             expires_in=timedelta(days=wanted.validated_data["expires_in_days"]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import cast
 
 from allauth.account.forms import ResetPasswordForm
 from django import forms
@@ -19,12 +18,8 @@ from portal.core.errors import ConflictError, InvalidInputError, PortalError
 from portal.labs import selectors, services
 from portal.labs.forms import InviteForm, RoleForm, TokenForm
 from portal.labs.models import Lab, Membership, Role, TokenScope, User
+from portal.labs.requests import user_of
 from portal.labs.rules import has_role
-
-
-def _user(request: HttpRequest) -> User:
-    return cast(User, request.user)
-
 
 # --- Tokens ----------------------------------------------------------------------------------
 
@@ -37,10 +32,10 @@ def tokens(request: HttpRequest) -> HttpResponse:
     form, secret, status = TokenForm(), "", 200
     if request.method == "POST":
         form = TokenForm(request.POST)
-        secret = _token_from(form, _user(request))
+        secret = _token_from(form, user_of(request))
         status = 201 if secret else 400
     context = {
-        "tokens": selectors.tokens_of(_user(request)),
+        "tokens": selectors.tokens_of(user_of(request)),
         "form": TokenForm() if secret else form,
         "secret": secret,
     }
@@ -68,7 +63,7 @@ def _token_from(form: TokenForm, user: User) -> str:
 @require_POST
 def token_revoke(request: HttpRequest, token_id: uuid.UUID) -> HttpResponse:
     """End one of the person's tokens."""
-    token = services.token_revoke(selectors.token_get(_user(request), token_id=token_id))
+    token = services.token_revoke(selectors.token_get(user_of(request), token_id=token_id))
     messages.success(request, f"The token “{token.name}” no longer works.")
     return redirect("labs:tokens")
 
@@ -80,7 +75,7 @@ def token_revoke(request: HttpRequest, token_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def members(request: HttpRequest) -> HttpResponse:
     """Who is in the lab; managers change it here."""
-    lab = selectors.lab_get(_user(request), slug=request.GET.get("lab"))
+    lab = selectors.lab_get(user_of(request), slug=request.GET.get("lab"))
     return _members_page(request, lab, InviteForm())
 
 
@@ -88,7 +83,7 @@ def members(request: HttpRequest) -> HttpResponse:
 @require_POST
 def member_invite(request: HttpRequest, slug: str) -> HttpResponse:
     """Add a member, with a new account if need be."""
-    lab = selectors.lab_get(_user(request), slug=slug)
+    lab = selectors.lab_get(user_of(request), slug=slug)
     form = InviteForm(request.POST)
     if not form.is_valid():
         return _members_page(request, lab, form, status=400)
@@ -97,7 +92,7 @@ def member_invite(request: HttpRequest, slug: str) -> HttpResponse:
             lab,
             email=form.cleaned_data["email"],
             role=Role(form.cleaned_data["role"]),
-            by=_user(request),
+            by=user_of(request),
             full_name=form.cleaned_data["full_name"],
             password=form.cleaned_data["password"] or None,
         )
@@ -114,13 +109,13 @@ def member_invite(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def member_role(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
     """Change a role."""
-    membership = selectors.membership_get(_user(request), membership_id=membership_id)
+    membership = selectors.membership_get(user_of(request), membership_id=membership_id)
     form = RoleForm(request.POST)
     if not form.is_valid():
         raise InvalidInputError(f"The role must be one of {', '.join(Role.values)}.")
     role = Role(form.cleaned_data["role"])
     try:
-        services.member_set_role(membership, role=role, by=_user(request))
+        services.member_set_role(membership, role=role, by=user_of(request))
     except ConflictError as error:
         messages.error(request, error.message)
     else:
@@ -132,14 +127,14 @@ def member_role(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def member_remove(request: HttpRequest, membership_id: uuid.UUID) -> HttpResponse:
     """End a membership."""
-    membership = selectors.membership_get(_user(request), membership_id=membership_id)
+    membership = selectors.membership_get(user_of(request), membership_id=membership_id)
     try:
-        services.member_remove(membership, by=_user(request))
+        services.member_remove(membership, by=user_of(request))
     except ConflictError as error:
         messages.error(request, error.message)
         return _to_members(membership.lab)
     messages.success(request, f"{membership.user} is no longer a member of {membership.lab}.")
-    if membership.user_id == _user(request).pk:
+    if membership.user_id == user_of(request).pk:
         return redirect("labs:members")
     return _to_members(membership.lab)
 
@@ -151,7 +146,7 @@ def _members_page(
         "lab": lab,
         "members": selectors.members_of(lab),
         "roles": Role.choices,
-        "can_manage": has_role(_user(request), lab.id, at_least=Role.MANAGER),
+        "can_manage": has_role(user_of(request), lab.id, at_least=Role.MANAGER),
         "form": form,
     }
     return render(request, "labs/members.html", context, status=status)

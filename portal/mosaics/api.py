@@ -18,7 +18,7 @@ from portal.archive.selectors import video_get
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
 from portal.core.paging import Paging
 from portal.jobs.api import JobSerializer, job_accepted
-from portal.labs.models import User
+from portal.labs.requests import user_of
 from portal.mosaics import selectors, services
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
 
@@ -190,7 +190,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
 
     def get_queryset(self) -> QuerySet[Mosaic]:
         """What this user may see."""
-        return selectors.mosaic_list(_user(self.request))
+        return selectors.mosaic_list(user_of(self.request))
 
     def get_serializer_class(self) -> Any:
         """A list goes without reports."""
@@ -208,7 +208,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         """Asking again while it is built answers the same mosaic and job; nothing runs twice."""
         sent = MosaicCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
-        user = _user(request)
+        user = user_of(request)
         asked = services.mosaic_create(
             video=video_get(user=user, video_id=sent.validated_data["video"]),
             user=user,
@@ -252,10 +252,6 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
 
     def _mosaic(self, pk: str) -> Mosaic:
         return cast(Mosaic, self.get_object())
-
-
-def _user(request: Request) -> User:
-    return cast(User, request.user)
 
 
 router_entries: list[tuple[str, Any, str]] = [("mosaics", MosaicViewSet, "mosaic")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -15,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
 from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
-from portal.labs.models import User
+from portal.labs.requests import user_of
 from portal.mosaics import selectors, services
 from portal.mosaics.models import Mosaic
 from portal.mosaics.rules import may_build
@@ -25,7 +24,7 @@ from portal.mosaics.rules import may_build
 @require_GET
 def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     """Progress while it is built, then the result and what became of each frame."""
-    mosaic = selectors.mosaic_get(_user(request), mosaic_id)
+    mosaic = selectors.mosaic_get(user_of(request), mosaic_id)
     is_ready = mosaic.state == ItemState.READY
     context = {
         "mosaic": mosaic,
@@ -33,7 +32,7 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
         "report": selectors.mosaic_report(mosaic) if is_ready else None,
         "runs": selectors.frame_runs(mosaic) if is_ready else [],
         "preview_url": thumbnail_url(mosaic.canvas) if mosaic.canvas else None,
-        "may_build": may_build(_user(request), mosaic.lab_id),
+        "may_build": may_build(user_of(request), mosaic.lab_id),
     }
     htmx = getattr(request, "htmx", None)  # set by the middleware
     is_part = htmx and not htmx.boosted
@@ -44,7 +43,7 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     """Have the mosaic of a video built, and go to its page."""
-    user = _user(request)
+    user = user_of(request)
     asked = services.mosaic_create(
         video=video_get(user=user, video_id=video_id), user=user, config=_config(request)
     )
@@ -57,7 +56,7 @@ def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def case_mosaics(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """The mosaics of a case alone, for the case's page to renew."""
-    return HttpResponse(case_section(request, case_get(user=_user(request), case_id=case_id)))
+    return HttpResponse(case_section(request, case_get(user=user_of(request), case_id=case_id)))
 
 
 def case_section(request: HttpRequest, case: Case) -> str:
@@ -101,10 +100,6 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
     return video_action(request, video) if video is not None else ""
 
 
-def _user(request: HttpRequest) -> User:
-    return cast(User, request.user)
-
-
 def _config(request: HttpRequest) -> dict[str, str | int]:
     config: dict[str, str | int] = {}
     if model := request.POST.get("model"):
@@ -122,12 +117,12 @@ def _of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:
     """The case's mosaics, asked for once a request however many videos it has."""
     known: dict[uuid.UUID, list[Mosaic]] = request.__dict__.setdefault("_case_mosaics", {})
     if case_id not in known:
-        known[case_id] = list(selectors.mosaic_list(_user(request)).filter(case_id=case_id))
+        known[case_id] = list(selectors.mosaic_list(user_of(request)).filter(case_id=case_id))
     return known[case_id]
 
 
 def _may_build(request: HttpRequest, lab_id: uuid.UUID) -> bool:
     known: dict[uuid.UUID, bool] = request.__dict__.setdefault("_may_build_mosaics", {})
     if lab_id not in known:
-        known[lab_id] = may_build(_user(request), lab_id)
+        known[lab_id] = may_build(user_of(request), lab_id)
     return known[lab_id]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from portal.annotations.selectors import label_get, roi_get
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.jobs.api import JobSerializer, job_accepted
-from portal.labs.models import User
+from portal.labs.requests import user_of
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
 from portal.retrieval.representation import (
@@ -98,7 +98,7 @@ class RoiSimilarApi(APIView):
 
 
 def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> Response:
-    user = cast(User, request.user)
+    user = user_of(request)
     roi = roi_get(user, roi_id)
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != roi.lab_id:

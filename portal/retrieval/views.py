@@ -14,7 +14,9 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
 from portal.core.errors import ConflictError, NotFoundError
+from portal.core.htmx import wants_part
 from portal.labs.models import Role, User
+from portal.labs.requests import user_of
 from portal.labs.rules import has_role
 from portal.retrieval import selectors, services
 from portal.retrieval.forms import SimilarForm
@@ -29,10 +31,10 @@ _DAY_S = 24 * 3600
 def similar(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Similar cases. htmx asks for the results alone: on a filter, and while a job is under way."""
     roi = _live_roi(request, roi_id)
-    form = SimilarForm(request.GET, user=_user(request), lab_id=roi.lab_id)
+    form = SimilarForm(request.GET, user=user_of(request), lab_id=roi.lab_id)
     context: dict[str, Any] = {"roi": roi, "case": roi.canvas.case, "form": form}
-    context |= _outcome(_user(request), roi, form)
-    is_part = request.htmx and not request.htmx.boosted  # type: ignore[attr-defined]
+    context |= _outcome(user_of(request), roi, form)
+    is_part = wants_part(request)
     template = "retrieval/_results.html" if is_part else "retrieval/similar.html"
     return render(request, template, context)
 
@@ -42,7 +44,7 @@ def similar(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 def embed(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Try again to embed an ROI after a failure."""
     roi = _live_roi(request, roi_id)
-    services.embed_request(roi=roi, user=_user(request), is_retry=True)
+    services.embed_request(roi=roi, user=user_of(request), is_retry=True)
     return redirect("retrieval:similar", roi_id=roi.pk)
 
 
@@ -83,13 +85,7 @@ def _outcome(user: User, roi: Roi, form: SimilarForm) -> dict[str, Any]:
 
 
 def _live_roi(request: HttpRequest, roi_id: uuid.UUID) -> Roi:
-    roi = roi_get(_user(request), roi_id)
+    roi = roi_get(user_of(request), roi_id)
     if roi.deleted_at is not None:
         raise NotFoundError("This ROI was deleted.")
     return roi
-
-
-def _user(request: HttpRequest) -> User:
-    user = request.user
-    assert isinstance(user, User)  # noqa: S101 - for the type checker; login_required made sure
-    return user

@@ -115,7 +115,8 @@ def test_lists_show_nothing_of_another_lab(
 ) -> None:
     answer = api_as(stranger).get(f"/api/v1/{path}/")
     rows = answer.json()
-    rows = rows["results"] if "results" in rows else rows
+    if isinstance(rows, dict):
+        rows = rows["results"]
     assert swept.ids()[path] not in str(rows)
 
 
@@ -129,7 +130,7 @@ def _pages(patterns: Any = None, prefix: str = "") -> Iterator[str]:
 
 
 def _page_filled(route: str, ids: dict[str, str]) -> str:
-    word = route.split("/")[0]
+    word = route.split("/", 1)[0]
     found = re.sub(r"<uuid:\w+>", ids.get(word, str(uuid.uuid4())), route)
     return "/" + re.sub(r"<int:\w+>", "0", found)
 

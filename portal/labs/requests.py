@@ -1,9 +1,10 @@
-"""What API modules need of a request."""
+"""What views and API modules need of a request."""
 
 from __future__ import annotations
 
 from typing import cast
 
+from django.http import HttpRequest
 from rest_framework.request import Request
 
 from portal.labs.models import User
@@ -11,6 +12,6 @@ from portal.labs.models import User
 UUID_REGEX = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 
-def user_of(request: Request) -> User:
-    """The person signed in; permission classes let nobody else through."""
+def user_of(request: HttpRequest | Request) -> User:
+    """The person signed in; decorators and permission classes let nobody else through."""
     return cast(User, request.user)
