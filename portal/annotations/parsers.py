@@ -1,42 +1,14 @@
-"""JSON in, read so that what is wrong with it can be named."""
+"""Geometry in: NaN is let through, to be refused by the vertex it stands at."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import IO, Any
-
-from rest_framework.exceptions import ParseError
-from rest_framework.parsers import BaseParser
-
-from portal.core.errors import TooLargeInputError
-
-MAX_BODY_BYTES = 64 * 2**20
+from portal.core.parsers import BoundedJsonParser
 
 
-class GeometryJsonParser(BaseParser):
-    """``application/json`` that lets NaN through (to be refused by vertex) and bounds the size."""
+class GeometryJsonParser(BoundedJsonParser):
+    """``application/json`` with NaN and Infinity."""
 
-    media_type = "application/json"
-
-    def parse(
-        self,
-        stream: IO[Any],
-        media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """The parsed body; of names that stand twice the last wins."""
-        body = stream.read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
-            raise TooLargeInputError(
-                f"The body is larger than {MAX_BODY_BYTES // 2**20} MiB. Send it in parts."
-            )
-        try:
-            return json.loads(body.decode("utf-8-sig"))
-        except RecursionError:
-            raise ParseError("JSON parse error - nested too deeply.") from None
-        except ValueError as error:
-            raise ParseError(f"JSON parse error - {error}") from None
+    allows_nan = True
 
 
 class GeoJsonParser(GeometryJsonParser):

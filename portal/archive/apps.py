@@ -17,13 +17,21 @@ class ArchiveConfig(AppConfig):
     label = "archive"
 
     def ready(self) -> None:
-        """Hear of jobs that ended, so that an item whose ingest failed says why."""
+        """Hear of jobs that ended, so that an item whose ingest failed says why; sweep daily."""
         from portal.core.events import subscribe
+        from portal.core.housekeeping import daily
 
         subscribe("job.ended")(_job_ended)
+        daily("archive sweep", _sweep)
 
 
 def _job_ended(event: Event) -> None:
     from portal.archive.services import item_job_ended
 
     item_job_ended(payload=event.payload)
+
+
+def _sweep() -> object:
+    from portal.archive.services.sweep import storage_sweep
+
+    return storage_sweep()

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from portal.core.connections import connection_refresh
+from portal.core.housekeeping import Calendar
 from portal.jobs import ledger
 from portal.jobs.bell import ring
 from portal.jobs.models import Job, JobState
@@ -33,10 +34,12 @@ def reap() -> tuple[int, int]:
 
 def reap_forever(stop: threading.Event) -> None:
     """Pass after pass until ``stop``; a database that is away is waited for."""
+    calendar = Calendar()
     while not stop.wait(settings.TESSERA_JOB_REAP_EVERY_S):
         try:
             connection_refresh()
             lost, rung = reap()
+            calendar.run_due()
         except DatabaseError:
             logger.warning("reaper: database away", exc_info=True)
             continue

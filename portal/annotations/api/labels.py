@@ -14,7 +14,6 @@ from portal.annotations import selectors
 from portal.annotations.api.conditions import person
 from portal.annotations.api.rois import UUID_PATTERN
 from portal.annotations.models import Label
-from portal.annotations.parsers import GeometryJsonParser
 from portal.annotations.representation import LabelSerializer, label_represent
 from portal.annotations.services import (
     label_create,
@@ -37,7 +36,6 @@ class LabelApi(GenericViewSet[Label]):
     queryset = Label.objects.none()
     serializer_class = LabelSerializer
     filter_backends = ()
-    parser_classes = (GeometryJsonParser,)
     lookup_value_regex = UUID_PATTERN
 
     @extend_schema(

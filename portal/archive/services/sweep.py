@@ -15,6 +15,9 @@ from portal.archive import storage
 from portal.archive.models import Asset, Upload
 from portal.archive.services.uploads import upload_discard
 
+OLDER_THAN = timedelta(hours=48)
+CACHE_BYTES = 20 * 2**30
+
 
 @dataclass(frozen=True, slots=True)
 class Swept:
@@ -26,7 +29,7 @@ class Swept:
     cached: int
 
 
-def storage_sweep(*, older_than: timedelta, cache_bytes: int) -> Swept:
+def storage_sweep(*, older_than: timedelta = OLDER_THAN, cache_bytes: int = CACHE_BYTES) -> Swept:
     """Delete what nobody needs. Safe beside a running portal: only what is old is touched.
 
     Args:

@@ -1,4 +1,4 @@
-"""``manage.py archive_sweep``: run it once a day."""
+"""``manage.py archive_sweep``: what the reaper does daily, now and with other limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from portal.archive.services.sweep import storage_sweep
+from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, storage_sweep
 
 
 class Command(BaseCommand):
@@ -18,8 +18,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Age and size limits."""
-        parser.add_argument("--older-than-hours", type=float, default=48.0)
-        parser.add_argument("--cache-gib", type=float, default=20.0)
+        parser.add_argument(
+            "--older-than-hours", type=float, default=OLDER_THAN.total_seconds() / 3600
+        )
+        parser.add_argument("--cache-gib", type=float, default=CACHE_BYTES / 2**30)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Sweep and say what went."""

@@ -1,0 +1,41 @@
+"""Small chores that every installation needs daily; the reaper's process runs them.
+
+A chore must be safe to run at any time and twice: two reapers may both run it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 24 * 3600.0
+FIRST_AFTER_S = 3600.0  # not while the portal starts
+_CHORES: dict[str, Callable[[], object]] = {}
+
+
+def daily(name: str, chore: Callable[[], object]) -> None:
+    """Register a chore; call it from ``AppConfig.ready``."""
+    _CHORES[name] = chore
+
+
+class Calendar:
+    """When chores are due in this process."""
+
+    def __init__(self, *, now_s: float | None = None) -> None:
+        self._due_s = (time.monotonic() if now_s is None else now_s) + FIRST_AFTER_S
+
+    def run_due(self, *, now_s: float | None = None) -> bool:
+        """Run every chore if the day is over. One that fails does not keep the others."""
+        now_s = time.monotonic() if now_s is None else now_s
+        if now_s < self._due_s:
+            return False
+        self._due_s = now_s + EVERY_S
+        for name, chore in _CHORES.items():
+            try:
+                logger.info("housekeeping: %s: %s", name, chore())
+            except OSError:
+                logger.exception("housekeeping: %s failed; tried again tomorrow", name)
+        return True
