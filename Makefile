@@ -52,7 +52,7 @@ check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
 	npm run --silent lint
 
 test: check ## every check and every test
-	$(BIN)/python -m pytest $(PYTEST)
+	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile)
 
 bench: setup ## measure; writes docs/benchmarks.md
 	$(BIN)/python -m tests.bench

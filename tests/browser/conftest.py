@@ -62,6 +62,8 @@ def browser() -> Iterator[Any]:
     """Debian's chromium; skips where it is missing."""
     chromium = executable()
     if chromium is None:
+        if os.environ.get("TESSERA_REQUIRE_BROWSER") == "1":
+            pytest.fail("chromium must be here")
         pytest.skip("chromium is not installed")
     from playwright.sync_api import sync_playwright
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import FRAME_BITS, FRAME_SIZE
 
@@ -84,7 +85,7 @@ def test_the_list_filters_by_label(open_viewer: Any, slide: Any, annotator: Any,
     viewer = open_viewer(slide)
     viewer.page.select_option("[data-roi-filter]", str(label.pk))
     viewer.wait_text("[data-roi-count]", "1 of 2")
-    assert viewer.page.locator(".roi-row").count() == 1
+    expect(viewer.page.locator(".roi-row")).to_have_count(1)
 
 
 def test_stepping_through_a_video_shows_the_right_frames(open_viewer: Any, video: Any) -> None:

@@ -23,7 +23,7 @@ def test_the_portals_tests_pass_on_postgresql() -> None:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n0"),
-                *("-m", "not slow and not services and not browser and not sqlite"),
+                *("-m", "not slow and not services and not browser"),
                 *(f"tests/portal/{app}" for app in AGAIN),
             ],
             cwd=ROOT,
