@@ -19,7 +19,7 @@ const shared = {
   sourcemap: true,
   target: TARGET,
   outdir: DIST,
-  logLevel: "info",
+  logLevel: "warning",
   legalComments: "linked",
   assetNames: "assets/[name]",
   loader: { ".woff2": "file", ".woff": "file", ".svg": "file", ".png": "dataurl" },

@@ -62,6 +62,7 @@ def _take() -> None:
         _shot(page, page.url.removeprefix(BASE), "case")
         page.locator('a[href^="/canvases/"]').first.click()
         page.wait_for_url("**/canvases/**")
+        page.locator(".roi-row").first.click()
         page.wait_for_timeout(2500)
         page.screenshot(path=OUT / "viewer.png")
         roi = page.locator('a[href*="/similar/"]').first.get_attribute("href")
