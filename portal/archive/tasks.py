@@ -24,7 +24,7 @@ RENDITION_NAME = "rendition.mp4"
 _Item = TypeVar("_Item", Slide, Video)
 
 
-@task("slide_ingest", max_attempts=3, retry_on=(OSError,))
+@task("slide_ingest", title="Prepare slide", max_attempts=3, retry_on=(OSError,))
 def slide_ingest(context: JobContext, *, slide_id: str) -> dict[str, Any]:
     """Check a slide or still, derive thumbnail and tiles, show it on a canvas."""
     slide = _item(Slide, slide_id)
@@ -43,7 +43,7 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> dict[str, Any]:
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
 
-@task("video_ingest", max_attempts=3, retry_on=(OSError,))
+@task("video_ingest", title="Prepare video", max_attempts=3, retry_on=(OSError,))
 def video_ingest(context: JobContext, *, video_id: str) -> dict[str, Any]:
     """Read a video's frame table and poster, make a rendition where the browser needs one."""
     video = _item(Video, video_id)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ml.mosaic import MosaicFrame, MosaicResult
 
 
-@task(JOB_KIND, queue="gpu", max_attempts=3, retry_on=(OSError,))
+@task(JOB_KIND, title="Build mosaic", queue="gpu", max_attempts=3, retry_on=(OSError,))
 def mosaic_build(context: JobContext, *, mosaic_id: str) -> dict[str, Any]:
     """Stitch a video's frames and show the result on a canvas."""
     mosaic = _mosaic(mosaic_id)

@@ -174,7 +174,7 @@ def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
         lab=roi.lab,
         user=user,
         target=roi,
-        target_name=roi.name or f"ROI on {roi.canvas.name}",
+        target_name=f"{roi.name or 'ROI'} on {roi.canvas.name}",
         idempotency_key=key,
     )
 

@@ -1,12 +1,14 @@
 """``make screenshots``: the pictures of docs/screenshots, taken in a real browser after the demo.
 
-Uses the demo's database in ``var/`` (made by ``make demo``; made now where it is missing).
+From a demo of its own, without the development data: its licence lets nobody publish it here.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -25,10 +27,22 @@ PASSWORD = "tessera-demo"
 
 def main() -> int:
     """Run the demo, serve, take the pictures."""
-    subprocess.run([sys.executable, "manage.py", "demo", "--exit"], cwd=ROOT, check=True)
+    with tempfile.TemporaryDirectory() as folder:
+        env = {name: value for name, value in os.environ.items() if name != "TESSERA_DATA"} | {
+            "TESSERA_DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
+            "TESSERA_STORAGE": f"{folder}/storage",
+            "TESSERA_BROKER_FOLDER": f"{folder}/broker",
+        }
+        _demo_and_take(env)
+    return 0
+
+
+def _demo_and_take(env: dict[str, str]) -> None:
+    subprocess.run([sys.executable, "manage.py", "demo", "--exit"], cwd=ROOT, env=env, check=True)
     server = subprocess.Popen(
         [sys.executable, "manage.py", "serve", "--port", str(PORT)],
         cwd=ROOT,
+        env=env,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -38,7 +52,6 @@ def main() -> int:
     finally:
         server.terminate()
         server.wait()
-    return 0
 
 
 def _wait() -> None:

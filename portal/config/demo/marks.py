@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import numpy as np
+from scipy.ndimage import uniform_filter
 from skimage.color import rgb2hed
 
 from ml.imaging.slides import open_slide
@@ -20,7 +21,8 @@ ROIS_PER_SLIDE = 6
 THUMBNAIL_PX = 512
 TRIES = 2_000
 TISSUE_COLOUR = 18  # max - min of R, G, B: glass is grey
-TISSUE_SHARE = 0.6  # the tissue has pale gaps of its own
+TISSUE_GAP_PX = 25
+TISSUE_SHARE = 0.98
 Circle = tuple[float, float, float]
 NAMESPACE = uuid.UUID("6f1d8a44-3f5e-4a55-9b0e-2f4f4c9a7e10")
 
@@ -79,7 +81,8 @@ def _dab_regions(canvas: Canvas, *, seed: str) -> list[tuple[str, dict[str, obje
 def _circles(thumbnail: ImageU8, random: np.random.Generator) -> list[Circle]:
     """Circles (x, y, radius) in pixels of the thumbnail: inside tissue, apart from each other."""
     height, width = thumbnail.shape[:2]
-    tissue = thumbnail.max(axis=2).astype(int) - thumbnail.min(axis=2) > TISSUE_COLOUR
+    coloured = thumbnail.max(axis=2).astype(int) - thumbnail.min(axis=2) > TISSUE_COLOUR
+    tissue = uniform_filter(coloured.astype(float), TISSUE_GAP_PX) > 0.3  # its pale gaps filled
     kept: list[Circle] = []
     for _ in range(TRIES):
         radius = min(height, width) * random.uniform(0.055, 0.12)

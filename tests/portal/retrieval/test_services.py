@@ -28,7 +28,11 @@ def jobs(kind="roi_embed"):
 def test_a_saved_roi_submits_one_job_on_the_gpu_queue(world):
     roi = world.roi(world.canvas(world.case("A1")), name="gland")
     (job,) = jobs()
-    assert (job.queue, job.target_id, job.target_name) == ("gpu", roi.pk, "gland")
+    assert (job.queue, job.target_id, job.target_name) == (
+        "gpu",
+        roi.pk,
+        f"gland on {roi.canvas.name}",
+    )
     assert job.created_by == world.user
     assert rois_embedded([roi.pk]) == set()
     world.run_jobs()
