@@ -38,7 +38,8 @@ serve: setup ## the portal as it is, without the demo
 
 dev: setup ## for developers: reloads Python, TypeScript and CSS
 	$(BIN)/python manage.py migrate --no-input --verbosity 0
-	npm run --silent watch & trap 'kill %1' EXIT; $(BIN)/python manage.py serve --reload
+	npm run --silent watch & watch=$$!; trap "kill $$watch 2>/dev/null || true" EXIT; \
+	  $(BIN)/python manage.py serve --reload
 
 check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
 	$(BIN)/ruff check .
