@@ -103,7 +103,8 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != roi.lab_id:
         raise NotFoundError("There is no such label.")
-    encoder = _encoder(wanted.get("encoder"))
+    chosen = wanted.get("encoder")
+    encoder = selectors.encoder_get(chosen) if chosen else selectors.encoder_for(roi)
     try:
         if encoder is None:
             raise NotEmbeddedError("Nothing has been embedded yet.")
@@ -127,10 +128,6 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
         response = job_accepted(job, request, roi=str(roi.pk))
         response["Retry-After"] = str(RETRY_AFTER_S)
         return response
-
-
-def _encoder(encoder_id: uuid.UUID | None) -> Encoder | None:
-    return selectors.encoder_get(encoder_id) if encoder_id else selectors.encoder_default()
 
 
 router_entries = [("encoders", EncoderViewSet, "encoder")]

@@ -25,6 +25,7 @@ class RetrievalConfig(AppConfig):
 
         subscribe("roi.saved")(_roi_saved)
         subscribe("roi.deleted")(_roi_deleted)
+        subscribe("job.ended")(_job_ended)
         embedded_probe_register(rois_with_embedding)
 
 
@@ -44,3 +45,11 @@ def _roi_deleted(event: Event) -> None:
     from portal.retrieval.services import embeddings_supersede
 
     embeddings_supersede(roi_id=uuid.UUID(event.payload["roi_id"]))
+
+
+def _job_ended(event: Event) -> None:
+    from portal.retrieval.selectors import BACKFILL_KIND, EMBED_KIND
+    from portal.retrieval.services import encoder_switch_if_complete
+
+    if event.payload["kind"] in (EMBED_KIND, BACKFILL_KIND):
+        encoder_switch_if_complete()

@@ -22,6 +22,9 @@ class Encoder(BaseModel):
     dim = models.PositiveIntegerField()
     kind = models.CharField(max_length=20, default="histology")
     is_default = models.BooleanField(default=False)
+    is_next = models.BooleanField(
+        default=False, help_text="Takes the default's place once it has embedded every lab"
+    )
 
     class Meta:
         ordering = ("-is_default", "name", "version")

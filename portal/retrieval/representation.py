@@ -18,7 +18,7 @@ class EncoderSerializer(serializers.ModelSerializer[Encoder]):
 
     class Meta:
         model = Encoder
-        fields = ("id", "name", "version", "config_hash", "dim", "kind", "is_default")
+        fields = ("id", "name", "version", "config_hash", "dim", "kind", "is_default", "is_next")
 
 
 class SearchFiltersSerializer(serializers.Serializer[Any]):

@@ -9,18 +9,19 @@ from datetime import datetime, timedelta
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from ml.types import ArrayF32, ArrayI64
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas, Case
 from portal.core.errors import NotFoundError
-from portal.jobs.models import Job
+from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.models import CURRENT, Embedding, Encoder, IndexSnapshot
 
 EMBED_KIND = "roi_embed"
+BACKFILL_KIND = "lab_embed"
 CLOCK_SLACK = timedelta(hours=1)
 """How far clocks of machines may differ, and how long a transaction may last. Rows superseded so
 long before a snapshot was read are masked once more, which costs nothing and changes nothing."""
@@ -45,6 +46,30 @@ def encoder_default() -> Encoder | None:
     return Encoder.objects.filter(is_default=True).first()
 
 
+def encoder_for(roi: Roi) -> Encoder | None:
+    """The encoder to search with from this ROI: the default, or the one about to take its place.
+
+    An ROI drawn while the default is being replaced is embedded by the next one alone.
+    """
+    chosen = encoder_default()
+    following = Encoder.objects.filter(is_next=True).first()
+    if following is None or chosen is None or embedding_current(roi=roi, encoder=chosen):
+        return chosen
+    return following if embedding_current(roi=roi, encoder=following) else chosen
+
+
+def backfill_key(encoder: Encoder) -> str:
+    """How the idempotency keys of jobs that embed an archive with this encoder begin."""
+    return f"{EMBED_KIND}:{encoder.pk}:"
+
+
+def backfill_jobs_open(encoder: Encoder) -> QuerySet[Job]:
+    """Jobs that embed an archive with this encoder and have not ended."""
+    whole_labs = Q(kind=BACKFILL_KIND, args__encoder_id=str(encoder.pk))
+    rois = Q(kind=EMBED_KIND, idempotency_key__startswith=backfill_key(encoder))
+    return Job.objects.exclude(state__in=ENDED).filter(whole_labs | rois)
+
+
 def encoder_get(encoder_id: uuid.UUID) -> Encoder:
     """One encoder, or ``NotFoundError``."""
     encoder = Encoder.objects.filter(pk=encoder_id).first()
@@ -61,9 +86,11 @@ def embedding_current(*, roi: Roi, encoder: Encoder) -> Embedding | None:
 
 
 def rois_with_embedding(roi_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Those of the ROIs that the default encoder has embedded as they are now. One query."""
+    """Those of the ROIs that can be searched with as they are now. One query."""
     current = Embedding.objects.filter(
-        roi_id__in=roi_ids, encoder__is_default=True, superseded_at__isnull=True
+        Q(encoder__is_default=True) | Q(encoder__is_next=True),
+        roi_id__in=roi_ids,
+        superseded_at__isnull=True,
     )
     return set(current.values_list("roi_id", flat=True))
 

@@ -23,10 +23,9 @@ from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import indexes, selectors
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
-from portal.retrieval.selectors import EMBED_KIND, IndexSource, Scope
+from portal.retrieval.selectors import BACKFILL_KIND, EMBED_KIND, IndexSource, Scope
 
 INDEX_KIND = "index_build"
-BACKFILL_KIND = "lab_embed"
 DEFAULT_ENCODER = "default"
 REBUILD_LEAST = 500
 """So many changes since the last index file cause a new one, or a twentieth of the file if that is
@@ -49,13 +48,14 @@ class EncoderFacts:
 def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
     """The encoder's row, made on first sight. Called by workers, which alone can load encoders.
 
-    A new default takes the place of the old one, and every lab's ROIs are submitted to be embedded
-    again: searches find an ROI as soon as the new default has seen it.
+    The first default is the default at once. Another one that is to take its place is ``is_next``
+    until it has embedded every lab's ROIs (``encoder_switch_if_complete``); until then searches
+    go on with the old one.
     """
     known = Encoder.objects.filter(
         name=facts.name, version=facts.version, config_hash=facts.config_hash
     ).first()
-    if known is not None and (known.is_default or not is_default):
+    if known is not None and (known.is_default or known.is_next or not is_default):
         return known
     with transaction.atomic():
         encoder, _ = Encoder.objects.get_or_create(
@@ -65,13 +65,34 @@ def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
             defaults={"dim": facts.dim, "kind": facts.kind},
         )
         if is_default:
-            replaced = Encoder.objects.filter(is_default=True).exclude(pk=encoder.pk)
-            is_replacing = bool(replaced.update(is_default=False))
-            Encoder.objects.filter(pk=encoder.pk).update(is_default=True)
-            encoder.is_default = True
-            if is_replacing:
-                _backfill_submit(encoder)
+            _promote(encoder)
     return encoder
+
+
+def _promote(encoder: Encoder) -> None:
+    is_first = not Encoder.objects.filter(is_default=True).exists()
+    Encoder.objects.filter(is_next=True).update(is_next=False)
+    encoder.is_default, encoder.is_next = is_first, not is_first
+    encoder.save(update_fields=["is_default", "is_next", "updated_at"])
+    if encoder.is_next:
+        _backfill_submit(encoder)
+
+
+def encoder_switch_if_complete() -> bool:
+    """Make the next encoder the default if no job that embeds with it is left.
+
+    Called whenever such a job ends. ROIs that could not be embedded (no tissue) hold up nothing.
+    """
+    encoder = Encoder.objects.filter(is_next=True).first()
+    if encoder is None or selectors.backfill_jobs_open(encoder).exists():
+        return False
+    with transaction.atomic():
+        if not Encoder.objects.filter(pk=encoder.pk, is_next=True).update(is_next=False):
+            return False
+        Encoder.objects.filter(is_default=True).update(is_default=False)
+        Encoder.objects.filter(pk=encoder.pk).update(is_default=True)
+        event_emit("encoder.switched", lab_id=None, payload={"encoder_id": str(encoder.pk)})
+    return True
 
 
 def _backfill_submit(encoder: Encoder) -> None:
@@ -162,7 +183,8 @@ def embed_submit_missing(*, lab_id: uuid.UUID, encoder: Encoder) -> int:
     rois = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
     count = 0
     for roi in rois.select_related("canvas", "lab").iterator(chunk_size=500):
-        _embed_submit(roi, None, key=f"{EMBED_KIND}:{encoder.pk}:{roi.pk}:{roi.version}")
+        key = f"{selectors.backfill_key(encoder)}{roi.pk}:{roi.version}"
+        _embed_submit(roi, None, key=key)
         count += 1
     return count
 

@@ -80,7 +80,7 @@ def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> dict[st
     return {"snapshot": str(snapshot.pk), "version": snapshot.version, "count": count}
 
 
-@task(services.BACKFILL_KIND, title="Embed all regions again", retry_on=(OSError,))
+@task(selectors.BACKFILL_KIND, title="Embed all regions again", retry_on=(OSError,))
 def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> dict[str, Any]:
     """Submit every ROI of a lab that an encoder has yet to embed."""
     scope = _scope(encoder_id, lab_id)

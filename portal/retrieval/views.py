@@ -66,7 +66,7 @@ def thumbnail(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 
 def _outcome(user: User, roi: Roi, form: SimilarForm) -> dict[str, Any]:
     """One of: ``result``, ``job`` (under way), ``failure`` with the failed ``job``."""
-    encoder = selectors.encoder_default()
+    encoder = selectors.encoder_for(roi)
     try:
         if encoder is None:
             raise NotEmbeddedError("Nothing has been embedded yet.")

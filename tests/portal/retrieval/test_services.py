@@ -12,6 +12,7 @@ from portal.annotations.models import Roi
 from portal.annotations.selectors import rois_embedded
 from portal.annotations.services.rois import roi_delete, roi_update
 from portal.core.errors import ConflictError, ForbiddenError
+from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import job_run
 from portal.retrieval import indexes, selectors, services
@@ -159,8 +160,10 @@ def test_a_new_default_encoder_embeds_every_lab_again(world, encoder):
     roi = world.embedded(world.canvas(world.case("A1")))
     encoder.version = "2"
     facts = EncoderFacts("box", "2", "abc", 4, "histology")
+    old = Encoder.objects.get(is_default=True)
     new = services.encoder_register(facts=facts, is_default=True)
-    assert rois_embedded([roi.pk]) == set()
+    assert new.is_next and selectors.encoder_default() == old  # searched until the new is complete
+    assert rois_embedded([roi.pk]) == {roi.pk}
     world.run_jobs()
     assert list(Encoder.objects.filter(is_default=True)) == [new]
     assert set(Embedding.objects.filter(roi=roi).values_list("encoder__version", flat=True)) == {
@@ -170,3 +173,34 @@ def test_a_new_default_encoder_embeds_every_lab_again(world, encoder):
     assert rois_embedded([roi.pk]) == {roi.pk}
     assert services.encoder_register(facts=facts, is_default=True) == new
     assert len(jobs("lab_embed")) == 1
+
+
+def test_the_new_default_waits_for_every_roi_and_not_for_one_without_tissue(world, encoder):
+    first = world.embedded(world.canvas(world.case("A1")))
+    second = world.embedded(world.canvas(world.case("A2")))
+    old = selectors.encoder_default()
+    encoder.version = "2"
+    facts = EncoderFacts("box", "2", "abc", 4, "histology")
+    new = services.encoder_register(facts=facts, is_default=True)
+    (lab_job,) = jobs("lab_embed")
+    job_run(lab_job.pk)
+    todo = [job for job in jobs() if not job.has_ended]
+    assert {job.target_id for job in todo} == {first.pk, second.pk}
+    job_run(todo[0].pk)
+    assert selectors.encoder_default() == old
+    ledger.end(Job.objects.filter(pk=todo[1].pk), todo[1].pk, JobState.FAILED, error_code="empty")
+    assert selectors.encoder_default() == new
+
+
+def test_an_roi_drawn_while_the_default_is_replaced_searches_with_the_next(world, encoder):
+    old_roi = world.embedded(world.canvas(world.case("A1")))
+    old = selectors.encoder_default()
+    encoder.version = "2"
+    facts = EncoderFacts("box", "2", "abc", 4, "histology")
+    new = services.encoder_register(facts=facts, is_default=True)
+    drawn = world.roi(world.canvas(world.case("A2")))
+    (job,) = [job for job in jobs() if job.target_id == drawn.pk]
+    job_run(job.pk)
+    assert selectors.encoder_for(drawn) == new
+    assert selectors.encoder_for(old_roi) == old
+    assert rois_embedded([drawn.pk]) == {drawn.pk}
