@@ -7,6 +7,7 @@ by Ctrl-C, by a closed terminal or by ``kill -9``.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -44,16 +45,17 @@ def web(host: str, port: int, *, reload: bool) -> Role:
     return Role("web", command)
 
 
-def worker(*, concurrency: int = 2) -> Role:
-    """A Celery worker of both queues."""
-    return Role(
-        "worker",
-        [
-            *(sys.executable, "-m", "celery", "-A", "portal.config.celery", "--quiet", "worker"),
-            *("-Q", "default,gpu", "-c", str(concurrency), "-l", "WARNING"),
-            *("--without-gossip", "--without-mingle", "-n", f"worker-{os.getpid()}@%h"),
-        ],
-    )
+def worker(*, concurrency: int = 2, reload: bool = False) -> Role:
+    """A Celery worker of both queues; for a developer, started again when the code changes."""
+    command = [
+        *(sys.executable, "-m", "celery", "-A", "portal.config.celery", "--quiet", "worker"),
+        *("-Q", "default,gpu", "-c", str(concurrency), "-l", "WARNING"),
+        *("--without-gossip", "--without-mingle", "-n", f"worker-{os.getpid()}@%h"),
+    ]
+    if reload:
+        watch = [sys.executable, "-m", "watchfiles", "--filter", "python"]
+        command = [*watch, shlex.join(command), "portal", "ml"]
+    return Role("worker", command)
 
 
 def reaper() -> Role:

@@ -27,7 +27,8 @@ class Command(BaseCommand):
         port = free_port(host, wanted)
         if port != wanted:
             self.stdout.write(f"Port {wanted} is taken; using {port} instead.")
-        roles = [web(host, port, reload=options["reload"]), worker(), reaper()]
+        reload = options["reload"]
+        roles = [web(host, port, reload=reload), worker(reload=reload), reaper()]
         try:
             with ProcessTree(roles, say=self.stdout.write) as tree:
                 self.stdout.write(f"Tessera is at http://{host}:{port}  (Ctrl-C stops it)")
