@@ -61,7 +61,7 @@ def load_descriptor(name: str = "default") -> Descriptor:
 _DIMS = {"sift": 128, "orb": 256, "akaze": 488, "kaze": 64}
 _BITS = {"orb": 256, "akaze": 486}
 _SIZES_PX = {"sift": 12.0, "orb": 31.0, "akaze": 9.6, "kaze": 9.0}
-"""Fixed support of a point whose scale is not told; near each detector's finest scale, not tuned."""
+"""Fixed support where no scale is told: near each detector's finest scale, not tuned."""
 
 _RATIOS = {"sift": 0.9, "orb": 0.95, "akaze": 0.95, "kaze": 0.9}
 
