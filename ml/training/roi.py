@@ -10,7 +10,7 @@ import argparse
 import dataclasses
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,9 @@ def train_roi(
     """
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    files = source_files(config, data)
+    files = source_files(config.sources, data)
     pools = _pools(config, files, out, progress)
-    with _one_thread():
+    with one_thread():
         run = RoiRun(config, pools, out / "checkpoint.pt")
         run.resume()
         losses = run.train(progress)
@@ -99,14 +99,14 @@ def train_roi(
     }
 
 
-def source_files(config: RoiTrainConfig, data: Path) -> list[Path]:
+def source_files(sources: Sequence[str], data: Path) -> list[Path]:
     """The files to train on, folders expanded in name order.
 
     Raises:
         BadInputError: a source is not there, or there is none.
     """
     files: list[Path] = []
-    for source in config.sources:
+    for source in sources:
         path = data / source
         if path.is_dir():
             files += sorted(p for p in path.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES)
@@ -120,7 +120,7 @@ def source_files(config: RoiTrainConfig, data: Path) -> list[Path]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Torch on one thread: more of them add in an order that depends on the machine's load."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
