@@ -16,7 +16,9 @@ from ml.errors import EmptyRegionError
 from ml.imaging.slides import Slide
 from ml.networks.gcn import RoiGcn
 from ml.roi.config import EncoderConfig
-from ml.roi.features import patch_features, tissue_share
+from ml.roi.encoders.classical import ClassicalEncoder
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.features import tissue_share
 from ml.roi.geometry import Region, checked_region, downsample_for
 from ml.roi.graph import RoiGraph, build_graph
 from ml.roi.patches import (
@@ -66,18 +68,27 @@ class RoiEncoder:
 
     Attributes:
         name, version: of the weights.
+        patches: the encoder of its patches.
         config_hash: over the configuration and the weights: another hash, another vector.
         dim: length of a vector.
         kind: "histology"; stills, frames and mosaics of other kinds are embedded all the same.
     """
 
     def __init__(
-        self, *, name: str, version: str, config_hash: str, config: EncoderConfig, network: RoiGcn
+        self,
+        *,
+        name: str,
+        version: str,
+        config_hash: str,
+        config: EncoderConfig,
+        network: RoiGcn,
+        patches: PatchEncoder | None = None,
     ) -> None:
         self.name, self.version, self.config_hash = name, version, config_hash
         self.config, self.kind = config, config.kind
         self.dim = config.network.embedding_dim
         self._network = network.eval()
+        self.patches = patches or ClassicalEncoder()
 
     def embed(
         self,
@@ -176,7 +187,7 @@ class RoiEncoder:
         patch_px = self.config.sampling.patch_px
         corners = patch_corners(sample.centre_px, patch_px)
         stains = region_stains(source, corners, self.config)
-        features = _all_features(source, corners, patch_px, stains, progress)
+        features = _all_features(source, corners, patch_px, stains, self.patches, progress)
         kept = [i for i, vector in enumerate(features) if vector is not None]
         if not kept:
             raise EmptyRegionError("the region holds no tissue: all of it is blank background")
@@ -211,16 +222,19 @@ def region_stains(
     return fixed_stains(pixels, reason="")
 
 
-def _all_features(
+def _all_features(  # noqa: PLR0917
     source: PatchSource,
     corners: list[Corner],
     patch_px: int,
     stains: StainEstimate,
+    encoder: PatchEncoder,
     progress: Progress,
 ) -> list[ArrayF32 | None]:
     def one(corner: Corner) -> ArrayF32 | None:
         patch = source.read(corner, patch_px)
-        return patch_features(patch, stains) if tissue_share(patch) >= MIN_TISSUE_SHARE else None
+        if tissue_share(patch) < MIN_TISSUE_SHARE:
+            return None
+        return encoder.encode([patch], stains)[0]
 
     with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
         return _collected(pool.map(one, corners), len(corners), progress)

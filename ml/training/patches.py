@@ -221,9 +221,7 @@ def _source(path: Path, config: PatchTrainConfig, rng: np.random.Generator) -> S
             mpp=mpp, target_mpp=1.0, patch_px=PATCH_PX, width_px=size[0], height_px=size[1]
         )
         pixels = slide.read_scaled((0, 0), size, downsample)
-    sampling = SamplingConfig(
-        density=config.density, max_vertices=1 << 14, seed=config.seed
-    )
+    sampling = SamplingConfig(density=config.density, max_vertices=1 << 14, seed=config.seed)
     sample = sample_patches(
         box(0, 0, *size),
         downsample=downsample,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,9 @@ import torch
 
 from ml.errors import BadInputError
 from ml.roi.config import config_from_dict, config_hash
+from ml.roi.encoders.patch_cnn import load_patch_cnn
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.weights import save_encoder
 from ml.training.pool import PatchPool, load_or_build_pool
 from ml.training.roi_config import IMAGE_SUFFIXES, PoolKey, RoiTrainConfig
@@ -32,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder the sources are in")
     parser.add_argument("--out", type=Path, required=True, help="folder for pool and checkpoints")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
+    parser.add_argument(
+        "--patch-weights", type=Path, help="patch encoder, where the configuration names it"
+    )
     parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
 
 
@@ -44,7 +51,14 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         except ValueError as error:
             raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
         config = config_from_dict(RoiTrainConfig, values, where=args.config.name)
-    return train_roi(config, data=args.data, out=args.out, weights=args.weights, progress=progress)
+    return train_roi(
+        config,
+        data=args.data,
+        out=args.out,
+        weights=args.weights,
+        patch_weights=args.patch_weights,
+        progress=progress,
+    )
 
 
 def train_roi(
@@ -53,6 +67,7 @@ def train_roi(
     data: Path,
     out: Path,
     weights: Path | None = None,
+    patch_weights: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Train an encoder, going on from a checkpoint in ``out`` if there is one.
@@ -61,6 +76,7 @@ def train_roi(
         config: the run; a checkpoint of another configuration is refused.
         data: folder the sources are relative to.
         out: folder for patch features and the checkpoint.
+        patch_weights: file of our own patch encoder, where the configuration names it.
         weights: file of the encoder, by default ``out/<name>.safetensors``.
         progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
     Returns:
@@ -70,9 +86,10 @@ def train_roi(
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     files = source_files(config.sources, data)
-    pools = _pools(config, files, out, progress)
+    patches, digest = _patch_encoder(config, patch_weights)
+    pools = _pools(config, patches, digest, files, out, progress)
     with one_thread():
-        run = RoiRun(config, pools, out / "checkpoint.pt")
+        run = RoiRun(config, pools, out / "checkpoint.pt", patches.scale)
         run.resume()
         losses = run.train(progress)
         run.calibrate()
@@ -83,6 +100,7 @@ def train_roi(
         version=config.version,
         config=config.encoder,
         network=run.network,
+        patches=patches,
     )
     return {
         "name": config.name,
@@ -130,13 +148,33 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _pools(
-    config: RoiTrainConfig, files: list[Path], out: Path, progress: Progress
+def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
+    """The patch encoder, and a digest of its weights where they are our own."""
+    cnn, digest = None, ""
+    if weights is not None:
+        cnn = load_patch_cnn(weights)
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+    encoder = make_patch_encoder(config.encoder.features, cnn=cnn)
+    if encoder.dim != config.encoder.network.in_dim:
+        raise BadInputError(
+            f"encoder.network.in_dim: expected {encoder.dim}, the length of"
+            f" {encoder.name!r}, got {config.encoder.network.in_dim}"
+        )
+    return encoder, digest
+
+
+def _pools(  # noqa: PLR0917
+    config: RoiTrainConfig,
+    patches: PatchEncoder,
+    digest: str,
+    files: list[Path],
+    out: Path,
+    progress: Progress,
 ) -> list[PatchPool]:
     encoder = config.encoder
     key = config_hash(
         PoolKey(
-            encoder.features,
+            encoder.features + digest,
             encoder.stain,
             encoder.sampling,
             density=config.pool_density,
@@ -151,6 +189,7 @@ def _pools(
             file,
             out / f"pool-{key}-{file.stem}.npz",
             config=config.encoder,
+            encoder=patches,
             density=config.pool_density,
             looks=config.looks,
             strength=(config.stain_strength, config.zoom_strength),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ml.roi.features import FEATURE_DIM, FEATURES_NAME, patch_features
+from ml.roi.features import FEATURE_DIM, FEATURES_NAME, block_weights, patch_features
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
@@ -16,6 +16,9 @@ class ClassicalEncoder:
 
     name = FEATURES_NAME
     dim = FEATURE_DIM
+
+    def __init__(self) -> None:
+        self.scale = block_weights()
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``."""

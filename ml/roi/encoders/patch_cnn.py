@@ -31,6 +31,7 @@ class PatchCnnEncoder:
     def __init__(self, network: PatchCnn) -> None:
         self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dim = network.config.out_dim
+        self.scale = np.ones(self.dim, np.float32)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``; one patch at a time, so that its company changes no bit."""

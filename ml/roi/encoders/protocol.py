@@ -16,10 +16,12 @@ class PatchEncoder(Protocol):
     Attributes:
         name: with the weights, decides the vectors: stored with every encoder trained on them.
         dim: length of a vector.
+        scale: (dim,) float32, after standardisation: blocks of features that count alike.
     """
 
     name: str
     dim: int
+    scale: ArrayF32
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """Encode patches of one region.

@@ -75,9 +75,9 @@ def test_weights_of_another_architecture_are_refused(weights):
 
 
 def test_weights_of_other_features_are_refused(weights):
-    config = dataclasses.replace(EncoderConfig(), features="resnet50")
+    config = dataclasses.replace(EncoderConfig(), features="classical-0")
     rewrite(weights, config=json.dumps(dataclasses.asdict(config)))
-    with pytest.raises(WeightsError, match="trained on features 'resnet50'"):
+    with pytest.raises(WeightsError, match="unknown patch encoder 'classical-0'"):
         encoder_from_file(weights)
 
 
