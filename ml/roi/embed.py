@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import os
 import time
 from collections.abc import Iterable
@@ -31,13 +33,16 @@ from ml.roi.patches import (
     patch_corners,
 )
 from ml.roi.sampling import PatchSample, sample_patches
-from ml.roi.stain import StainEstimate, estimate_stains, fixed_stains
+from ml.roi.stain import RUIFROK_HE, StainEstimate, estimate_stains, fixed_stains
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 MIN_TISSUE_SHARE = 0.05
 """A patch with less tissue than this is no vertex."""
 _STAIN_PATCHES = 24
 _STAIN_STEP = 4
+_USUAL_SCALE = (0.75, 0.6)
+"""Haematoxylin and eosin of a usual slide (99th percentile), where the slide's own is not used."""
+_USUAL_DENSITY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +149,53 @@ class RoiEncoder:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
         started = time.perf_counter()
+        sample = self._slide_sample(slide, polygon_l0, mpp)
+        return self._embedded(self._slide_source(slide, sample), sample, started, progress)
+
+    def region_graph(
+        self,
+        slide: Slide,
+        polygon_l0: BaseGeometry | None,
+        mpp: float | None = None,
+        *,
+        grid: bool = False,
+    ) -> RoiGraph:
+        """The graph of a region, its vertices in the learned metric: what other networks train on.
+
+        Args:
+            grid: half-overlapping patches on a grid instead of Sobol points, for comparison.
+        Raises:
+            InvalidGeometryError, EmptyRegionError: as ``embed``.
+        """
+        sample = self._slide_sample(slide, polygon_l0, mpp)
+        if grid:
+            sample = on_grid(sample, self.config.sampling.patch_px)
+        graph = self._graph(self._slide_source(slide, sample), sample, no_progress)[0]
+        with torch.inference_mode():
+            vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
+        return RoiGraph(vertices, graph.pos, graph.edge_index)
+
+    def _slide_sample(
+        self, slide: Slide, polygon_l0: BaseGeometry | None, mpp: float | None
+    ) -> PatchSample:
         info = slide.info
         known_mpp = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
-        sample = self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp)
+        return self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp)
+
+    def _slide_source(self, slide: Slide, sample: PatchSample) -> SlidePatches:
         patch_px = self.config.sampling.patch_px
-        source = SlidePatches(
+        return SlidePatches(
             slide,
             downsample=sample.downsample,
             corners_px=patch_corners(sample.centre_px, patch_px),
             patch_px=patch_px,
         )
-        return self._embedded(source, sample, started, progress)
+
+    def without_stain_normalisation(self) -> RoiEncoder:
+        """The same weights, told nothing of a slide's stain: what normalising it is worth."""
+        other = copy.copy(self)
+        other.config = dataclasses.replace(self.config, stain="none")
+        return other
 
     def embed_graph(self, graph: RoiGraph) -> ArrayF32:
         """(dim,) float32 of a graph whose ``x`` holds raw patch features."""
@@ -184,6 +225,23 @@ class RoiEncoder:
     def _embedded(
         self, source: PatchSource, sample: PatchSample, started: float, progress: Progress
     ) -> Embedded:
+        graph, corner_px, stains = self._graph(source, sample, progress)
+        patch_px = self.config.sampling.patch_px
+        boxes = np.concatenate([corner_px, corner_px + patch_px], axis=1) * sample.downsample
+        return Embedded(
+            vector=self.embed_graph(graph),
+            n_patches=len(graph),
+            patch_boxes_l0=boxes,
+            seconds=time.perf_counter() - started,
+            stain=f"{stains.method}: {stains.reason}" if stains.reason else stains.method,
+            downsample=sample.downsample,
+            density=sample.density,
+        )
+
+    def _graph(
+        self, source: PatchSource, sample: PatchSample, progress: Progress
+    ) -> tuple[RoiGraph, ArrayF64, StainEstimate]:
+        """The graph of raw features, the corners of its patches, and the region's stains."""
         patch_px = self.config.sampling.patch_px
         corners = patch_corners(sample.centre_px, patch_px)
         stains = region_stains(source, corners, self.config)
@@ -193,17 +251,19 @@ class RoiEncoder:
             raise EmptyRegionError("the region holds no tissue: all of it is blank background")
         x = np.stack([vector for vector in features if vector is not None])
         graph = build_graph(x, sample.centre_px[kept], edge_px=self.config.edge_px)
-        corner_px = np.array(corners, np.float64)[kept]
-        boxes = np.concatenate([corner_px, corner_px + patch_px], axis=1) * sample.downsample
-        return Embedded(
-            vector=self.embed_graph(graph),
-            n_patches=len(kept),
-            patch_boxes_l0=boxes,
-            seconds=time.perf_counter() - started,
-            stain=f"{stains.method}: {stains.reason}" if stains.reason else stains.method,
-            downsample=sample.downsample,
-            density=sample.density,
-        )
+        return graph, np.array(corners, np.float64)[kept], stains
+
+
+def on_grid(sample: PatchSample, patch_px: int) -> PatchSample:
+    """As many or fewer patches, on a grid over the same extent, spaced by the same density."""
+    low, high = sample.centre_px.min(axis=0), sample.centre_px.max(axis=0)
+    step = patch_px / np.sqrt(max(sample.density, 1e-6))
+    axes = [
+        np.linspace(a, b, max(1, round((b - a) / step) + 1)) for a, b in zip(low, high, strict=True)
+    ]
+    x, y = np.meshgrid(*axes)
+    centres = np.column_stack([x.ravel(), y.ravel()])
+    return PatchSample(centres, sample.density, sample.downsample)
 
 
 def region_stains(
@@ -219,6 +279,11 @@ def region_stains(
     pixels = np.concatenate(thin)
     if config.stain == "macenko":
         return estimate_stains(pixels)
+    if config.stain == "none":
+        published = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
+        return StainEstimate(
+            published, np.array(_USUAL_SCALE), _USUAL_DENSITY, "none", "switched off"
+        )
     return fixed_stains(pixels, reason="")
 
 

@@ -85,7 +85,7 @@ def train_graph_encoder(
             wished = torch.tensor([classes.index(labels[row]) for row in rows])
             loss = functional.cross_entropy(first, wished)
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         progress(step + 1, config.steps, f"{config.encoder}, loss {float(loss.detach()):.3f}")
     return network.eval()

@@ -72,7 +72,8 @@ def draw_view(source: Source, patch: int, rng: np.random.Generator, config: View
         view = cv2.GaussianBlur(view, (0, 0), rng.uniform(0.4, 1.2))
     if rng.random() < config.jpeg:
         quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(30, 90))]
-        view = cv2.imdecode(cv2.imencode(".jpg", view, quality)[1], cv2.IMREAD_COLOR)
+        coded = cv2.imencode(".jpg", view, quality)[1]
+        view = np.asarray(cv2.imdecode(coded, cv2.IMREAD_COLOR), np.uint8)
     return np.asarray(view, np.uint8)
 
 

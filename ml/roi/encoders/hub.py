@@ -50,7 +50,8 @@ class HubEncoder:
     def _input(self, patch: ImageU8, stains: StainEstimate) -> ArrayF32:
         image = stain_normalised(patch, stains)
         if image.shape[0] != self._side:
-            image = cv2.resize(image, (self._side, self._side), interpolation=cv2.INTER_AREA)
+            side = (self._side, self._side)
+            image = np.asarray(cv2.resize(image, side, interpolation=cv2.INTER_AREA), np.float32)
         return np.ascontiguousarray(((image - _MEAN) / _DEVIATION).transpose(2, 0, 1), np.float32)
 
     def _vectors(self, images: ArrayF32) -> ArrayF32:
