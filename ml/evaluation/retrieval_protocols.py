@@ -21,6 +21,7 @@ from ml.evaluation.metrics import (
     precision_at_k,
 )
 from ml.evaluation.retrieval_manifest import RoiRecord
+from ml.evaluation.splits import Folds
 from ml.types import ArrayF64, ArrayI64
 
 _PAPER_SPLITS = 20
@@ -32,6 +33,7 @@ class RetrievalOptions:
     """How retrieval is scored."""
 
     k: int = 10  # length of the list mAP counts
+    long_k: int = 25  # length of the longer list mAP is given for as well
     vote_k: int = 5  # length of the list precision and the vote count
     bootstrap: int = 1000  # draws of the intervals
     seed: int = 0  # of random rankings, splits, vocabularies and draws
@@ -42,6 +44,7 @@ class QueryScores:
     """One row a scored query."""
 
     ap: ArrayF64
+    ap_long: ArrayF64
     ap_by_hits: ArrayF64
     precision: ArrayF64
     vote_right: ArrayF64
@@ -57,10 +60,31 @@ def honest_scores(
     Args:
         distance: (N, N) between all regions.
     """
+    return _scores(distance, records, other_patients(records), options)
+
+
+def other_patients(records: Sequence[RoiRecord]) -> list[tuple[int, ArrayI64]]:
+    """Each region as query, with the gallery of everybody else's."""
     patients = np.array([record.patient for record in records])
     everyone = np.arange(len(records))
-    pairs = [(query, everyone[patients != patients[query]]) for query in everyone]
-    return _scores(distance, records, pairs, options)
+    return [(int(query), everyone[patients != patients[query]]) for query in everyone]
+
+
+def other_folds(
+    distance: ArrayF64, records: Sequence[RoiRecord], folds: Folds, options: RetrievalOptions
+) -> tuple[QueryScores | None, ...]:
+    """For each fold its regions as queries, those of the other folds as gallery; None: no query."""
+    fold_of = folds.fold_of()
+    fold = np.array([fold_of[record.patient] for record in records])
+    out: list[QueryScores | None] = []
+    for number in range(len(folds.patients)):
+        gallery = np.flatnonzero(fold != number)
+        pairs = [(int(query), gallery) for query in np.flatnonzero(fold == number)]
+        try:
+            out.append(_scores(distance, records, pairs, options))
+        except BadInputError:
+            out.append(None)
+    return tuple(out)
 
 
 def paper_scores(
@@ -83,7 +107,7 @@ def _scores(
     options: RetrievalOptions,
 ) -> QueryScores:
     labels = np.array([record.label for record in records])
-    rows: list[tuple[float, float, float, float]] = []
+    rows: list[tuple[float, ...]] = []
     kept: list[int] = []
     for query, gallery in pairs:
         relevant = labels[gallery] == labels[query]
@@ -92,18 +116,21 @@ def _scores(
         order = np.argsort(distance[query, gallery], kind="stable")
         ranked, top = relevant[order], labels[gallery[order[: options.vote_k]]]
         ap = average_precision_at_k(ranked, k=options.k, n_relevant=int(relevant.sum()))
+        ap_long = average_precision_at_k(ranked, k=options.long_k, n_relevant=int(relevant.sum()))
         by_hits = average_precision_by_hits(ranked, k=options.k)
         precision = precision_at_k(ranked, k=options.vote_k)
-        rows.append((ap, by_hits, precision, float(majority_vote(top.tolist()) == labels[query])))
+        vote_right = float(majority_vote(top.tolist()) == labels[query])
+        rows.append((ap, ap_long, by_hits, precision, vote_right))
         kept.append(int(query))
     if not rows:
         raise BadInputError("no query has a relevant region of another patient: nothing to score")
     table = np.array(rows, np.float64)
     return QueryScores(
         ap=table[:, 0],
-        ap_by_hits=table[:, 1],
-        precision=table[:, 2],
-        vote_right=table[:, 3],
+        ap_long=table[:, 1],
+        ap_by_hits=table[:, 2],
+        precision=table[:, 3],
+        vote_right=table[:, 4],
         labels=tuple(records[i].label for i in kept),
         patients=tuple(records[i].patient for i in kept),
     )

@@ -10,6 +10,7 @@ Found means: the cell itself or one of its eight neighbours; the alignment is no
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ _OVERVIEW_PX = 512
 _READ_MPP = 1.0
 _MIN_INSIDE = 0.75
 _ANGLES = 72
+_PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,18 @@ def adjacent_sections(
         "cell_um": cell_um,
         "pairs": rows,
     }
+
+
+def section_pairs(folder: Path) -> list[tuple[Path, Path]]:
+    """Neighbours in a folder of sections whose names are in the order they were cut.
+
+    Raises:
+        BadInputError: fewer than two images.
+    """
+    files = sorted(p for p in folder.glob("*") if p.suffix.lower() in _PICTURES)
+    if len(files) < 2:
+        raise BadInputError(f"{folder.name}: expected two adjacent sections or more")
+    return list(itertools.pairwise(files))
 
 
 def tissue_mask(image: ImageU8) -> ImageU8:

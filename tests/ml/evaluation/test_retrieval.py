@@ -94,6 +94,7 @@ def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
         "roi-default",
         "vertex_mean",
         "hsv_histogram",
+        "lbp_of_stains",
         "bag_of_sift",
     }
     assert table["roi-default"]["map"] > 0.95 > table["chance"]["map"] + 0.2
