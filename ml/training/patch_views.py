@@ -21,7 +21,7 @@ _STAIN_PIXELS = 1500
 class ViewConfig:
     """Strength of the augmentation."""
 
-    crop_px: int = 80  # side of a view
+    crop_px: int = 64  # side of a view
     zoom: float = 0.5  # largest log scale: 0.6 to 1.65 um/px around 10x
     shift_px: float = 48.0  # largest distance of a view's centre from the patch's, each axis
     stain: float = 0.25  # see augment.random_look

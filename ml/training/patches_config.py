@@ -24,11 +24,11 @@ class PatchTrainConfig:
     sources: tuple[str, ...] = (*SLIDES, SECTIONS, *TILES)  # files or folders in the data folder
     density: float = 1.5  # patches per patch area
     min_tissue: float = 0.3  # share of tissue a patch needs
-    scheme: str = "simclr"  # see ssl.SCHEMES
-    steps: int = 1200
-    batch: int = 96  # patches a step, two views each
+    scheme: str = "vicreg"  # see ssl.SCHEMES
+    steps: int = 700
+    batch: int = 64  # patches a step, two views each
     learning_rate: float = 1e-3  # AdamW, warmed up, then a half cosine
-    warmup: int = 40  # steps
+    warmup: int = 20  # steps
     weight_decay: float = 1e-4  # AdamW
     head_hidden: int = 256
     head_dim: int = 128
