@@ -163,13 +163,11 @@ class RoiEncoder:
         """The graph of a region, its vertices in the learned metric: what other networks train on.
 
         Args:
-            grid: half-overlapping patches on a grid instead of Sobol points, for comparison.
+            grid: patches on a grid instead of Sobol points, for comparison.
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
-        sample = self._slide_sample(slide, polygon_l0, mpp)
-        if grid:
-            sample = on_grid(sample, self.config.sampling.patch_px)
+        sample = (self.on_grid() if grid else self)._slide_sample(slide, polygon_l0, mpp)
         graph = self._graph(self._slide_source(slide, sample), sample, no_progress)[0]
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
@@ -190,6 +188,13 @@ class RoiEncoder:
             corners_px=patch_corners(sample.centre_px, patch_px),
             patch_px=patch_px,
         )
+
+    def on_grid(self) -> RoiEncoder:
+        """The same weights over patches on a grid instead of Sobol points."""
+        other = copy.copy(self)
+        sampling = dataclasses.replace(self.config.sampling, pattern="grid")
+        other.config = dataclasses.replace(self.config, sampling=sampling)
+        return other
 
     def without_stain_normalisation(self) -> RoiEncoder:
         """The same weights, told nothing of a slide's stain: what normalising it is worth."""
@@ -252,18 +257,6 @@ class RoiEncoder:
         x = np.stack([vector for vector in features if vector is not None])
         graph = build_graph(x, sample.centre_px[kept], edge_px=self.config.edge_px)
         return graph, np.array(corners, np.float64)[kept], stains
-
-
-def on_grid(sample: PatchSample, patch_px: int) -> PatchSample:
-    """As many or fewer patches, on a grid over the same extent, spaced by the same density."""
-    low, high = sample.centre_px.min(axis=0), sample.centre_px.max(axis=0)
-    step = patch_px / np.sqrt(max(sample.density, 1e-6))
-    axes = [
-        np.linspace(a, b, max(1, round((b - a) / step) + 1)) for a, b in zip(low, high, strict=True)
-    ]
-    x, y = np.meshgrid(*axes)
-    centres = np.column_stack([x.ravel(), y.ravel()])
-    return PatchSample(centres, sample.density, sample.downsample)
 
 
 def region_stains(
