@@ -37,7 +37,11 @@ from ml.evaluation.retrieval_protocols import (
 from ml.evaluation.retrieval_report import score_tables, update_card
 from ml.evaluation.retrieval_representations import representations
 from ml.evaluation.retrieval_sections import adjacent_sections, section_pairs
-from ml.evaluation.retrieval_signals import augmentation_invariance, stain_shift_scores
+from ml.evaluation.retrieval_signals import (
+    augmentation_invariance,
+    shifted_scores,
+    shifted_vectors,
+)
 from ml.evaluation.splits import Folds, SplitConfig, folds_report, split_patients
 from ml.roi import RoiEncoder, encoder_from_file, load_encoder
 from ml.types import ArrayF32, Progress, no_progress
@@ -170,9 +174,9 @@ def evaluate_retrieval(
     if supervised is not None:
         result["supervised"] = supervised
     if robustness:
+        shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
         result["stain_shift"] = {
-            name: stain_shift_scores(encoder, task, options=options, progress=progress)
-            for name, task in tasks.items()
+            name: shifted_scores(shifted, task, options) for name, task in tasks.items()
         }
     return result
 

@@ -145,7 +145,8 @@ def _geometry(text: str, where: str) -> BaseGeometry | None:
     if not text:
         return None
     try:
-        geometry = shapely.from_wkt(text)
+        with np.errstate(invalid="ignore"):  # NaN is answered below, by one line
+            geometry = shapely.from_wkt(text)
     except shapely.GEOSException as error:
         raise BadInputError(f"{where}: geometry is not WKT: {text[:40]!r}") from error
     if geometry.geom_type not in {"Polygon", "MultiPolygon"} or geometry.is_empty:

@@ -135,8 +135,33 @@ def stain_shift_scores(
         its own unshifted region.
     """
     options = options or RetrievalOptions()
-    rng = np.random.default_rng(options.seed)
-    clean, shifted = [], [[] for _ in range(draws)]  # type: ignore[var-annotated]
+    vectors = shifted_vectors(
+        encoder, records, draws=draws, seed=options.seed, strength=strength, progress=progress
+    )
+    return shifted_scores(vectors, records, options)
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedVectors:
+    """The same regions as they are, (N, D), and under each draw of stain shifts."""
+
+    clean: ArrayF32
+    shifted: tuple[ArrayF32, ...]
+
+
+def shifted_vectors(
+    encoder: Embedder,
+    records: Sequence[RoiRecord],
+    *,
+    draws: int = 3,
+    seed: int = 0,
+    strength: float = 1.0,
+    progress: Progress = no_progress,
+) -> ShiftedVectors:
+    """Embed each region as it is, and as ``draws`` other laboratories would have stained it."""
+    rng = np.random.default_rng(seed)
+    clean: list[ArrayF32] = []
+    shifted: list[list[ArrayF32]] = [[] for _ in range(draws)]
     for done, record in enumerate(records, 1):
         region = region_image(record)
         clean.append(encoder.embed(region.pixels, region.polygon, region.mpp))
@@ -144,16 +169,17 @@ def stain_shift_scores(
             pixels = stain_shifted(region.pixels, rng, strength=strength)
             vectors.append(encoder.embed(pixels, region.polygon, region.mpp))
         progress(done, len(records), "stain shifts")
-    gallery = np.stack(clean)
-    before = honest_scores(_distances(gallery, gallery), records, options)
-    after = [
-        honest_scores(_distances(np.stack(vectors), gallery), records, options)
-        for vectors in shifted
-    ]
-    own = [
-        reciprocal_ranks(_distances(np.stack(vectors), gallery), np.arange(len(records)))
-        for vectors in shifted
-    ]
+    return ShiftedVectors(np.stack(clean), tuple(np.stack(vectors) for vectors in shifted))
+
+
+def shifted_scores(
+    vectors: ShiftedVectors, records: Sequence[RoiRecord], options: RetrievalOptions
+) -> dict[str, Any]:
+    """Score clean and shifted queries against the clean gallery; see ``stain_shift_scores``."""
+    before = honest_scores(_distances(vectors.clean, vectors.clean), records, options)
+    apart = [_distances(shifted, vectors.clean) for shifted in vectors.shifted]
+    after = [honest_scores(distance, records, options) for distance in apart]
+    own = [reciprocal_ranks(distance, np.arange(len(records))) for distance in apart]
     return _shift_summary(before, after, own)
 
 
