@@ -9,7 +9,6 @@ quote, and by the hits among the K, which flatters.
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,9 +41,10 @@ from ml.evaluation.retrieval_signals import (
     shifted_scores,
     shifted_vectors,
 )
+from ml.evaluation.retrieval_supervised import SUPERVISED, supervised_distances
 from ml.evaluation.splits import Folds, SplitConfig, folds_report, split_patients
 from ml.roi import RoiEncoder, encoder_from_file, load_encoder
-from ml.types import ArrayF32, Progress, no_progress
+from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 
 _RANDOM_RUNS = 100
 
@@ -64,6 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--card", type=Path, help="model card whose figures are replaced")
     parser.add_argument("--folds", type=int, help="score each of so many patient-disjoint folds")
+    parser.add_argument(
+        "--no-supervised",
+        action="store_true",
+        help="do not train the supervised network, to save time",
+    )
     parser.add_argument(
         "--robustness",
         action="store_true",
@@ -89,6 +94,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         encoder,
         groups=parse_groups(args.groups),
         folds=args.folds,
+        supervised=not args.no_supervised,
         robustness=args.robustness,
         options=options,
         keep=vectors,
@@ -117,6 +123,7 @@ def evaluate_retrieval(
     *,
     groups: dict[str, tuple[str, ...]] | None = None,
     folds: int | None = None,
+    supervised: bool = False,
     robustness: bool = False,
     options: RetrievalOptions | None = None,
     keep: dict[str, ArrayF32] | None = None,
@@ -128,6 +135,7 @@ def evaluate_retrieval(
         records: regions with labels and patients.
         groups: coarser labels to score as well, see ``grouped``.
         folds: score each of so many patient-disjoint folds against the others, too.
+        supervised: train the supervised graph network on the same regions as well, cross-fitted.
         robustness: also without stain normalisation and with stain-shifted queries.
         keep: filled with the vectors of each method, for plots.
     Returns:
@@ -150,6 +158,11 @@ def evaluate_retrieval(
     )
     if keep is not None:
         keep.update(found.vectors)
+    trained = (
+        supervised_distances(tasks, encoder, seed=options.seed, progress=progress)
+        if supervised
+        else {}
+    )
     result = {
         "encoder": {
             "name": encoder.name,
@@ -166,13 +179,13 @@ def evaluate_retrieval(
         "n_regions": len(records),
         "n_patients": len({record.patient for record in records}),
         "seconds_per_region": found.seconds,
-        **{name: _score_task(task, found.vectors, options) for name, task in tasks.items()},
+        **{
+            name: _score_task(task, found.vectors, trained.get(name), options)
+            for name, task in tasks.items()
+        },
     }
     if dealt is not None and config is not None:
         result["folds"] = _score_folds(records, found.vectors, dealt, config, options)
-    supervised = _supervised(records, encoder, options, progress)
-    if supervised is not None:
-        result["supervised"] = supervised
     if robustness:
         shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
         result["stain_shift"] = {
@@ -212,22 +225,6 @@ def _signals(
     return out
 
 
-def _supervised(
-    records: Sequence[RoiRecord],
-    encoder: RoiEncoder,
-    options: RetrievalOptions,
-    progress: Progress,
-) -> dict[str, Any] | None:
-    """The supervised network's scores, where this installation can train one."""
-    try:
-        module = importlib.import_module("ml.training.supervised")
-        score = module.score_supervised
-    except (ModuleNotFoundError, AttributeError):
-        return None
-    scores: dict[str, Any] = score(records, encoder, options=options, progress=progress)
-    return scores
-
-
 def _score_folds(
     records: Sequence[RoiRecord],
     vectors: dict[str, ArrayF32],
@@ -243,9 +240,14 @@ def _score_folds(
 
 
 def _score_task(
-    records: Sequence[RoiRecord], vectors: dict[str, ArrayF32], options: RetrievalOptions
+    records: Sequence[RoiRecord],
+    vectors: dict[str, ArrayF32],
+    supervised: ArrayF64 | None,
+    options: RetrievalOptions,
 ) -> dict[str, Any]:
     distances = {name: cdist(v, v).astype(np.float64) for name, v in vectors.items()}
+    if supervised is not None:
+        distances[SUPERVISED] = supervised
     out: dict[str, Any] = {}
     for protocol, score in (("other_patients", honest_scores), ("paper_split", paper_scores)):
         table = {
