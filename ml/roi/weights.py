@@ -28,6 +28,7 @@ ARCHITECTURE = "roi-gcn"
 _PATCH = "patch."
 WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SHIPPED = {"roi-default": "roi-default.safetensors"}
+SHIPPED_PATCH_CNN = "patch-cnn.safetensors"
 ALIASES = {"default": "roi-default"}
 
 

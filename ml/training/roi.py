@@ -21,10 +21,11 @@ import torch
 
 from ml.errors import BadInputError
 from ml.roi.config import config_from_dict, config_hash
+from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.weights import save_encoder
+from ml.roi.weights import SHIPPED_PATCH_CNN, WEIGHTS_FOLDER, save_encoder
 from ml.training.pool import PatchPool, load_or_build_pool
 from ml.training.roi_config import IMAGE_SUFFIXES, PoolKey, RoiTrainConfig
 from ml.training.roi_run import RoiRun
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for pool and checkpoints")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
     parser.add_argument(
-        "--patch-weights", type=Path, help="patch encoder, where the configuration names it"
+        "--patch-weights", type=Path, help="our own patch encoder (the shipped one)"
     )
     parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
 
@@ -76,7 +77,7 @@ def train_roi(
         config: the run; a checkpoint of another configuration is refused.
         data: folder the sources are relative to.
         out: folder for patch features and the checkpoint.
-        patch_weights: file of our own patch encoder, where the configuration names it.
+        patch_weights: file of our own patch encoder, by default the shipped one.
         weights: file of the encoder, by default ``out/<name>.safetensors``.
         progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
     Returns:
@@ -151,7 +152,8 @@ def one_thread() -> Iterator[None]:
 def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
     """The patch encoder, and a digest of its weights where they are our own."""
     cnn, digest = None, ""
-    if weights is not None:
+    if PATCH_CNN in config.encoder.features.split("+"):
+        weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
         cnn = load_patch_cnn(weights)
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
     encoder = make_patch_encoder(config.encoder.features, cnn=cnn)
