@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ml.cli import main
 from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.imaging.slides import open_slide
 from ml.roi.calibration import (
@@ -22,6 +23,7 @@ from ml.roi.calibration import (
     regions_of,
     write_calibration,
 )
+from ml.roi.weights import WEIGHTS_FOLDER, encoder_from_file
 from ml.training.calibration import parse_sources
 
 
@@ -128,3 +130,19 @@ def test_sources_are_files_or_folders(groups, tmp_path):
     for words, message in (("x", "expected NAME=PATH"), ("x=nowhere.svs", "is not there")):
         with pytest.raises(BadInputError, match=message):
             parse_sources([words])
+
+
+def test_the_command_writes_it_beside_the_weights(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    for name, spread in (("a", 20), ("b", 60)):
+        image = np.clip(rng.normal((170, 110, 160), spread, (500, 500, 3)), 0, 255)
+        Image.fromarray(image.astype(np.uint8)).save(tmp_path / f"{name}.png")
+    weights = tmp_path / "mine.safetensors"
+    weights.write_bytes((WEIGHTS_FOLDER / "roi-default.safetensors").read_bytes())
+    words = ["train", "calibration", str(weights), "--regions", "5", "--groups"]
+    assert main([*words, f"a={tmp_path / 'a.png'}", f"b={tmp_path / 'b.png'}"]) == 0
+    assert "unrelated_pairs: 25" in capsys.readouterr().out
+    kept = read_calibration(tmp_path / "mine.calibration.json")
+    assert kept.config_hash == encoder_from_file(weights).config_hash
+    assert main([*words, f"a={tmp_path / 'a.png'}"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
