@@ -105,7 +105,8 @@ def _riu2_histogram(channel: ArrayF32, radius: int) -> ArrayF32:
     for bit, (dx, dy) in enumerate(offsets):
         rows = slice(radius + dy, height - radius + dy)
         columns = slice(radius + dx, width - radius + dx)
-        code |= (channel[rows, columns] > centre).view(np.uint8) << np.uint8(bit)
+        higher = np.asarray(cv2.compare(channel[rows, columns], centre, cv2.CMP_GT), np.uint8)
+        code |= higher & np.uint8(1 << bit)
     counts = np.bincount(code.ravel(), minlength=256)
     histogram = np.bincount(_riu2_table(), counts, _RIU2_BINS)
     return np.asarray(histogram / code.size, dtype=np.float32)
