@@ -156,7 +156,9 @@ def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchE
         weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
         cnn = load_patch_cnn(weights)
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
-    encoder = make_patch_encoder(config.encoder.features, cnn=cnn)
+    several = "+" in config.encoder.features
+    weights_of_parts = config.part_weights if several else ()
+    encoder = make_patch_encoder(config.encoder.features, cnn=cnn, weights=weights_of_parts)
     if encoder.dim != config.encoder.network.in_dim:
         raise BadInputError(
             f"encoder.network.in_dim: expected {encoder.dim}, the length of"

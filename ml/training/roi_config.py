@@ -22,7 +22,9 @@ IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 
 def _encoder() -> EncoderConfig:
     in_dim = FEATURE_DIM + PatchCnnConfig().out_dim
-    return EncoderConfig(features=f"{FEATURES_NAME}+patch-cnn", network=GcnConfig(in_dim=in_dim))
+    return EncoderConfig(
+        features=f"{FEATURES_NAME}+patch-cnn", network=GcnConfig(in_dim=in_dim, context_weight=0.2)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class RoiTrainConfig:
     temperature: float = 0.1  # tau of equation 1
     learning_rate: float = 3e-4  # AdamW
     weight_decay: float = 1e-4  # AdamW
-    metric_ridge: float = 0.3  # see metric.learn_metric
+    part_weights: tuple[float, ...] = (1.0, 0.25)  # of several patch encoders in the metric
+    metric_ridge: float = 1.0  # see metric.learn_metric
     checkpoint_every: int = 100  # steps
     calibration_regions: int = 1000  # regions that the context part is standardised by
     seed: int = 0

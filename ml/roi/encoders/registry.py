@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ml.errors import UnknownNameError, WeightsError
 from ml.roi.encoders.classical import ClassicalEncoder
 from ml.roi.encoders.combined import CombinedEncoder
@@ -12,19 +14,22 @@ from ml.roi.encoders.protocol import PatchEncoder
 HUB_PREFIX = "hf:"
 
 
-def make_patch_encoder(spec: str, *, cnn: PatchCnnEncoder | None = None) -> PatchEncoder:
+def make_patch_encoder(
+    spec: str, *, cnn: PatchCnnEncoder | None = None, weights: Sequence[float] = ()
+) -> PatchEncoder:
     """A patch encoder.
 
     Args:
         spec: "classical-1", "patch-cnn", "resnet50", "resnet50:PATH", "hf:NAME-OR-PATH", or several
             joined by "+".
         cnn: our own network, where ``spec`` names it.
+        weights: how much each of several counts in ``scale``; by default the same.
     Raises:
         UnknownNameError: another name.
         WeightsError: our own network is named and not given, or one of the hub cannot be had.
     """
     parts = [_part(name, cnn) for name in spec.split("+")]
-    return parts[0] if len(parts) == 1 else CombinedEncoder(parts)
+    return parts[0] if len(parts) == 1 else CombinedEncoder(parts, weights)
 
 
 def _part(name: str, cnn: PatchCnnEncoder | None) -> PatchEncoder:
