@@ -21,13 +21,14 @@ from ml.roi.stain.estimate import (
     estimate_stain,
     estimate_stain_of_image,
 )
-from ml.roi.stain.normalise import normalise
+from ml.roi.stain.normalise import NormalisedPatches, normalise
 from ml.roi.stain.storage import load_target, stain_from_dict, stain_to_dict
 
 __all__ = [
     "RUIFROK_HE",
     "STAIN_METHODS",
     "WHITE",
+    "NormalisedPatches",
     "StainConfig",
     "StainEstimate",
     "deconvolve",

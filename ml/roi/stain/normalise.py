@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from ml.errors import ShapeError
+from ml.roi.patches import Corner, PatchSource
 from ml.roi.stain.deconvolution import StainEstimate
 from ml.types import ArrayF64, ImageU8
 
@@ -46,6 +47,17 @@ def normalise(patch: ImageU8, estimate: StainEstimate, target: StainEstimate) ->
         return patch
     table = _table(_key(estimate), _key(target))
     return np.array(Image.fromarray(patch).filter(table))
+
+
+class NormalisedPatches:
+    """A ``PatchSource`` whose patches look as if they came from the target slide."""
+
+    def __init__(self, source: PatchSource, estimate: StainEstimate, target: StainEstimate) -> None:
+        self._source, self._estimate, self._target = source, estimate, target
+
+    def read(self, corner_px: Corner, patch_px: int) -> ImageU8:
+        """See ``PatchSource``."""
+        return normalise(self._source.read(corner_px, patch_px), self._estimate, self._target)
 
 
 def normalised_exactly(pixels: ImageU8, estimate: StainEstimate, target: StainEstimate) -> ArrayF64:

@@ -12,7 +12,9 @@ from PIL import Image
 from ml.errors import BadInputError, ShapeError
 from ml.imaging.samples import packaged_image
 from ml.imaging.slides import open_slide
+from ml.roi.patches import ImagePatches
 from ml.roi.stain import (
+    NormalisedPatches,
     StainConfig,
     deconvolve,
     estimate_stain,
@@ -178,6 +180,14 @@ def test_the_target_comes_back_as_it_was():
     target = load_target()
     image = stained(target.matrix)
     assert np.abs(normalise(image, target, target).astype(float) - image).mean() < 3
+
+
+def test_patches_of_a_source_are_normalised_one_by_one():
+    image = stained(SCANNERS["red"])
+    found, target = estimate_stain_of_image(image), load_target()
+    patches = NormalisedPatches(ImagePatches(image, downsample=1.0), found, target)
+    expected = normalise(image[100:324, 80:304], found, target)
+    assert np.array_equal(patches.read((80, 100), 224), expected)
 
 
 def test_a_grey_patch_is_refused():
