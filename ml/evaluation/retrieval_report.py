@@ -41,7 +41,7 @@ def score_tables(result: Mapping[str, Any]) -> str:
     if "supervised_gnn" in result["labels"]["other_patients"]:
         notes.append(
             "`supervised_gnn` has learned the labels of most of its gallery, never those of the"
-            " query's patient: it classifies more than it retrieves, and is no rival without labels."
+            " query's patient: it classifies more than it retrieves."
         )
     return "\n\n".join([head, *notes, *parts])
 
