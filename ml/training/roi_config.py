@@ -48,7 +48,7 @@ class RoiTrainConfig:
     learning_rate: float = 3e-4  # AdamW
     weight_decay: float = 1e-4  # AdamW
     part_weights: tuple[float, ...] = (1.0, 0.25)  # of several patch encoders in the metric
-    metric_ridge: float = 1.0  # see metric.learn_metric
+    metric_ridge: float = 0.3  # see metric.learn_metric
     checkpoint_every: int = 100  # steps
     calibration_regions: int = 1000  # regions that the context part is standardised by
     seed: int = 0
