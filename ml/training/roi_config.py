@@ -23,7 +23,8 @@ IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 def _encoder() -> EncoderConfig:
     in_dim = FEATURE_DIM + PatchCnnConfig().out_dim
     return EncoderConfig(
-        features=f"{FEATURES_NAME}+patch-cnn", network=GcnConfig(in_dim=in_dim, context_weight=0.2)
+        features=f"{FEATURES_NAME}+patch-cnn",
+        network=GcnConfig(in_dim=in_dim, context_weight=0.2),
     )
 
 
