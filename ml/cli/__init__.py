@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "mosaic": "build a mosaic from a video or a folder of frames",
     "index": "build, search and inspect a vector index",
     "train": "train a network by a named scheme",
+    "ablate": "the comparisons that the retrieval paper invites",
     "evaluate": "score retrieval, matching, epipolar geometry or mosaics",
 }
 """Every command with its line of help. Kept here, so that ``--help`` imports no command."""

@@ -9,7 +9,9 @@ from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
 
 SCHEMES: Registry = {
+    "patches": ("ml.training.patches", "the patch encoder, without labels, by views of patches"),
     "roi": ("ml.training.roi", "the ROI encoder, without labels, by SimCLR over graphs"),
+    "calibration": ("ml.training.calibration", "what distance means something, for an encoder"),
 }
 
 

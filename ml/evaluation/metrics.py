@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import ShapeError
-from ml.types import ArrayBool, ArrayF64
+from ml.types import ArrayBool, ArrayF64, ArrayI64
 
 
 def average_precision_at_k(relevant: ArrayBool, *, k: int, n_relevant: int) -> float:
@@ -75,6 +75,44 @@ def bootstrap_interval(
     means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def reciprocal_ranks(distance: ArrayF64, wanted: ArrayI64) -> ArrayF64:
+    """One over the rank of each query's one right answer; ties count against it.
+
+    Args:
+        distance: (Q, N). wanted: (Q,) column of the right answer.
+    Returns:
+        (Q,) float64 in (0, 1].
+    """
+    own = distance[np.arange(len(wanted)), wanted]
+    return np.asarray(1.0 / (distance <= own[:, None]).sum(axis=1), np.float64)
+
+
+def precision_recall_curve(
+    ranked: Sequence[ArrayBool], *, levels: ArrayF64 | None = None
+) -> tuple[ArrayF64, ArrayF64]:
+    """Mean interpolated precision over queries at fixed levels of recall.
+
+    Args:
+        ranked: for each query, (N,) bool over its whole gallery, nearest first, with one relevant
+            result at least.
+        levels: of recall, 0 to 1; 101 of them by default.
+    Returns:
+        (levels, precision), each (L,) float64; precision at a level is the best at that recall or
+        more, as usual.
+    """
+    levels = np.linspace(0, 1, 101) if levels is None else levels
+    total = np.zeros(len(levels))
+    for relevant in ranked:
+        hits = np.cumsum(relevant)
+        if not relevant.any():
+            raise ShapeError("ranked", expected="a relevant result in each list", actual="none")
+        at_hits = (hits / np.arange(1, len(relevant) + 1))[relevant]
+        best = np.maximum.accumulate(at_hits[::-1])[::-1]
+        needed = np.ceil(np.round(levels * hits[-1], 9)).astype(int)
+        total += best[np.maximum(needed, 1) - 1]
+    return levels, total / max(len(ranked), 1)
 
 
 def _precision_sum(relevant: npt.NDArray[np.bool_]) -> float:

@@ -9,8 +9,8 @@ quote, and by the hits among the K, which flatters.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ml.errors import BadInputError
-from ml.evaluation.metrics import (
-    average_precision_at_k,
-    average_precision_by_hits,
-    bootstrap_interval,
-    majority_vote,
-    precision_at_k,
-)
-from ml.evaluation.retrieval_baselines import (
-    bags_of_words,
-    hsv_histogram,
-    region_pixels,
-    sift_descriptors,
-)
+from ml.evaluation.metrics import bootstrap_interval
 from ml.evaluation.retrieval_manifest import (
     RoiRecord,
     grouped,
@@ -38,36 +26,27 @@ from ml.evaluation.retrieval_manifest import (
     read_manifest,
     require_examples,
 )
+from ml.evaluation.retrieval_protocols import (
+    QueryScores,
+    RetrievalOptions,
+    honest_scores,
+    other_folds,
+    paper_scores,
+)
 from ml.evaluation.retrieval_report import score_tables, update_card
-from ml.imaging.slides import open_slide
+from ml.evaluation.retrieval_representations import representations
+from ml.evaluation.retrieval_sections import adjacent_sections, section_pairs
+from ml.evaluation.retrieval_signals import (
+    augmentation_invariance,
+    shifted_scores,
+    shifted_vectors,
+)
+from ml.evaluation.retrieval_supervised import SUPERVISED, supervised_distances
+from ml.evaluation.splits import Folds, SplitConfig, folds_report, split_patients
 from ml.roi import RoiEncoder, encoder_from_file, load_encoder
-from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
+from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 
 _RANDOM_RUNS = 100
-_PAPER_SPLITS = 20
-_PAPER_QUERY_SHARE = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievalOptions:
-    """How retrieval is scored."""
-
-    k: int = 10  # length of the list mAP counts
-    vote_k: int = 5  # length of the list precision and the vote count
-    bootstrap: int = 1000  # draws of the intervals
-    seed: int = 0  # of random rankings, splits, vocabularies and draws
-
-
-@dataclass(frozen=True, slots=True)
-class QueryScores:
-    """One row a scored query."""
-
-    ap: ArrayF64
-    ap_by_hits: ArrayF64
-    precision: ArrayF64
-    vote_right: ArrayF64
-    labels: tuple[str, ...]
-    patients: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,20 +63,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bootstrap", type=int, default=1000, help="draws of the intervals")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--card", type=Path, help="model card whose figures are replaced")
+    parser.add_argument("--folds", type=int, help="score each of so many patient-disjoint folds")
+    parser.add_argument(
+        "--no-supervised",
+        action="store_true",
+        help="do not train the supervised network, to save time",
+    )
+    parser.add_argument(
+        "--robustness",
+        action="store_true",
+        help="also without stain normalisation, and with stain-shifted queries",
+    )
+    parser.add_argument(
+        "--signals", action="store_true", help="also what an encoder is chosen by, without labels"
+    )
+    parser.add_argument("--sections", type=Path, help="folder of adjacent sections, for --signals")
+    parser.add_argument("--plots", type=Path, help="folder for the plots (made if needed)")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Score by command line arguments; see ``evaluate_retrieval``."""
-    if args.k < 1 or args.bootstrap < 1:
-        raise BadInputError("-k and --bootstrap: expected at least 1")
+    _check(args)
     is_file = str(args.encoder).endswith(".safetensors")
     encoder = encoder_from_file(args.encoder) if is_file else load_encoder(args.encoder)
     records = tuple(r for r in read_manifest(args.folder) if r.label not in args.ignore)
     options = RetrievalOptions(k=args.k, bootstrap=args.bootstrap, seed=args.seed)
+    vectors: dict[str, ArrayF32] = {}
     result = evaluate_retrieval(
-        records, encoder, groups=parse_groups(args.groups), options=options, progress=progress
+        records,
+        encoder,
+        groups=parse_groups(args.groups),
+        folds=args.folds,
+        supervised=not args.no_supervised,
+        robustness=args.robustness,
+        options=options,
+        keep=vectors,
+        progress=progress,
     )
     result = {"data_set": Path(args.folder).resolve().name, **result}
+    if args.signals:
+        result["signals"] = _signals(encoder, records, args.sections, options, progress)
+    if args.plots is not None:
+        from ml.evaluation.retrieval_plots import write_plots
+
+        result["plots"] = write_plots(args.plots, records, vectors, encoder.name, options)
     if args.card is not None:
         update_card(args.card, result)
     return result
@@ -113,7 +122,11 @@ def evaluate_retrieval(
     encoder: RoiEncoder,
     *,
     groups: dict[str, tuple[str, ...]] | None = None,
+    folds: int | None = None,
+    supervised: bool = False,
+    robustness: bool = False,
     options: RetrievalOptions | None = None,
+    keep: dict[str, ArrayF32] | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Score an encoder and the baselines on the same regions in the same run.
@@ -121,11 +134,16 @@ def evaluate_retrieval(
     Args:
         records: regions with labels and patients.
         groups: coarser labels to score as well, see ``grouped``.
+        folds: score each of so many patient-disjoint folds against the others, too.
+        supervised: train the supervised graph network on the same regions as well, cross-fitted.
+        robustness: also without stain normalisation and with stain-shifted queries.
+        keep: filled with the vectors of each method, for plots.
     Returns:
         Plain data: encoder, regions, and for "labels" (and "groups") each protocol's table of
         methods. Intervals are 95 % over patients.
     Raises:
-        BadInputError: a label with one example, or one that no group holds.
+        BadInputError: a label with one example, or one that no group holds; a region without
+            tissue; more folds than patients.
     """
     options = options or RetrievalOptions()
     tasks = {"labels": tuple(records)}
@@ -133,86 +151,103 @@ def evaluate_retrieval(
         tasks["groups"] = grouped(records, groups)
     for task in tasks.values():
         require_examples(task)
-    vectors, seconds = _representations(records, encoder, options.seed, progress)
-    return {
+    config = SplitConfig(folds=folds, seed=options.seed) if folds else None
+    dealt = split_patients(records, config) if config else None
+    found = representations(
+        records, encoder, seed=options.seed, without_stain=robustness, progress=progress
+    )
+    if keep is not None:
+        keep.update(found.vectors)
+    trained = (
+        supervised_distances(tasks, encoder, seed=options.seed, progress=progress)
+        if supervised
+        else {}
+    )
+    result = {
         "encoder": {
             "name": encoder.name,
             "version": encoder.version,
             "config_hash": encoder.config_hash,
             "dim": encoder.dim,
         },
-        "options": {"k": options.k, "vote_k": options.vote_k, "seed": options.seed},
+        "options": {
+            "k": options.k,
+            "long_k": options.long_k,
+            "vote_k": options.vote_k,
+            "seed": options.seed,
+        },
         "n_regions": len(records),
         "n_patients": len({record.patient for record in records}),
-        "seconds_per_region": seconds,
-        **{name: _score_task(task, vectors, options) for name, task in tasks.items()},
+        "seconds_per_region": found.seconds,
+        **{
+            name: _score_task(task, found.vectors, trained.get(name), options)
+            for name, task in tasks.items()
+        },
     }
+    if dealt is not None and config is not None:
+        result["folds"] = _score_folds(records, found.vectors, dealt, config, options)
+    if robustness:
+        shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
+        result["stain_shift"] = {
+            name: shifted_scores(shifted, task, options) for name, task in tasks.items()
+        }
+    return result
 
 
-def honest_scores(
-    distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
-) -> QueryScores:
-    """Leave one out, the query's own patient excluded from the gallery.
-
-    Args:
-        distance: (N, N) between all regions.
-    """
-    patients = np.array([record.patient for record in records])
-    everyone = np.arange(len(records))
-    pairs = [(query, everyone[patients != patients[query]]) for query in everyone]
-    return _scores(distance, records, pairs, options)
+def _check(args: argparse.Namespace) -> None:
+    """Refuse, before anything is computed, what would fail after hours."""
+    if args.k < 1 or args.bootstrap < 1:
+        raise BadInputError("-k and --bootstrap: expected at least 1")
+    if args.sections is not None and not args.signals:
+        raise BadInputError("--sections belongs to --signals")
+    if args.plots is not None:
+        if importlib.util.find_spec("matplotlib") is None:
+            raise BadInputError("--plots needs matplotlib: pip install 'tessera[plots]'")
+        args.plots.mkdir(parents=True, exist_ok=True)
 
 
-def paper_scores(
-    distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
-) -> QueryScores:
-    """The paper's split of queries and gallery, 1 : 4, over and over; same patient allowed."""
-    rng = np.random.default_rng(options.seed)
-    queries = max(1, round(len(records) * _PAPER_QUERY_SHARE))
-    pairs = []
-    for _ in range(_PAPER_SPLITS):
-        order = rng.permutation(len(records))
-        pairs += [(query, np.sort(order[queries:])) for query in order[:queries]]
-    return _scores(distance, records, pairs, options)
-
-
-def _scores(
-    distance: ArrayF64,
+def _signals(
+    encoder: RoiEncoder,
     records: Sequence[RoiRecord],
-    pairs: Sequence[tuple[Any, ArrayI64]],
+    sections: Path | None,
     options: RetrievalOptions,
-) -> QueryScores:
-    labels = np.array([record.label for record in records])
-    rows: list[tuple[float, float, float, float]] = []
-    kept: list[int] = []
-    for query, gallery in pairs:
-        relevant = labels[gallery] == labels[query]
-        if not relevant.any():
-            continue
-        order = np.argsort(distance[query, gallery], kind="stable")
-        ranked, top = relevant[order], labels[gallery[order[: options.vote_k]]]
-        ap = average_precision_at_k(ranked, k=options.k, n_relevant=int(relevant.sum()))
-        by_hits = average_precision_by_hits(ranked, k=options.k)
-        precision = precision_at_k(ranked, k=options.vote_k)
-        rows.append((ap, by_hits, precision, float(majority_vote(top.tolist()) == labels[query])))
-        kept.append(int(query))
-    if not rows:
-        raise BadInputError("no query has a relevant region of another patient: nothing to score")
-    table = np.array(rows, np.float64)
-    return QueryScores(
-        ap=table[:, 0],
-        ap_by_hits=table[:, 1],
-        precision=table[:, 2],
-        vote_right=table[:, 3],
-        labels=tuple(records[i].label for i in kept),
-        patients=tuple(records[i].patient for i in kept),
-    )
+    progress: Progress,
+) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "augmentation_invariance": augmentation_invariance(
+            encoder, records, seed=options.seed, progress=progress
+        )
+    }
+    if sections is not None:
+        out["adjacent_sections"] = adjacent_sections(
+            encoder, section_pairs(sections), progress=progress
+        )
+    return out
+
+
+def _score_folds(
+    records: Sequence[RoiRecord],
+    vectors: dict[str, ArrayF32],
+    folds: Folds,
+    config: SplitConfig,
+    options: RetrievalOptions,
+) -> dict[str, Any]:
+    scores: dict[str, list[float | None]] = {}
+    for name, v in vectors.items():
+        rows = other_folds(cdist(v, v).astype(np.float64), records, folds, options)
+        scores[name] = [None if row is None else float(row.ap.mean()) for row in rows]
+    return {**folds_report(folds, config), "map_by_fold": scores}
 
 
 def _score_task(
-    records: Sequence[RoiRecord], vectors: dict[str, ArrayF32], options: RetrievalOptions
+    records: Sequence[RoiRecord],
+    vectors: dict[str, ArrayF32],
+    supervised: ArrayF64 | None,
+    options: RetrievalOptions,
 ) -> dict[str, Any]:
     distances = {name: cdist(v, v).astype(np.float64) for name, v in vectors.items()}
+    if supervised is not None:
+        distances[SUPERVISED] = supervised
     out: dict[str, Any] = {}
     for protocol, score in (("other_patients", honest_scores), ("paper_split", paper_scores)):
         table = {
@@ -233,12 +268,13 @@ def _chance(records: Sequence[RoiRecord], score: Any, options: RetrievalOptions)
         runs.append(
             [
                 result.ap.mean(),
+                result.ap_long.mean(),
                 result.ap_by_hits.mean(),
                 result.precision.mean(),
                 result.vote_right.mean(),
             ]
         )
-    names = ("map", "map_by_hits", "precision", "vote_accuracy")
+    names = ("map", "map_long", "map_by_hits", "precision", "vote_accuracy")
     return {name: float(v) for name, v in zip(names, np.mean(runs, axis=0), strict=True)}
 
 
@@ -250,33 +286,17 @@ def _summary(scores: QueryScores, options: RetrievalOptions) -> dict[str, Any]:
     return {
         "map": float(scores.ap.mean()),
         "map_interval": interval,
+        "map_long": float(scores.ap_long.mean()),
         "map_by_hits": float(scores.ap_by_hits.mean()),
         "precision": float(scores.precision.mean()),
         "vote_accuracy": float(scores.vote_right.mean()),
-        "map_by_label": {
-            str(label): float(scores.ap[labels == label].mean()) for label in np.unique(labels)
+        "by_label": {
+            str(label): {
+                "queries": int((labels == label).sum()),
+                "map": float(scores.ap[labels == label].mean()),
+                "precision": float(scores.precision[labels == label].mean()),
+                "vote_accuracy": float(scores.vote_right[labels == label].mean()),
+            }
+            for label in np.unique(labels)
         },
     }
-
-
-def _representations(
-    records: Sequence[RoiRecord], encoder: RoiEncoder, seed: int, progress: Progress
-) -> tuple[dict[str, ArrayF32], float]:
-    """Vectors (N, D) by method, and the encoder's mean seconds a region."""
-    learned, colours, descriptors, seconds = [], [], [], []
-    for done, record in enumerate(records, 1):
-        with open_slide(record.image) as slide:
-            embedded = encoder.embed_region(slide, record.geometry, mpp=record.mpp)
-        learned.append(embedded.vector)
-        seconds.append(embedded.seconds)
-        pixels, mask = region_pixels(record)
-        colours.append(hsv_histogram(pixels, mask))
-        descriptors.append(sift_descriptors(pixels, mask))
-        progress(done, len(records), "regions")
-    vectors = np.stack(learned)
-    return {
-        encoder.name: vectors,
-        "vertex_mean": vectors[:, : encoder.config.network.vertex_dim],
-        "hsv_histogram": np.stack(colours),
-        "bag_of_sift": bags_of_words(descriptors, seed=seed),
-    }, float(np.mean(seconds))

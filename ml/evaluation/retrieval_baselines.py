@@ -1,4 +1,4 @@
-"""What an encoder has to beat: a colour histogram, a bag of SIFT, the mean of the patches."""
+"""What an encoder has to beat: a colour histogram, binary patterns of the stains, a bag of SIFT."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from shapely.geometry.base import BaseGeometry
 from ml.evaluation.retrieval_manifest import RoiRecord
 from ml.imaging.slides import open_slide
 from ml.roi.geometry import checked_region
+from ml.roi.stain import deconvolve, fixed_stains
+from ml.roi.texture import lbp_histogram
 from ml.types import ArrayF32, ImageU8
 
 _MAX_SIDE_PX = 1024
@@ -40,6 +42,20 @@ def hsv_histogram(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
     hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV)
     counts = cv2.calcHist([hsv], [0, 1, 2], mask, _HSV_BINS, [0, 180, 0, 256, 0, 256]).ravel()
     return np.sqrt(counts / max(counts.sum(), 1.0)).astype(np.float32)
+
+
+def stain_patterns(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
+    """(60,) rotation-invariant local binary patterns of haematoxylin and of eosin, three scales.
+
+    Args:
+        mask: what lies outside is blanked to the region's own median colour: no pattern of its own.
+    """
+    inside = pixels[mask > 0] if (mask > 0).any() else pixels.reshape(-1, 3)
+    filled = pixels.copy()
+    filled[mask == 0] = np.median(inside, axis=0).astype(np.uint8)
+    stained = deconvolve(filled, fixed_stains(inside))
+    channels = [np.ascontiguousarray(stained[..., i]) for i in (0, 1)]
+    return np.concatenate([lbp_histogram(channel) for channel in channels]).astype(np.float32)
 
 
 def sift_descriptors(pixels: ImageU8, mask: ImageU8) -> ArrayF32:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import shapely
 from shapely.geometry.base import BaseGeometry
 
@@ -144,6 +145,12 @@ def _geometry(text: str, where: str) -> BaseGeometry | None:
     if not text:
         return None
     try:
-        return shapely.from_wkt(text)
+        with np.errstate(invalid="ignore"):  # NaN is answered below, by one line
+            geometry = shapely.from_wkt(text)
     except shapely.GEOSException as error:
         raise BadInputError(f"{where}: geometry is not WKT: {text[:40]!r}") from error
+    if geometry.geom_type not in {"Polygon", "MultiPolygon"} or geometry.is_empty:
+        raise BadInputError(f"{where}: geometry: expected a polygon with area, got {text[:40]!r}")
+    if not np.isfinite(shapely.get_coordinates(geometry)).all():
+        raise BadInputError(f"{where}: geometry has a coordinate that is not a finite number")
+    return geometry

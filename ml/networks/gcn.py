@@ -23,6 +23,7 @@ class GcnConfig:
     hidden_dim: int = 128  # width of the inner layers
     out_dim: int = 64  # width of the last layer: the context part of the embedding
     layers: int = 2  # section IV-A
+    power: float = 1.0  # of each averaged vertex number, the sign kept; 1 leaves it as it is
     context_weight: float = 0.35  # length of the context part, that of the vertex part being one
 
     @property
@@ -73,6 +74,15 @@ class RoiGcn(nn.Module):
             x = torch.relu(conv(x, edge_index))
         return global_mean_pool(x, batch)
 
+    def _damped(self, mean: Tensor) -> Tensor:
+        """Keep a few large directions (an organ, a scanner) from deciding alone.
+
+        Source: power normalisation (Perronnin, Sanchez and Mensink 2010), section 3.2.
+        """
+        if self.config.power == 1.0:
+            return mean
+        return mean.sign() * mean.abs().pow(self.config.power)
+
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """Embed graphs.
 
@@ -84,7 +94,7 @@ class RoiGcn(nn.Module):
             (B, vertex_dim + out_dim) float32; Euclidean distance ranks.
         """
         vertices = self.vertices(x)
-        vertex = normalize(global_mean_pool(vertices, batch), dim=1)
+        vertex = normalize(self._damped(global_mean_pool(vertices, batch)), dim=1)
         context = self.context(vertices, edge_index, batch)
         context = normalize((context - self.context_mean) * self.context_scale, dim=1)
         return torch.cat([vertex, context * self.config.context_weight], dim=1)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from ml.errors import BadInputError
 from ml.networks.gcn import GcnConfig
+from ml.networks.patch_cnn import PatchCnnConfig
 from ml.roi.features import FEATURE_DIM, FEATURES_NAME
 from ml.roi.graph import EDGE_PX
 from ml.roi.sampling import SamplingConfig
@@ -24,7 +25,8 @@ class EncoderConfig:
     """All that decides what vector a region gets, apart from the weights."""
 
     kind: str = "histology"  # what it was trained for; it embeds any image
-    features: str = FEATURES_NAME  # set of patch features
+    features: str = FEATURES_NAME  # patch encoder, see encoders.registry
+    patch_cnn: PatchCnnConfig = field(default_factory=PatchCnnConfig)  # where ``features`` has it
     stain: str = "ruifrok"  # "ruifrok": published vectors; "macenko": estimated from the region
     edge_px: float = EDGE_PX  # longest edge of the graph
     sampling: SamplingConfig = field(default_factory=SamplingConfig)

@@ -7,6 +7,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
+from ml.roi.texture import mean_and_deviation
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 NUCLEI_DIM = 16
@@ -32,7 +33,7 @@ def concentrations(haematoxylin: ArrayF32, eosin: ArrayF32, density: ArrayF32) -
     out: list[float] = []
     for channel in (haematoxylin, eosin, density):
         thin = channel[::2, ::2]
-        out += [float(channel.mean(dtype=np.float64)), float(channel.std(dtype=np.float64))]
+        out += mean_and_deviation(channel)
         out += np.percentile(thin, [5, 25, 50, 75, 95]).tolist()
     a, b = haematoxylin[::3, ::3].ravel(), eosin[::3, ::3].ravel()
     flat = a.std() < 1e-3 or b.std() < 1e-3
@@ -110,12 +111,12 @@ def granulometry(channel: ArrayF32) -> ArrayF32:
 
 
 def _openings(image: ImageU8, radii_px: tuple[int, ...]) -> list[float]:
-    total = float(image.mean()) + 1e-3
+    total = cv2.mean(image)[0] + 1e-3
     before, out = total, []
     half = cv2.resize(image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
     for radius in radii_px:
         source, size = (image, radius) if radius <= 4 else (half, radius // 2)
-        after = float(cv2.morphologyEx(source, cv2.MORPH_OPEN, _disc(size)).mean())
+        after = cv2.mean(cv2.morphologyEx(source, cv2.MORPH_OPEN, _disc(size)))[0]
         out.append((before - after) / total)
         before = after
     return out

@@ -13,16 +13,22 @@ from safetensors import SafetensorError, safe_open
 
 from ml.errors import BadInputError, UnknownNameError, WeightsError
 from ml.networks.gcn import RoiGcn
+from ml.networks.patch_cnn import PatchCnn
 from ml.roi.config import EncoderConfig, config_from_dict, config_hash
 from ml.roi.embed import RoiEncoder
-from ml.roi.features import FEATURE_DIM, FEATURES_NAME
+from ml.roi.encoders.combined import CombinedEncoder
+from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder, filled, halved
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.encoders.registry import make_patch_encoder
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 ARCHITECTURE = "roi-gcn"
+_PATCH = "patch."
 WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SHIPPED = {"roi-default": "roi-default.safetensors"}
+SHIPPED_PATCH_CNN = "patch-cnn.safetensors"
 ALIASES = {"default": "roi-default"}
 
 
@@ -68,6 +74,8 @@ def encoder_from_file(path: str | Path) -> RoiEncoder:
     path = Path(path)
     metadata, tensors = _read(path)
     config = _config(path, metadata)
+    patches = _patch_encoder(path, config, tensors)
+    tensors = {key: value for key, value in tensors.items() if not key.startswith(_PATCH)}
     network = RoiGcn(config.network)
     expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
     actual = {key: tuple(value.shape) for key, value in tensors.items()}
@@ -83,17 +91,31 @@ def encoder_from_file(path: str | Path) -> RoiEncoder:
         config_hash=config_hash(config, path.read_bytes()),
         config=config,
         network=network,
+        patches=patches,
     )
 
 
 def save_encoder(
-    path: str | Path, *, name: str, version: str, config: EncoderConfig, network: RoiGcn
+    path: str | Path,
+    *,
+    name: str,
+    version: str,
+    config: EncoderConfig,
+    network: RoiGcn,
+    patches: PatchEncoder | None = None,
 ) -> None:
-    """Write an encoder's weights and configuration, whole or not at all."""
+    """Write an encoder's weights and configuration, whole or not at all.
+
+    Args:
+        patches: its patch encoder; our own network's weights go into the same file.
+    """
     from safetensors.torch import save_file
 
     path = Path(path)
     tensors = {key: value.detach().contiguous() for key, value in network.state_dict().items()}
+    cnn = _own_network(patches)
+    if cnn is not None:
+        tensors |= {_PATCH + key: value for key, value in halved(cnn).items()}
     metadata = {
         "architecture": ARCHITECTURE,
         "name": name,
@@ -131,9 +153,26 @@ def _config(path: Path, metadata: dict[str, str]) -> EncoderConfig:
         config = config_from_dict(EncoderConfig, json.loads(metadata["config"]))
     except (BadInputError, ValueError) as error:
         raise WeightsError(f"{path.name}: unreadable configuration: {error}") from error
-    if config.features != FEATURES_NAME or config.network.in_dim != FEATURE_DIM:
+    return config
+
+
+def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]) -> PatchEncoder:
+    cnn = None
+    if NAME in config.features.split("+"):
+        own = {k.removeprefix(_PATCH): v for k, v in tensors.items() if k.startswith(_PATCH)}
+        cnn = PatchCnnEncoder(filled(PatchCnn(config.patch_cnn), own, path.name))
+    try:
+        encoder = make_patch_encoder(config.features, cnn=cnn)
+    except UnknownNameError as error:
+        raise WeightsError(f"{path.name}: {error}") from error
+    if encoder.dim != config.network.in_dim:
         raise WeightsError(
             f"{path.name}: trained on features {config.features!r} of {config.network.in_dim},"
-            f" this version computes {FEATURES_NAME!r} of {FEATURE_DIM}"
+            f" this version computes {encoder.name!r} of {encoder.dim}"
         )
-    return config
+    return encoder
+
+
+def _own_network(patches: PatchEncoder | None) -> PatchCnn | None:
+    parts = patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
+    return next((part.network for part in parts if isinstance(part, PatchCnnEncoder)), None)

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ml.roi.features import block_weights
 from ml.types import ArrayF32, ArrayF64
 
 
@@ -29,13 +28,19 @@ class Metric:
 
 
 def learn_metric(
-    features: Sequence[ArrayF32], share: ArrayF64, *, dim: int, ridge: float
+    features: Sequence[ArrayF32],
+    share: ArrayF64,
+    *,
+    block_scale: ArrayF32,
+    dim: int,
+    ridge: float,
 ) -> Metric:
     """Standardise, whiten by the covariance between looks of one patch, keep the main directions.
 
     Args:
         features: for each slide (V, N, C): V looks of N patches.
         share: (slides,) how much each slide counts, summing to one.
+        block_scale: (C,) factors after standardisation, see ``PatchEncoder``.
         dim: D, directions to keep.
         ridge: added to the covariance, in units of its mean eigenvalue.
     Source: within-class covariance normalisation (Hatch, Kajarekar and Stolcke 2006), the class
@@ -45,7 +50,7 @@ def learn_metric(
     mean = np.average(means, axis=0, weights=share)
     spread = [np.square(slab - mean).mean(axis=(0, 1)) for slab in features]
     deviation = np.sqrt(np.maximum(np.average(spread, axis=0, weights=share), 1e-6))
-    scale = block_weights() / deviation
+    scale = block_scale / deviation
     within = _scatter([(slab - slab.mean(axis=0)) * scale for slab in features], share)
     ridged = within + ridge * within.trace() / len(within) * torch.eye(len(within)).double()
     whiten = torch.linalg.cholesky(torch.linalg.inv(ridged))

@@ -18,7 +18,8 @@ from shapely.geometry import box
 from ml.errors import EmptyRegionError
 from ml.imaging.slides import Slide, open_slide
 from ml.roi.config import EncoderConfig
-from ml.roi.features import FEATURE_DIM, patch_features, tissue_share
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.features import tissue_share
 from ml.roi.geometry import downsample_for
 from ml.roi.patches import Corner, cut_patch, isotropic_mpp, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
@@ -51,6 +52,7 @@ def load_or_build_pool(
     cache: Path,
     *,
     config: EncoderConfig,
+    encoder: PatchEncoder,
     density: float,
     looks: int,
     strength: tuple[float, float],
@@ -62,6 +64,7 @@ def load_or_build_pool(
     Args:
         path: slide or still.
         cache: ``.npz`` file, written whole or not at all.
+        encoder: of patches.
         density: patches per patch area.
         looks: slabs of features, the first without augmentation.
         strength: of the stain and the zoom augmentation.
@@ -75,7 +78,7 @@ def load_or_build_pool(
     views = [random_look(rng, stain=0.0, zoom=0.0)]
     views += [random_look(rng, stain=strength[0], zoom=strength[1]) for _ in range(looks - 1)]
     with open_slide(path) as slide:
-        pool = _build(slide, config, density, views, seed, progress, path.stem)
+        pool = _build(slide, config, encoder, density, views, seed, progress, path.stem)
     temporary = cache.with_suffix(".tmp.npz")
     np.savez(temporary, centre_px=pool.centre_px, features=pool.features)
     temporary.replace(cache)
@@ -85,6 +88,7 @@ def load_or_build_pool(
 def _build(  # noqa: PLR0917
     slide: Slide,
     config: EncoderConfig,
+    encoder: PatchEncoder,
     density: float,
     views: Sequence[Look],
     seed: int,
@@ -103,9 +107,9 @@ def _build(  # noqa: PLR0917
         phase = f"{name}: features, look {number + 1} of {len(views)}"
         patches = [_patch(pixels, corners[i], patch_px, look) for i in kept]
         stains = _stains(patches, config)
-        slab = np.zeros((len(kept), FEATURE_DIM), np.float32)
+        slab = np.zeros((len(kept), encoder.dim), np.float32)
         for row, patch in enumerate(patches):
-            slab[row] = patch_features(patch, stains)
+            slab[row] = encoder.encode([patch], stains)[0]
             progress(row + 1, len(kept), phase)
         slabs.append(slab)
     return PatchPool(centres[kept], np.stack(slabs))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ import torch
 
 from ml.errors import BadInputError
 from ml.roi.config import config_from_dict, config_hash
-from ml.roi.weights import save_encoder
+from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
+from ml.roi.encoders.patch_cnn import load_patch_cnn
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.encoders.registry import make_patch_encoder
+from ml.roi.weights import SHIPPED_PATCH_CNN, WEIGHTS_FOLDER, save_encoder
 from ml.training.pool import PatchPool, load_or_build_pool
 from ml.training.roi_config import IMAGE_SUFFIXES, PoolKey, RoiTrainConfig
 from ml.training.roi_run import RoiRun
@@ -32,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder the sources are in")
     parser.add_argument("--out", type=Path, required=True, help="folder for pool and checkpoints")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
+    parser.add_argument(
+        "--patch-weights", type=Path, help="our own patch encoder (the shipped one)"
+    )
     parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
 
 
@@ -44,7 +52,14 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         except ValueError as error:
             raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
         config = config_from_dict(RoiTrainConfig, values, where=args.config.name)
-    return train_roi(config, data=args.data, out=args.out, weights=args.weights, progress=progress)
+    return train_roi(
+        config,
+        data=args.data,
+        out=args.out,
+        weights=args.weights,
+        patch_weights=args.patch_weights,
+        progress=progress,
+    )
 
 
 def train_roi(
@@ -53,6 +68,7 @@ def train_roi(
     data: Path,
     out: Path,
     weights: Path | None = None,
+    patch_weights: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Train an encoder, going on from a checkpoint in ``out`` if there is one.
@@ -61,6 +77,7 @@ def train_roi(
         config: the run; a checkpoint of another configuration is refused.
         data: folder the sources are relative to.
         out: folder for patch features and the checkpoint.
+        patch_weights: file of our own patch encoder, by default the shipped one.
         weights: file of the encoder, by default ``out/<name>.safetensors``.
         progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
     Returns:
@@ -69,10 +86,11 @@ def train_roi(
     """
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    files = source_files(config, data)
-    pools = _pools(config, files, out, progress)
-    with _one_thread():
-        run = RoiRun(config, pools, out / "checkpoint.pt")
+    files = source_files(config.sources, data)
+    patches, digest = _patch_encoder(config, patch_weights)
+    pools = _pools(config, patches, digest, files, out, progress)
+    with one_thread():
+        run = RoiRun(config, pools, out / "checkpoint.pt", patches.scale)
         run.resume()
         losses = run.train(progress)
         run.calibrate()
@@ -83,6 +101,7 @@ def train_roi(
         version=config.version,
         config=config.encoder,
         network=run.network,
+        patches=patches,
     )
     return {
         "name": config.name,
@@ -99,14 +118,14 @@ def train_roi(
     }
 
 
-def source_files(config: RoiTrainConfig, data: Path) -> list[Path]:
+def source_files(sources: Sequence[str], data: Path) -> list[Path]:
     """The files to train on, folders expanded in name order.
 
     Raises:
         BadInputError: a source is not there, or there is none.
     """
     files: list[Path] = []
-    for source in config.sources:
+    for source in sources:
         path = data / source
         if path.is_dir():
             files += sorted(p for p in path.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES)
@@ -120,7 +139,7 @@ def source_files(config: RoiTrainConfig, data: Path) -> list[Path]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Torch on one thread: more of them add in an order that depends on the machine's load."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -130,13 +149,36 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _pools(
-    config: RoiTrainConfig, files: list[Path], out: Path, progress: Progress
+def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
+    """The patch encoder, and a digest of its weights where they are our own."""
+    cnn, digest = None, ""
+    if PATCH_CNN in config.encoder.features.split("+"):
+        weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
+        cnn = load_patch_cnn(weights)
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+    several = "+" in config.encoder.features
+    weights_of_parts = config.part_weights if several else ()
+    encoder = make_patch_encoder(config.encoder.features, cnn=cnn, weights=weights_of_parts)
+    if encoder.dim != config.encoder.network.in_dim:
+        raise BadInputError(
+            f"encoder.network.in_dim: expected {encoder.dim}, the length of"
+            f" {encoder.name!r}, got {config.encoder.network.in_dim}"
+        )
+    return encoder, digest
+
+
+def _pools(  # noqa: PLR0917
+    config: RoiTrainConfig,
+    patches: PatchEncoder,
+    digest: str,
+    files: list[Path],
+    out: Path,
+    progress: Progress,
 ) -> list[PatchPool]:
     encoder = config.encoder
     key = config_hash(
         PoolKey(
-            encoder.features,
+            encoder.features + digest,
             encoder.stain,
             encoder.sampling,
             density=config.pool_density,
@@ -151,6 +193,7 @@ def _pools(
             file,
             out / f"pool-{key}-{file.stem}.npz",
             config=config.encoder,
+            encoder=patches,
             density=config.pool_density,
             looks=config.looks,
             strength=(config.stain_strength, config.zoom_strength),

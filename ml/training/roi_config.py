@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ml.networks.gcn import GcnConfig
+from ml.networks.patch_cnn import PatchCnnConfig
 from ml.roi.config import EncoderConfig
+from ml.roi.features import FEATURE_DIM, FEATURES_NAME
 from ml.roi.sampling import SamplingConfig
 
 SLIDES = (
@@ -17,14 +20,22 @@ SECTIONS = "histology/sections"
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 
 
+def _encoder() -> EncoderConfig:
+    in_dim = FEATURE_DIM + PatchCnnConfig().out_dim
+    return EncoderConfig(
+        features=f"{FEATURES_NAME}+patch-cnn",
+        network=GcnConfig(in_dim=in_dim, context_weight=0.2),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RoiTrainConfig:
     """One training run."""
 
     name: str = "roi-default"  # of the encoder
-    version: str = "1.0"  # of the encoder
+    version: str = "2.0"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
-    pool_density: float = 2.5  # patches per patch area of a slide
+    pool_density: float = 1.2  # patches per patch area of a slide
     looks: int = 3  # sets of features a patch has: the slide as it is, and augmented ones
     stain_strength: float = 0.15  # see augment.random_look
     zoom_strength: float = 0.15  # see augment.random_look
@@ -37,11 +48,12 @@ class RoiTrainConfig:
     temperature: float = 0.1  # tau of equation 1
     learning_rate: float = 3e-4  # AdamW
     weight_decay: float = 1e-4  # AdamW
+    part_weights: tuple[float, ...] = (1.0, 0.25)  # of several patch encoders in the metric
     metric_ridge: float = 0.3  # see metric.learn_metric
     checkpoint_every: int = 100  # steps
     calibration_regions: int = 1000  # regions that the context part is standardised by
     seed: int = 0
-    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    encoder: EncoderConfig = field(default_factory=_encoder)
 
 
 @dataclass(frozen=True, slots=True)

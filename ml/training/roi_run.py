@@ -24,7 +24,14 @@ from ml.types import ArrayF32, ArrayI64, Progress
 class RoiRun:
     """State of a run: network, head, optimiser, step, losses."""
 
-    def __init__(self, config: RoiTrainConfig, pools: list[PatchPool], checkpoint: Path) -> None:
+    def __init__(
+        self,
+        config: RoiTrainConfig,
+        pools: list[PatchPool],
+        checkpoint: Path,
+        block_scale: ArrayF32,
+    ) -> None:
+        self.block_scale = block_scale
         self.config, self.pools, self.checkpoint = config, pools, checkpoint
         self.trees = [cKDTree(pool.centre_px) for pool in pools]
         share = np.sqrt([len(pool) for pool in pools])
@@ -102,6 +109,7 @@ class RoiRun:
         metric = learn_metric(
             [pool.features for pool in self.pools],
             self.share,
+            block_scale=self.block_scale,
             dim=self.config.encoder.network.vertex_dim,
             ridge=self.config.metric_ridge,
         )

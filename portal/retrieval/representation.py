@@ -90,6 +90,13 @@ class HitSerializer(serializers.Serializer[Any]):
 
     rank = serializers.IntegerField()
     distance = serializers.FloatField(help_text="Euclidean, between the vectors")
+    p_value = serializers.FloatField(
+        allow_null=True,
+        help_text="Share of unrelated regions that come as close; null: encoder not calibrated",
+    )
+    is_close = serializers.BooleanField(
+        allow_null=True, help_text="Nearer than unrelated tissue usually comes; null as p_value"
+    )
     embedding = serializers.IntegerField()
     roi = HitRoiSerializer()
     case = HitCaseSerializer()
@@ -127,6 +134,9 @@ class SimilarSerializer(serializers.Serializer[Any]):
     exclude_same_patient = serializers.BooleanField()
     encoder = EncoderSerializer()
     index = IndexUsedSerializer()
+    nothing_close = serializers.BooleanField(
+        help_text="There are results, and unrelated tissue often comes as close as the nearest"
+    )
     votes = VoteSerializer(many=True)
     results = HitSerializer(many=True)
 
@@ -149,6 +159,7 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
             "masked": used.masked,
             "last_embedding": used.last_embedding_id,
         },
+        "nothing_close": result.says_nothing_close,
         "votes": [_vote(vote) for vote in result.votes],
         "results": [_hit(hit) for hit in result.hits],
     }
@@ -163,6 +174,8 @@ def _hit(hit: Hit) -> dict[str, Any]:
     return {
         "rank": hit.rank,
         "distance": hit.distance,
+        "p_value": None if hit.p_value is None else round(hit.p_value, 5),
+        "is_close": hit.is_close,
         "embedding": hit.embedding_id,
         "roi": {
             "id": str(roi.pk),

@@ -8,13 +8,16 @@ searched exactly from the database. So the answer is that of a search over all c
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from ml.errors import MlError
 from ml.index import exact_merge, exact_search
+from ml.index.calibration import Calibration, calibration_of
 from ml.index.exact import Found
 from ml.types import ArrayI64
 from portal.annotations.models import Label, Roi
@@ -26,6 +29,8 @@ from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
 from portal.retrieval.selectors import Scope
 
 K_MOST = 200
+
+logger = logging.getLogger(__name__)
 
 
 class NotEmbeddedError(ConflictError):
@@ -62,12 +67,21 @@ class SimilarQuery:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One similar ROI. ``distance`` is Euclidean between the vectors."""
+    """One similar ROI.
+
+    Attributes:
+        distance: Euclidean, between the vectors.
+        p_value: share of unrelated regions that come as close; None where the encoder is not
+            calibrated.
+        is_close: nearer than unrelated tissue usually comes; None as ``p_value``.
+    """
 
     rank: int
     distance: float
     embedding_id: int
     roi: Roi
+    p_value: float | None = None
+    is_close: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +122,11 @@ class SimilarResult:
     votes: tuple[LabelVote, ...]
     index: IndexUsed
 
+    @property
+    def says_nothing_close(self) -> bool:
+        """True where there are hits, and by the encoder's calibration none of them is close."""
+        return bool(self.hits) and all(hit.is_close is False for hit in self.hits)
+
 
 def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     """The ROIs most similar to one that the person may see.
@@ -128,8 +147,9 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         for pk, distance in zip(*found, strict=True)
         if int(pk) in rows
     ]
+    calibration = _calibration(query.encoder)
     hits = tuple(
-        Hit(rank=rank, distance=distance, embedding_id=row.pk, roi=row.roi)
+        _hit(rank, row, distance, calibration)
         for rank, (row, distance) in enumerate(ranked, start=1)
     )
     return SimilarResult(query, embedding.pk, embedding.roi_version, hits, label_votes(hits), used)
@@ -143,6 +163,22 @@ def label_votes(hits: tuple[Hit, ...]) -> tuple[LabelVote, ...]:
         LabelVote(labels[label_id], count, count / len(hits))
         for label_id, count in counts.most_common()
     )
+
+
+def _hit(rank: int, row: Embedding, distance: float, calibration: Calibration | None) -> Hit:
+    if calibration is None:
+        return Hit(rank, distance, row.pk, row.roi)
+    is_close = not calibration.says_nothing_close(distance)
+    return Hit(rank, distance, row.pk, row.roi, calibration.p_value(distance), is_close)
+
+
+def _calibration(encoder: Encoder) -> Calibration | None:
+    """What the encoder's distances mean; a damaged file costs that, never the search."""
+    try:
+        return calibration_of(encoder.config_hash)
+    except MlError:
+        logger.exception("The calibration of %s cannot be read", encoder)
+        return None
 
 
 def _check(query: SimilarQuery) -> None:

@@ -28,6 +28,7 @@ def main() -> int:
             lambda: http_tiles.tiles_over_http(portal),
             lambda: search.search_at_the_rest_edge(portal),
             lambda: models.roi_to_embedding(portal.slide_path),
+            lambda: models.roi_sizes(portal.slide_path),
             lambda: models.pair_and_mosaic(folder),
         ):
             section = measure()

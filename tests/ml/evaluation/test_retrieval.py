@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import shutil
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors.numpy import save_file
 
 from ml.cli import main
 from ml.errors import BadInputError
@@ -94,7 +97,9 @@ def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
         "roi-default",
         "vertex_mean",
         "hsv_histogram",
+        "lbp_of_stains",
         "bag_of_sift",
+        "supervised_gnn",
     }
     assert table["roi-default"]["map"] > 0.95 > table["chance"]["map"] + 0.2
     assert result["n_regions"] == 8 and result["labels"]["n_queries_scored"] == 8
@@ -118,6 +123,77 @@ def test_a_bad_manifest_is_one_line_and_exit_code_2(data_set, capsys, rows, mess
     assert message in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize("region", ["", '"POLYGON ((0 0, 90 0, 90 90, 0 90, 0 0))"'])
+def test_a_region_without_tissue_is_named_and_exit_code_2(data_set, tmp_path, capsys, region):
+    for path in data_set.glob("*.png"):
+        shutil.copy(path, tmp_path)
+    white = np.full((224, 224, 3), 255, np.uint8)
+    Image.fromarray(white).save(tmp_path / "white.png")
+    rows = (data_set / "rois.csv").read_text() + f"white.png,P9,small,,{region}\n"
+    (tmp_path / "rois.csv").write_text(rows)
+    assert main(["evaluate", "retrieval", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: white.png: ") and error.count("\n") == 1
+    assert "no tissue" in error
+
+
+def test_weights_of_another_architecture_are_refused(data_set, tmp_path, capsys):
+    save_file(
+        {"w": np.zeros(3, np.float32)}, tmp_path / "x.safetensors", {"architecture": "yolo-12"}
+    )
+    words = ["evaluate", "retrieval", str(data_set), "--encoder", str(tmp_path / "x.safetensors")]
+    assert main(words) == 2
+    assert "x.safetensors: weights of architecture 'yolo-12'" in capsys.readouterr().err
+
+
+def test_plots_without_matplotlib_are_refused_before_the_work(
+    data_set, tmp_path, capsys, monkeypatch
+):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "matplotlib" else found(name)
+    )
+    assert main(["evaluate", "retrieval", str(data_set), "--plots", str(tmp_path / "p")]) == 2
+    error = capsys.readouterr().err
+    assert error == "error: --plots needs matplotlib: pip install 'tessera[plots]'\n"
+
+
+def test_more_folds_than_patients_and_sections_alone_are_refused(data_set, capsys):
+    assert main(["evaluate", "retrieval", str(data_set), "--folds", "9"]) == 2
+    assert main(["evaluate", "retrieval", str(data_set), "--sections", "x"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "error: 9 folds need 9 patients or more, got 4",
+        "error: --sections belongs to --signals",
+    ]
+
+
+def test_folds_robustness_signals_and_plots_stand_in_one_report(data_set, tmp_path, capsys):
+    rows = (data_set / "rois.csv").read_text().splitlines()[:5]
+    for row in rows[1:]:
+        shutil.copy(data_set / row.split(",")[0], tmp_path)
+    (tmp_path / "rois.csv").write_text("\n".join(rows) + "\n")
+    out = tmp_path / "scores.json"
+    words = ["evaluate", "retrieval", str(tmp_path), "--json", str(out), "--folds", "2"]
+    words += ["--no-supervised", "--robustness", "--signals", "--plots", str(tmp_path / "plots")]
+    assert main([*words, "--groups", "a=small", "b=large"]) == 0
+    result = json.loads(out.read_text())
+    assert result["plots"] == ["precision-recall.png", "queries.png", "map.png"]
+    assert all((tmp_path / "plots" / name).is_file() for name in result["plots"])
+    assert len(result["folds"]["map_by_fold"]["roi-default"]) == 2
+    assert set(result["stain_shift"]) == {"labels", "groups"}
+    assert result["signals"]["augmentation_invariance"]["flip"]["recall_at_1"] > 0.5
+    assert "no_stain_normalisation" in result["labels"]["other_patients"]
+    shown = capsys.readouterr().out
+    for text in (
+        "each class, same patient excluded",
+        "mAP@25",
+        "Stain-shifted",
+        "augmentation: jpeg",
+    ):
+        assert text in shown
+
+
 def test_embedding_by_command_writes_the_vectors(data_set, tmp_path, capsys):
     out = tmp_path / "v.npy"
     words = ["embed", str(data_set / "0small.png"), "--out", str(out)]
@@ -132,7 +208,9 @@ def test_the_default_encoder_beats_chance_on_other_patients(tessera_data, tmp_pa
     out = tmp_path / "glas.json"
     folder = str(tessera_data / "histology/glas")
     groups = ["--groups", "benign=healthy,adenomatous", "malignant=moderate,poor"]
-    assert main(["evaluate", "retrieval", folder, *groups, "--json", str(out)]) == 0
+    assert (
+        main(["evaluate", "retrieval", folder, "--no-supervised", *groups, "--json", str(out)]) == 0
+    )
     result = json.loads(out.read_text())
     for task in ("labels", "groups"):
         table = result[task]["other_patients"]

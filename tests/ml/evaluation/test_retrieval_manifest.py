@@ -42,6 +42,11 @@ def test_a_manifest_is_read(folder):
         (HEAD + "a.png,P1,x,big,\n", "line 2: mpp: expected microns per pixel, got 'big'"),
         (HEAD + "a.png,P1,x,nan,\n", "line 2: mpp: expected microns per pixel, got 'nan'"),
         (HEAD + "a.png,P1,x,,POLYGON\n", "line 2: geometry is not WKT"),
+        (HEAD + "a.png,P1,x,,POINT (1 2)\n", "line 2: geometry: expected a polygon with area"),
+        (
+            HEAD + 'a.png,P1,x,,"POLYGON ((0 0, 9 0, nan 9, 0 0))"\n',
+            "line 2: geometry has a coordinate that is not a finite number",
+        ),
         ("image,label\n", "column 'patient' is missing"),
         (HEAD, "no regions in it"),
     ],

@@ -82,3 +82,10 @@ def test_the_head_has_two_layers_with_a_relu_between():
     head = ProjectionHead(4, 8, 3)
     assert head(torch.randn(2, 4)).shape == (2, 3)
     assert [type(layer).__name__ for layer in head.layers] == ["Linear", "ReLU", "Linear"]
+
+
+def test_a_power_below_one_evens_out_the_vertex_part_and_keeps_its_signs():
+    net = RoiGcn(GcnConfig(in_dim=3, vertex_dim=3, hidden_dim=4, out_dim=2, power=0.5)).eval()
+    x, batch = torch.tensor([[4.0, -1.0, 0.0]]), torch.zeros(1, dtype=torch.int64)
+    vertex = net(x, torch.zeros((2, 0), dtype=torch.int64), batch)[0, :3]
+    assert torch.allclose(vertex, torch.tensor([2.0, -1.0, 0.0]) / 5**0.5, atol=1e-6)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from shapely.geometry import Point, Polygon, box
+from shapely.geometry import MultiPolygon, Point, Polygon, box
 
 from ml.errors import BadInputError
-from ml.roi.sampling import SamplingConfig, sample_patches
+from ml.roi.sampling import SamplingConfig, implied_density, sample_patches
 
 PATCH = 224
 
@@ -78,3 +78,48 @@ def test_points_are_spread_more_evenly_than_random_ones():
 def test_a_downsample_of_zero_is_refused():
     with pytest.raises(BadInputError, match="expected more than 0"):
         sample(box(0, 0, 10, 10), downsample=0)
+
+
+def test_a_billion_pixels_get_the_documented_density():
+    assert implied_density(1e9, SamplingConfig()) == pytest.approx(0.0128, abs=1e-4)
+    assert implied_density(85 * PATCH**2, SamplingConfig()) == pytest.approx(3.0, abs=0.02)
+    assert implied_density(PATCH**2, SamplingConfig()) == 8.0
+
+
+def test_a_grid_is_as_dense_as_the_sobol_points_and_even():
+    region = box(1000, 1000, 9000, 9000)
+    grid, sobol = (sample(region, pattern=p) for p in ("grid", "sobol"))
+    assert len(grid) == pytest.approx(len(sobol), rel=0.15)
+    steps = np.diff(np.unique(grid.centre_px[:, 0]))
+    assert steps.size > 8 and np.ptp(steps) < 1e-3 + 1
+    assert np.array_equal(grid.centre_px, sample(region, pattern="grid", seed=5).centre_px)
+
+
+@pytest.mark.parametrize("pattern", ["sobol", "grid"])
+def test_both_patterns_keep_the_budget_and_the_region(pattern):
+    ring = Point(20000, 20000).buffer(19000) - Point(20000, 20000).buffer(12000)
+    found = sample(ring, size=(40000, 40000), pattern=pattern)
+    assert 100 < len(found) <= SamplingConfig().max_vertices
+    distance = np.hypot(*(found.centre_px - 10000).T)
+    assert distance.min() > 5900 and distance.max() < 9600
+
+
+def test_a_tiny_region_has_one_vertex_with_either_pattern():
+    for pattern in ("sobol", "grid"):
+        assert len(sample(box(4000, 4000, 4001, 4001), pattern=pattern)) == 1
+
+
+def test_every_part_of_a_multipolygon_has_a_vertex():
+    parts = [box(x, y, x + 60, y + 60) for x, y in ((100, 100), (9000, 200), (300, 9500))]
+    for region in (MultiPolygon(parts), MultiPolygon([*parts, box(3000, 3000, 6000, 6000)])):
+        found = sample(region)
+        half = PATCH / 2
+        patches = [box(x - half, y - half, x + half, y + half) for x, y in found.centre_px]
+        for part in parts:
+            inner = box(*(b / 2 for b in part.bounds))
+            assert any(patch.intersects(inner) for patch in patches)
+
+
+def test_an_unknown_pattern_is_refused():
+    with pytest.raises(BadInputError, match="expected one of sobol, grid, got 'spiral'"):
+        sample(box(0, 0, 10, 10), pattern="spiral")

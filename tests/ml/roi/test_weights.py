@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.networks.gcn import GcnConfig, RoiGcn
+from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.roi import encoder_from_file, list_encoders, load_encoder
 from ml.roi.config import EncoderConfig
+from ml.roi.encoders.patch_cnn import PatchCnnEncoder
+from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.weights import ARCHITECTURE, save_encoder
 
 
@@ -41,6 +45,28 @@ def test_what_was_saved_is_loaded(weights):
     encoder = encoder_from_file(weights)
     assert (encoder.name, encoder.version, encoder.kind) == ("mine", "2", "histology")
     assert encoder.dim == GcnConfig().embedding_dim
+
+
+def test_our_own_patch_network_travels_in_the_same_file(tmp_path, tissue):
+    torch.manual_seed(0)
+    sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
+    patches = make_patch_encoder("classical-1+patch-cnn", cnn=PatchCnnEncoder(PatchCnn(sizes)))
+    config = EncoderConfig(
+        features=patches.name, patch_cnn=sizes, network=GcnConfig(in_dim=patches.dim)
+    )
+    path = tmp_path / "own.safetensors"
+    save_encoder(
+        path,
+        name="own",
+        version="1",
+        config=config,
+        network=RoiGcn(config.network),
+        patches=patches,
+    )
+    first, second = encoder_from_file(path), encoder_from_file(path)
+    assert first.patches.name == "classical-1+patch-cnn" and first.patches.dim == patches.dim
+    image = tissue(500, 500)
+    assert np.array_equal(first.embed(image), second.embed(image))
 
 
 def test_other_weights_have_another_hash(weights, tmp_path):
@@ -75,9 +101,9 @@ def test_weights_of_another_architecture_are_refused(weights):
 
 
 def test_weights_of_other_features_are_refused(weights):
-    config = dataclasses.replace(EncoderConfig(), features="resnet50")
+    config = dataclasses.replace(EncoderConfig(), features="classical-0")
     rewrite(weights, config=json.dumps(dataclasses.asdict(config)))
-    with pytest.raises(WeightsError, match="trained on features 'resnet50'"):
+    with pytest.raises(WeightsError, match="unknown patch encoder 'classical-0'"):
         encoder_from_file(weights)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ml.roi.features import FEATURE_DIM
+from ml.roi.features import FEATURE_DIM, block_weights
 from ml.training.metric import learn_metric
 
 
@@ -21,14 +21,18 @@ def slabs(seed=0):
 
 
 def test_a_feature_that_follows_the_look_counts_less():
-    metric = learn_metric(slabs(), np.array([0.5, 0.5]), dim=FEATURE_DIM, ridge=0.1)
+    metric = learn_metric(
+        slabs(), np.array([0.5, 0.5]), block_scale=block_weights(), dim=FEATURE_DIM, ridge=0.1
+    )
     gain = np.linalg.norm(metric.matrix, axis=1) * metric.scale
     assert gain[0] < 0.5 * np.median(gain[1:20])
 
 
 def test_directions_come_by_falling_variance_and_unit_mean_square():
     data = slabs()
-    metric = learn_metric(data, np.array([0.5, 0.5]), dim=10, ridge=0.3)
+    metric = learn_metric(
+        data, np.array([0.5, 0.5]), block_scale=block_weights(), dim=10, ridge=0.3
+    )
     together = np.concatenate([slab.reshape(-1, FEATURE_DIM) for slab in data])
     found = ((together - metric.mean) * metric.scale) @ metric.matrix
     assert metric.matrix.shape == (FEATURE_DIM, 10)

@@ -1,0 +1,62 @@
+"""Graph encoders by name, for comparison: vertices in the learned metric to one vector a graph."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv, global_mean_pool
+
+from ml.errors import UnknownNameError
+from ml.networks.diffpool import DiffPoolConfig, DiffPoolEncoder
+from ml.networks.topk import TopKConfig, TopKEncoder
+
+GRAPH_ENCODERS = ("mean", "gcn", "diffpool", "topk")
+
+
+class GcnEncoder(nn.Module):
+    """Two graph convolutions, then the mean: equations 3 and 4 of the retrieval paper."""
+
+    def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(
+            GCNConv(a, b) for a, b in pairwise((in_dim, hidden_dim, out_dim))
+        )
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        """See ``DiffPoolEncoder.forward``."""
+        for conv in self.convs:
+            x = torch.relu(conv(x, edge_index))
+        return torch.as_tensor(global_mean_pool(x, batch))
+
+
+class MeanEncoder(nn.Module):
+    """No graph: each vertex through two layers, then the mean."""
+
+    def __init__(self, in_dim: int, hidden_dim: int, out_dim: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(in_dim, hidden_dim), nn.ReLU(), nn.Linear(hidden_dim, out_dim), nn.ReLU()
+        )
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        """See ``DiffPoolEncoder.forward``; the edges are not looked at."""
+        return torch.as_tensor(global_mean_pool(self.layers(x), batch))
+
+
+def make_graph_encoder(name: str, *, in_dim: int, hidden_dim: int, out_dim: int) -> nn.Module:
+    """One of ``GRAPH_ENCODERS``: called with (x, edge_index, batch), gives (B, out_dim).
+
+    Raises:
+        UnknownNameError: another name.
+    """
+    if name == "mean":
+        return MeanEncoder(in_dim, hidden_dim, out_dim)
+    if name == "gcn":
+        return GcnEncoder(in_dim, hidden_dim, out_dim)
+    if name == "diffpool":
+        return DiffPoolEncoder(DiffPoolConfig(in_dim, hidden_dim, out_dim))
+    if name == "topk":
+        return TopKEncoder(TopKConfig(in_dim, hidden_dim, out_dim))
+    raise UnknownNameError("graph encoder", name, list(GRAPH_ENCODERS))

@@ -1,0 +1,48 @@
+"""GraphConv with top-k pooling: vertices are dropped by a learned score, level by level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GraphConv, TopKPooling, global_max_pool, global_mean_pool
+
+
+@dataclass(frozen=True, slots=True)
+class TopKConfig:
+    """Sizes of a ``TopKEncoder``."""
+
+    in_dim: int = 192
+    hidden_dim: int = 64
+    out_dim: int = 64
+    levels: int = 3  # section IV-A
+    ratio: float = 0.6  # share of the vertices a pooling keeps
+
+
+class TopKEncoder(nn.Module):
+    """Levels of graph convolution and pooling; mean and maximum of each, then a 2-layer MLP.
+
+    Source: the retrieval paper, section III-C3, equation 7, and section IV-A.
+    """
+
+    def __init__(self, config: TopKConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.hidden_dim
+        sizes = [config.in_dim, *[width] * (config.levels - 1)]
+        self.convs = nn.ModuleList(GraphConv(size, width) for size in sizes)
+        self.pools = nn.ModuleList(TopKPooling(width, config.ratio) for _ in sizes)
+        self.mlp = nn.Sequential(
+            nn.Linear(2 * width * config.levels, width), nn.ReLU(), nn.Linear(width, config.out_dim)
+        )
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        """See ``DiffPoolEncoder.forward``."""
+        count = int(batch.max()) + 1
+        levels = []
+        for conv, pool in zip(self.convs, self.pools, strict=True):
+            x = torch.relu(conv(x, edge_index))
+            x, edge_index, _, batch, _, _ = pool(x, edge_index, batch=batch)
+            levels += [global_mean_pool(x, batch, count), global_max_pool(x, batch, count)]
+        return torch.as_tensor(self.mlp(torch.cat(levels, dim=1)))

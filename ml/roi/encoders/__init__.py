@@ -1,0 +1,1 @@
+"""Patch encoders behind one protocol."""

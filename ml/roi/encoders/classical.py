@@ -1,0 +1,25 @@
+"""The classical features as a patch encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ml.roi.features import FEATURE_DIM, FEATURES_NAME, block_weights, patch_features
+from ml.roi.stain import StainEstimate
+from ml.types import ArrayF32, ImageU8
+
+
+class ClassicalEncoder:
+    """See ``ml.roi.features``."""
+
+    name = FEATURES_NAME
+    dim = FEATURE_DIM
+
+    def __init__(self) -> None:
+        self.scale = block_weights()
+
+    def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
+        """See ``PatchEncoder``."""
+        return np.stack([patch_features(patch, stains) for patch in patches])

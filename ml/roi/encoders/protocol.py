@@ -1,0 +1,35 @@
+"""What every patch encoder is: patches and the stains of their region in, vectors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from ml.roi.stain import StainEstimate
+from ml.types import ArrayF32, ImageU8
+
+
+@runtime_checkable
+class PatchEncoder(Protocol):
+    """Turns patches into vectors; thread-safe, the same patch gives the same vector.
+
+    Attributes:
+        name: with the weights, decides the vectors: stored with every encoder trained on them.
+        dim: length of a vector.
+        scale: (dim,) float32, after standardisation: blocks of features that count alike.
+    """
+
+    name: str
+    dim: int
+    scale: ArrayF32
+
+    def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
+        """Encode patches of one region.
+
+        Args:
+            patches: N of (224, 224, 3) uint8 RGB at the encoder's magnification, N >= 1.
+            stains: stains of the region the patches are from.
+        Returns:
+            (N, dim) float32.
+        """
+        ...

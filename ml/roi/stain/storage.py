@@ -1,0 +1,76 @@
+"""Stain estimates as plain data, so that they can be stored; the target slide that ships."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.roi.stain.deconvolution import QUANTILE_LEVELS, StainEstimate
+from ml.roi.stain.target import TARGET
+from ml.types import ArrayF64
+
+FORMAT = 1
+_KEYS = {"format", "matrix", "scale", "density_scale", "method", "reason", "quantiles", "white"}
+
+
+def stain_to_dict(estimate: StainEstimate) -> dict[str, Any]:
+    """Plain data for JSON; ``stain_from_dict`` gives the same estimate back, bit by bit."""
+    return {
+        "format": FORMAT,
+        "matrix": estimate.matrix.tolist(),
+        "scale": estimate.scale.tolist(),
+        "density_scale": estimate.density_scale,
+        "method": estimate.method,
+        "reason": estimate.reason,
+        "quantiles": estimate.quantiles.tolist(),
+        "white": list(estimate.white),
+    }
+
+
+def stain_from_dict(values: Mapping[str, Any]) -> StainEstimate:
+    """The estimate that ``stain_to_dict`` wrote.
+
+    Raises:
+        BadInputError: another format, keys missing or unknown, or numbers of another shape.
+    """
+    if set(values) != _KEYS or values["format"] != FORMAT:
+        found = ", ".join(sorted(map(str, values)))
+        raise BadInputError(f"stain estimate: expected format {FORMAT} with its keys, got {found}")
+    levels = QUANTILE_LEVELS.size
+    quantiles = _array(values, "quantiles")
+    if quantiles.shape not in {(2, 0), (2, levels)}:
+        raise BadInputError(f"stain estimate: quantiles are {quantiles.shape}, not (2, {levels})")
+    matrix, scale, white = (_array(values, name) for name in ("matrix", "scale", "white"))
+    if matrix.shape != (2, 3) or scale.shape != (2,) or white.shape != (3,):
+        raise BadInputError(
+            f"stain estimate: matrix {matrix.shape}, scale {scale.shape}, white {white.shape}"
+        )
+    return StainEstimate(
+        matrix,
+        scale,
+        float(values["density_scale"]),
+        str(values["method"]),
+        str(values["reason"]),
+        quantiles,
+        (float(white[0]), float(white[1]), float(white[2])),
+    )
+
+
+@lru_cache(maxsize=1)
+def load_target() -> StainEstimate:
+    """The slide that all others are made to look like: ``ml.roi.stain.target``."""
+    return stain_from_dict(TARGET)
+
+
+def _array(values: Mapping[str, Any], name: str) -> ArrayF64:
+    try:
+        array = np.array(values[name], np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInputError(f"stain estimate: {name} is no table of numbers") from error
+    if not np.isfinite(array).all():
+        raise BadInputError(f"stain estimate: {name} holds a number that is not finite")
+    return array

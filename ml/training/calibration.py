@@ -1,0 +1,83 @@
+"""``python -m ml train calibration``: what distance means something, for an encoder's weights."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError
+from ml.roi.calibration import calibration_path, fit_calibration, write_calibration
+from ml.roi.weights import encoder_from_file
+from ml.types import Progress
+
+_PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi", ".mrxs", ".bif", ".scn"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml train calibration``."""
+    parser.add_argument("weights", type=Path, help=".safetensors file of the encoder")
+    parser.add_argument(
+        "--groups",
+        nargs="+",
+        required=True,
+        metavar="NAME=PATH,PATH",
+        help="unrelated tissue: slides, stills or folders of them; two groups or more",
+    )
+    parser.add_argument("--regions", type=int, default=40, help="random regions of each group")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, help="default: beside the weights")
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Write the calibration of an encoder; see ``fit_calibration``."""
+    if args.regions < 1:
+        raise BadInputError("--regions: expected at least 1")
+    encoder = encoder_from_file(args.weights)
+    calibration = fit_calibration(
+        encoder,
+        parse_sources(args.groups),
+        regions_per_group=args.regions,
+        seed=args.seed,
+        progress=progress,
+    )
+    out = args.out or calibration_path(args.weights)
+    write_calibration(out, calibration)
+    close = calibration.distances[calibration.probabilities.index(0.05)]
+    return {
+        "encoder": encoder.name,
+        "config_hash": encoder.config_hash,
+        "groups": list(calibration.groups),
+        "regions": calibration.regions,
+        "unrelated_pairs": calibration.pairs,
+        "close_below": close,
+        "median": calibration.distances[calibration.probabilities.index(0.5)],
+        "written": out.name,
+    }
+
+
+def parse_sources(words: Iterable[str]) -> dict[str, tuple[Path, ...]]:
+    """``["lung=folder", "skin=a.svs,b.svs"]`` as files by group; folders are searched through.
+
+    Raises:
+        BadInputError: a word of another form, a path that is not there, a folder without images.
+    """
+    groups: dict[str, tuple[Path, ...]] = {}
+    for word in words:
+        name, equals, paths = word.partition("=")
+        if not (name and equals and paths):
+            raise BadInputError(f"groups: expected NAME=PATH,PATH..., got {word!r}")
+        groups[name] = tuple(file for text in paths.split(",") for file in _files(Path(text)))
+    return groups
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise BadInputError(f"groups: {path.name!r} is not there")
+    found = sorted(p for p in path.rglob("*") if p.suffix.lower() in _PICTURES)
+    if not found:
+        raise BadInputError(f"groups: no images in {path.name!r}")
+    return found

@@ -1,0 +1,148 @@
+"""The null distribution of distances: its quantiles, its file, and how it is fitted."""
+
+from __future__ import annotations
+
+import json
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.cli import main
+from ml.errors import BadInputError, CorruptFileError, ShapeError
+from ml.imaging.slides import open_slide
+from ml.roi.calibration import (
+    Calibration,
+    calibration_of,
+    calibration_path,
+    fit_calibration,
+    null_distances,
+    read_calibration,
+    regions_of,
+    write_calibration,
+)
+from ml.roi.weights import WEIGHTS_FOLDER, encoder_from_file
+from ml.training.calibration import parse_sources
+
+
+@pytest.fixture
+def calibration():
+    return Calibration.from_quantiles([0.01, 0.05, 0.5, 0.99], [0.5, 1.0, 2.0, 3.0])
+
+
+def test_a_p_value_is_the_share_of_unrelated_pairs_as_close(calibration):
+    assert calibration.p_value(1.0) == pytest.approx(0.05)
+    assert calibration.p_value(1.5) == pytest.approx(0.275)
+    assert calibration.p_value(0.25) == pytest.approx(0.005)
+    assert calibration.p_value(0.0) == 0.0 and calibration.p_value(9.0) == 1.0
+    assert math.isnan(calibration.p_value(math.nan))
+
+
+def test_what_unrelated_tissue_reaches_often_is_nothing_close(calibration):
+    assert not calibration.says_nothing_close(0.9)
+    assert calibration.says_nothing_close(1.2)
+    assert not calibration.says_nothing_close(1.2, level=0.2)
+    assert calibration.says_nothing_close(math.nan)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "distances"),
+    [
+        ([0.1], [1.0]),
+        ([0.1, 0.5], [1.0]),
+        ([0.5, 0.1], [1.0, 2.0]),
+        ([0.1, 0.5], [2.0, 1.0]),
+        ([0.0, 0.5], [1.0, 2.0]),
+        ([0.1, 0.5], [1.0, math.nan]),
+    ],
+)
+def test_quantiles_that_are_none_are_refused(probabilities, distances):
+    with pytest.raises(ShapeError, match="quantiles"):
+        Calibration.from_quantiles(probabilities, distances)
+
+
+def test_it_stands_beside_the_weights_and_is_found_by_the_hash(tmp_path):
+    kept = Calibration.from_quantiles([0.1, 0.5], [1, 2], config_hash="abc", groups=["a", "b"])
+    path = calibration_path(tmp_path / "my.safetensors")
+    write_calibration(path, kept)
+    assert path.name == "my.calibration.json"
+    assert read_calibration(path) == kept == calibration_of("abc", tmp_path)
+    assert calibration_of("another", tmp_path) is None
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / "x.calibration.json").write_text(json.dumps({"probabilities": [1]}))
+    with pytest.raises(CorruptFileError, match=r"x\.calibration\.json: not a calibration"):
+        read_calibration(tmp_path / "x.calibration.json")
+
+
+def test_only_pairs_of_different_groups_are_unrelated():
+    a, b = np.array([[0.0], [100.0]], np.float32), np.array([[1.0]], np.float32)
+    assert null_distances([a, b]).tolist() == [1.0, 99.0]
+
+
+class Brightness:
+    """Stands in for an encoder: the vector is the slide's mean colour."""
+
+    config_hash = "brightness"
+
+    def embed_region(self, slide, polygon_l0, mpp=None):
+        left, top, right, bottom = polygon_l0.bounds
+        pixels = slide.read_scaled((left, top), (right - left, bottom - top), 1.0)
+        return SimpleNamespace(vector=pixels.reshape(-1, 3).mean(axis=0).astype(np.float32))
+
+
+@pytest.fixture
+def groups(tmp_path):
+    rng, out = np.random.default_rng(0), {}
+    for name, shade in (("dark", 80), ("light", 180)):
+        image = np.clip(rng.normal(shade, 20, (300, 300, 3)), 0, 255).astype(np.uint8)
+        Image.fromarray(image).save(tmp_path / f"{name}.png")
+        out[name] = [tmp_path / f"{name}.png"]
+    return out
+
+
+def test_fitting_is_deterministic_and_holds_between_groups_only(groups):
+    once = fit_calibration(Brightness(), groups, regions_per_group=6)
+    assert once == fit_calibration(Brightness(), groups, regions_per_group=6)
+    assert once.pairs == 36 and once.regions == 12 and once.config_hash == "brightness"
+    assert 150 < once.distances[0] <= once.distances[-1] < 190  # 100 a channel apart
+
+
+def test_an_all_white_slide_holds_no_region(tmp_path, groups):
+    Image.fromarray(np.full((300, 300, 3), 255, np.uint8)).save(tmp_path / "white.png")
+    with open_slide(tmp_path / "white.png") as slide:
+        assert not list(regions_of(slide, 3, np.random.default_rng(0)))
+    with pytest.raises(BadInputError, match="group 'white' holds no tissue"):
+        fit_calibration(Brightness(), {**groups, "white": [tmp_path / "white.png"]})
+
+
+def test_one_group_is_not_enough(groups):
+    with pytest.raises(BadInputError, match="two unrelated groups or more, got 1"):
+        fit_calibration(Brightness(), {"dark": groups["dark"]})
+
+
+def test_sources_are_files_or_folders(groups, tmp_path):
+    found = parse_sources([f"all={tmp_path}", f"one={groups['dark'][0]}"])
+    assert [len(files) for files in found.values()] == [2, 1]
+    for words, message in (("x", "expected NAME=PATH"), ("x=nowhere.svs", "is not there")):
+        with pytest.raises(BadInputError, match=message):
+            parse_sources([words])
+
+
+def test_the_command_writes_it_beside_the_weights(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    for name, spread in (("a", 20), ("b", 60)):
+        image = np.clip(rng.normal((170, 110, 160), spread, (500, 500, 3)), 0, 255)
+        Image.fromarray(image.astype(np.uint8)).save(tmp_path / f"{name}.png")
+    weights = tmp_path / "mine.safetensors"
+    weights.write_bytes((WEIGHTS_FOLDER / "roi-default.safetensors").read_bytes())
+    words = ["train", "calibration", str(weights), "--regions", "5", "--groups"]
+    assert main([*words, f"a={tmp_path / 'a.png'}", f"b={tmp_path / 'b.png'}"]) == 0
+    assert "unrelated_pairs: 25" in capsys.readouterr().out
+    kept = read_calibration(tmp_path / "mine.calibration.json")
+    assert kept.config_hash == encoder_from_file(weights).config_hash
+    assert main([*words, f"a={tmp_path / 'a.png'}"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

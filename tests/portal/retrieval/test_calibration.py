@@ -1,0 +1,74 @@
+"""A search says so when nothing is close; without a calibration it says nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ml.errors import CorruptFileError
+from ml.index.calibration import Calibration
+from portal.annotations.models import Roi
+from portal.retrieval import search, selectors
+from portal.retrieval.search import SimilarQuery, similar_search
+
+BANNER = "Nothing close."
+
+
+@pytest.fixture
+def query(world):
+    asked = world.embedded(world.canvas(world.case("A1", "p1")), 100, 100)
+    other = world.canvas(world.case("A2", "p2"))
+    world.embedded(other, 130, 100)
+    world.embedded(other, 180, 100)
+    return Roi.objects.select_related("canvas__case").get(pk=asked.pk)
+
+
+@pytest.fixture
+def calibrate(monkeypatch):
+    def by(*distances):
+        calibration = Calibration.from_quantiles([0.05, 0.9], distances)
+        monkeypatch.setattr(search, "calibration_of", lambda config_hash: calibration)
+
+    return by
+
+
+def found(world, roi):
+    return similar_search(world.user, SimilarQuery(roi=roi, encoder=selectors.encoder_default()))
+
+
+def test_hits_carry_how_often_unrelated_regions_come_as_close(world, query, calibrate):
+    calibrate(50.0, 110.0)
+    result = found(world, query)
+    assert [hit.is_close for hit in result.hits] == [True, False]
+    assert [hit.p_value for hit in result.hits] == pytest.approx([0.03, 0.475])
+    assert not result.says_nothing_close
+
+
+def test_the_page_says_when_nothing_is_close(page, query, calibrate):
+    calibrate(10.0, 20.0)
+    assert BANNER in page.get(f"/rois/{query.pk}/similar/").content.decode()
+    calibrate(50.0, 110.0)
+    text = page.get(f"/rois/{query.pk}/similar/").content.decode()
+    assert BANNER not in text and text.count(">not close<") == 1
+
+
+def test_the_answer_says_when_nothing_is_close(api, query, calibrate):
+    calibrate(10.0, 20.0)
+    body = api.post("/api/v1/search/", {"roi": str(query.pk)}).json()
+    assert body["nothing_close"] is True
+    assert [(hit["p_value"], hit["is_close"]) for hit in body["results"]] == [(1.0, False)] * 2
+
+
+def test_without_a_calibration_nothing_is_claimed(world, api, query):
+    assert not found(world, query).says_nothing_close
+    body = api.post("/api/v1/search/", {"roi": str(query.pk)}).json()
+    assert body["nothing_close"] is False
+    assert {hit["p_value"] for hit in body["results"]} == {None}
+
+
+def test_a_damaged_calibration_never_costs_the_search(world, query, monkeypatch):
+    def damaged(config_hash):
+        raise CorruptFileError("x.calibration.json: not a calibration")
+
+    monkeypatch.setattr(search, "calibration_of", damaged)
+    result = found(world, query)
+    assert len(result.hits) == 2 and result.hits[0].is_close is None
