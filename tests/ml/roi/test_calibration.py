@@ -146,3 +146,14 @@ def test_the_command_writes_it_beside_the_weights(tmp_path, capsys):
     assert kept.config_hash == encoder_from_file(weights).config_hash
     assert main([*words, f"a={tmp_path / 'a.png'}"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_shipped_calibration_belongs_to_the_shipped_encoder() -> None:
+    """Weights or a configuration that changed need `python -m ml train calibration` again."""
+    import json
+    from importlib.resources import files
+
+    from ml.roi import load_encoder
+
+    shipped = json.loads((files("ml") / "weights" / "roi-default.calibration.json").read_text())
+    assert shipped["config_hash"] == load_encoder("default").config_hash
