@@ -9,7 +9,7 @@ case "$role" in
   web)
     exec gunicorn portal.config.wsgi:application --bind 0.0.0.0:8000 \
       --worker-class gthread --workers "${TESSERA_WEB_WORKERS:-2}" \
-      --threads "${TESSERA_WEB_THREADS:-8}" --keep-alive 30 --access-logfile - "$@"
+      --threads "${TESSERA_WEB_THREADS:-8}" --keep-alive 30 --reuse-port --access-logfile - "$@"
     ;;
   worker)
     exec celery -A portal.config.celery worker -Q default \

@@ -39,7 +39,7 @@ def web(host: str, port: int, *, reload: bool) -> Role:
         command = [
             *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
             *("--bind", f"{host}:{port}", "--worker-class", "gthread"),
-            *("--workers", "2", "--threads", "4", "--keep-alive", "30"),
+            *("--workers", "2", "--threads", "4", "--keep-alive", "30", "--reuse-port"),
             *("--max-requests", "0", "--log-level", "warning", "--no-control-socket"),
         ]
     return Role("web", command)

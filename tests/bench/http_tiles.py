@@ -38,7 +38,8 @@ def tiles_over_http(portal: BenchPortal) -> Section:
     rates = {"raw pass-through behind gunicorn": _alternative(portal, "raw")}
     rates["DeepZoomGenerator behind gunicorn"] = _alternative(portal, "deepzoom")
     if IIPSRV.exists() and shutil.which("lighttpd"):
-        rates["IIPImage behind lighttpd"] = _iipimage(portal)
+        rates["IIPImage behind lighttpd, every tile in its cache"] = _iipimage(portal, cache_mb=64)
+        rates["IIPImage behind lighttpd, its cache off"] = _iipimage(portal, cache_mb=0)
     else:
         section.note += " IIPImage not measured: iipimage-server and lighttpd are not installed."
     for name, rate in rates.items():
@@ -80,7 +81,7 @@ def _alternative(portal: BenchPortal, way: str) -> float:
         return _load(portal.folder, port, paths)
 
 
-def _iipimage(portal: BenchPortal) -> float:
+def _iipimage(portal: BenchPortal, *, cache_mb: int) -> float:
     port = free_port(HOST, PORT_FROM)
     config = portal.folder / "lighttpd.conf"
     config.write_text(
@@ -90,7 +91,7 @@ def _iipimage(portal: BenchPortal) -> float:
         f'fastcgi.server = ("/iip" => (("socket" => "{portal.folder}/iip.sock", '
         f'"check-local" => "disable", "min-procs" => 2, "max-procs" => 2, '
         f'"bin-path" => "{IIPSRV}", "bin-environment" => ("LOGFILE" => "/dev/null", '
-        '"MAX_IMAGE_CACHE_SIZE" => "64", "VERBOSITY" => "0"))))\n'
+        f'"MAX_IMAGE_CACHE_SIZE" => "{cache_mb}", "VERBOSITY" => "0"))))\n'
     )
     largest = max(level["width_px"] for level in portal.canvas.levels)
     levels = max(largest, portal.canvas.levels[0]["height_px"]) - 1

@@ -149,7 +149,12 @@ def _jpeg(tile: ImageU8) -> ImageU8:
 
 
 def _peak_kib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The high-water mark of this process alone: ru_maxrss keeps that of the parent before exec."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except FileNotFoundError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(status.partition("VmHWM:")[2].split()[0])
 
 
 def in_a_process(slide_path: Path, side_px: int) -> dict[str, float]:

@@ -32,7 +32,7 @@ def search_at_the_rest_edge(portal: BenchPortal) -> Section:
         name="bench", version="1", config_hash="0" * 64, dim=_default_dim(), is_default=True
     )
     Encoder.objects.exclude(pk=encoder.pk).update(is_default=False)
-    client = APIClient()
+    client = APIClient(HTTP_HOST="localhost")
     client.force_authenticate(portal.user)
     rng = np.random.default_rng(1)
     matrix = np.empty((0, encoder.dim), np.float32)
@@ -68,7 +68,7 @@ def _default_dim() -> int:
 def _asker(client: object) -> Callable[[uuid.UUID], None]:
     def ask(roi_id: uuid.UUID) -> None:
         answer = client.post("/api/v1/search/", {"roi": str(roi_id), "k": K}, format="json")  # type: ignore[attr-defined]
-        if answer.status_code != 200 or len(answer.json()["hits"]) != K:
+        if answer.status_code != 200 or len(answer.json()["results"]) != K:
             raise RuntimeError(f"{answer.status_code}: {answer.content[:300]!r}")
 
     return ask
