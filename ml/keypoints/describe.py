@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Protocol
 
 import cv2
@@ -18,8 +19,13 @@ DEFAULT_NAME = "akaze"
 1,000 key points: 379 / 278 / 171 matches at a mean epipolar error of 3.2 / 3.9 / 8.2 px in 1.2 s a
 pair, RootSIFT's 79 / 57 / 44 at 16 / 16 / 13 px in 2.4 s. Over pairs of fetoscopy frames it keeps
 more than twice RootSIFT's inliers."""
-DESCRIPTOR_NAMES: tuple[str, ...] = ("sift", "orb", "akaze", "kaze", "default")
-"""Names that ``load_descriptor`` knows. ``default`` is AKAZE: see ``DEFAULT_NAME``."""
+LEARNED: dict[str, str] = {}
+"""Learned descriptors: name -> module with ``load(name) -> Descriptor``, imported when asked for,
+so that the hand-crafted four never wait for torch."""
+
+CLASSICAL_NAMES: tuple[str, ...] = ("sift", "orb", "akaze", "kaze")
+DESCRIPTOR_NAMES: tuple[str, ...] = (*CLASSICAL_NAMES, *LEARNED, "default")
+"""Names that ``load_descriptor`` knows. ``default`` is ``DEFAULT_NAME``."""
 
 PAD_PX = 96
 """OpenCV drops or distorts key points near the border: images are mirrored by this much first."""
@@ -55,7 +61,11 @@ def load_descriptor(name: str = "default") -> Descriptor:
     """
     if name not in DESCRIPTOR_NAMES:
         raise UnknownNameError("descriptor", name, list(DESCRIPTOR_NAMES))
-    return ClassicalDescriptor(DEFAULT_NAME if name == "default" else name)
+    resolved = DEFAULT_NAME if name == "default" else name
+    if resolved in LEARNED:
+        loaded: Descriptor = importlib.import_module(LEARNED[resolved]).load(resolved)
+        return loaded
+    return ClassicalDescriptor(resolved)
 
 
 _DIMS = {"sift": 128, "orb": 256, "akaze": 488, "kaze": 64}

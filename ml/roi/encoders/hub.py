@@ -1,6 +1,6 @@
 """Networks of the Hugging Face hub as patch encoders: ResNet-50, or any by name or path.
 
-Needs the extra ``hub`` (transformers). A lab can use a pathology model that it has a licence for.
+A lab can use a pathology model that it has a licence for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import torch
 
-from ml.errors import BadInputError, WeightsError
+from ml.errors import WeightsError
 from ml.roi.stain import RUIFROK_HE, WHITE, StainEstimate, deconvolve
 from ml.types import ArrayF32, ImageU8
 
@@ -78,13 +78,10 @@ def load_hub_encoder(name: str, source: str) -> HubEncoder:
         name: what an ``EncoderConfig`` calls it.
         source: hub name or path; needs the network once, unless it is a path or cached.
     Raises:
-        BadInputError: transformers is not installed.
         WeightsError: there is no such network, or it does not see images.
     """
-    try:
-        from transformers import AutoModel
-    except ImportError as error:
-        raise BadInputError(f"{name}: needs the extra 'hub': pip install tessera[hub]") from error
+    from transformers import AutoModel  # here: a second of imports that our own networks spare
+
     try:
         return HubEncoder(name, AutoModel.from_pretrained(source))
     except (OSError, ValueError, TypeError) as error:
