@@ -11,7 +11,8 @@ import numpy as np
 
 from ml.imaging.pyramids import write_pyramid
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.result import MANIFEST_NAME, PREVIEW_NAME, PYRAMID_NAME, MosaicResult, to_manifest
+from ml.mosaic.manifest import to_manifest
+from ml.mosaic.result import MANIFEST_NAME, PREVIEW_NAME, PYRAMID_NAME, MosaicResult
 from ml.types import ImageU8
 
 PREVIEW_QUALITY = 88
