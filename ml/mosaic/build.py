@@ -64,7 +64,9 @@ def build_mosaic(
     target = Path(out_dir)
     if target.exists() and not target.is_dir():
         raise BadInputError(f"{target.name}: expected a folder to write to, found a file")
-    source = open_source(frames_or_video, step=config.step)
+    source = open_source(
+        frames_or_video, step=config.step, start_pts=config.start_pts, end_pts=config.end_pts
+    )
     target.parent.mkdir(parents=True, exist_ok=True)
     work_dir = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:

@@ -17,6 +17,7 @@ class MosaicConfig:
 
     Attributes:
         step: every step-th frame of the source is used.
+        start_pts, end_pts: first and last time stamp used of a video, both inclusive.
         work_px: frames are registered at this longest side; blending uses full resolution.
         descriptor: name of ``ml.keypoints.load_descriptor``.
         max_keypoints: at most so many a frame.
@@ -36,6 +37,8 @@ class MosaicConfig:
     """
 
     step: int = 1
+    start_pts: int | None = None
+    end_pts: int | None = None
     work_px: int = 720
     descriptor: str = "akaze"
     max_keypoints: int = 800
