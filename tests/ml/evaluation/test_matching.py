@@ -1,4 +1,4 @@
-"""``evaluate matching`` end to end on synthetic texture, and its refusals."""
+"""``evaluate matching`` end to end on real vessels, and its refusals."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import pytest
 
 from ml.errors import BadInputError, UnknownNameError
 from ml.evaluation.matching import add_arguments, describe, run
+from ml.imaging.samples import packaged_image
 from ml.types import no_progress
 
 
-def texture(seed: int, side_px: int = 200) -> np.ndarray:
-    """Blobs of many sizes: key points everywhere, each with its own surroundings."""
-    rng = np.random.default_rng(seed)
-    plane = sum(
-        cv2.GaussianBlur(rng.normal(0, 1, (side_px, side_px)), (0, 0), s) * s * 30 for s in (2, 4)
-    )
-    grey = np.clip(128 + np.asarray(plane), 20, 235).astype(np.uint8)
-    return np.repeat(grey[:, :, None], 3, axis=2)
+def _vessels(number: int) -> np.ndarray:
+    """(200, 240, 3) RGB: a part of the packaged retina, another one for each number."""
+    x = 300 + 260 * number
+    return np.ascontiguousarray(packaged_image("retina.jpg")[400:600, x : x + 240])
 
 
 def _args(*words: Any) -> argparse.Namespace:
@@ -34,7 +31,7 @@ def _args(*words: Any) -> argparse.Namespace:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for i in range(3):
-        cv2.imwrite(str(tmp_path / f"scene{i}-still.png"), texture(i))
+        cv2.imwrite(str(tmp_path / f"scene{i}-still.png"), _vessels(i)[:, :, ::-1])
     return tmp_path
 
 
@@ -48,7 +45,7 @@ def test_a_run_scores_every_protocol(folder: Path) -> None:
     assert result["data"]["core_pairs"] == 15
     assert "unknown descriptor" in result["skipped"]["nonsense"]
     papers = result["papers"]["akaze"]["families"]
-    assert papers["translation"]["nn_precision"] > 0.9
+    assert papers["translation"]["nn_precision"] > 0.5
     for row in papers.values():
         assert 0 <= row["nnt_score"] <= row["nn_score"] <= 1
         assert row["exact"] <= row["nn_score"]
