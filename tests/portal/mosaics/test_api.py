@@ -64,8 +64,8 @@ def test_a_mosaic_with_its_report(api: APIClient, built: Mosaic) -> None:
         "skipped": 1,
         "failed": 1,
         "reasons": [
-            {"status": "skipped", "reason": "blurred", "count": 1},
-            {"status": "failed", "reason": "too few points agree", "count": 1},
+            {"status": "skipped", "code": "blurred", "reason": "blurred", "count": 1},
+            {"status": "failed", "code": "no-match", "reason": "no match", "count": 1},
         ],
     }
 
@@ -96,9 +96,15 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
         "pts": 40,
         "status": "registered",
         "reason": "",
+        "reason_code": "",
+        "part": 0,
         "H_mosaic_from_frame": [[1, 0, 10], [0, 1, 0], [0, 0, 1]],
+        "covariance": None,
+        "uncertainty_px": None,
+        "sharpness": 0.1,
         "links": 0,
         "error_px": None,
+        "is_key": True,
     }
     failed = api.get(url(built, "frames/"), {"status": "failed"}).json()["results"]
     assert [row["index"] for row in failed] == [5]
@@ -108,14 +114,26 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
 def test_frames_at_a_point(api: APIClient, built: Mosaic) -> None:
     body = api.get(url(built, "frames-at/"), {"x": 45, "y": 40}).json()
     assert body["count"] == 4
-    assert body["results"][1] == {
+    video_canvas = built.video.canvas_id
+    assert body["results"][2] == {
         "index": 1,
         "pts": 40,
         "time_s": 0.04,
         "xy_frame": [35, 40],
         "from_centre_px": 14.51,
+        "sharpness": 0.1,
+        "uncertainty_px": None,
+        "outline": [[10, 0], [109, 0], [109, 79], [10, 79]],
+        "image_url": f"/api/v1/canvases/{video_canvas}/frames/40.jpg",
+        "viewer_url": f"/canvases/{video_canvas}/?t=40&x=35&y=40",
     }
+    assert (
+        len(api.get(url(built, "frames-at/"), {"x": 45, "y": 40, "limit": 1}).json()["results"])
+        == 1
+    )
     for query, status in (
+        ({"x": 45, "y": 1, "part": 2}, 404),
+        ({"x": 45, "y": 1, "part": -1}, 400),
         ({"x": 45}, 400),
         ({"x": "nan", "y": 1}, 400),
         ({"x": "a", "y": 1}, 400),
@@ -164,6 +182,7 @@ def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosai
         (url(built), {}),
         (url(built, "frames/"), {"page_size": 5000}),
         (url(built, "frames-at/"), {"x": 45, "y": 40}),
+        (url(built, "outlines/"), {}),
     ]
     before = [asked(path, **query) for path, query in paths]
     MosaicFrame.objects.bulk_create(
@@ -173,4 +192,4 @@ def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosai
         body = {"video": str(built.video_id), "config": {"step": step}}
         assert api.post(MOSAICS, body).status_code == 202
     assert [asked(path, **query) for path, query in paths] == before
-    assert max(before) <= 3
+    assert max(before) <= 4

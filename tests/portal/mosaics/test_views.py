@@ -23,7 +23,7 @@ def test_a_built_mosaic_shows_size_counts_reasons_and_the_strip(
     text = page.get(detail(built)).content.decode()
     assert "170 × 80 px" in text
     assert "6 of 8 registered" in text
-    assert "Frame 3, 0.12 s: skipped, blurred" in text
+    assert "Frame 4, 0.12 s: skipped, blurred" in text
     assert text.count("<rect") == 5
     assert "Too few points agree" in text
     assert reverse("archive:viewer", args=[built.canvas_id]) in text
