@@ -12,9 +12,9 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.keypoints.pixels import to_u8
-from ml.mosaic.sources import IMAGE_SUFFIXES
 from ml.types import ArrayBool, ImageU8
 
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".webp"})
 MASK_NAMES = ("mask.png", "undistorted_mask.jpg")
 """Where a folder, or the one above it, says what the camera sees."""
 
@@ -139,7 +139,8 @@ def consecutive_pairs(
         last = len(paths) - 1 - gap
         if last < 0 or share == 0:
             continue
-        for start in np.unique(np.linspace(0, last, share + 2)[1:-1].round().astype(int)):
+        middles = (np.arange(share) + 0.5) * (last + 1) / share - 0.5
+        for start in np.unique(middles.round().astype(int)):
             a, b = (read_image(paths[i], long_side_px=long_side_px) for i in (start, start + gap))
             pairs.append((a, b))
     return pairs

@@ -8,9 +8,10 @@ the hard protocol detects in both images independently and asks for 3 px.
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -252,25 +253,27 @@ class CoordinatesDescriptor:
         return np.asarray(xy, np.float32) + np.float32(1.0)
 
 
-class ShuffledPositions:
+def with_shuffled_positions(descriptor: Descriptor, *, seed: int) -> PointDescriptor | None:
     """A descriptor that is told the places of other key points, while patches stay.
 
-    Two images are permuted differently, so that no place is shared. The wrapped descriptor offers
-    ``describe(image, xy, response, position_xy=...)``: patches at ``xy``, places ``position_xy``.
+    Every call permutes anew, so that two images share no place. None for descriptors that do not
+    look at where points are: only those with a graph over the key points (``graph``) do.
     """
-
-    def __init__(self, descriptor: PointDescriptor, *, seed: int) -> None:
-        self.name = f"{descriptor.name} shuffled"
-        self._descriptor, self._rng = descriptor, np.random.default_rng(seed)
-
-    def describe(self, image: ImageU8, xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """(N, D) float32, each row's patch at ``xy`` and its place that of another point."""
-        places = xy[self._rng.permutation(len(xy))]
-        describe = self._descriptor.describe
-        rows: ArrayF32 = describe(image, xy, response, position_xy=places)  # type: ignore[call-arg]
-        return rows
+    graph = getattr(descriptor, "graph", None)
+    if graph is None:
+        return None
+    shuffled: Any = copy.copy(descriptor)
+    shuffled.name = f"{descriptor.name} shuffled"
+    shuffled.graph = _ShuffledGraph(graph, np.random.default_rng(seed))
+    return cast(PointDescriptor, shuffled)
 
 
-def uses_position(descriptor: object) -> bool:
-    """Whether a descriptor says that it looks at where points are."""
-    return bool(getattr(descriptor, "uses_position", False))
+class _ShuffledGraph:
+    """A graph network whose second argument, (N, ...) positions, is permuted first."""
+
+    def __init__(self, graph: Any, rng: np.random.Generator) -> None:
+        self.config = graph.config
+        self._graph, self._rng = graph, rng
+
+    def __call__(self, vectors: Any, positions: Any) -> Any:
+        return self._graph(vectors, positions[self._rng.permutation(len(positions))])

@@ -36,11 +36,10 @@ from ml.evaluation.keypoint_protocols import (
     CoordinatesDescriptor,
     PointCache,
     PointDescriptor,
-    ShuffledPositions,
     count_pair,
     hard_pair,
     papers_pair,
-    uses_position,
+    with_shuffled_positions,
 )
 from ml.evaluation.keypoint_scores import count_summary, hard_summary, papers_summary
 from ml.evaluation.keypoint_tables import matching_tables, update_card
@@ -162,8 +161,8 @@ def score_leak(work: Run) -> dict[str, Any]:
     """Coordinates alone, and descriptors that use position with their positions shuffled."""
     table = {"coordinates": _papers(work, CoordinatesDescriptor(), work.args.detector, "leak")}
     for name, descriptor in work.descriptors.items():
-        if uses_position(descriptor):
-            shuffled = ShuffledPositions(descriptor, seed=work.args.seed)
+        shuffled = with_shuffled_positions(descriptor, seed=work.args.seed)
+        if shuffled is not None:
             table[f"{name}, positions shuffled"] = _papers(
                 work, shuffled, work.args.detector, f"leak: {name}"
             )
