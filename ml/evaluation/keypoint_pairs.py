@@ -10,8 +10,15 @@ import numpy as np
 
 from ml.errors import NotEnoughMatchesError
 from ml.evaluation.keypoint_data import EvaluationImage
-from ml.keypoints import estimate_transform, match_images, transform_points
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
+from ml.keypoints import (
+    DetectorConfig,
+    detect_keypoints,
+    estimate_transform,
+    load_descriptor,
+    transform_points,
+)
+from ml.keypoints.pipeline import match_keypoints
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Keypoints
 
 CORE_FAMILIES = ("rotation", "translation", "scale", "blur", "viewpoint")
 """The papers' families, at the values of graph-ssl-endoscopic-matching, section 4.3.1."""
@@ -103,11 +110,10 @@ def real_homographies(
     Source: graph-ssl-endoscopic-matching, section 4.3.2; adaptive-triplet, section 3.3.2; both
     with SIFT and RANSAC.
     """
+    sift = load_descriptor("sift")
     found = []
     for a, b in frame_pairs:
-        matches = match_images(
-            a.rgb, b.rgb, descriptor="sift", mask_a=as_u8(a.mask), mask_b=as_u8(b.mask)
-        )
+        matches = match_keypoints(sift, a.rgb, _sift_points(a), b.rgb, _sift_points(b))
         try:
             transform = estimate_transform(matches.xy_a, matches.xy_b)
         except NotEnoughMatchesError:
@@ -119,6 +125,11 @@ def real_homographies(
         if transform.inliers.sum() >= MIN_INLIERS and shift <= MOST_CORNER_SHIFT:
             found.append(np.asarray(matrix / matrix[2, 2], np.float64))
     return found
+
+
+def _sift_points(image: EvaluationImage) -> Keypoints:
+    config = DetectorConfig(name="sift", max_keypoints=1000)
+    return detect_keypoints(image.rgb, config=config, mask=as_u8(image.mask))
 
 
 def as_u8(mask: ArrayBool | None) -> ImageU8 | None:
