@@ -24,9 +24,12 @@ from ml.evaluation.epipolar_sequence import Sequence, read_sequence
 from ml.evaluation.epipolar_tables import epipolar_tables
 from ml.evaluation.keypoint_data import EvaluationImage, read_image, read_images
 from ml.evaluation.keypoint_descriptors import ALL_NAMES, load_descriptors, split_names
+from ml.evaluation.keypoint_pictures import draw_pair, write_picture
+from ml.evaluation.keypoint_plots import write_epipolar_plots
 from ml.evaluation.keypoint_protocols import PointCache, count_pair
 from ml.evaluation.keypoint_scores import count_summary
 from ml.evaluation.keypoint_tables import update_card
+from ml.keypoints import symmetric_epipolar_px
 from ml.keypoints.describe import Descriptor
 from ml.types import Progress
 
@@ -47,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
     add("--seed", type=int, default=7)
     add("--card", type=Path, help="model card whose figures 'epipolar' are replaced")
+    add("--plots", type=Path, help="folder for the plot")
+    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
@@ -83,6 +88,10 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     }
     if args.others:
         result["cross_sequence"] = cross_sequence(args, sequence, descriptors, progress)
+    if args.pictures is not None:
+        result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
+    if args.plots is not None:
+        result["plots"] = write_epipolar_plots(args.plots, result)
     if args.card is not None:
         update_card(args.card, "epipolar", epipolar_tables(result))
     return result
@@ -120,6 +129,29 @@ def cross_sequence(
             rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
         table[name] = count_summary(rows, []).get("unrelated", {"pairs": 0})
     return table
+
+
+def write_pictures(
+    folder: Path,
+    cache: FrameCache,
+    descriptors: dict[str, Descriptor],
+    chosen: dict[int, list[tuple[int, int]]],
+) -> list[str]:
+    """The middle pair of each gap, matched by each descriptor; right is under 3 px."""
+    names = []
+    for gap, pairs in chosen.items():
+        a, b = pairs[len(pairs) // 2]
+        for name in descriptors:
+            found = cache.match(a, b, name)
+            distance = symmetric_epipolar_px(
+                cache.sequence.fundamental(a, b), found.xy_a, found.xy_b
+            )
+            picture = draw_pair(
+                cache.frame(a), cache.frame(b), found, distance / 2 < 3, title=f"{name}, gap {gap}"
+            )
+            names.append(f"gap-{gap}-{name}.jpg")
+            write_picture(folder / names[-1], picture)
+    return names
 
 
 def _score_all(

@@ -97,6 +97,18 @@ class FrameCache:
             self._rows[index, name] = descriptor.describe_keypoints(self.frame(index), points)
         return self._rows[index, name]
 
+    def match(self, a: int, b: int, name: str) -> Matches:
+        """``match_images`` of two frames, with the sequence's mask."""
+        mask = as_u8(self.sequence.mask)
+        return match_images(
+            self.frame(a),
+            self.frame(b),
+            name,
+            max_keypoints=self.keypoints,
+            mask_a=mask,
+            mask_b=mask,
+        )
+
     def raw_matches(self, a: int, b: int, name: str, descriptor: Descriptor) -> Matches:
         """Mutual nearest neighbours under the descriptor's ratio test; no geometry."""
         pairs, distance = match_descriptors(
@@ -120,12 +132,9 @@ def score_pair(
         beside it), and from eq. 18 as ``fundamental_error`` says.
     """
     sequence = cache.sequence
-    mask = as_u8(sequence.mask)
-    image_a, image_b = cache.frame(a), cache.frame(b)
+    cache.frame(a), cache.frame(b)  # reading is not matching: not timed
     started = time.perf_counter()
-    found = match_images(
-        image_a, image_b, name, max_keypoints=cache.keypoints, mask_a=mask, mask_b=mask
-    )
+    found = cache.match(a, b, name)
     seconds = time.perf_counter() - started
     raw = cache.raw_matches(a, b, name, descriptor)
     truth = sequence.fundamental(a, b)

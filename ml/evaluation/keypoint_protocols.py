@@ -131,14 +131,7 @@ def hard_pair(
         name: what ``match_images`` is asked for.
     """
     started = time.perf_counter()
-    found = match_images(
-        pair.a,
-        pair.b,
-        descriptor=name,
-        max_keypoints=keypoints,
-        mask_a=as_u8(pair.mask_a),
-        mask_b=as_u8(pair.mask_b),
-    )
+    found = match_pair(pair, name, keypoints)
     seconds = time.perf_counter() - started
     raw = mutual_matches(
         descriptor,
@@ -155,6 +148,18 @@ def hard_pair(
         len(raw),
         int((raw_error <= HARD_PE_PX).sum()),
         seconds,
+    )
+
+
+def match_pair(pair: Pair, name: str, keypoints: int) -> Matches:
+    """``match_images`` of a pair, with its masks."""
+    return match_images(
+        pair.a,
+        pair.b,
+        name,
+        max_keypoints=keypoints,
+        mask_a=as_u8(pair.mask_a),
+        mask_b=as_u8(pair.mask_b),
     )
 
 

@@ -32,13 +32,18 @@ from ml.evaluation.keypoint_pairs import (
     make_pairs,
     real_homographies,
 )
+from ml.evaluation.keypoint_pictures import draw_pair, write_picture
+from ml.evaluation.keypoint_plots import write_matching_plots
 from ml.evaluation.keypoint_protocols import (
+    HARD_PE_PX,
     CoordinatesDescriptor,
     PointCache,
     PointDescriptor,
     count_pair,
     hard_pair,
+    match_pair,
     papers_pair,
+    projection_error,
     with_shuffled_positions,
 )
 from ml.evaluation.keypoint_scores import count_summary, hard_summary, papers_summary
@@ -70,6 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
     add("--card", type=Path, help="model card whose figures 'matching' are replaced")
+    add("--plots", type=Path, help="folder for the plots")
+    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
 
 @dataclass(slots=True)
@@ -107,8 +114,8 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         UnknownNameError: no such protocol, family or detector.
     """
     protocols = _checked(args)
-    descriptors, skipped = load_descriptors(split_names(args.descriptors))
     images = read_images(args.folders, count=args.images, long_side_px=args.long_side_px)
+    descriptors, skipped = load_descriptors(split_names(args.descriptors))
     frames = consecutive_pairs(
         args.sequences, gaps=FRAME_GAPS, count=args.pairs, long_side_px=args.long_side_px
     )
@@ -128,6 +135,10 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     }
     for name in protocols:
         result[name] = _SCORERS[name](work)
+    if args.pictures is not None:
+        result["pictures"] = write_pictures(work)
+    if args.plots is not None:
+        result["plots"] = write_matching_plots(args.plots, result)
     if args.card is not None:
         update_card(args.card, "matching", matching_tables(result))
     return result
@@ -204,6 +215,24 @@ def score_unrelated(work: Run) -> dict[str, Any]:
             )
         table[name] = count_summary(scores[: len(unrelated)], scores[len(unrelated) :])
     return table
+
+
+def write_pictures(work: Run) -> list[str]:
+    """The largest transform of each family on one image, matched by each descriptor."""
+    chosen: dict[str, Pair] = {}
+    for pair in work.pairs:
+        if pair.source == work.images[0].name or pair.family not in chosen:
+            chosen[pair.family] = pair
+    names = []
+    for family, pair in chosen.items():
+        for name in work.descriptors:
+            found = match_pair(pair, name, work.args.hard_keypoints)
+            is_right = projection_error(pair, found) <= HARD_PE_PX
+            title = f"{name}, {family.replace('_', ' ')} {pair.value:g}"
+            names.append(f"{family}-{name}.jpg")
+            picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
+            write_picture(work.args.pictures / names[-1], picture)
+    return names
 
 
 _SCORERS = {

@@ -205,7 +205,10 @@ def test_a_sliding_camera_is_scored_right(tmp_path: Path) -> None:
     other.mkdir()
     cv2.imwrite(str(other / "x.png"), np.tile(np.arange(240, dtype=np.uint8), (200, 1)))
     words = ["--descriptors", "orb", "--gaps", "1", "2", "--max-keypoints", 300, "--pairs", 1]
+    words += ["--plots", tmp_path / "out", "--pictures", tmp_path / "out"]
     result = run(_args(film, *words, "--others", other, "--other-pairs", 1), no_progress)
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"epipolar-by-gap.png", "gap-1-orb.jpg", "gap-2-orb.jpg"}
     score = result["scores"]["orb"]["all"]
     assert score["partner_found"] == 1.0
     assert score["epipolar_px"] < 1.0
