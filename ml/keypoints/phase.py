@@ -55,8 +55,8 @@ def peak_shift(correlation: ArrayF64, *, reach_px: int) -> tuple[ArrayF32, Array
     centred = np.roll(correlation, (reach_px + 1, reach_px + 1), axis=(1, 2))
     near = centred[:, : 2 * reach_px + 3, : 2 * reach_px + 3]  # one more, for the parabola
     side = 2 * reach_px + 1
-    flat = near[:, 1:-1, 1:-1].reshape(count, -1)
-    best = flat.argmax(axis=1) if count else np.zeros(0, np.int64)
+    flat = near[:, 1:-1, 1:-1].reshape(count, side * side)
+    best = flat.argmax(axis=1)
     row, column = best // side + 1, best % side + 1
     each = np.arange(count)
     du = column - 1 - reach_px + _vertex(near, each, row, column, along_x=True)

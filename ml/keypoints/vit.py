@@ -175,6 +175,8 @@ def mutual_patches(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32]:
         pairs: (K, 2) int64, ordered by row of a. similarity: (K,) float32.
     Source: dinov2-adaptation-endoscopic-matching, eq. 5-6.
     """
+    if not len(a) or not len(b):
+        return np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
     there, value = np.zeros(len(a), np.int64), np.zeros(len(a), np.float32)
     back, best = np.zeros(len(b), np.int64), np.full(len(b), -np.inf, np.float32)
     for start in range(0, len(a), _BLOCK):
@@ -184,7 +186,7 @@ def mutual_patches(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32]:
         row, top = block.argmax(axis=0), block.max(axis=0)
         better = top > best
         back[better], best[better] = row[better] + start, top[better]
-    mutual = np.flatnonzero(back[there] == np.arange(len(a))) if len(b) else np.zeros(0, np.int64)
+    mutual = np.flatnonzero(back[there] == np.arange(len(a)))
     return np.stack([mutual, there[mutual]], axis=1), value[mutual]
 
 

@@ -27,8 +27,8 @@ def synthetic_depth(
     gives, and only the parallax is invented.
 
     Args:
-        relief: how far the surface strays from its median (log depth). waves: finest period, as a
-            count over the longer side.
+        relief: about how far the surface strays from its median (log depth), at most twice that.
+        waves: finest period, as a count over the longer side.
     Returns:
         (H, W) float64, positive.
     """
