@@ -9,6 +9,7 @@ from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
 
 SCHEMES: Registry = {
+    "default": ("ml.training.tessera", "the default key point descriptor, tessera"),
     "triplet": ("ml.training.triplet", "the triplet descriptor, or its tuning to one sequence"),
     "cnn": ("ml.training.keypoint_cnn", "the CNN descriptor, by contrast across two views"),
     "graph": ("ml.training.keypoint_graph", "the graph descriptor over the CNN's features"),

@@ -40,10 +40,10 @@ class TesseraTrainConfig:
     source: str = "endoscopy/laparoscopy-stills"  # folder in the data folder
     held_out: tuple[str, ...] = ("00009", "00011")  # operations that never train: file prefixes
     blank: tuple[float, ...] = (0.0, 0.88, 0.3, 1.0, 0.84, 0.9, 1.0, 1.0)  # burnt-in text: boxes
-    rounds: int = 16  # each renews the pool
+    rounds: int = 9  # each renews the pool
     passes: int = 1  # over the pool of a round
-    batch: int = 512  # pairs a step
-    group: int = 128  # pairs of one still in a batch
+    batch: int = 384  # pairs a step
+    group: int = 96  # pairs of one still in a batch
     learning_rate: float = 3e-3  # AdamW, warmed up, then a half cosine
     warmup: int = 40  # steps
     weight_decay: float = 1e-4

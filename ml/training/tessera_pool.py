@@ -25,7 +25,7 @@ class PoolConfig:
     long_side_px: tuple[int, int] = (520, 1000)  # a still is shrunk to a side drawn from these
     stills: int = 57  # drawn for a round, each once, as far as there are so many
     views: int = 3  # pairs of views of a still that share one detection
-    pairs: int = 256  # key points of a pair of views, at most
+    pairs: int = 288  # key points of a pair of views, at most
     detectors: tuple[str, ...] = ("sift", "akaze")  # one is drawn for each still
     unmasked: float = 0.25  # chance that a still's points may lie outside the field of view too
     random_points: float = 0.1  # share of points anywhere in the field of view
