@@ -114,6 +114,13 @@ class MosaicSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     case = serializers.UUIDField(source="case_id")
     video = serializers.UUIDField(source="video_id")
+    video_canvas = serializers.UUIDField(source="video.canvas_id", allow_null=True)
+    frame_width = serializers.IntegerField(
+        source="video.canvas.width_px", default=None, allow_null=True
+    )
+    frame_height = serializers.IntegerField(
+        source="video.canvas.height_px", default=None, allow_null=True
+    )
     canvas = serializers.UUIDField(source="canvas_id", allow_null=True)
     name = serializers.CharField()
     state = serializers.ChoiceField(ItemState.choices)
