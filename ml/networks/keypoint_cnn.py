@@ -14,6 +14,9 @@ _STRIDES = (1, 2, 2, 2, 2, 1)
 _TAPS = 8
 """Side of the last convolution's kernel."""
 
+_EPSILON = 1e-5
+"""Of the batch normalisations."""
+
 _STEP_PX = 16
 """Pixels between its taps: the product of the strides."""
 
@@ -53,7 +56,7 @@ class KeypointCnn(nn.Module):
         self.convolutions = nn.ModuleList(
             nn.Conv2d(a, b, 3, bias=False) for a, b in zip(inputs, config.widths, strict=False)
         )
-        self.norms = nn.ModuleList(nn.BatchNorm2d(width) for width in config.widths)
+        self.norms = nn.ModuleList(nn.BatchNorm2d(width, eps=_EPSILON) for width in config.widths)
         self.last = nn.Conv2d(config.widths[-1], config.dim, _TAPS, bias=False)
         self.last_norm = nn.BatchNorm1d(config.dim)
 
@@ -98,8 +101,9 @@ class KeypointCnn(nn.Module):
             (N, dim), not normalised.
         """
         n = len(xy)
-        taps = self._taps(shared, xy).permute(1, 0, 2, 3).reshape(n, -1)
-        out: Tensor = self.last_norm(taps @ self.last.weight.flatten(1).T)
+        kernel = self.last.weight.flatten(1)
+        taps = self._taps(shared, xy).permute(1, 0, 2, 3).reshape(n, kernel.shape[1])
+        out: Tensor = self.last_norm(taps @ kernel.T)
         return out
 
     def _taps(self, shared: Tensor, xy: Tensor) -> Tensor:
@@ -130,14 +134,26 @@ class KeypointCnn(nn.Module):
         weights = (convolution.get_parameter("weight") for convolution in self.convolutions)
         for weight, norm, stride in zip(weights, self.norms, _STRIDES, strict=True):
             kept = stride if reached * stride <= map_px else 1
-            x = functional.conv2d(x, weight, None, kept, padding=dilation, dilation=dilation)
-            x = functional.relu(norm(x), inplace=True)
+            if self.training:
+                x = norm(functional.conv2d(x, weight, None, kept, dilation, dilation))
+            else:
+                folded, bias = _folded(weight, norm)
+                x = functional.conv2d(x, folded, bias, kept, dilation, dilation)
+            x = functional.relu(x, inplace=True)
             reached, dilation = reached * kept, dilation * (stride // kept)
         return x
 
 
+def _folded(weight: Tensor, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a convolution that does its batch normalisation too."""
+    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    scale = norm.get_parameter("weight") / torch.sqrt(variance + _EPSILON)
+    return weight * scale[:, None, None, None], norm.get_parameter("bias") - mean * scale
+
+
 def standardised(patches: Tensor) -> Tensor:
     """Patches (N, 1, S, S) brought to zero mean and unit deviation; flat ones become zero."""
-    deviation, mean = torch.std_mean(patches, dim=(1, 2, 3), keepdim=True)
-    result: Tensor = (patches - mean) / (deviation + 1e-3)
+    centred = patches - patches.mean(dim=(1, 2, 3), keepdim=True)
+    variance = centred.square().mean(dim=(1, 2, 3), keepdim=True)
+    result: Tensor = centred / (variance.sqrt() + 1e-3)
     return result

@@ -219,7 +219,7 @@ def other_light(rng: np.random.Generator, grey: ImageU8, config: ViewConfig) -> 
 
 
 def motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
-    """(k, k) float32 kernel of a line of random direction and length up to ``longest_px``; sum 1."""
+    """(k, k) float32 kernel of a line, at most ``longest_px`` long, at random; its sum is 1."""
     length = float(rng.uniform(2, longest_px))
     angle = float(rng.uniform(0, np.pi))
     side = 2 * (int(np.ceil(length)) // 2) + 1
