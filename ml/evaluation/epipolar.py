@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.evaluation.epipolar_ablation import ablation
 from ml.evaluation.epipolar_noise import truth_noise
 from ml.evaluation.epipolar_scores import (
     EpipolarScore,
@@ -36,6 +37,8 @@ from ml.types import Progress
 GAPS = (1, 3, 10, 16, 20)
 """The paper samples at 16 (section IV-A); nearer and farther ones show how quality falls."""
 
+ABLATION_GAP = 16
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate epipolar``."""
@@ -48,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--others", type=Path, nargs="*", default=[], help="images of elsewhere: none may match")
     add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
     add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
-    add("--seed", type=int, default=7)
+    add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
     add("--card", type=Path, help="model card whose figures 'epipolar' are replaced")
     add("--plots", type=Path, help="folder for the plot")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
@@ -88,6 +91,9 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     }
     if args.others:
         result["cross_sequence"] = cross_sequence(args, sequence, descriptors, progress)
+    if args.ablation:
+        gap = ABLATION_GAP if ABLATION_GAP in chosen else gaps[-1]
+        result["ablation"] = {"gap": gap} | ablation(cache, chosen[gap], ours, progress)
     if args.pictures is not None:
         result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
     if args.plots is not None:

@@ -55,7 +55,7 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
     for title, key in _BY_GAP:
         rows = [[name, *(by_gap[gap][key] for gap in gaps)] for name, by_gap in scores.items()]
         parts += [f"**{title}**", table(["descriptor", *gaps], rows)]
-    parts += _raw(scores) + _truth(result) + _cross_sequence(result)
+    parts += _raw(scores) + _truth(result) + _cross_sequence(result) + _ablation(result)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -95,3 +95,22 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
     heads = ["descriptor", "pairs", "matches", "inliers", "mutual NN: matches", "inliers"]
     title = "**Images of elsewhere (table II): totals, fewer is better**"
     return [title, table(heads, rows)] if rows else []
+
+
+def _ablation(result: Mapping[str, Any]) -> list[str]:
+    tables = result.get("ablation", {})
+    keys = ("matches", "epipolar_px", "epipolar_px_sd", "under_1px", "under_3px")
+    heads = ["configuration", "matches", "epipolar error, px", "sd", "< 1 px", "< 3 px"]
+    parts = []
+    for key, what in (
+        ("vit", "the parts of `vit`, dense patches, threshold 0.95 (table III)"),
+        ("stages", f"the stages of `match_images` with `{result['compared_with']}`"),
+    ):
+        if key in tables:
+            rows = [
+                [name, *(row[k] for k in (*keys, "auc_10deg", "partner_found"))]
+                for name, row in tables[key].items()
+            ]
+            title = f"**Ablation at gap {tables['gap']}: {what}**"
+            parts += [title, table([*heads, "AUC 10", "partner found"], rows)]
+    return parts
