@@ -20,6 +20,7 @@ DEFAULT_NAME = "akaze"
 pair, RootSIFT's 79 / 57 / 44 at 16 / 16 / 13 px in 2.4 s. Over pairs of fetoscopy frames it keeps
 more than twice RootSIFT's inliers."""
 LEARNED: dict[str, str] = {
+    "tessera": "ml.keypoints.tessera",
     "vit": "ml.keypoints.vit",
 }
 """Learned descriptors: name -> module with ``load(name) -> Descriptor``, imported when asked for,
