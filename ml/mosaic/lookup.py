@@ -64,7 +64,7 @@ def polygon_to_mosaic(frame: MosaicFrame, xy_frame: npt.NDArray[Any]) -> ArrayF6
 
 def polygon_to_frame(frame: MosaicFrame, xy_mosaic: npt.NDArray[Any]) -> ArrayF64:
     """(P, 2) frame px, of (P, 2) px of the frame's mosaic."""
-    return _mapped(np.linalg.inv(_matrix(frame)), xy_mosaic)
+    return _mapped(np.asarray(np.linalg.inv(_matrix(frame)), np.float64), xy_mosaic)
 
 
 def holds(outline: npt.NDArray[Any], xy: tuple[float, float]) -> bool:

@@ -65,6 +65,12 @@ def read_manifest(folder: Path) -> MosaicResult:
         raise CorruptFileError(message) from None
 
 
+def write_manifest(result: MosaicResult, folder: Path) -> None:
+    """Write ``mosaic.json``: the same result gives the same bytes."""
+    text = json.dumps(to_manifest(result), indent=1, sort_keys=True, ensure_ascii=False)
+    (folder / MANIFEST_NAME).write_text(text + "\n")
+
+
 def _result(data: dict[str, Any], path: Path) -> MosaicResult:
     width, height = data.get("frame_size_px", (0, 0))
     quality = data.get("quality")

@@ -20,11 +20,15 @@ IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
-    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None where it could not be read."""
+    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None where it could not be read.
+
+    ``time_s`` is the PTS in seconds; None for folders and arrays, which have no clock.
+    """
 
     index: int
     pts: int
     rgb: ImageU8 | None
+    time_s: float | None = None
 
 
 class FrameSource(Protocol):
@@ -96,22 +100,28 @@ class FolderSource:
 
 
 class VideoSource:
-    """A video file; frames carry the container's presentation time stamps."""
+    """A video file, all of it or a span; frames carry the container's presentation time stamps."""
 
     def __init__(
         self, path: Path, step: int, *, start_pts: int | None = None, end_pts: int | None = None
     ) -> None:
         from ml.imaging.videos import probe_video
 
-        self._path, self._step = path, step
+        table = probe_video(path).frames
+        self._path, self._step, self._base_s = path, step, table.time_base_s
         self._start_pts, self._end_pts = start_pts, end_pts
-        wanted = probe_video(path).frames.pts[::step]
+        wanted = table.pts[::step]
         inside = np.ones(len(wanted), np.bool_)
         if start_pts is not None:
             inside &= wanted >= start_pts
         if end_pts is not None:
             inside &= wanted <= end_pts
         self.count = int(inside.sum())
+        if len(wanted) and not self.count:
+            known = f"{int(wanted[0])} to {int(wanted[-1])}"
+            raise BadInputError(
+                f"span: expected time stamps within {known}, got {start_pts} to {end_pts}"
+            )
 
     def frames(self) -> Iterator[SourceFrame]:
         """Yield every step-th decodable frame of the span."""
@@ -120,7 +130,7 @@ class VideoSource:
         for index, pts, rgb in iter_frames(
             self._path, step=self._step, start_pts=self._start_pts, stop_pts=self._end_pts
         ):
-            yield SourceFrame(int(index), int(pts), rgb)
+            yield SourceFrame(int(index), int(pts), rgb, float(pts) * self._base_s)
 
 
 def as_rgb(image: npt.NDArray[Any]) -> ImageU8:
