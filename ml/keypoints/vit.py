@@ -46,8 +46,8 @@ class DenseConfig:
 
     threshold: float = THRESHOLD  # least similarity
     refine: bool = True  # phase correlation, eq. 7-8
-    window_px: int = 32  # side of its windows, in pixels of the network's input (paper: the patch)
-    min_peak: float = 0.1  # windows that agree less stay where they are (paper: 0)
+    window_px: int = 48  # side of its windows, in pixels of the network's input (paper: the patch)
+    min_peak: float = 0.0  # windows that agree less stay where they are; above 0 measured worse
     resample: int = 1  # maps are sampled so many times finer, bilinear ("+ feature resampling": 2)
 
 

@@ -26,7 +26,8 @@ class VitTrainConfig:
     crop_px: int = 160  # side of both views, a multiple of the patch
     batch: int = 4  # pairs a step
     epochs: int = 12  # paper: 100
-    steps: int = 80  # a epoch
+    steps: int = 80  # an epoch
+    stop_after: int = 0  # steps after which the run ends before its time; 0: never
     bootstrap_epochs: int = 3  # at the first of ``rates`` (paper: 3)
     rates: tuple[float, float] = (1e-3, 5e-4)  # Adam (paper: 1e-4, then 5e-5)
     decay: bool = True  # a half cosine over the second rate, down to a twentieth; paper: constant
@@ -52,5 +53,10 @@ class VitTrainConfig:
 
     @property
     def total_steps(self) -> int:
-        """Steps of the whole run."""
+        """Steps of the whole run, which the rate falls over."""
         return self.epochs * self.steps
+
+    @property
+    def last_step(self) -> int:
+        """Steps that are taken."""
+        return min(self.stop_after or self.total_steps, self.total_steps)

@@ -64,15 +64,15 @@ class VitRun:
         config = self.config
         if not self.validation and self.held_out:
             self._validate(0)
-        while len(self.losses) < config.total_steps:
+        while len(self.losses) < config.last_step:
             self.losses.append(self._step(len(self.losses)))
             done = len(self.losses)
-            is_last = done == config.total_steps
+            is_last = done == config.last_step
             if self.held_out and (done % config.validate_every == 0 or is_last):
                 self._validate(done)
             if done % config.checkpoint_every == 0 or is_last:
                 self.save()
-            progress(done, config.total_steps, f"training, loss {self.losses[-1]:.3f}")
+            progress(done, config.last_step, f"training, loss {self.losses[-1]:.3f}")
         self.network.eval()
         return self.losses
 
