@@ -20,11 +20,11 @@ from ml.types import Matches, Progress
 
 Matcher = Callable[[int, int], Matches]
 
-BARE = MatchConfig(guided_radius_px=0.0, is_refined=False, is_completed=False)
+BARE = MatchConfig(guided_radius_px=0.0, is_refined=False, completion_rounds=0)
 STAGES: dict[str, MatchConfig] = {
     "+ agreement with the neighbours": BARE,
-    "+ guided second pass": MatchConfig(is_refined=False, is_completed=False),
-    "+ sub-pixel places": MatchConfig(is_completed=False),
+    "+ guided second pass": MatchConfig(is_refined=False, completion_rounds=0),
+    "+ sub-pixel places": MatchConfig(completion_rounds=0),
     "+ completion by alignment": MatchConfig(),
 }
 
