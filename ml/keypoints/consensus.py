@@ -19,12 +19,13 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 Kind = Literal["plane", "rigid", "local"]
 
-PLANE_PX, BAND_PX = 3.0, 2.0
+PLANE_PX, BAND_PX = 3.0, 1.5
 """Largest transfer error of a plane's match, and distance from the epipolar line in one image."""
 
 PLANE_SHARE, RIGID_SHARE = 0.8, 0.5
 """A model is enforced only where it explains this share of the locally consistent matches."""
 
+RELIEF = 1.0
 NOISE_PX = 1.0
 """Localisation noise of a key point, GRIC's sigma."""
 
@@ -55,7 +56,8 @@ class Consensus:
             return np.zeros(0, np.bool_)
         sample = self.field.at(xy_a, leave_out=is_support)
         error = np.hypot(*(sample.xy_b - xy_b).T)
-        near: ArrayBool = error < self.slack_px + 2.0 * np.minimum(sample.spread_px, self.slack_px)
+        slack = self.slack_px * (RELIEF if self.kind == "rigid" else 1.0)
+        near: ArrayBool = error < slack + 2.0 * np.minimum(sample.spread_px, slack)
         if self.matrix is None:
             return near
         if self.kind == "plane":
@@ -63,6 +65,14 @@ class Consensus:
             return np.asarray(near & (np.hypot(*(moved - xy_b).T) < PLANE_PX))
         distance = symmetric_epipolar_px(self.matrix, xy_a, xy_b) / 2
         return np.asarray(near & (distance < BAND_PX))
+
+    def inverse(self) -> Consensus:
+        """The same geometry from b to a."""
+        matrix = self.matrix
+        if matrix is not None:
+            matrix = np.linalg.inv(matrix) if self.kind == "plane" else matrix.T
+        field = MotionField(self.field.xy_b, self.field.xy_a)
+        return Consensus(self.kind, matrix, field, self.slack_px)
 
 
 def find_consensus(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> Consensus:

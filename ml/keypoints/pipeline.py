@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints.completion import CompletionConfig, complete_matches, refine_matches
+from ml.keypoints.completion import (
+    CompletionConfig,
+    apart_from,
+    complete_matches,
+    refine_matches,
+)
 from ml.keypoints.consensus import Consensus, find_consensus
 from ml.keypoints.describe import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
@@ -40,21 +45,22 @@ class MatchConfig:
         guided_quantile: a guided match may be as far in descriptor space as this share of the
             first pass' matches were.
         is_refined: sub-pixel alignment of the places in b.
-        is_completed: key points of a without a partner among those of b are found in b by
-            alignment alone.
+        completion_rounds: so many times, key points of either image without a partner among
+            those of the other are found there by alignment alone; each round starts from the
+            motion of the last. 0 gives matches of key points only.
         completion: how the alignment is trusted.
     """
 
-    tentative_ratio: float = 1.0
+    tentative_ratio: float = 0.95
     support: SupportConfig = field(default_factory=SupportConfig)
     min_agreeing: int = 12
     min_cells: int = 4
     slack_px: float = 4.0
-    guided_radius_px: float = 5.0
-    guided_ratio: float = 0.98
+    guided_radius_px: float = 3.0
+    guided_ratio: float = 0.9
     guided_quantile: float = 0.95
     is_refined: bool = True
-    is_completed: bool = True
+    completion_rounds: int = 2
     completion: CompletionConfig = field(default_factory=CompletionConfig)
 
 
@@ -89,9 +95,10 @@ def match_images(
         config: the stages after the descriptor.
     Returns:
         Matches: M >= 0 pairs, strongest first; score in [0, 1]. Empty where the images share too
-        little to agree on a geometry. ``xy_a`` are key points of a; ``xy_b`` are key points of b
-        moved to where their patch looks most like that of a, or, where ``config.is_completed``,
-        places found by alignment alone.
+        little to agree on a geometry. A pair is a key point of a and one of b moved to where its
+        patch looks most like that of a; or, by ``config.completion_rounds``, a key point of either
+        image and the place in the other where alignment alone finds it, so that M may reach twice
+        ``max_keypoints``.
     Raises:
         UnknownNameError: no such descriptor or detector.
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
@@ -146,13 +153,8 @@ def _match_sides(a: _Side, b: _Side, descriptor: Descriptor, config: MatchConfig
     consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
     if config.is_refined:
         found = refine_matches(a.view, b.view, found, consensus, config=config.completion)
-    if config.is_completed:
-        consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
-        free = np.setdiff1d(np.arange(len(a.points)), pairs[:, 0])
-        more = complete_matches(
-            a.view, b.view, a.points.xy[free], consensus, config=config.completion
-        )
-        found = _joined(found, more)
+    for _ in range(config.completion_rounds):
+        found = _completed(a, b, found, config)
     return _final(a, b, found, config)
 
 
@@ -195,6 +197,17 @@ def _guided(
     keep = consensus.agrees(a.points.xy[added[:, 0]], b.points.xy[added[:, 1]])
     added = added[keep]
     return np.concatenate([pairs, added]), np.r_[score, np.zeros(len(added), np.float32)]
+
+
+def _completed(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
+    """Adds key points of either image that alignment alone finds in the other."""
+    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    free = a.points.xy[apart_from(a.points.xy, found.xy_a, distance_px=0.5)]
+    more = complete_matches(a.view, b.view, free, consensus, config=config.completion)
+    found = _joined(found, more)
+    free = b.points.xy[apart_from(b.points.xy, found.xy_b, distance_px=2.0)]
+    back = complete_matches(b.view, a.view, free, consensus.inverse(), config=config.completion)
+    return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
 
 
 def _final(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:

@@ -17,14 +17,16 @@ class AlignConfig:
     """How patches are aligned.
 
     Attributes:
-        half_px: patches are (2 half_px + 1) squared.
+        half: patches have (2 half + 1) squared samples.
+        step_px: between samples, pixels of b, fractions allowed.
         smooth_px: Gaussian blur of both images before, against grain.
         iterations: steps of the alignment.
         max_step_px: one step is cut to this length.
         done_px: a point whose step is shorter has converged.
     """
 
-    half_px: int = 8
+    half: int = 8
+    step_px: float = 1.0
     smooth_px: float = 1.0
     iterations: int = 10
     max_step_px: float = 1.5
@@ -96,9 +98,9 @@ def _align(
     *,
     config: AlignConfig,
 ) -> Alignment:
-    grid, window = _grid(config.half_px)
-    template, slope = _template(plane_a, xy_a, jacobian, config.half_px, window)
-    hessian = np.einsum("ncp,ndp->ncd", slope, slope).astype(np.float64)
+    grid, window = _grid(config.half, config.step_px)
+    template, slope = _template(plane_a, xy_a, jacobian, config, window)
+    hessian = (slope @ slope.transpose(0, 2, 1)).astype(np.float64)
     trace = hessian[:, 0, 0] + hessian[:, 1, 1]
     hessian[:, [0, 1], [0, 1]] += (1e-6 + 1e-4 * trace)[:, None]
     inverse = np.linalg.inv(hessian)
@@ -109,8 +111,8 @@ def _align(
     for _ in range(config.iterations):
         patch = _normalised(_sample(plane_b, at[live], grid), window)
         zncc[live] = (patch * template[live]).sum(axis=1)
-        error = np.einsum("ncp,np->nc", slope[live], patch - template[live])
-        step = np.einsum("ncd,nd->nc", inverse[live], error)
+        error = slope[live] @ (patch - template[live])[:, :, None]
+        step = (inverse[live] @ error)[:, :, 0]
         length = np.hypot(*step.T)
         step *= np.minimum(1.0, config.max_step_px / np.maximum(length, 1e-12))[:, None]
         at[live] -= step
@@ -123,28 +125,28 @@ def _align(
     return Alignment(at, zncc, step_px < 5 * config.done_px, noise_px)
 
 
-def _grid(half_px: int) -> tuple[ArrayF32, ArrayF32]:
-    """(P, 2) offsets of a patch's pixels and the (P,) root of their Gaussian weights."""
-    line = np.arange(-half_px, half_px + 1, dtype=np.float32)
+def _grid(half: int, step_px: float) -> tuple[ArrayF32, ArrayF32]:
+    """(P, 2) offsets of a patch's samples and the (P,) root of their Gaussian weights."""
+    line = np.arange(-half, half + 1, dtype=np.float32)
     x, y = np.meshgrid(line, line)
     grid = np.stack([x.ravel(), y.ravel()], axis=1)
-    weight = np.exp(-0.25 * (grid**2).sum(axis=1) / (0.6 * half_px) ** 2)
-    return grid, weight.astype(np.float32)
+    weight = np.exp(-0.25 * (grid**2).sum(axis=1) / (0.6 * half) ** 2)
+    return grid * np.float32(step_px), weight.astype(np.float32)
 
 
 def _template(
-    plane: ArrayF32, xy: ArrayF64, jacobian: ArrayF64, half_px: int, window: ArrayF32
+    plane: ArrayF32, xy: ArrayF64, jacobian: ArrayF64, config: AlignConfig, window: ArrayF32
 ) -> tuple[ArrayF32, ArrayF32]:
     """(N, P) normalised patches of a in b's axes, and their (N, 2, P) slopes."""
-    wide, _ = _grid(half_px + 1)
+    wide, _ = _grid(config.half + 1, config.step_px)
     determinant = np.linalg.det(jacobian)
     fair = np.abs(determinant) > 1e-3
     safe = np.where(fair[:, None, None], jacobian, np.eye(2))
-    offsets = np.einsum("nij,pj->npi", np.linalg.inv(safe), wide).astype(np.float32)
-    side = 2 * half_px + 3
+    offsets = wide @ np.linalg.inv(safe).transpose(0, 2, 1).astype(np.float32)
+    side = 2 * config.half + 3
     patch = _gather(plane, xy[:, None] + offsets).reshape(-1, side, side)
-    dx = (patch[:, 1:-1, 2:] - patch[:, 1:-1, :-2]) / 2
-    dy = (patch[:, 2:, 1:-1] - patch[:, :-2, 1:-1]) / 2
+    dx = (patch[:, 1:-1, 2:] - patch[:, 1:-1, :-2]) / (2 * config.step_px)
+    dy = (patch[:, 2:, 1:-1] - patch[:, :-2, 1:-1]) / (2 * config.step_px)
     inner = patch[:, 1:-1, 1:-1].reshape(len(xy), window.size)
     slope = np.stack([dx.reshape(inner.shape), dy.reshape(inner.shape)], axis=1)
     energy = window**2 / (window**2).sum()
@@ -153,7 +155,7 @@ def _template(
     template = centred / length[:, None]
     slope = (slope - (slope @ energy)[:, :, None]) * window / length[:, None, None]
     # what changes the contrast only is not motion
-    slope -= np.einsum("ncp,np->nc", slope, template)[:, :, None] * template[:, None]
+    slope -= (slope @ template[:, :, None]) * template[:, None]
     return template, slope
 
 
