@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.training.patch_views import ViewConfig
-from ml.training.roi_config import SECTIONS, SLIDES
-
-TILES = (
-    "histology/lc25000-lung/lung_aca",
-    "histology/lc25000-lung/lung_n",
-    "histology/lc25000-lung/lung_scc",
-)
+from ml.training.roi_config import SECTIONS, SLIDES, TILES
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ml.networks.gcn import GcnConfig
-from ml.networks.patch_cnn import PatchCnnConfig
+from ml.networks.textons import TextonConfig
 from ml.roi.config import EncoderConfig
-from ml.roi.features import FEATURE_DIM, FEATURES_NAME
+from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.sampling import SamplingConfig
+from ml.training.textons import TextonFitConfig
 
 SLIDES = (
     "histology/slides/cmu-1-small-region.svs",
@@ -17,14 +18,19 @@ SLIDES = (
     "histology/slides/her2st-b-d2.tif",
 )
 SECTIONS = "histology/sections"
+TILES = (
+    "histology/lc25000-lung/lung_aca",
+    "histology/lc25000-lung/lung_n",
+    "histology/lc25000-lung/lung_scc",
+)
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 
 
 def _encoder() -> EncoderConfig:
-    in_dim = FEATURE_DIM + PatchCnnConfig().out_dim
     return EncoderConfig(
-        features=f"{FEATURES_NAME}+patch-cnn",
-        network=GcnConfig(in_dim=in_dim, context_weight=0.2),
+        features=TEXTONS,
+        keep_strength=0.5,
+        network=GcnConfig(in_dim=TextonConfig().words, context_weight=0.2),
     )
 
 
@@ -33,8 +39,10 @@ class RoiTrainConfig:
     """One training run."""
 
     name: str = "roi-default"  # of the encoder
-    version: str = "2.0"  # of the encoder
+    version: str = "3.0"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
+    texton_sources: tuple[str, ...] = (*SLIDES, SECTIONS, *TILES)  # where textons are learned from
+    texton_fit: TextonFitConfig = field(default_factory=TextonFitConfig)
     pool_density: float = 1.2  # patches per patch area of a slide
     looks: int = 3  # sets of features a patch has: the slide as it is, and augmented ones
     stain_strength: float = 0.15  # see augment.random_look
@@ -49,7 +57,7 @@ class RoiTrainConfig:
     learning_rate: float = 3e-4  # AdamW
     weight_decay: float = 1e-4  # AdamW
     part_weights: tuple[float, ...] = (1.0, 0.25)  # of several patch encoders in the metric
-    metric_ridge: float = 0.3  # see metric.learn_metric
+    metric_ridge: float = 4.0  # see metric.learn_metric
     checkpoint_every: int = 100  # steps
     calibration_regions: int = 1000  # regions that the context part is standardised by
     seed: int = 0
@@ -62,6 +70,7 @@ class PoolKey:
 
     features: str
     stain: str
+    keep_strength: float
     sampling: SamplingConfig
     density: float
     looks: int
