@@ -27,7 +27,7 @@ class VitTrainConfig:
     batch: int = 4  # pairs a step
     epochs: int = 12  # paper: 100
     steps: int = 80  # an epoch
-    stop_after: int = 0  # steps after which the run ends before its time; 0: never
+    stop_after: int = 720  # steps after which the run ends before its time; 0: never
     bootstrap_epochs: int = 3  # at the first of ``rates`` (paper: 3)
     rates: tuple[float, float] = (1e-3, 5e-4)  # Adam (paper: 1e-4, then 5e-5)
     decay: bool = True  # a half cosine over the second rate, down to a twentieth; paper: constant

@@ -28,6 +28,7 @@ TINY = VitTrainConfig(
     batch=2,
     epochs=3,
     steps=2,
+    stop_after=0,
     bootstrap_epochs=1,
     warmup_steps=3,
     validation_pairs=2,
