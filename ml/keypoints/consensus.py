@@ -22,10 +22,10 @@ Kind = Literal["plane", "rigid", "local"]
 PLANE_PX, BAND_PX = 3.0, 1.5
 """Largest transfer error of a plane's match, and distance from the epipolar line in one image."""
 
-PLANE_SHARE, RIGID_SHARE = 0.8, 0.5
-"""A model is enforced only where it explains this share of the locally consistent matches."""
+PLANE_SHARE, NOISY_SHARE, RIGID_SHARE = 0.8, 0.5, 0.5
+"""A model is enforced only where it explains this share of the locally consistent matches; of a
+plane the second will do where the rest is noise and no relief."""
 
-RELIEF = 1.0
 NOISE_PX = 1.0
 """Localisation noise of a key point, GRIC's sigma."""
 
@@ -56,8 +56,7 @@ class Consensus:
             return np.zeros(0, np.bool_)
         sample = self.field.at(xy_a, leave_out=is_support)
         error = np.hypot(*(sample.xy_b - xy_b).T)
-        slack = self.slack_px * (RELIEF if self.kind == "rigid" else 1.0)
-        near: ArrayBool = error < slack + 2.0 * np.minimum(sample.spread_px, slack)
+        near: ArrayBool = error < self.slack_px + 2.0 * np.minimum(sample.spread_px, self.slack_px)
         if self.matrix is None:
             return near
         if self.kind == "plane":
@@ -79,7 +78,8 @@ def find_consensus(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> 
     """Choose the geometry of matches that are locally consistent already.
 
     A homography and a fundamental matrix are estimated by USAC-MAGSAC and compared by GRIC; the
-    better is enforced only where it explains most matches, else the tissue is taken for soft.
+    better is enforced only where it explains most matches, else the tissue is taken for soft. A
+    plane is kept as well where the neighbours of a match do not predict it better.
 
     Raises:
         NotEnoughMatchesError: fewer than 6 matches.
@@ -91,15 +91,26 @@ def find_consensus(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> 
     plane, rigid = _plane(xy_a, xy_b), _rigid(xy_a, xy_b)
     plane_px = _plane_px(plane, xy_a, xy_b)
     rigid_px = _rigid_px(rigid, xy_a, xy_b)
-    is_plane = float((plane_px < PLANE_PX).mean()) >= PLANE_SHARE
+    plane_share = float((plane_px < PLANE_PX).mean())
     is_rigid = float((rigid_px < BAND_PX).mean()) >= RIGID_SHARE
-    planar_cost = gric(plane_px, structure=2, parameters=8)
-    rigid_cost = gric(rigid_px, structure=3, parameters=7)
-    if is_plane and (planar_cost <= rigid_cost or not is_rigid):
+    cost = gric(plane_px, structure=2, parameters=8), gric(rigid_px, structure=3, parameters=7)
+    is_plane = plane_share >= PLANE_SHARE and (cost[0] <= cost[1] or not is_rigid)
+    if is_plane or (plane_share >= NOISY_SHARE and _is_noise(field, plane_px)):
         return Consensus("plane", plane, field, slack_px)
     if is_rigid:
         return Consensus("rigid", rigid, field, slack_px)
     return Consensus("local", None, field, slack_px)
+
+
+def _is_noise(field: MotionField, plane_px: ArrayF64) -> bool:
+    """Whether the neighbours tell no more of a match than the plane does.
+
+    Relief moves neighbours alike; noise, as motion blur makes along one direction, does not, and
+    an epipolar line along that direction would explain it wrongly.
+    """
+    sample = field.at(field.xy_a, leave_out=True)
+    held_out_px = np.hypot(*(sample.xy_b - field.xy_b).T)
+    return bool(np.median(held_out_px) >= 0.9 * np.median(plane_px))
 
 
 def gric(error_px: ArrayF64, *, structure: int, parameters: int) -> float:
