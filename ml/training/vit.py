@@ -97,6 +97,7 @@ def train_vit(
         run = VitRun(config, stills, held_out, out / "checkpoint.pt")
         run.resume()
         losses = run.train(progress)
+        by_threshold = run.by_threshold()
     weights = weights or out / f"{config.name}.safetensors"
     save_descriptor(weights, run.network, version=config.version)
     summary = {
@@ -111,6 +112,7 @@ def train_vit(
         "loss_first": losses[0] if losses else None,
         "loss_last": float(np.mean(losses[-20:])) if losses else None,
         "validation": run.validation,
+        "thresholds": by_threshold,
         "seconds": time.perf_counter() - started,
     }
     write_log(summary | {"losses": losses}, out / "log.json")

@@ -46,10 +46,20 @@ def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     for row in summary["validation"]:
-        values = [row[k] for k in ("precision", "recall", "sure_precision", "sure_recall")]
-        cells = ["none" if v is None or not np.isfinite(v) else f"{v:.3f}" for v in values]
+        keys = ("precision", "recall", "sure_precision", "sure_recall")
+        cells = [_cell(row[key]) for key in keys]
         lines.append(f"| {int(row['step'])} | {' | '.join(cells)} |")
+    if summary["thresholds"]:
+        lines += ["", "The same pairs at the end, by the least similarity of a match:", ""]
+        lines += ["| similarity above | precision | recall |", "| --- | --- | --- |"]
+    for threshold, row in summary["thresholds"].items():
+        cells = [_cell(row[key]) for key in ("sure_precision", "sure_recall")]
+        lines.append(f"| {threshold} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _cell(value: float | None) -> str:
+    return "none" if value is None or not np.isfinite(value) else f"{value:.3f}"
 
 
 def write_card(path: Path, section: str, text: str) -> None:
@@ -72,13 +82,15 @@ def write_card(path: Path, section: str, text: str) -> None:
 def write_log(log: Mapping[str, Any], path: Path) -> None:
     """Write a log as JSON, whole or not at all; scores that are not there become null."""
     plain = dict(log)
-    plain["validation"] = [
-        {key: float(value) if np.isfinite(value) else None for key, value in row.items()}
-        for row in log["validation"]
-    ]
+    plain["validation"] = [_plain(row) for row in log["validation"]]
+    plain["thresholds"] = {key: _plain(row) for key, row in log["thresholds"].items()}
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     temporary.replace(path)
+
+
+def _plain(row: Mapping[str, float]) -> dict[str, float | None]:
+    return {key: float(value) if np.isfinite(value) else None for key, value in row.items()}
 
 
 def plot_losses(

@@ -28,6 +28,9 @@ from ml.training.vit_pairs import Pair, Still, draw_pair
 from ml.training.vit_score import score_pairs
 from ml.types import Progress
 
+THRESHOLDS = (0.6, 0.7, 0.8, 0.9, 0.95)
+"""Similarities at which the end of a run is scored; the last one is the paper's."""
+
 _VALIDATION = 1 << 20
 """Keeps the generator of the validation pairs apart from those of the steps."""
 
@@ -75,6 +78,15 @@ class VitRun:
             progress(done, config.last_step, f"training, loss {self.losses[-1]:.3f}")
         self.network.eval()
         return self.losses
+
+    def by_threshold(self) -> dict[str, dict[str, float]]:
+        """Scores of the held-out pairs under other thresholds than the paper's, by threshold."""
+        if not self.held_out:
+            return {}
+        return {
+            f"{threshold:g}": score_pairs(self.network, self.held_out, threshold=threshold)
+            for threshold in THRESHOLDS
+        }
 
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""

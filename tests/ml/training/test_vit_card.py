@@ -30,6 +30,7 @@ SUMMARY = {
             "sure_recall": 0.0,
         }
     ],
+    "thresholds": {"0.8": {"sure_precision": 0.5, "sure_recall": float("nan")}},
 }
 
 
@@ -37,6 +38,7 @@ def test_the_figures_are_those_of_the_run():
     text = card_text(SUMMARY, [8.0, 1.0, 0.5, 0.25])
     assert "5 stills, 2 held out (operations 00001, 00002); 4 steps of 3 pairs, 1 of them" in text
     assert "| 1 | 8.000 | contrastive |" in text and "| 2 | 1.000 | triplet |" in text
+    assert "| 0.8 | 0.500 | none |" in text
     assert "| 0 | 0.250 | 0.125 | none | 0.000 |" in text
 
 
@@ -63,6 +65,7 @@ def test_the_log_is_json_without_nan(tmp_path):
     found = json.loads((tmp_path / "log.json").read_text())
     assert found["validation"][0]["sure_precision"] is None
     assert found["validation"][0]["precision"] == 0.25
+    assert found["thresholds"]["0.8"] == {"sure_precision": 0.5, "sure_recall": None}
 
 
 def test_the_plot_is_drawn_where_matplotlib_is_installed(tmp_path):
