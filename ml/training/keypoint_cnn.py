@@ -17,6 +17,7 @@ import numpy as np
 from ml.keypoints.learned import descriptor_from_file
 from ml.keypoints.learned_weights import StoredDescriptor, save_descriptor
 from ml.roi.config import config_hash
+from ml.training.keypoint_card import write_training
 from ml.training.keypoint_contrast import ContrastConfig, ContrastRun
 from ml.training.keypoint_run import (
     add_run_arguments,
@@ -45,6 +46,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         out=args.out,
         weights=args.weights,
         start=args.start,
+        card=args.card,
         progress=progress,
     )
 
@@ -56,6 +58,7 @@ def train_contrast(
     out: Path,
     weights: Path | None = None,
     start: Path | None = None,
+    card: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Train ``cnn`` or ``graph``, going on from a checkpoint in ``out`` if there is one.
@@ -67,6 +70,7 @@ def train_contrast(
         data: folder the stills' folder is in.
         weights: file to write, by default ``out/<name>.safetensors``.
         start: weights whose CNN the run starts from.
+        card: model card whose figures of training are written anew.
         progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
     Returns:
         A plain summary: losses, validation on the held-out operations, hash, file.
@@ -98,5 +102,7 @@ def train_contrast(
         "seconds": time.perf_counter() - started,
     }
     write_log(out, config, {"loss": losses}, **summary)
+    if card is not None:
+        write_training(card, summary, {"loss": losses}, held_out)
     write_loss_plot(out / "loss.png", {"loss": losses}, x="step")
     return {**summary, "train_config": dataclasses.asdict(config)}

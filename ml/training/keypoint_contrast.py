@@ -45,7 +45,8 @@ class ContrastConfig:
     pairs: int = 1  # still and view pairs a step
     least_share: float = 0.5  # of the nodes a pair keeps, at random; 1 keeps all
     jitter_px: float = 0.5  # deviation of a view's points from their true place; 0 in the paper
-    steps: int = 700
+    bank: int = 0  # pairs that a frozen CNN describes once, to be used again; 0: always new ones
+    steps: int = 450
     checkpoint_every: int = 50  # steps
     seed: int = 0
 
@@ -61,6 +62,7 @@ class ContrastRun:
         start: Path | None = None,
     ) -> None:
         self.config, self.stills = config, stills
+        self._bank: dict[int, _Pair] = {}
         torch.manual_seed(config.seed)
         self.network = KeypointCnn(config.network)
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
@@ -115,50 +117,71 @@ class ContrastRun:
     def _pair_loss(self, rng: np.random.Generator) -> Tensor:
         """Equation 6 over one still and one view of it."""
         config = self.config
-        still = self.stills[int(rng.integers(len(self.stills)))]
-        view = make_view(rng, still, config.view)
-        moved = transform_points(view.H_view_from_still, still.xy).astype(np.float32)
-        rows = seen_rows(rng, moved, still.grey.shape, least_share=config.least_share)
-        xy, moved = still.xy[rows], moved[rows]
-        moved = moved + rng.normal(0, config.jitter_px, moved.shape).astype(np.float32)
-        step = config.network.map_px
-        planes = torch.cat(
-            [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
-        )
-        size = (still.grey.shape[0], still.grey.shape[1])
-        first, second = self._project(planes, (xy, moved), size)
-        groups = torch.from_numpy(neighbour_batches(xy, config.neighbours))
+        pair = self._pair(rng)
+        rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
+        first, second = (self._projected(pair, side, rows) for side in (0, 1))
+        groups = torch.from_numpy(neighbour_batches(pair.xy[0][rows], config.neighbours))
         return cross_view(first[groups], second[groups], temperature=config.temperature)
 
-    def _project(
-        self, planes: Tensor, points: tuple[ArrayF32, ArrayF32], size_px: tuple[int, int]
-    ) -> list[Tensor]:
-        """The two views' (N, projection_dim) projections."""
-        projections = []
+    def _pair(self, rng: np.random.Generator) -> _Pair:
+        """A pair drawn afresh, or one of the bank, whose features are computed once."""
+        if self.config.train_cnn or not self.config.bank:
+            return self._drawn(rng)
+        number = int(rng.integers(self.config.bank))
+        if number not in self._bank:
+            own = np.random.default_rng((self.config.seed, 1 << 20, number))
+            self._bank[number] = self._drawn(own)
+        return self._bank[number]
+
+    def _drawn(self, rng: np.random.Generator) -> _Pair:
+        still = self.stills[int(rng.integers(len(self.stills)))]
+        view = make_view(rng, still, self.config.view)
+        moved = transform_points(view.H_view_from_still, still.xy).astype(np.float32)
+        seen = seen_rows(moved, still.grey.shape)
+        jitter = rng.normal(0, self.config.jitter_px, (len(seen), 2)).astype(np.float32)
+        xy = (still.xy[seen], moved[seen] + jitter)
+        step = self.config.network.map_px
+        planes = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
         with torch.set_grad_enabled(self.config.train_cnn):
-            shared = self.network.shared(planes)
+            shared = self.network.shared(torch.cat(planes))
             features = [
-                self.network.at_points(shared[i : i + 1], torch.from_numpy(xy) + PAD_PX)
-                for i, xy in enumerate(points)
+                self.network.at_points(shared[i : i + 1], torch.from_numpy(points) + PAD_PX)
+                for i, points in enumerate(xy)
             ]
-        for vectors, xy in zip(features, points, strict=True):
-            if self.graph is None:
-                projections.append(self.projection(vectors))
-                continue
+        size = (still.grey.shape[0], still.grey.shape[1])
+        return _Pair(xy, (features[0], features[1]), size)
+
+    def _projected(self, pair: _Pair, side: int, rows: ArrayI64) -> Tensor:
+        """(n, projection_dim) projections of some nodes of one of the two views."""
+        vectors = pair.features[side][torch.from_numpy(rows)]
+        if self.graph is not None:
+            xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows]))
             kind = self.graph.config.position
-            where = normalised_positions(torch.from_numpy(xy), size_px=size_px, position=kind)
-            projections.append(self.projection(self.graph(vectors, where)))
-        return projections
+            where = normalised_positions(xy, size_px=pair.size_px, position=kind)
+            vectors = self.graph(vectors, where)
+        out: Tensor = self.projection(vectors)
+        return out
 
 
-def seen_rows(
-    rng: np.random.Generator, xy: ArrayF32, shape: tuple[int, ...], *, least_share: float
-) -> ArrayI64:
-    """Rows of the points that lie in the view, a random share of them, ascending."""
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A still and a view of it: points (N, 2) and features (N, D) of the nodes seen in both."""
+
+    xy: tuple[ArrayF32, ArrayF32]
+    features: tuple[Tensor, Tensor]
+    size_px: tuple[int, int]
+
+
+def seen_rows(xy: ArrayF32, shape: tuple[int, ...]) -> ArrayI64:
+    """Rows of the points that lie in an image of that shape, ascending."""
     inside = (xy >= 0).all(axis=1) & (xy[:, 0] <= shape[1] - 1) & (xy[:, 1] <= shape[0] - 1)
-    rows = np.flatnonzero(inside)
-    count = max(2, round(len(rows) * rng.uniform(least_share, 1.0)))
-    return np.sort(rng.permutation(rows)[:count]).astype(np.int64)
+    return np.flatnonzero(inside).astype(np.int64)
+
+
+def kept_rows(rng: np.random.Generator, count: int, *, least_share: float) -> ArrayI64:
+    """A random share of ``count`` rows, at least ``least_share`` and two of them, ascending."""
+    kept = max(2, round(count * rng.uniform(least_share, 1.0)))
+    return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
 
 
 def neighbour_batches(xy: ArrayF32, size: int) -> ArrayI64:

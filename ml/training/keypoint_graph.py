@@ -22,12 +22,12 @@ SWEEPS: dict[str, tuple[float, ...]] = {
 }
 """Tables 3 and 4."""
 
-SWEEP_STEPS = 80
+SWEEP_STEPS = 400
 
 
 def graph_config() -> ContrastConfig:
-    """The default run of ``graph``."""
-    return ContrastConfig(name="graph", has_graph=True)
+    """The default run of ``graph``: over the CNN of ``cnn`` as it is, on a bank of pairs."""
+    return ContrastConfig(name="graph", has_graph=True, train_cnn=False, bank=160, steps=1200)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         out=args.out,
         weights=args.weights,
         start=args.start,
+        card=args.card,
         progress=progress,
     )
 

@@ -26,6 +26,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, log, plot")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
     parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
+    parser.add_argument("--card", type=Path, help="model card whose figures of training to renew")
 
 
 def config_of(cls: type[T], path: Path | None) -> T:

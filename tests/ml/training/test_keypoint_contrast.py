@@ -17,7 +17,12 @@ from ml.keypoints.learned import descriptor_from_file
 from ml.networks.keypoint_cnn import KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnnConfig
 from ml.training.keypoint_cnn import train_contrast
-from ml.training.keypoint_contrast import ContrastConfig, neighbour_batches, seen_rows
+from ml.training.keypoint_contrast import (
+    ContrastConfig,
+    kept_rows,
+    neighbour_batches,
+    seen_rows,
+)
 from ml.training.keypoint_graph import SWEEPS, graph_config
 from ml.training.keypoint_views import StillsConfig
 
@@ -31,6 +36,7 @@ TINY = ContrastConfig(
     checkpoint_every=1,
 )
 GRAPH = dataclasses.replace(TINY, name="graph", has_graph=True)
+BANK = dataclasses.replace(GRAPH, train_cnn=False, bank=2)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +49,7 @@ def data(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("config", [TINY, GRAPH], ids=["cnn", "graph"])
+@pytest.mark.parametrize("config", [TINY, GRAPH, BANK], ids=["cnn", "graph", "graph over a bank"])
 def test_interrupted_and_resumed_the_weights_are_the_same(config, data, tmp_path):
     def stop(done, total, phase):
         if phase.startswith("training") and done == 3:
@@ -69,7 +75,7 @@ def test_the_graph_starts_from_the_cnn_and_may_leave_it_as_it_is(data, tmp_path)
     assert [key for key in before if not np.array_equal(before[key], after[key])] == []
     made = descriptor_from_file(tmp_path / "graph" / "graph.safetensors")
     assert made.graph is not None
-    assert float(made.graph.update[-1].weight.abs().sum()) > 0
+    assert float(made.graph.update[-1].weight.detach().abs().sum()) > 0
 
     other = dataclasses.replace(GRAPH, network=dataclasses.replace(GRAPH.network, map_px=4))
     with pytest.raises(WeightsError, match="expected weights of KeypointCnnConfig"):
@@ -133,7 +139,12 @@ def test_a_mini_batch_is_a_node_and_those_next_to_it():
 
 def test_rows_outside_the_view_are_left_out():
     xy = np.array([[0, 0], [-1, 5], [19, 9], [19.5, 9], [3, 9.5], [4, 4]], np.float32)
-    rows = seen_rows(np.random.default_rng(0), xy, (10, 20), least_share=1.0)
-    assert rows.tolist() == [0, 2, 5]
-    half = seen_rows(np.random.default_rng(0), xy, (10, 20), least_share=0.1)
-    assert 2 <= len(half) <= 3
+    assert seen_rows(xy, (10, 20)).tolist() == [0, 2, 5]
+
+
+def test_a_share_of_the_rows_is_kept():
+    for seed in range(20):
+        kept = kept_rows(np.random.default_rng(seed), 40, least_share=0.5)
+        assert 20 <= len(kept) <= 40
+        assert (np.diff(kept) > 0).all()
+    assert kept_rows(np.random.default_rng(0), 3, least_share=0.01).shape == (2,)
