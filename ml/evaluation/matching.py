@@ -77,7 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--long-side-px", type=int, default=720)
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
-    add("--card", type=Path, help="model card whose figures 'matching' are replaced")
+    add("--card", type=Path, help="model card whose figures are replaced")
+    add("--figures", default="matching", help="which figures of the card: the name in their mark")
     add("--sweeps", type=Path, nargs="*", default=[], help="JSON of `train graph --sweep`")
     add("--plots", type=Path, help="folder for the plots")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
@@ -145,7 +146,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
     if args.card is not None:
-        update_card(args.card, "matching", matching_tables(result))
+        update_card(args.card, args.figures, matching_tables(result))
     return result
 
 

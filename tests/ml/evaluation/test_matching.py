@@ -111,3 +111,13 @@ def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
     empty.mkdir()
     with pytest.raises(BadInputError, match="found no image"):
         run(_args(empty), no_progress)
+
+
+@pytest.mark.slow
+def test_blurred_frames_leak_their_key_points_places(tessera_data: Path) -> None:
+    frames = tessera_data / "endoscopy/fetoscopy-anon001/frames"
+    words = ["--images", 1, "--per-family", 1, "--descriptors", "akaze"]
+    result = run(_args(frames, *words, "--protocols", "papers", "leak", "hard"), no_progress)
+    assert result["leak"]["coordinates"]["families"]["blur"]["nn_precision"] == 1.0
+    assert result["papers"]["akaze"]["families"]["core"]["nn_precision"] > 0.8
+    assert result["hard"]["akaze"]["families"]["core"]["precision"] > 0.9
