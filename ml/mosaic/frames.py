@@ -26,8 +26,7 @@ LIVELY = 4.0
 """Median change of a px over time (grey levels) from which what does not change is an overlay."""
 
 STILL_SHARE, STILL_MAX = 0.2, 2.5
-SHADING_RANGE = (0.7, 1.3)
-"""Compensated is no more than this: what is darker at the rim is noise as well."""
+SHADING_RANGE = (0.3, 1.5)
 
 OVERLAY_GROW_PX = 4
 
