@@ -10,7 +10,7 @@ import numpy as np
 from ml.imaging.samples import packaged_image
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
-FAULTS = ("blurred", "dark", "bright", "smoke", "instrument", "unrelated")
+FAULTS: tuple[str, ...] = ("blurred", "dark", "bright", "smoke", "instrument", "unrelated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class SweepConfig:
     Attributes:
         frames: how many. size_px: their side.
         path: "glide" crosses the picture once without coming back over itself; "loops" goes round
-            three times on shifted rings, so that every place is seen again much later.
+            three times on shifted rings, so that every place is seen again much later; "loops-slow"
+            is the same cut off after the frames that it has, at the pace of 800 a sweep.
         fault_share: share of the frames made unusable, in runs of one to three, evenly over
             ``FAULTS``; a glare-free start is left.
         exposure_drift: relative amplitude of slow changes of brightness.
@@ -65,11 +66,11 @@ def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
         flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
         seen = np.asarray(cv2.warpPerspective(picture, pose, size, flags=flags), np.float32)
         seen = _faulty(seen, faults.get(n, ""), rng)
-        shown = _lit(seen * 1.15 * float(drift[n]), light, spots, n)
+        shown = _lit(np.asarray(seen * 1.15 * drift[n], np.float32), light, spots, n)
         if faults.get(n) in ("dark", "bright"):
             shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
-        shown = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
-        frames.append(np.clip(shown, 0, 255).astype(np.uint8))
+        noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
+        frames.append(np.clip(noisy, 0, 255).astype(np.uint8))
     return SimulatedSweep(frames, dict(enumerate(poses)), mask, faults)
 
 
@@ -78,8 +79,9 @@ def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[Arr
     n, half = config.frames, (config.size_px - 1) / 2
     t = np.linspace(0, 1, n)
     reach = side * 0.5 - config.size_px * 0.56
-    if config.path == "loops":
-        angle = 2 * np.pi * 3 * t
+    if config.path.startswith("loops"):
+        # "loops-slow" moves as slowly over 100 frames as "loops" does over 800
+        angle = 2 * np.pi * 3 * t * (n / 800 if config.path == "loops-slow" else 1)
         radius = reach * (0.72 + 0.16 * np.sin(2 * np.pi * t * 1.5))
         x, y = side / 2 + radius * np.cos(angle), side / 2 + radius * np.sin(angle)
     else:
