@@ -231,7 +231,7 @@ def frames_at(mosaic: Mosaic, *, x: float, y: float, part: int = 0, limit: int =
             from_centre_px=round(float(away_px[i]), 2),
             sharpness=rows[i][3],
             uncertainty_px=rows[i][4],
-            outline=_rounded(outline),
+            outline=rounded_outline(outline),
         )
         for i, outline in zip(order, outlines, strict=True)
     )
@@ -310,5 +310,6 @@ def thinned(polygon: Floats, *, at_most: int = 16) -> Floats:
     return polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
 
 
-def _rounded(outline: Floats) -> tuple[tuple[float, float], ...]:
+def rounded_outline(outline: Floats) -> tuple[tuple[float, float], ...]:
+    """Corners to draw, to a hundredth of a pixel."""
     return tuple((round(float(x), 2), round(float(y), 2)) for x, y in thinned(outline))
