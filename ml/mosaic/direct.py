@@ -173,7 +173,7 @@ class _Level:
             normal = (weighted.T @ self.descent).astype(np.float64)
             normal += np.diag(self.prior * sampled[2] ** 2)
             right = (weighted.T @ residual).astype(np.float64)
-            normal[np.diag_indices(len(normal))] *= 1 + 1e-4
+            normal[np.diag_indices(len(normal))] += 1e-4 * np.diag(normal) + 1e-7 * np.trace(normal)
             try:
                 step = np.linalg.solve(normal, right)
             except np.linalg.LinAlgError:
@@ -218,7 +218,7 @@ class _Level:
         middle, roots = _cell_information(
             self.points, self.gradient, weight, inverse, count=len(cells)
         )
-        keep = np.abs(np.linalg.det(roots)) > 1e-6
+        keep = (roots**2).sum(axis=(1, 2)) > 1e-6
         in_b = state @ np.vstack([middle.T, np.ones(len(middle))])
         xy_a = middle * unit[0, 0] + unit[:2, 2]
         xy_b = (in_b[:2] / in_b[2]).T * unit[0, 0] + unit[:2, 2]
