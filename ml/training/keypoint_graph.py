@@ -27,7 +27,7 @@ SWEEP_STEPS = 400
 
 def graph_config() -> ContrastConfig:
     """The default run of ``graph``: over the CNN of ``cnn`` as it is, on a bank of pairs."""
-    return ContrastConfig(name="graph", has_graph=True, train_cnn=False, bank=160, steps=1200)
+    return ContrastConfig(name="graph", has_graph=True, train_cnn=False, bank=60, steps=500)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
