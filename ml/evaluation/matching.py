@@ -235,20 +235,24 @@ def score_unrelated(work: Run) -> dict[str, Any]:
 
 
 def write_pictures(work: Run) -> list[str]:
-    """The largest transform of each family on one image, matched by each descriptor."""
+    """A pair of each family by each descriptor: ``match_images``, and mutual neighbours alone."""
     chosen: dict[str, Pair] = {}
     for pair in work.pairs:
         if pair.source == work.images[0].name or pair.family not in chosen:
             chosen[pair.family] = pair
-    names = []
+    names, keypoints = [], work.args.hard_keypoints
     for family, pair in chosen.items():
-        for name in work.descriptors:
-            found = SideCache().match(*pair_sides(pair), name, work.args.hard_keypoints)
-            is_right = projection_error(pair, found) <= HARD_PE_PX
-            title = f"{name}, {family.replace('_', ' ')} {pair.value:g}"
-            names.append(f"{family}-{name}.jpg")
-            picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
-            write_picture(work.args.pictures / names[-1], picture)
+        for name, descriptor in work.descriptors.items():
+            cache, sides = SideCache(), pair_sides(pair)
+            for stage, found in (
+                ("match_images", cache.match(*sides, name, keypoints)),
+                ("mutual", cache.mutual(*sides, descriptor, keypoints=keypoints)),
+            ):
+                is_right = projection_error(pair, found) <= HARD_PE_PX
+                title = f"{name} ({stage}), {family.replace('_', ' ')} {pair.value:g}"
+                names.append(f"{family}-{name}-{stage}.jpg")
+                picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
+                write_picture(work.args.pictures / names[-1], picture)
     return names
 
 
