@@ -55,7 +55,7 @@ from ml.keypoints.describe import Descriptor
 from ml.types import ArrayF64, Progress
 
 PROTOCOLS = ("papers", "detectors", "leak", "hard", "unrelated")
-TIMED_PAIRS = 3
+TIMED_PAIRS = 1
 FRAME_GAPS = (1, 2, 4)
 """Real homographies are those between frames this far apart."""
 
