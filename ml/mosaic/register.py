@@ -268,7 +268,7 @@ def refined(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
         return link
     if not is_plausible(found.matrix, found.xy_a) or _apart(found.matrix, link) > AGREE_PX:
         return link
-    return replace(direct_link(a, b, found, model=model, kind=link.kind), inliers=link.inliers)
+    return replace(direct_link(a, b, found, model=model), inliers=link.inliers)
 
 
 def _apart(matrix: ArrayF64, link: Link) -> float:
