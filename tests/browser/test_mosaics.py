@@ -84,7 +84,8 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
     assert 1 < rows.count() <= placed
     rows.first.locator(".sighting-choose").click()
     viewer.wait_text(
-        "[data-strip] [data-frame-index]", rows.first.locator(".sighting-facts").first.inner_text()
+        "[data-strip] [data-frame-index]",
+        rows.first.locator(".sighting-facts").first.inner_text().split(" · ")[0],
     )
     rows.first.get_by_role("link", name="Video").click()
     viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)

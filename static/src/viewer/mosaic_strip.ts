@@ -62,7 +62,9 @@ export class MosaicStrip extends Emitter<StripEvents> {
     const reason = this.fates.reason(this.place);
     const time = timeText(pts * columns.time_base_s);
     const fate = reason?.code === "" ? "in the mosaic" : `not in it: ${reason?.name ?? "unknown"}`;
-    required(this.host, "[data-timeline-head]").style.left = `${(100 * (this.place + 0.5)) / Math.max(count, 1)}%`;
+    const head = required(this.host, "[data-timeline-head]");
+    head.hidden = false;
+    head.style.left = `${(100 * (this.place + 0.5)) / Math.max(count, 1)}%`;
     required(this.host, "[data-frame-index]").textContent = `Frame ${index}`;
     required(this.host, "[data-frame-time]").textContent = `${time} · ${fate}`;
     const video = required<HTMLAnchorElement>(this.host, "[data-strip-video]");

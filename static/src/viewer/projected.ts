@@ -51,7 +51,7 @@ export class ProjectedLayer {
 export function projectedText(roi: ProjectedRoi, labels: Labels): string {
   const name = roi.name || (roi.label ? labels.nameOf(roi.label) : "An ROI");
   const where = roi.frame_index === null ? "the mosaic" : `frame ${roi.frame_index + 1} of the video`;
-  const sure = roi.uncertainty_px === null ? "" : `, ± ${roi.uncertainty_px.toFixed(1)} px`;
+  const sure = roi.uncertainty_px === null ? "" : `, ± ${roi.uncertainty_px.toFixed(2)} px`;
   return `${name}: projected from ${where}${sure}.`;
 }
 

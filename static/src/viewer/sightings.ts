@@ -99,7 +99,7 @@ export class Sightings {
     const facts: string[] = [];
     if (says) facts.push(says);
     if (frame.sharpness !== null) facts.push(`sharpness ${Math.round((100 * frame.sharpness) / sharpest)} %`);
-    if (frame.uncertainty_px !== null) facts.push(`± ${frame.uncertainty_px.toFixed(1)} px`);
+    const sure = frame.uncertainty_px === null ? "" : ` · ± ${frame.uncertainty_px.toFixed(2)} px`;
     const point = (): void => this.overlay.showPointed(frame.outline);
     const leave = (): void => this.overlay.showPointed(null);
     const picture = element("span", { class: "sighting-picture" }, this.picture(frame));
@@ -116,7 +116,7 @@ export class Sightings {
       },
       picture,
       element("span", { class: "sighting-title" }, timeText(frame.time_s)),
-      element("span", { class: "sighting-facts" }, `Frame ${frame.index + 1}`),
+      element("span", { class: "sighting-facts" }, `Frame ${frame.index + 1}${sure}`),
       element("span", { class: "sighting-facts" }, facts.join(" · ")),
     );
     const jump = element("a", { class: "btn btn--small", href: frame.viewer_url, title: "Open the video at this frame" }, "Video");
