@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
+from ml.evaluation.keypoint_descriptors import versions_line
 from ml.evaluation.keypoint_pairs import CORE_FAMILIES, FAMILIES
 
 Cell = str | float | None
@@ -85,6 +86,7 @@ def _head(result: Mapping[str, Any]) -> str:
         f"{data['images']} images of {data['scenes']} scenes ({', '.join(data['folders'])}), long"
         f" side at most {options['long_side_px']} px; pairs: {pairs};"
         f" {data['real_homographies']} homographies between real frames; seed {options['seed']}.",
+        versions_line(result.get("versions", {})),
         skipped_line(result["skipped"]),
     ]
     return "\n".join(line for line in lines if line)

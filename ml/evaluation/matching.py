@@ -25,6 +25,7 @@ from ml.evaluation.keypoint_descriptors import (
     LEARNED_NAMES,
     load_descriptors,
     split_names,
+    versions_of,
 )
 from ml.evaluation.keypoint_pairs import (
     CORE_FAMILIES,
@@ -138,6 +139,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     result: dict[str, Any] = {
         "options": _options(args),
         "data": _data(work, homographies),
+        "versions": versions_of(descriptors),
         "skipped": skipped,
     }
     for name in protocols:
