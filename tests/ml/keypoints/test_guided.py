@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ml.keypoints.consensus import Consensus
+from ml.keypoints.field import MotionField
 from ml.keypoints.geometry import transform_points
-from ml.keypoints.guided import guided_matches, plane_jacobian
+from ml.keypoints.guided import guided_matches, plane_jacobian, predict_points
 
 
 def _rows(*values: float) -> np.ndarray:
@@ -66,3 +68,14 @@ def test_the_derivative_of_a_homography_is_that_of_small_steps() -> None:
         axis=2,
     )
     np.testing.assert_allclose(plane_jacobian(matrix, xy), slow, atol=1e-7)
+
+
+def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:
+    matrix = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.0]])
+    support = np.random.default_rng(0).uniform(0, 40, (30, 2))
+    field = MotionField(support, transform_points(matrix, support))
+    xy = np.array([[20, 20], [100, 5], [150, 5]], np.float32)  # before, on and behind it
+    places, jacobian, _ = predict_points(Consensus("plane", matrix, field, 4.0), xy)
+    np.testing.assert_allclose(places[0], [25, 25])
+    assert np.isfinite(places).all()
+    assert np.isfinite(jacobian).all()
