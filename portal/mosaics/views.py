@@ -154,7 +154,9 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
         mosaic = selectors.mosaic_of_canvas(canvas)
         if mosaic is None:
             return ""
-        return render_to_string("mosaics/_canvas_action.html", {"mosaic": mosaic}, request)
+        parts = mosaic.parts.order_by("index")
+        context = {"mosaic": mosaic, "canvas": canvas, "parts": parts}
+        return render_to_string("mosaics/_canvas_action.html", context, request)
     video: Video | None = getattr(canvas, "video", None)
     return video_action(request, video) if video is not None else ""
 

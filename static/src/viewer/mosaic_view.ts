@@ -79,7 +79,7 @@ export class MosaicView {
     map.getLayers().insertAt(beneath + 1, this.overlay.layer);
     this.layers.followPointer(map);
     const fates = new FrameFates(await frameColumns(mosaic.id));
-    this.strip = new MosaicStrip(root, fates, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
+    this.strip = new MosaicStrip(root, fates, part.index, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
     this.connect(mosaic, part.index, fates, this.strip, onFrame);
     if (link.t !== null) this.strip.seekPts(link.t);
   }
