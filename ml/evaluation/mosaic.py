@@ -274,11 +274,13 @@ def score_against_truth(
 
     Args:
         truth: frame index -> (3, 3) H_reference_from_frame in one common plane.
+            Frames of other components than the anchor's lie in other planes and are left out.
         size_px: (width, height) of the frames.
     Raises:
         BadInputError: no registered frame has a truth, or the anchor has none.
     """
-    placed = placed_transforms(result)
+    main = {frame.index for frame in result.frames if frame.component in (0, None)}
+    placed = {f: m for f, m in placed_transforms(result).items() if f in main}
     anchor = result.anchor_index
     if anchor not in truth or anchor not in placed:
         raise BadInputError(f"truth: expected a transform of the anchor frame {anchor}, found none")

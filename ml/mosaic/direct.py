@@ -24,6 +24,7 @@ FINE_SIGMA, GROUND_SIGMA = 1.0, 4.0
 
 RIM_PX = 3
 MAX_ITERATIONS = 12
+MIN_POINTS = 200
 SPREAD_POINTS = 1_500
 MAX_POINTS = 10_000
 """Only the px of the steepest grey take part: flat ones say nothing and cost as much."""
@@ -187,11 +188,13 @@ class _Level:
 
     def _sample(self, state: ArrayF64) -> tuple[ArrayF32, ArrayF32, float] | None:
         """Residual and weight of each px of a, and the residuals' spread; None: no overlap."""
+        if len(self.template) < MIN_POINTS:
+            return None
         xy = self._project(state)
         x, y = xy[:1], xy[1:]
         warped = cv2.remap(self.image_b, x, y, cv2.INTER_LINEAR)[0]
         seen = cv2.remap(self.mask_b, x, y, cv2.INTER_NEAREST)[0] > 0
-        if seen.sum() < max(200, MIN_OVERLAP * len(seen)):
+        if seen.sum() < max(MIN_POINTS, MIN_OVERLAP * len(seen)):
             return None
         residual = warped - self.template
         inside = residual[seen]

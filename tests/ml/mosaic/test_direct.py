@@ -69,6 +69,14 @@ def test_views_without_overlap_give_none() -> None:
     assert align_views(view, view, far, generators=generators, work_shape=(240, 240)) is None
 
 
+def test_a_view_with_nothing_to_trust_gives_none() -> None:
+    view = direct_view(_view(_pose(0, 0)), MASK)
+    hidden = direct_view(_view(_pose(0, 0)), np.zeros_like(MASK))
+    generators = motion_generators("affine")
+    for a, b in ((hidden, view), (view, hidden)):
+        assert align_views(a, b, np.eye(3), generators=generators, work_shape=(240, 240)) is None
+
+
 def test_an_edge_tells_only_what_lies_across_it() -> None:
     image = np.zeros((240, 240), np.float32)
     image[:, 118:122] = 100
