@@ -23,8 +23,11 @@ from ml.types import ArrayF32, Keypoints
 
 ARCHITECTURE = "tessera"
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights" / "tessera.safetensors"
-CHUNK = 1024
-"""Patches described at once."""
+CHUNK = 128
+"""Patches described at once: their feature maps stay in the cache of a core."""
+
+SAMPLED = 4096
+"""Patches sampled at once: 26 MB."""
 
 FLAT = 1e-2
 """A patch whose normalised grey stays below this holds nothing to describe."""
@@ -58,7 +61,7 @@ class TesseraDescriptor:
         self.name = name
         self.dim = network.config.dim
         self.grid = grid_of(network.config)
-        self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network = network.folded().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
         """Describe points of unknown scale: fixed support.
@@ -84,17 +87,21 @@ class TesseraDescriptor:
         rows = np.zeros((len(xy), self.dim), np.float32)
         last = np.array([grey.shape[1] - 1, grey.shape[0] - 1], np.float32)
         inside = np.flatnonzero(((xy >= 0) & (xy <= last)).all(axis=1))
-        for start in range(0, len(inside), CHUNK):
-            part = inside[start : start + CHUNK]
+        for start in range(0, len(inside), SAMPLED):
+            part = inside[start : start + SAMPLED]
             patches = polar_patches(grey, xy[part], grid=self.grid, zoom=zoom[part])
             textured = np.abs(patches[:, 0]).max(axis=(1, 2)) > FLAT
             rows[part[textured]] = self._forward(patches[textured])
         return rows
 
     def _forward(self, patches: ArrayF32) -> ArrayF32:
+        rows = np.empty((len(patches), self.dim), np.float32)
         with torch.inference_mode():
-            x = torch.from_numpy(patches).contiguous(memory_format=torch.channels_last)
-            return np.asarray(self.network(x).numpy(), np.float32)
+            for start in range(0, len(patches), CHUNK):
+                x = torch.from_numpy(patches[start : start + CHUNK])
+                x = x.contiguous(memory_format=torch.channels_last)
+                rows[start : start + CHUNK] = self.network(x).numpy()
+        return rows
 
 
 def zoom_of(size_px: ArrayF32) -> ArrayF32:
