@@ -25,6 +25,7 @@ def test_a_built_mosaic_shows_size_counts_reasons_and_the_strip(
     text = page.get(detail(built)).content.decode()
     assert "170 × 80 px" in text
     assert "6 of 8 registered" in text
+    assert '<option value="170" selected>170 px</option>' in text  # never enlarged
     assert "Frame 4, 0.12 s: skipped, blurred" in text
     assert text.count("<rect") == 5
     assert "Too few points agree" in text
