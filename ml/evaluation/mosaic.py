@@ -125,10 +125,10 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
         scores["reference_px"] = reference_agreement(result, steps, size_px=size)
         ways["given reference"] = chained(accumulate(steps, result.frames[0].index))
     if args.compare:
-        frames = {f.index: f.rgb for f in open_source(args.frames).frames() if f.rgb is not None}
+        plain = {index: _visible(image) for index, image in images.items()}
         ways |= {
-            "SIFT chain": chained(sift_chain(list(frames.values()))),
-            "SIFT pairs": sift_pairs(frames),
+            "SIFT chain": chained(sift_chain(list(plain.values()))),
+            "SIFT pairs": sift_pairs(plain),
         }
     scores["ncc"] = {name: ncc_table(images, way, inside) for name, way in ways.items()}
     if args.backward:
@@ -153,7 +153,8 @@ def frames_markdown(scores: Mapping[str, Any]) -> str:
         "|" + " --- |" * (len(distances) + 1),
     ]
     for name, values in scores["ncc"].items():
-        lines.append(f"| {name} | " + " | ".join(f"{values[d]:.3f}" for d in distances) + " |")
+        cells = ["none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     if "reference_px" in scores:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]
@@ -161,6 +162,11 @@ def frames_markdown(scores: Mapping[str, Any]) -> str:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["backward_px"].items())
         lines += ["", f"Forward against backward run, median corner distance, px: {cells}."]
     return "\n".join(lines) + "\n"
+
+
+def is_number(value: float | None) -> bool:
+    """False for what no pair of frames could tell."""
+    return value is not None and not np.isnan(value)
 
 
 def update_card(card: Path, data_set: str, text: str) -> None:
@@ -436,6 +442,13 @@ def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF3
         band = cv2.GaussianBlur(moving, (0, 0), NCC_SIGMA)
         cleaned[index] = np.asarray(band - cv2.GaussianBlur(moving, (0, 0), SHADING_SIGMA))
     return cleaned
+
+
+def _visible(band: ArrayF32) -> ImageU8:
+    """A cleaned frame as (H, W, 3) uint8, so that key points see no fixed pattern either."""
+    spread = 4 * max(float(band.std()), 1e-3)
+    grey = np.clip(128 + 127 * cv2.GaussianBlur(band, (0, 0), NCC_SIGMA) / spread, 0, 255)
+    return np.repeat(grey.astype(np.uint8)[:, :, None], 3, axis=2)
 
 
 def _inner(mask: npt.NDArray[Any] | None, shape: tuple[int, ...]) -> ArrayBool:
