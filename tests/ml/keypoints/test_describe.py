@@ -97,7 +97,7 @@ def test_the_default_is_ours_and_each_classical_name_is_itself() -> None:
 
 @pytest.mark.parametrize("name", ["superpoint", ""])
 def test_names_that_are_not_known_are_refused_with_those_that_are(name: str) -> None:
-    with pytest.raises(UnknownNameError, match="known: akaze, .*default, .*kaze, orb, sift"):
+    with pytest.raises(UnknownNameError, match=r"known: akaze, .*default, .*kaze, orb, sift"):
         load_descriptor(name)
 
 
