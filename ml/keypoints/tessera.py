@@ -32,6 +32,10 @@ SAMPLED = 4096
 FLAT = 1e-2
 """A patch whose normalised grey stays below this holds nothing to describe."""
 
+SUPPORTS = (0.8, 1.25, 1.8)
+"""Factors on the support of points of unknown scale: their mean descriptor stands changes of scale
+and repeating texture better than any one. Chosen on held-out, fetoscopy, GI and sinus images."""
+
 SCALE_PX, SCALE_POWER, ZOOMS = 8.0, 0.7, (0.6, 2.2)
 """The support grows with (size / SCALE_PX) ** SCALE_POWER within these bounds: the whole scale
 follows a detector's error and blur, no scale at all loses what comes nearer. Chosen on pairs of
@@ -51,7 +55,7 @@ class TesseraDescriptor:
     """A trained ``TesseraNet`` on foveated polar patches; rotation changes nothing.
 
     The angle of a key point is never used: rotations cancel inside the network. Its scale is used
-    where a detector tells one; ``describe`` keeps a fixed support, which blur does not move.
+    where a detector tells one; ``describe`` keeps fixed supports, which blur does not move.
     """
 
     detector = "akaze"
@@ -64,7 +68,7 @@ class TesseraDescriptor:
         self.network = network.folded().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """Describe points of unknown scale: fixed support.
+        """Describe points of unknown scale: the mean over three fixed supports.
 
         Args:
             image: (H, W[, 1|3|4]). xy: (N, 2) pixels. response: (N,), not used.
@@ -75,7 +79,10 @@ class TesseraDescriptor:
             ShapeError: xy is not (N, 2) or not finite, or response is not (N,).
         """
         points = _checked_points(xy, response)
-        return self._described(image, points, np.ones(len(points), np.float32))
+        ones = np.ones(len(points), np.float32)
+        total = sum(self._described(image, points, zoom * ones) for zoom in SUPPORTS)
+        rows = np.asarray(total, np.float32).reshape(len(points), self.dim)
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-9))
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
         """As ``describe``, the support growing with the detected scale; (N, dim) float32."""

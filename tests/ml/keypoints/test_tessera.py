@@ -96,6 +96,7 @@ def test_position_is_no_input(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
     """The same tissue elsewhere in the image, in another order: the same vectors."""
+    xy = xy[(np.abs(xy - 150) < 40).all(axis=1)]  # whose widest support lies inside
     moved = cv2.copyMakeBorder(image, 64, 0, 192, 0, cv2.BORDER_REFLECT_101)
     order = np.random.default_rng(0).permutation(len(xy))
     a = descriptor.describe(image, xy, _ones(xy))[order]
@@ -107,7 +108,7 @@ def test_the_angle_is_not_used_and_the_scale_is(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
     some = np.full(len(xy), 8, np.float32)
-    expected = descriptor.describe(image, xy, _ones(xy))
+    expected = descriptor.describe_keypoints(image, Keypoints(xy, _ones(xy), some, -_ones(xy)))
     points = Keypoints(xy, _ones(xy), some, np.arange(len(xy)).astype(np.float32))
     np.testing.assert_allclose(descriptor.describe_keypoints(image, points), expected, atol=1e-5)
     wider = Keypoints(xy, _ones(xy), 2 * some, -_ones(xy))
