@@ -17,6 +17,11 @@ SLIDES = (
     "histology/slides/her2st-b-d2.tif",
 )
 SECTIONS = "histology/sections"
+STILLS = "endoscopy/laparoscopy-stills"
+WHOLE = (0.0, 0.0, 1.0, 1.0)
+"""Left, top, right, bottom, as shares of a source: where patches are taken from."""
+SCOPE_WINDOW = (0.16, 0.0, 0.76, 0.8)
+"""Inside the scope's circle of ``STILLS``, clear of the text and the logo at the bottom."""
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 
 
@@ -35,6 +40,7 @@ class RoiTrainConfig:
     name: str = "roi-default"  # of the encoder
     version: str = "2.0"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
+    window: tuple[float, ...] = WHOLE  # see WHOLE
     pool_density: float = 1.2  # patches per patch area of a slide
     looks: int = 3  # sets of features a patch has: the slide as it is, and augmented ones
     stain_strength: float = 0.15  # see augment.random_look
@@ -56,6 +62,26 @@ class RoiTrainConfig:
     encoder: EncoderConfig = field(default_factory=_encoder)
 
 
+ENDOSCOPY = RoiTrainConfig(
+    name="roi-endoscopy",
+    version="1.0",
+    sources=(STILLS,),
+    window=SCOPE_WINDOW,
+    pool_density=6.0,
+    radius_px=(100.0, 250.0),
+    vertices=(3, 32),
+    stain_strength=0.1,
+    part_weights=(1.0,),
+    encoder=EncoderConfig(
+        kind="endoscopy",
+        features="patch-cnn",
+        network=GcnConfig(in_dim=PatchCnnConfig().out_dim, context_weight=0.2),
+    ),
+)
+"""The encoder of ROIs on frames and mosaics. Its patches are described by a network of its own
+(``patches_config.ENDOSCOPY``) alone: nuclei and glands are not to be found there."""
+
+
 @dataclass(frozen=True, slots=True)
 class PoolKey:
     """What the features of a pool depend on."""
@@ -64,6 +90,7 @@ class PoolKey:
     stain: str
     sampling: SamplingConfig
     density: float
+    window: tuple[float, ...]
     looks: int
     stain_strength: float
     zoom_strength: float

@@ -5,12 +5,26 @@ from __future__ import annotations
 from django.db import models
 
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas
+from portal.archive.models import Canvas, CanvasKind
 from portal.core.models import BaseModel
 from portal.labs.models import Lab, LabOwned, LabOwnedQuerySet
 
 CURRENT = models.Q(superseded_at__isnull=True)
 """Embeddings that searches may find."""
+
+
+class EncoderKind(models.TextChoices):
+    """What an encoder was trained for; each kind has a default of its own."""
+
+    HISTOLOGY = "histology", "Histology"
+    ENDOSCOPY = "endoscopy", "Endoscopy"
+
+
+CANVASES_OF = {
+    EncoderKind.HISTOLOGY: (CanvasKind.SLIDE, CanvasKind.STILL),
+    EncoderKind.ENDOSCOPY: (CanvasKind.VIDEO, CanvasKind.MOSAIC),
+}
+"""The canvases whose ROIs an encoder of a kind embeds."""
 
 
 class Encoder(BaseModel):
@@ -20,7 +34,9 @@ class Encoder(BaseModel):
     version = models.CharField(max_length=40)
     config_hash = models.CharField(max_length=64)
     dim = models.PositiveIntegerField()
-    kind = models.CharField(max_length=20, default="histology")
+    kind = models.CharField(
+        max_length=20, choices=EncoderKind.choices, default=EncoderKind.HISTOLOGY
+    )
     is_default = models.BooleanField(default=False)
     is_next = models.BooleanField(
         default=False, help_text="Takes the default's place once it has embedded every lab"

@@ -17,7 +17,7 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import NotFoundError
 from portal.core.tasks import JobContext, UserError, task
 from portal.retrieval import indexes, selectors, services
-from portal.retrieval.models import Encoder
+from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
 
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 
 
 @task(selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,))
-def roi_embed(
-    context: JobContext, *, roi_id: str, encoder: str = services.DEFAULT_ENCODER
-) -> dict[str, Any]:
+def roi_embed(context: JobContext, *, roi_id: str) -> dict[str, Any]:
     """Turn an ROI into its vector. Skipped where the ROI is deleted or has one already."""
-    network, row = _encoder(encoder)
     roi = selectors.roi_to_embed(uuid.UUID(roi_id))
     if roi is None:
         return {"skipped": "deleted"}
+    network, row = _encoder(selectors.encoder_kind_for(roi.canvas))
     known = selectors.embedding_current(roi=roi, encoder=row)
     if known is not None:
         return {"embedding_id": known.pk, "skipped": "embedded already"}
@@ -89,19 +87,18 @@ def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> dict[str,
     return {"submitted": count}
 
 
-def _encoder(name: str) -> tuple[RoiEncoder, Encoder]:
+def _encoder(kind: EncoderKind) -> tuple[RoiEncoder, Encoder]:
     from ml.roi import load_encoder
 
-    network = load_encoder(name)
+    network = load_encoder(services.DEFAULT_ENCODERS[kind])
     facts = EncoderFacts(
         name=network.name,
         version=str(network.version),
         config_hash=network.config_hash,
         dim=network.dim,
-        kind=network.kind,
+        kind=kind,
     )
-    is_default = name == services.DEFAULT_ENCODER
-    return network, services.encoder_register(facts=facts, is_default=is_default)
+    return network, services.encoder_register(facts=facts, is_default=True)
 
 
 def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:

@@ -17,6 +17,7 @@ from portal.jobs.models import Job, JobState
 from portal.jobs.runner import job_run
 from portal.retrieval import indexes, selectors, services
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.search import SimilarQuery, similar_search
 from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
 from tests.portal.retrieval.conftest import square
@@ -204,3 +205,44 @@ def test_an_roi_drawn_while_the_default_is_replaced_searches_with_the_next(world
     assert selectors.encoder_for(drawn) == new
     assert selectors.encoder_for(old_roi) == old
     assert rois_embedded([drawn.pk]) == {drawn.pk}
+
+
+def test_slides_and_mosaics_have_encoders_and_searches_of_their_own(world):
+    slide = world.embedded(world.canvas(world.case("A1")))
+    other_slide = world.embedded(world.canvas(world.case("A2")))
+    mosaic = world.embedded(world.canvas(world.case("B1"), kind="mosaic"))
+    other_mosaic = world.embedded(world.canvas(world.case("B2"), kind="mosaic"))
+    assert selectors.encoder_for(slide).name == "box"
+    assert selectors.encoder_for(mosaic).name == "scope"
+    for roi, other in ((slide, other_slide), (mosaic, other_mosaic)):
+        query = SimilarQuery(roi=roi, encoder=selectors.encoder_for(roi))
+        assert [hit.roi for hit in similar_search(world.user, query).hits] == [other]
+
+
+def test_a_new_default_of_one_kind_leaves_the_other_kind_alone(world, encoder):
+    mosaic = world.embedded(world.canvas(world.case("B1"), kind="mosaic"))
+    world.embedded(world.canvas(world.case("A1")))
+    encoder.version = "2"
+    services.encoder_register(
+        facts=EncoderFacts("box", "2", "abc", 4, "histology"), is_default=True
+    )
+    world.run_jobs()
+    assert selectors.encoder_default("endoscopy").name == "scope"
+    assert selectors.encoder_default().version == "2"
+    assert Embedding.objects.filter(roi=mosaic).count() == 1  # not embedded by the new one
+
+
+def test_the_first_endoscopy_encoder_takes_over_what_another_kind_embedded(world):
+    slide = world.embedded(world.canvas(world.case("A1")))
+    histology = selectors.encoder_for(slide)
+    canvas = world.canvas(world.case("B1"), kind="mosaic")
+    roi = world.roi(canvas)
+    Job.objects.all().delete()
+    Embedding.objects.create(
+        lab=world.lab, encoder=histology, roi=roi, canvas=canvas, roi_version=1, vector=bytes(16)
+    )
+    facts = EncoderFacts("scope", "1", "abc", 4, "endoscopy")
+    endoscopy = services.encoder_register(facts=facts, is_default=True)
+    world.run_jobs()
+    current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
+    assert [row.encoder for row in current] == [endoscopy]
