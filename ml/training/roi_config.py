@@ -8,6 +8,7 @@ from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.roi.config import EncoderConfig
 from ml.roi.features import FEATURE_DIM, FEATURES_NAME
+from ml.roi.geometry import ASSUMED_MPP
 from ml.roi.sampling import SamplingConfig
 
 SLIDES = (
@@ -67,14 +68,17 @@ ENDOSCOPY = RoiTrainConfig(
     version="1.0",
     sources=(STILLS,),
     window=SCOPE_WINDOW,
-    pool_density=6.0,
-    radius_px=(100.0, 250.0),
+    pool_density=1.5,
+    radius_px=(60.0, 250.0),
     vertices=(3, 32),
     stain_strength=0.1,
     part_weights=(1.0,),
     encoder=EncoderConfig(
         kind="endoscopy",
         features="patch-cnn",
+        edge_px=192.0,
+        # Frames know no microns: target_mpp = ASSUMED_MPP reads them pixel for pixel.
+        sampling=SamplingConfig(target_mpp=ASSUMED_MPP, patch_px=96),
         network=GcnConfig(in_dim=PatchCnnConfig().out_dim, context_weight=0.2),
     ),
 )
