@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.roi.config import EncoderConfig
+from ml.roi.encoders.colour import ColourEncoder
 from ml.roi.features import FEATURE_DIM, FEATURES_NAME
 from ml.roi.geometry import ASSUMED_MPP
 from ml.roi.sampling import SamplingConfig
@@ -72,18 +73,18 @@ ENDOSCOPY = RoiTrainConfig(
     radius_px=(60.0, 250.0),
     vertices=(3, 32),
     stain_strength=0.1,
-    part_weights=(1.0,),
+    part_weights=(1.0, 1.0),
     encoder=EncoderConfig(
         kind="endoscopy",
-        features="patch-cnn",
+        features="patch-cnn+colour-1",
         edge_px=192.0,
         # Frames know no microns: target_mpp = ASSUMED_MPP reads them pixel for pixel.
         sampling=SamplingConfig(target_mpp=ASSUMED_MPP, patch_px=96),
-        network=GcnConfig(in_dim=PatchCnnConfig().out_dim, context_weight=0.2),
+        network=GcnConfig(in_dim=PatchCnnConfig().out_dim + ColourEncoder.dim, context_weight=0.2),
     ),
 )
 """The encoder of ROIs on frames and mosaics. Its patches are described by a network of its own
-(``patches_config.ENDOSCOPY``) alone: nuclei and glands are not to be found there."""
+(``patches_config.ENDOSCOPY``) and by their colour: nuclei and glands are not to be found there."""
 
 
 @dataclass(frozen=True, slots=True)

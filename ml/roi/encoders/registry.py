@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.roi.encoders.classical import ClassicalEncoder
+from ml.roi.encoders.colour import NAME as COLOUR
+from ml.roi.encoders.colour import ColourEncoder
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.hub import RESNET50, load_hub_encoder
 from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder
@@ -20,8 +22,8 @@ def make_patch_encoder(
     """A patch encoder.
 
     Args:
-        spec: "classical-1", "patch-cnn", "resnet50", "resnet50:PATH", "hf:NAME-OR-PATH", or several
-            joined by "+".
+        spec: "classical-1", "colour-1", "patch-cnn", "resnet50", "resnet50:PATH",
+            "hf:NAME-OR-PATH", or several joined by "+".
         cnn: our own network, where ``spec`` names it.
         weights: how much each of several counts in ``scale``; by default the same.
     Raises:
@@ -35,6 +37,8 @@ def make_patch_encoder(
 def _part(name: str, cnn: PatchCnnEncoder | None) -> PatchEncoder:
     if name == ClassicalEncoder.name:
         return ClassicalEncoder()
+    if name == COLOUR:
+        return ColourEncoder()
     if name == NAME:
         if cnn is None:
             raise WeightsError(f"{name}: its weights are not given")
@@ -45,5 +49,5 @@ def _part(name: str, cnn: PatchCnnEncoder | None) -> PatchEncoder:
         return load_hub_encoder(name, name.removeprefix("resnet50:"))
     if name.startswith(HUB_PREFIX):
         return load_hub_encoder(name, name.removeprefix(HUB_PREFIX))
-    known = [ClassicalEncoder.name, NAME, "resnet50", f"{HUB_PREFIX}<name>"]
+    known = [ClassicalEncoder.name, COLOUR, NAME, "resnet50", f"{HUB_PREFIX}<name>"]
     raise UnknownNameError("patch encoder", name, known)
