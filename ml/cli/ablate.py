@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,9 +131,12 @@ def _graphs(
 ) -> list[RoiGraph]:
     from ml.imaging.slides import open_slide
 
+    pattern = "grid" if grid else "sobol"
+    sampling = dataclasses.replace(encoder.config.sampling, pattern=pattern)
     graphs = []
     for done, record in enumerate(records, 1):
         with open_slide(record.image) as slide:
-            graphs.append(encoder.region_graph(slide, record.geometry, record.mpp, grid=grid))
+            graph = encoder.region_graph(slide, record.geometry, record.mpp, sampling=sampling)
+        graphs.append(graph)
         progress(done, len(records), "graphs on a grid" if grid else "graphs")
     return graphs

@@ -9,8 +9,13 @@ from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
 
 SCHEMES: Registry = {
+    "default": ("ml.training.tessera", "the default key point descriptor, tessera"),
+    "triplet": ("ml.training.triplet", "the triplet descriptor, or its tuning to one sequence"),
+    "cnn": ("ml.training.keypoint_cnn", "the CNN descriptor, by contrast across two views"),
+    "graph": ("ml.training.keypoint_graph", "the graph descriptor over the CNN's features"),
     "patches": ("ml.training.patches", "the patch encoder, without labels, by views of patches"),
     "roi": ("ml.training.roi", "the ROI encoder, without labels, by SimCLR over graphs"),
+    "vit": ("ml.training.vit", "the adapted vision transformer, by novel-view synthesis"),
     "calibration": ("ml.training.calibration", "what distance means something, for an encoder"),
 }
 

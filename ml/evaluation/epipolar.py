@@ -1,223 +1,195 @@
-"""Score matches of a calibrated sequence against its structure-from-motion poses."""
+"""``python -m ml evaluate epipolar``: matches of a calibrated sequence against its poses."""
 
 from __future__ import annotations
 
 import argparse
-import re
-import time
-from dataclasses import dataclass
+from collections.abc import Sequence as Rows
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
-import numpy.typing as npt
-from scipy.spatial.transform import Rotation
 
-from ml.errors import BadInputError, CorruptFileError
-from ml.keypoints import match_images, symmetric_epipolar_px
-from ml.types import ArrayF64, Progress
+from ml.errors import BadInputError
+from ml.evaluation.epipolar_ablation import ablation
+from ml.evaluation.epipolar_noise import truth_noise
+from ml.evaluation.epipolar_scores import (
+    EpipolarScore,
+    FrameCache,
+    gap_pairs,
+    score_pair,
+    summary,
+    t_test,
+)
+from ml.evaluation.epipolar_sequence import Sequence, read_sequence
+from ml.evaluation.epipolar_tables import epipolar_tables
+from ml.evaluation.keypoint_data import EvaluationImage, read_image, read_images
+from ml.evaluation.keypoint_descriptors import ALL_NAMES, load_descriptors, split_names
+from ml.evaluation.keypoint_pictures import draw_pair, write_picture
+from ml.evaluation.keypoint_plots import write_epipolar_plots
+from ml.evaluation.keypoint_protocols import PointCache, count_pair
+from ml.evaluation.keypoint_scores import count_summary
+from ml.evaluation.keypoint_tables import update_card
+from ml.keypoints import symmetric_epipolar_px
+from ml.keypoints.describe import Descriptor
+from ml.types import Progress
 
-AUC_DEG = (5, 10, 20)
+GAPS = (1, 3, 10, 16, 20)
+"""The paper samples at 16 (section IV-A); nearer and farther ones show how quality falls."""
 
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """A calibrated sequence.
-
-    Attributes:
-        frames: paths of the images with a pose. camera: (3, 3) intrinsics.
-        world_from_camera: (N, 4, 4) float64, of the i-th frame.
-        mask: (H, W) of the view, or None.
-    """
-
-    frames: tuple[Path, ...]
-    camera: ArrayF64
-    world_from_camera: ArrayF64
-    mask: npt.NDArray[Any] | None
+ABLATION_GAP = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate epipolar``."""
-    parser.add_argument("sequence", type=Path, help="a folder in the layout of sinus-4584")
-    parser.add_argument("--descriptors", default="sift,orb,akaze,kaze")
-    parser.add_argument("--gaps", default="1,3,10", help="frame gaps")
-    parser.add_argument("--keypoints", type=int, default=1000)
-    parser.add_argument("--pairs", type=int, default=10, help="at most so many pairs a gap")
+    add = parser.add_argument
+    add("sequence", type=Path, help="a folder in the layout of sinus-4584")
+    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; what is missing is noted")
+    add("--gaps", nargs="+", default=[str(gap) for gap in GAPS], help="frame gaps")
+    add("--max-keypoints", type=int, default=1000)
+    add("--pairs", type=int, default=10, help="at most so many pairs a gap")
+    add("--others", type=Path, nargs="*", default=[], help="images of elsewhere: none may match")
+    add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
+    add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
+    add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
+    add("--card", type=Path, help="model card whose figures 'epipolar' are replaced")
+    add("--plots", type=Path, help="folder for the plot")
+    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
-    """Score each descriptor at each gap; see ``score_pair``."""
-    sequence = read_sequence(args.sequence)
-    names = [name.strip() for name in args.descriptors.split(",") if name.strip()]
-    gaps = [int(gap) for gap in args.gaps.split(",")]
-    scores: dict[str, Any] = {name: {} for name in names}
-    total, done = len(names) * len(gaps), 0
-    for name in names:
-        for gap in gaps:
-            progress(done, total, f"{name}, gap {gap}")
-            done += 1
-            scores[name][str(gap)] = _score_gap(sequence, name, gap, args.keypoints, args.pairs)
-    return {"frames": len(sequence.frames), "scores": scores}
-
-
-def score_pair(
-    sequence: Sequence, i: int, j: int, *, descriptor: str, max_keypoints: int
-) -> dict[str, float]:
-    """Match frames i and j and compare with the epipolar geometry of their poses.
+    """Score each descriptor at each gap.
 
     Returns:
-        ``matches``; ``epipolar_px`` the mean of eq. 16; ``under_1px``, ``under_3px`` the shares of
-        matches whose mean distance to the two epipolar lines is below; ``fundamental_error`` eq.
-        18; ``pose_deg`` the larger of the rotation's and the translation direction's error;
-        ``seconds``. NaN where nothing was matched.
-    Source: dinov2-adaptation-endoscopic-matching, eq. 16-18; departs from eq. 17 by halving the
-        symmetric sum, so that the threshold is a distance in px in one image.
-    """
-    a, b = (_image(sequence.frames[k]) for k in (i, j))
-    started = time.perf_counter()
-    found = match_images(
-        a,
-        b,
-        descriptor=descriptor,
-        max_keypoints=max_keypoints,
-        mask_a=sequence.mask,
-        mask_b=sequence.mask,
-    )
-    seconds = time.perf_counter() - started
-    truth = fundamental_from_poses(
-        sequence.camera, sequence.world_from_camera[i], sequence.world_from_camera[j]
-    )
-    if not len(found):
-        nan = float("nan")
-        return {
-            "matches": 0.0,
-            "epipolar_px": nan,
-            "under_1px": nan,
-            "under_3px": nan,
-            "pose_deg": 180.0,
-            "seconds": seconds,
-        }
-    distance = symmetric_epipolar_px(truth, found.xy_a, found.xy_b)
-    return {
-        "matches": float(len(found)),
-        "epipolar_px": float(distance.mean()),
-        "under_1px": float((distance / 2 < 1).mean()),
-        "under_3px": float((distance / 2 < 3).mean()),
-        "pose_deg": _pose_error(sequence, i, j, found.xy_a, found.xy_b),
-        "seconds": seconds,
-    }
-
-
-def fundamental_from_poses(
-    camera: ArrayF64, world_from_a: ArrayF64, world_from_b: ArrayF64
-) -> ArrayF64:
-    """F with ``x_b^T F x_a = 0`` of two views of one camera, unit Frobenius norm.
-
-    Source: dinov2-adaptation-endoscopic-matching, section III-E: F = K^-T [t]x R K^-1.
-    """
-    b_from_a = np.linalg.inv(world_from_b) @ world_from_a
-    x, y, z = b_from_a[:3, 3]
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    inverse = np.linalg.inv(camera)
-    matrix = inverse.T @ cross @ b_from_a[:3, :3] @ inverse
-    norm = float(np.linalg.norm(matrix))
-    if norm < 1e-15:
-        raise BadInputError("poses: expected two camera positions apart, got the same")
-    return np.asarray(matrix / norm, np.float64)
-
-
-def read_sequence(folder: Path) -> Sequence:
-    """Read the layout of sinus-4584: images, intrinsics, camera-to-world poses, mask.
-
+        scores: by descriptor, by gap and ``all``, see ``epipolar_scores.summary``; t_test: p of
+        each descriptor against the last one named; truth: the ground truth's own noise by gap;
+        cross_sequence: matches with images of elsewhere; pairs: every pair's score.
     Raises:
-        BadInputError: a file is missing. CorruptFileError: the counts disagree.
+        BadInputError: no such sequence, gaps out of range, no descriptor that loads.
     """
-    indexes = [int(v) for v in _text(folder / "visible_view_indexes").split()]
-    camera = [float(v) for v in _text(folder / "camera_intrinsics_per_view").split()]
-    values = np.array(
-        [float(v) for v in re.findall(r"\b[xyzw]: *(\S+)", _text(folder / "motion.yaml"))]
-    )
-    if len(camera) < 4 or len(values) % 7 or len(values) // 7 < len(indexes):
-        raise CorruptFileError(
-            f"motion.yaml: expected a pose for each of {len(indexes)} views, got {len(values) / 7}"
-        )
-    poses = values.reshape(-1, 7)[: len(indexes)]
-    matrices = np.tile(np.eye(4), (len(poses), 1, 1))
-    matrices[:, :3, :3] = Rotation.from_quat(poses[:, 3:]).as_matrix()
-    matrices[:, :3, 3] = poses[:, :3]
-    fx, fy, cx, cy = camera[:4]
-    mask_path = folder / "undistorted_mask.jpg"
-    return Sequence(
-        frames=tuple(folder / f"{index:08d}.jpg" for index in indexes),
-        camera=np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1.0]]),
-        world_from_camera=matrices,
-        mask=cv2.imread(str(mask_path), cv2.IMREAD_GRAYSCALE) if mask_path.is_file() else None,
-    )
+    gaps = _checked_gaps(args)
+    sequence = read_sequence(args.sequence)
+    descriptors, skipped = load_descriptors(split_names(args.descriptors))
+    chosen = {gap: gap_pairs(sequence, gap, args.pairs) for gap in gaps}
+    cache = FrameCache(sequence, args.max_keypoints)
+    scores = _score_all(cache, descriptors, [p for gap in gaps for p in chosen[gap]], progress)
+    ours = next(reversed(descriptors))
+    result: dict[str, Any] = {
+        "options": {
+            "max_keypoints": args.max_keypoints,
+            "gaps": gaps,
+            "pairs": sum(map(len, chosen.values())),
+        },
+        "sequence": sequence.name,
+        "frames": len(sequence.frames),
+        "skipped": skipped,
+        "scores": {name: _by_gap(rows, gaps) for name, rows in scores.items()},
+        "compared_with": ours,
+        "t_test": {n: t_test(scores[ours], rows) for n, rows in scores.items() if n != ours},
+        "truth": {str(gap): truth_noise(cache, chosen[gap]) for gap in gaps},
+        "pairs": {name: [asdict(row) for row in rows] for name, rows in scores.items()},
+    }
+    if args.others:
+        result["cross_sequence"] = cross_sequence(args, sequence, descriptors, progress)
+    if args.ablation:
+        gap = ABLATION_GAP if ABLATION_GAP in chosen else gaps[-1]
+        result["ablation"] = {"gap": gap} | ablation(cache, chosen[gap], ours, progress)
+    if args.pictures is not None:
+        result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
+    if args.plots is not None:
+        result["plots"] = write_epipolar_plots(args.plots, result)
+    if args.card is not None:
+        update_card(args.card, "epipolar", epipolar_tables(result))
+    return result
 
 
-def pose_auc(errors_deg: list[float], limit_deg: float) -> float:
-    """Area under the recall curve of pose errors up to a limit, as a share of the limit."""
-    errors = np.sort(np.asarray(errors_deg, np.float64))
-    recall = np.arange(1, len(errors) + 1) / max(len(errors), 1)
-    under = errors < limit_deg
-    x = np.r_[0.0, errors[under], limit_deg]
-    y = np.r_[0.0, recall[under], recall[under][-1] if under.any() else 0.0]
-    return float(np.trapezoid(y, x) / limit_deg)
+def describe(result: dict[str, Any]) -> str:
+    """The tables for people."""
+    return epipolar_tables(result)
 
 
-def _score_gap(
-    sequence: Sequence, name: str, gap: int, keypoints: int, count: int
-) -> dict[str, float]:
-    starts = np.arange(len(sequence.frames) - gap)
-    if not len(starts):
-        raise BadInputError(f"gap {gap}: expected less than {len(sequence.frames)} frames")
-    chosen = np.unique(np.linspace(0, len(starts) - 1, count).astype(int))
-    rows = [
-        score_pair(sequence, int(i), int(i) + gap, descriptor=name, max_keypoints=keypoints)
-        for i in chosen
+def cross_sequence(
+    args: argparse.Namespace,
+    sequence: Sequence,
+    descriptors: dict[str, Descriptor],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Matches and inliers between frames and images of elsewhere: there should be none.
+
+    Source: dinov2-adaptation-endoscopic-matching, section IV-B, table II.
+    """
+    images = read_images(args.others, count=args.other_pairs, long_side_px=args.long_side_px)
+    chosen = np.linspace(0, len(sequence.frames) - 1, args.other_pairs).round().astype(int)
+    frames = [read_image(sequence.frames[i], long_side_px=args.long_side_px) for i in chosen]
+    pairs: list[tuple[EvaluationImage, EvaluationImage]] = [
+        (frame, images[i % len(images)])
+        for i, frame in enumerate(frames)
+        if images[i % len(images)].scene != frame.scene
     ]
-    keys = ("matches", "epipolar_px", "under_1px", "under_3px", "seconds")
-    summary = {k: round(float(np.nanmean([row[k] for row in rows])), 4) for k in keys}
-    poses = [row["pose_deg"] for row in rows]
-    return summary | {f"auc_{d}deg": round(pose_auc(poses, d), 4) for d in AUC_DEG}
+    cache, table = PointCache(), {}
+    for name, descriptor in descriptors.items():
+        rows = []
+        for done, (a, b) in enumerate(pairs):
+            progress(done, len(pairs), f"{name}, elsewhere")
+            keypoints = args.max_keypoints
+            rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
+        table[name] = count_summary(rows, []).get("unrelated", {"pairs": 0})
+    return table
 
 
-def _pose_error(
-    sequence: Sequence, i: int, j: int, xy_a: npt.NDArray[Any], xy_b: npt.NDArray[Any]
-) -> float:
-    """Degrees: the larger of rotation and translation-direction error; 180 where none came out."""
-    a, b = xy_a.astype(np.float64), xy_b.astype(np.float64)
-    if len(a) < 5:
-        return 180.0
+def write_pictures(
+    folder: Path,
+    cache: FrameCache,
+    descriptors: dict[str, Descriptor],
+    chosen: dict[int, list[tuple[int, int]]],
+) -> list[str]:
+    """The middle pair of each gap, matched by each descriptor; right is under 3 px."""
+    names = []
+    for gap, pairs in chosen.items():
+        a, b = pairs[len(pairs) // 2]
+        for name in descriptors:
+            found = cache.match(a, b, name)
+            distance = symmetric_epipolar_px(
+                cache.sequence.fundamental(a, b), found.xy_a, found.xy_b
+            )
+            picture = draw_pair(
+                cache.frame(a), cache.frame(b), found, distance / 2 < 3, title=f"{name}, gap {gap}"
+            )
+            names.append(f"gap-{gap}-{name}.jpg")
+            write_picture(folder / names[-1], picture)
+    return names
+
+
+def _score_all(
+    cache: FrameCache,
+    descriptors: dict[str, Descriptor],
+    pairs: Rows[tuple[int, int]],
+    progress: Progress,
+) -> dict[str, list[EpipolarScore]]:
+    scores: dict[str, list[EpipolarScore]] = {name: [] for name in descriptors}
+    total, done = len(descriptors) * len(pairs), 0
+    for name, descriptor in descriptors.items():
+        for a, b in pairs:
+            progress(done, total, f"{name}, gap {b - a}")
+            done += 1
+            scores[name].append(score_pair(cache, a, b, name=name, descriptor=descriptor))
+    return scores
+
+
+def _by_gap(rows: Rows[EpipolarScore], gaps: Rows[int]) -> dict[str, Any]:
+    table = {str(gap): summary([row for row in rows if row.gap == gap]) for gap in gaps}
+    return table | {"all": summary(rows)}
+
+
+def _checked_gaps(args: argparse.Namespace) -> list[int]:
+    for option in ("max_keypoints", "pairs", "other_pairs"):
+        if getattr(args, option) < 1:
+            raise BadInputError(f"{option}: expected at least 1, got {getattr(args, option)}")
+    words = split_names(args.gaps)
     try:
-        essential, inliers = cv2.findEssentialMat(a, b, sequence.camera, cv2.RANSAC, 0.9999, 1.0)
-        if essential is None or essential.shape != (3, 3):
-            return 180.0
-        _, rotation, shift, _ = cv2.recoverPose(essential, a, b, sequence.camera, mask=inliers)
-    except cv2.error:
-        return 180.0
-    poses = sequence.world_from_camera
-    truth = np.linalg.inv(poses[j]) @ poses[i]
-    turn = _angle_deg((np.trace(truth[:3, :3].T @ rotation) - 1) / 2)
-    along = truth[:3, 3] / max(float(np.linalg.norm(truth[:3, 3])), 1e-12)
-    direction = _angle_deg(float(np.dot(along, shift.ravel())))
-    return max(turn, min(direction, 180 - direction))
-
-
-def _angle_deg(cosine: float) -> float:
-    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
-
-
-def _image(path: Path) -> npt.NDArray[Any]:
-    pixels = cv2.imread(str(path), cv2.IMREAD_COLOR)
-    if pixels is None:
-        raise BadInputError(f"{path.name}: expected an image, found nothing to read")
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        raise BadInputError(f"{path.name}: expected in the sequence's folder") from None
+        gaps = [int(word) for word in words]
+    except ValueError:
+        raise BadInputError(f"gaps: expected whole numbers, got {', '.join(words)}") from None
+    if not gaps:
+        raise BadInputError("gaps: expected at least one, got none")
+    return gaps

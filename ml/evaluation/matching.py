@@ -1,223 +1,296 @@
-"""Score descriptors on images warped by known transforms: the papers' protocol and a hard one.
+"""``python -m ml evaluate matching``: descriptors on images warped by known transforms.
 
-The papers' protocol (graph-ssl-endoscopic-matching, section 4.3): key points are detected in an
-image and *projected* into its warped copy, so that every partner is present; a match is right
-where its projection error is at most 5 px. It leaks position (partners sit at true places), so
-the hard protocol detects in both images independently and asks for 3 px.
+Three protocols (see ``keypoint_protocols``): the papers' own, the hard one, and images with
+nothing in common beside real neighbouring frames; and the check of how much position leaks.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
-
-from ml.errors import BadInputError
-from ml.keypoints import (
-    DetectorConfig,
-    detect_keypoints,
-    load_descriptor,
-    match_descriptors,
-    transform_points,
+from ml.errors import BadInputError, UnknownNameError
+from ml.evaluation.keypoint_data import (
+    EvaluationImage,
+    consecutive_pairs,
+    read_images,
+    unrelated_pairs,
 )
+from ml.evaluation.keypoint_descriptors import (
+    ALL_NAMES,
+    LEARNED_NAMES,
+    load_descriptors,
+    split_names,
+)
+from ml.evaluation.keypoint_pairs import (
+    CORE_FAMILIES,
+    FAMILIES,
+    Pair,
+    make_pairs,
+    real_homographies,
+)
+from ml.evaluation.keypoint_pictures import draw_pair, write_picture
+from ml.evaluation.keypoint_plots import write_matching_plots
+from ml.evaluation.keypoint_protocols import (
+    HARD_PE_PX,
+    CoordinatesDescriptor,
+    PointCache,
+    PointDescriptor,
+    count_pair,
+    hard_pair,
+    match_pair,
+    papers_pair,
+    projection_error,
+    with_shuffled_positions,
+)
+from ml.evaluation.keypoint_scores import count_summary, hard_summary, papers_summary
+from ml.evaluation.keypoint_tables import matching_tables, update_card
+from ml.keypoints import DETECTOR_NAMES
 from ml.keypoints.describe import Descriptor
-from ml.keypoints.pipeline import match_keypoints
-from ml.mosaic.sources import open_source
-from ml.types import ArrayF64, ImageU8, Progress
+from ml.types import ArrayF64, Progress
 
-FAMILIES = ("rotation", "translation", "scale", "blur", "viewpoint")
-PAPER_PE_PX, HARD_PE_PX = 5.0, 3.0
-ROTATIONS_DEG = (5.0, 10.0, 15.0)
-SHIFTS_PX = (4.0, 7.0, 10.0)
-SCALES = (0.9, 0.95, 1.05, 1.1, 1.15)
-BLURS_PX = (3, 5, 10, 15)
-VIEWPOINTS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """An image, its warped copy, and the truth between them."""
-
-    family: str
-    a: ImageU8
-    b: ImageU8
-    H_b_from_a: ArrayF64
+PROTOCOLS = ("papers", "detectors", "leak", "hard", "unrelated")
+FRAME_GAPS = (1, 2, 4)
+"""Real homographies are those between frames this far apart."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate matching``."""
-    parser.add_argument("frames", type=Path, help="a folder of images or a video")
-    parser.add_argument("--descriptors", default="sift,orb,akaze,kaze")
-    parser.add_argument("--detector", default="sift", help="key points of the papers' protocol")
-    parser.add_argument("--keypoints", type=int, default=500)
-    parser.add_argument("--images", type=int, default=10, help="at most so many images")
-    parser.add_argument("--long-side-px", type=int, default=720)
-    parser.add_argument("--seed", type=int, default=7)
+    add = parser.add_argument
+    add("folders", type=Path, nargs="+", help="folders of images; FOLDER/frames for a sequence")
+    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; what is missing is noted")
+    add("--protocols", nargs="+", default=list(PROTOCOLS), help=", ".join(PROTOCOLS))
+    add("--families", nargs="+", default=list(FAMILIES), help=", ".join(FAMILIES))
+    add("--sequences", type=Path, nargs="*", default=[], help="folders of consecutive frames")
+    add("--detector", default="sift", help="key points of the papers' protocol")
+    add("--max-keypoints", type=int, default=500, help="of the papers' protocol")
+    add("--hard-keypoints", type=int, default=1000, help="of the other protocols")
+    add("--images", type=int, default=10, help="at most so many images over all folders")
+    add("--per-family", type=int, help="at most so many values of a family an image")
+    add("--pairs", type=int, default=30, help="pairs of unrelated images, and of real frames")
+    add("--long-side-px", type=int, default=720)
+    add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
+    add("--seed", type=int, default=7)
+    add("--card", type=Path, help="model card whose figures 'matching' are replaced")
+    add("--plots", type=Path, help="folder for the plots")
+    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run works on.
+
+    Attributes:
+        args: as parsed. descriptors: by name. images, pairs: what is scored. frames: real
+            neighbouring frames. cache: key points already found. progress: told of every step.
+    """
+
+    args: argparse.Namespace
+    descriptors: dict[str, Descriptor]
+    images: Sequence[EvaluationImage]
+    pairs: Sequence[Pair]
+    frames: Sequence[tuple[EvaluationImage, EvaluationImage]]
+    progress: Progress
+    cache: PointCache = field(default_factory=PointCache)
+
+    @property
+    def folds(self) -> list[int]:
+        """0 or 1 for each pair: whose half of the images it is of."""
+        number = {image.name: i % 2 for i, image in enumerate(self.images)}
+        return [number[pair.source] for pair in self.pairs]
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
-    """Score every named descriptor under both protocols; see ``score_descriptor``."""
-    images = sample_images(args.frames, count=args.images, long_side_px=args.long_side_px)
-    names = [name.strip() for name in args.descriptors.split(",") if name.strip()]
-    descriptors = {name: load_descriptor(name) for name in names}
-    pairs = [pair for i, image in enumerate(images) for pair in make_pairs(image, args.seed + i)]
-    scores: dict[str, Any] = {}
-    for done, (name, descriptor) in enumerate(descriptors.items()):
-        progress(done, len(descriptors), name)
-        scores[name] = score_descriptor(
-            descriptor, pairs, detector=args.detector, keypoints=args.keypoints
-        )
-    return {"images": len(images), "pairs": len(pairs), "scores": scores}
-
-
-def score_descriptor(
-    descriptor: Descriptor, pairs: list[Pair], *, detector: str, keypoints: int
-) -> dict[str, Any]:
-    """Precision and matching score of one descriptor.
-
-    Precision = right matches / matches; matching score = right matches / key points that have a
-    partner. The NNT threshold is the one of the best F1 over all pairs of the run; the curve gives
-    (1 - precision, recall) for others.
+    """Score every named descriptor under every named protocol.
 
     Returns:
-        by family and overall: ``nn_precision``, ``nnt_precision``, ``nnt_score``; ``worst_tenth``
-        the mean NNT score of the worst tenth of pairs; ``hard_precision``, ``hard_right`` of own
-        detection; ``seconds`` a pair.
+        By protocol and descriptor, see ``keypoint_scores``; ``skipped`` names the descriptors that
+        do not load, ``options`` and ``data`` what was scored.
+    Raises:
+        BadInputError: no image, no descriptor that loads, or options out of range.
+        UnknownNameError: no such protocol, family or detector.
     """
-    started = time.perf_counter()
-    paper = [_paper_pair(descriptor, pair, detector, keypoints) for pair in pairs]
-    hard = [_hard_pair(descriptor, pair) for pair in pairs]
-    threshold = best_threshold(
-        np.concatenate([p[0] for p in paper]), np.concatenate([p[1] for p in paper])
+    protocols = _checked(args)
+    images = read_images(args.folders, count=args.images, long_side_px=args.long_side_px)
+    descriptors, skipped = load_descriptors(split_names(args.descriptors))
+    frames = consecutive_pairs(
+        args.sequences, gaps=FRAME_GAPS, count=args.pairs, long_side_px=args.long_side_px
     )
-    result: dict[str, Any] = {"threshold": round(threshold, 4)}
-    for family in (*FAMILIES, "all"):
-        rows = [i for i, pair in enumerate(pairs) if family in (pair.family, "all")]
-        result[family] = _summary([paper[i] for i in rows], [hard[i] for i in rows], threshold)
-    recalls = sorted(float((p[1] & (p[0] < threshold)).sum() / max(len(p[0]), 1)) for p in paper)
-    result["worst_tenth"] = round(float(np.mean(recalls[: max(1, len(recalls) // 10)])), 4)
-    result["seconds"] = round((time.perf_counter() - started) / max(len(pairs), 1), 3)
+    homographies = real_homographies(frames)
+    pairs = make_pairs(
+        images,
+        families=split_names(args.families),
+        homographies=homographies,
+        per_family=args.per_family,
+        seed=args.seed,
+    )
+    work = Run(args, descriptors, images, pairs, frames, progress)
+    result: dict[str, Any] = {
+        "options": _options(args),
+        "data": _data(work, homographies),
+        "skipped": skipped,
+    }
+    for name in protocols:
+        result[name] = _SCORERS[name](work)
+    if args.pictures is not None:
+        result["pictures"] = write_pictures(work)
+    if args.plots is not None:
+        result["plots"] = write_matching_plots(args.plots, result)
+    if args.card is not None:
+        update_card(args.card, "matching", matching_tables(result))
     return result
 
 
-def make_pairs(image: ImageU8, seed: int) -> Iterator[Pair]:
-    """Warped copies of one image: the values of section 4.3.1, and random viewpoints with noise."""
-    rng = np.random.default_rng(seed)
-    height, width = image.shape[:2]
-    centre = ((width - 1) / 2, (height - 1) / 2)
-    for angle in ROTATIONS_DEG:
-        yield _warped("rotation", image, _about(centre, angle, 1.0))
-    for shift in SHIFTS_PX:
-        matrix = np.array([[1, 0, shift], [0, 1, -shift], [0, 0, 1.0]])
-        yield _warped("translation", image, matrix)
-    for scale in SCALES:
-        yield _warped("scale", image, _about(centre, 0.0, scale))
-    for size in BLURS_PX:
-        kernel = np.zeros((size, size), np.float32)
-        kernel[size // 2] = 1.0 / size
-        yield Pair("blur", image, np.asarray(cv2.filter2D(image, -1, kernel)), np.eye(3))
-    for _ in range(VIEWPOINTS):
-        pair = _warped("viewpoint", image, _random_view(rng, width, height))
-        noise = rng.normal(0.0, 4.0, image.shape)
-        noisy = np.clip(pair.b + noise, 0, 255).astype(np.uint8)
-        yield Pair(pair.family, pair.a, noisy, pair.H_b_from_a)
+def describe(result: dict[str, Any]) -> str:
+    """The tables for people."""
+    return matching_tables(result)
 
 
-def best_threshold(distance: np.ndarray, is_right: np.ndarray) -> float:
-    """The NNT threshold of the best F1 = 2 right / (kept + all), over pooled nearest neighbours."""
-    if not len(distance):
-        return 0.0
-    order = np.argsort(distance, kind="stable")
-    right = np.cumsum(is_right[order])
-    kept = np.arange(1, len(order) + 1)
-    best = int(np.argmax(2.0 * right / (kept + len(order))))
-    return float(np.nextafter(distance[order][best], np.float32(np.inf), dtype=np.float32))
-
-
-def sample_images(frames: Path, *, count: int, long_side_px: int) -> list[ImageU8]:
-    """Evenly spaced images of a folder or video, shrunk to ``long_side_px``.
-
-    Raises:
-        BadInputError: none could be read.
-    """
-    source = open_source(frames)
-    wanted = set(np.linspace(0, source.count - 1, count).astype(int).tolist())
-    images = []
-    for position, frame in enumerate(source.frames()):
-        if position in wanted and frame.rgb is not None:
-            scale = min(1.0, long_side_px / max(frame.rgb.shape[:2]))
-            size = (round(frame.rgb.shape[1] * scale), round(frame.rgb.shape[0] * scale))
-            small = cv2.resize(frame.rgb, size, interpolation=cv2.INTER_AREA)
-            images.append(np.asarray(small, np.uint8))
-    if not images:
-        raise BadInputError("frames: none could be read")
-    return images
-
-
-def _paper_pair(
-    descriptor: Descriptor, pair: Pair, detector: str, keypoints: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """(distance, is_right) of each key point whose projection falls inside b: NN matching."""
-    points = detect_keypoints(pair.a, config=DetectorConfig(name=detector, max_keypoints=keypoints))
-    partner = transform_points(pair.H_b_from_a, points.xy)
-    size = np.array([pair.b.shape[1] - 1, pair.b.shape[0] - 1])
-    inside = ((partner >= 0) & (partner <= size)).all(axis=1)
-    xy_a, xy_b = points.xy[inside], partner[inside].astype(np.float32)
-    response = points.response[inside]
-    rows_a = descriptor.describe(pair.a, xy_a, response)
-    rows_b = descriptor.describe(pair.b, xy_b, response)
-    pairs, distance = match_descriptors(rows_a, rows_b, strategy="nn")
-    error = np.hypot(*(xy_b[pairs[:, 1]] - xy_b[pairs[:, 0]]).T)
-    return distance, error <= PAPER_PE_PX
-
-
-def _hard_pair(descriptor: Descriptor, pair: Pair) -> tuple[int, int]:
-    """(matches, right matches): own detection in both images, mutual, 3 px."""
-    config = DetectorConfig(name=descriptor.detector, max_keypoints=1000)
-    points_a = detect_keypoints(pair.a, config=config)
-    points_b = detect_keypoints(pair.b, config=config)
-    found = match_keypoints(descriptor, pair.a, points_a, pair.b, points_b)
-    error = np.hypot(*(transform_points(pair.H_b_from_a, found.xy_a) - found.xy_b).T)
-    return len(found), int((error <= HARD_PE_PX).sum())
-
-
-def _summary(
-    paper: list[tuple[np.ndarray, np.ndarray]], hard: list[tuple[int, int]], threshold: float
-) -> dict[str, float]:
-    distance = np.concatenate([p[0] for p in paper])
-    right = np.concatenate([p[1] for p in paper])
-    kept = distance < threshold
-    n, matched = max(len(distance), 1), max(sum(h[0] for h in hard), 1)
+def score_papers(work: Run) -> dict[str, Any]:
+    """Each descriptor under the papers' protocol on the key points of one detector."""
     return {
-        "nn_precision": round(float(right.sum()) / n, 4),
-        "nnt_precision": round(float((right & kept).sum()) / max(int(kept.sum()), 1), 4),
-        "nnt_score": round(float((right & kept).sum()) / n, 4),
-        "hard_precision": round(sum(h[1] for h in hard) / matched, 4),
-        "hard_right": round(float(np.mean([h[1] for h in hard])), 1),
+        name: _papers(work, descriptor, work.args.detector, f"papers: {name}")
+        for name, descriptor in work.descriptors.items()
     }
 
 
-def _warped(family: str, image: ImageU8, matrix: ArrayF64) -> Pair:
-    size = (image.shape[1], image.shape[0])
-    warped = cv2.warpPerspective(image, matrix, size, flags=cv2.INTER_LINEAR)
-    return Pair(family, image, np.asarray(warped, np.uint8), matrix)
+def score_detectors(work: Run) -> dict[str, Any]:
+    """Each detector's key points with its own descriptor and with the learned ones."""
+    table: dict[str, Any] = {}
+    for detector in DETECTOR_NAMES:
+        for name, descriptor in work.descriptors.items():
+            if name == detector or (name in LEARNED_NAMES and name not in DETECTOR_NAMES):
+                phase = f"{name} on {detector}"
+                table.setdefault(detector, {})[name] = _papers(work, descriptor, detector, phase)
+    return table
 
 
-def _about(centre: tuple[float, float], angle_deg: float, scale: float) -> ArrayF64:
-    return np.vstack([cv2.getRotationMatrix2D(centre, angle_deg, scale), [0.0, 0.0, 1.0]])
+def score_leak(work: Run) -> dict[str, Any]:
+    """Coordinates alone, and descriptors that use position with their positions shuffled."""
+    table = {"coordinates": _papers(work, CoordinatesDescriptor(), work.args.detector, "leak")}
+    for name, descriptor in work.descriptors.items():
+        shuffled = with_shuffled_positions(descriptor, seed=work.args.seed)
+        if shuffled is not None:
+            table[f"{name}, positions shuffled"] = _papers(
+                work, shuffled, work.args.detector, f"leak: {name}"
+            )
+    return table
 
 
-def _random_view(rng: np.random.Generator, width: int, height: int) -> ArrayF64:
-    """A small random perspective: corners moved by up to 6 % of the image, and a turn."""
-    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
-    moved = corners + rng.uniform(-0.06, 0.06, (4, 2)) * (width, height)
-    tilt = cv2.getPerspectiveTransform(corners, moved.astype(np.float32))
-    turn = _about((width / 2, height / 2), float(rng.uniform(-12, 12)), 1.0)
-    matrix = turn @ tilt
-    return np.asarray(matrix / matrix[2, 2], np.float64)
+def score_hard(work: Run) -> dict[str, Any]:
+    """Each descriptor under the hard protocol."""
+    table = {}
+    for name, descriptor in work.descriptors.items():
+        scores = []
+        for done, pair in enumerate(work.pairs):
+            work.progress(done, len(work.pairs), f"hard: {name}")
+            scores.append(
+                hard_pair(
+                    descriptor,
+                    pair,
+                    name=name,
+                    keypoints=work.args.hard_keypoints,
+                    cache=work.cache,
+                )
+            )
+        table[name] = hard_summary(scores)
+    return table
+
+
+def score_unrelated(work: Run) -> dict[str, Any]:
+    """Each descriptor on pairs of images with nothing in common, and on real frames."""
+    unrelated = unrelated_pairs(work.images, count=work.args.pairs, seed=work.args.seed)
+    table = {}
+    for name, descriptor in work.descriptors.items():
+        scores = []
+        both = [*unrelated, *work.frames]
+        for done, (a, b) in enumerate(both):
+            work.progress(done, len(both), f"unrelated: {name}")
+            keypoints = work.args.hard_keypoints
+            scores.append(
+                count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=work.cache)
+            )
+        table[name] = count_summary(scores[: len(unrelated)], scores[len(unrelated) :])
+    return table
+
+
+def write_pictures(work: Run) -> list[str]:
+    """The largest transform of each family on one image, matched by each descriptor."""
+    chosen: dict[str, Pair] = {}
+    for pair in work.pairs:
+        if pair.source == work.images[0].name or pair.family not in chosen:
+            chosen[pair.family] = pair
+    names = []
+    for family, pair in chosen.items():
+        for name in work.descriptors:
+            found = match_pair(pair, name, work.args.hard_keypoints)
+            is_right = projection_error(pair, found) <= HARD_PE_PX
+            title = f"{name}, {family.replace('_', ' ')} {pair.value:g}"
+            names.append(f"{family}-{name}.jpg")
+            picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
+            write_picture(work.args.pictures / names[-1], picture)
+    return names
+
+
+_SCORERS = {
+    "papers": score_papers,
+    "detectors": score_detectors,
+    "leak": score_leak,
+    "hard": score_hard,
+    "unrelated": score_unrelated,
+}
+
+
+def _papers(work: Run, descriptor: PointDescriptor, detector: str, phase: str) -> dict[str, Any]:
+    found = []
+    for done, pair in enumerate(work.pairs):
+        work.progress(done, len(work.pairs), phase)
+        found.append(
+            papers_pair(
+                descriptor,
+                pair,
+                detector=detector,
+                keypoints=work.args.max_keypoints,
+                cache=work.cache,
+            )
+        )
+    work.cache.forget_rows()
+    return papers_summary(found, work.folds, target=work.args.target)
+
+
+def _checked(args: argparse.Namespace) -> list[str]:
+    protocols = split_names(args.protocols)
+    for kind, names, known in (
+        ("protocol", protocols, PROTOCOLS),
+        ("family", split_names(args.families), FAMILIES),
+        ("detector", [args.detector], DETECTOR_NAMES),
+    ):
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(kind, name, list(known))
+    for option in ("max_keypoints", "hard_keypoints", "images", "pairs"):
+        if getattr(args, option) < 1:
+            raise BadInputError(f"{option}: expected at least 1, got {getattr(args, option)}")
+    if not 0.0 < args.target <= 1.0:
+        raise BadInputError(f"target: expected a precision in (0, 1], got {args.target}")
+    return [name for name in PROTOCOLS if name in protocols]
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    names = ("detector", "max_keypoints", "hard_keypoints", "long_side_px", "target", "seed")
+    return {name: getattr(args, name) for name in (*names, "per_family")}
+
+
+def _data(work: Run, homographies: Sequence[ArrayF64]) -> dict[str, Any]:
+    return {
+        "folders": list(dict.fromkeys(image.name.split("/")[0] for image in work.images)),
+        "images": len(work.images),
+        "scenes": len({image.scene for image in work.images}),
+        "pairs": {f: sum(p.family == f for p in work.pairs) for f in FAMILIES},
+        "core_pairs": sum(p.family in CORE_FAMILIES for p in work.pairs),
+        "frame_pairs": len(work.frames),
+        "real_homographies": len(homographies),
+    }

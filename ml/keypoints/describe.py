@@ -19,7 +19,10 @@ DEFAULT_NAME = "akaze"
 1,000 key points: 379 / 278 / 171 matches at a mean epipolar error of 3.2 / 3.9 / 8.2 px in 1.2 s a
 pair, RootSIFT's 79 / 57 / 44 at 16 / 16 / 13 px in 2.4 s. Over pairs of fetoscopy frames it keeps
 more than twice RootSIFT's inliers."""
-LEARNED: dict[str, str] = {}
+LEARNED: dict[str, str] = {
+    "tessera": "ml.keypoints.tessera",
+    "vit": "ml.keypoints.vit",
+}
 """Learned descriptors: name -> module with ``load(name) -> Descriptor``, imported when asked for,
 so that the hand-crafted four never wait for torch."""
 
@@ -54,16 +57,18 @@ class Descriptor(Protocol):
 
 
 def load_descriptor(name: str = "default") -> Descriptor:
-    """Load a descriptor by name.
+    """Load a descriptor by name; ``vit:PATH_OR_NAME`` names other weights or another backbone.
 
     Raises:
         UnknownNameError: not one of ``DESCRIPTOR_NAMES``.
     """
-    if name not in DESCRIPTOR_NAMES:
+    family = "vit" if name.startswith("vit:") else name
+    if family not in DESCRIPTOR_NAMES:
         raise UnknownNameError("descriptor", name, list(DESCRIPTOR_NAMES))
     resolved = DEFAULT_NAME if name == "default" else name
-    if resolved in LEARNED:
-        loaded: Descriptor = importlib.import_module(LEARNED[resolved]).load(resolved)
+    module = LEARNED.get("vit" if family == "vit" else resolved)
+    if module is not None:
+        loaded: Descriptor = importlib.import_module(module).load(resolved)
         return loaded
     return ClassicalDescriptor(resolved)
 

@@ -36,8 +36,10 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     if bright is None or bright.sum() < 0.05 * bright.size:
         hull[:] = 1
     else:
-        points = cv2.findNonZero(bright.astype(np.uint8))
-        cv2.fillConvexPoly(hull, cv2.convexHull(points), 1)
+        outline, _ = cv2.findContours(
+            bright.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE
+        )
+        cv2.fillConvexPoly(hull, cv2.convexHull(np.concatenate(outline)), 1)
         if hull.mean() > FULL_FIELD_SHARE:
             hull[:] = 1
     if margin_px > 0 and hull.min() == 0:

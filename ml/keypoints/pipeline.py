@@ -1,25 +1,76 @@
-"""Two images in, corresponding points out: detect, describe, match, reject."""
+"""Two images in, corresponding points out: detect, describe, match, agree, guide, refine."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ml.errors import BadInputError, NotEnoughMatchesError
+from ml.errors import BadInputError
+from ml.keypoints.completion import (
+    CompletionConfig,
+    apart_from,
+    complete_matches,
+    refine_matches,
+)
+from ml.keypoints.consensus import Consensus, find_consensus
 from ml.keypoints.describe import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
-from ml.keypoints.geometry import estimate_fundamental, estimate_transform
+from ml.keypoints.guided import guided_matches, predict_points
 from ml.keypoints.match import match_mutual
-from ml.types import ArrayBool, Keypoints, Matches
+from ml.keypoints.rejection import covered_cells
+from ml.keypoints.support import SupportConfig, consistent_matches
+from ml.keypoints.views import View, make_view
+from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
 
-MIN_AGREEING = 12
-"""Fewer matches that agree on one geometry are taken for chance: unrelated images give none."""
+STATIC_PX = 0.75
+"""What moves less between two images stands still."""
 
-MIN_AGREEING_SHARE = 0.2
-PLANAR_SHARE = 0.8
-"""A homography that explains this share of what a fundamental matrix does is preferred."""
+
+@dataclass(frozen=True, slots=True)
+class MatchConfig:
+    """How two images are matched.
+
+    Attributes:
+        tentative_ratio: ratio test of the first, unguided pass; 1 keeps every mutual pair.
+        support: the local vote that separates right from wrong.
+        min_agreeing: fewer locally consistent matches are taken for chance.
+        min_cells: they must lie in so many cells of a 16-cell grid, in both images: a burnt-in
+            text or a logo that two recordings share agrees perfectly, in one corner.
+        slack_px: how far a match may lie from the motion field of the others.
+        guided_radius_px: how far from the predicted place the second pass looks, at least.
+        guided_ratio: ratio test among the candidates there.
+        guided_quantile: a guided match may be as far in descriptor space as this share of the
+            first pass' matches were.
+        is_refined: sub-pixel alignment of the places in b.
+        completion_rounds: so many times, key points of either image without a partner among
+            those of the other are found there by alignment alone; each round starts from the
+            motion of the last. 0 gives matches of key points only.
+        completion: how the alignment is trusted.
+    """
+
+    tentative_ratio: float = 0.95
+    support: SupportConfig = field(default_factory=SupportConfig)
+    min_agreeing: int = 12
+    min_cells: int = 4
+    slack_px: float = 4.0
+    guided_radius_px: float = 3.0
+    guided_ratio: float = 0.9
+    guided_quantile: float = 0.95
+    is_refined: bool = True
+    completion_rounds: int = 2
+    completion: CompletionConfig = field(default_factory=CompletionConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One image: its view, key points and descriptors."""
+
+    view: View
+    points: Keypoints
+    rows: ArrayF32
 
 
 def match_images(
@@ -31,6 +82,7 @@ def match_images(
     *,
     mask_a: npt.NDArray[Any] | None = None,
     mask_b: npt.NDArray[Any] | None = None,
+    config: MatchConfig = MatchConfig(),
 ) -> Matches:
     """Match two images: key points, mutual nearest neighbours, one geometry, outliers rejected.
 
@@ -40,9 +92,13 @@ def match_images(
         detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
         max_keypoints: at most so many a image.
         mask_a, mask_b: (H, W), where key points may lie; None estimates the scope's field.
+        config: the stages after the descriptor.
     Returns:
-        Matches: M >= 0 pairs, strongest first; score = 1 - d1 / d2, in [0, 1]. Empty where the
-        images share too little to agree on one geometry.
+        Matches: M >= 0 pairs, strongest first; score in [0, 1]. Empty where the images share too
+        little to agree on a geometry. A pair is a key point of a and one of b moved to where its
+        patch looks most like that of a; or, by ``config.completion_rounds``, a key point of either
+        image and the place in the other where alignment alone finds it, so that M may reach twice
+        ``max_keypoints``.
     Raises:
         UnknownNameError: no such descriptor or detector.
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
@@ -50,13 +106,14 @@ def match_images(
     if max_keypoints < 1:
         raise BadInputError(f"max_keypoints: expected at least 1, got {max_keypoints}")
     loaded = load_descriptor(descriptor)
-    config = DetectorConfig(name=detector or loaded.detector, max_keypoints=max_keypoints)
-    points_a = detect_keypoints(image_a, config=config, mask=mask_a)
-    points_b = detect_keypoints(image_b, config=config, mask=mask_b)
-    raw = match_keypoints(loaded, image_a, points_a, image_b, points_b)
-    keep = agreeing(raw)
-    order = np.argsort(-raw.score[keep], kind="stable")
-    return Matches(raw.xy_a[keep][order], raw.xy_b[keep][order], raw.score[keep][order])
+    detection = DetectorConfig(name=detector or loaded.detector, max_keypoints=max_keypoints)
+    a = _side(make_view(image_a, mask=mask_a, name="image_a"), loaded, detection)
+    b = _side(make_view(image_b, mask=mask_b, name="image_b"), loaded, detection)
+    found = _match_sides(a, b, loaded, config)
+    order = np.argsort(-found.score, kind="stable")
+    return Matches(
+        a.view.to_image(found.xy_a[order]), b.view.to_image(found.xy_b[order]), found.score[order]
+    )
 
 
 def match_keypoints(
@@ -73,22 +130,119 @@ def match_keypoints(
     return Matches(points_a.xy[pairs[:, 0]], points_b.xy[pairs[:, 1]], score)
 
 
-def agreeing(matches: Matches) -> ArrayBool:
-    """(M,) bool: the matches that agree on one geometry, a plane's or a rigid scene's."""
-    nothing = np.zeros(len(matches), np.bool_)
-    planar = _inliers(matches, is_planar=True)
-    rigid = _inliers(matches, is_planar=False)
-    best = planar if planar.sum() >= PLANAR_SHARE * rigid.sum() else rigid
-    enough = max(MIN_AGREEING, MIN_AGREEING_SHARE * len(matches))
-    if best.sum() >= enough:
-        return best
-    return nothing
+def _side(view: View, descriptor: Descriptor, detection: DetectorConfig) -> _Side:
+    points = detect_keypoints(view.image, config=detection, mask=view.mask)
+    return _Side(view, points, descriptor.describe_keypoints(view.image, points))
 
 
-def _inliers(matches: Matches, *, is_planar: bool) -> ArrayBool:
-    try:
-        if is_planar:
-            return estimate_transform(matches.xy_a, matches.xy_b, threshold_px=3.0).inliers
-        return estimate_fundamental(matches.xy_a, matches.xy_b, threshold_px=1.5).inliers
-    except NotEnoughMatchesError:
-        return np.zeros(len(matches), np.bool_)
+def _match_sides(a: _Side, b: _Side, descriptor: Descriptor, config: MatchConfig) -> Matches:
+    pairs, score = match_mutual(a.rows, b.rows, ratio=config.tentative_ratio)
+    xy_a, xy_b = a.points.xy[pairs[:, 0]], b.points.xy[pairs[:, 1]]
+    area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
+    keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.support)
+    keep[keep] = _moving(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
+    if not _is_credible(a, b, xy_a[keep], xy_b[keep], config):
+        return no_matches()
+    consensus = find_consensus(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
+    keep[keep] = consensus.agrees(xy_a[keep], xy_b[keep], is_support=True)
+    if not _is_credible(a, b, xy_a[keep], xy_b[keep], config):
+        return no_matches()
+    consensus = find_consensus(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
+    pairs, score = _guided(a, b, pairs[keep], score[keep], consensus=consensus, config=config)
+    found = Matches(a.points.xy[pairs[:, 0]], b.points.xy[pairs[:, 1]], score)
+    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    if config.is_refined:
+        found = refine_matches(a.view, b.view, found, consensus, config=config.completion)
+    for _ in range(config.completion_rounds):
+        found = _completed(a, b, found, config)
+    return _final(a, b, found, config)
+
+
+def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
+    """Without points that stand still while most others move: dirt, a rim, burnt-in text."""
+    shift = np.hypot(*(xy_a - xy_b).T)
+    static = shift < STATIC_PX
+    rest = shift[~static]
+    if len(rest) > max(20, static.sum()) and np.median(rest) > 5 * STATIC_PX:
+        return np.asarray(~static, np.bool_)
+    return np.ones(len(shift), np.bool_)
+
+
+def _guided(
+    a: _Side,
+    b: _Side,
+    pairs: ArrayI64,
+    score: ArrayF32,
+    *,
+    consensus: Consensus,
+    config: MatchConfig,
+) -> tuple[ArrayI64, ArrayF32]:
+    """The pairs and those that a second look near the predicted places adds."""
+    free_a = np.setdiff1d(np.arange(len(a.points)), pairs[:, 0])
+    free_b = np.setdiff1d(np.arange(len(b.points)), pairs[:, 1])
+    if not len(free_a) or not len(free_b):
+        return pairs, score
+    distance = np.linalg.norm(a.rows[pairs[:, 0]] - b.rows[pairs[:, 1]], axis=1)
+    places, _, spread = predict_points(consensus, a.points.xy[free_a])
+    more, _ = guided_matches(
+        a.rows[free_a],
+        b.rows[free_b],
+        b.points.xy[free_b],
+        places,
+        config.guided_radius_px + 2.0 * np.minimum(spread, config.guided_radius_px),
+        ratio=config.guided_ratio,
+        max_distance=float(np.quantile(distance, config.guided_quantile)),
+    )
+    added = np.stack([free_a[more[:, 0]], free_b[more[:, 1]]], axis=1)
+    keep = consensus.agrees(a.points.xy[added[:, 0]], b.points.xy[added[:, 1]])
+    added = added[keep]
+    return np.concatenate([pairs, added]), np.r_[score, np.zeros(len(added), np.float32)]
+
+
+def _completed(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
+    """Adds key points of either image that alignment alone finds in the other."""
+    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    free = a.points.xy[apart_from(a.points.xy, found.xy_a, distance_px=0.5)]
+    more = complete_matches(a.view, b.view, free, consensus, config=config.completion)
+    found = _joined(found, more)
+    free = b.points.xy[apart_from(b.points.xy, found.xy_b, distance_px=2.0)]
+    back = complete_matches(b.view, a.view, free, consensus.inverse(), config=config.completion)
+    return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
+
+
+def _final(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
+    """What agrees on the geometry of all, inside b, and is more than chance."""
+    size = np.array([b.view.grey.shape[1] - 1, b.view.grey.shape[0] - 1])
+    inside = np.asarray(((found.xy_b >= 0) & (found.xy_b <= size)).all(axis=1), np.bool_)
+    found = _taken(found, inside)
+    if not _is_credible(a, b, found.xy_a, found.xy_b, config):
+        return no_matches()
+    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    found = _taken(found, consensus.agrees(found.xy_a, found.xy_b, is_support=True))
+    return found if _is_credible(a, b, found.xy_a, found.xy_b, config) else no_matches()
+
+
+def _is_credible(a: _Side, b: _Side, xy_a: ArrayF32, xy_b: ArrayF32, config: MatchConfig) -> bool:
+    shape_a, shape_b = a.view.grey.shape, b.view.grey.shape
+    cells = min(covered_cells(xy_a, shape_a), covered_cells(xy_b, shape_b))
+    return len(xy_a) >= config.min_agreeing and cells >= config.min_cells
+
+
+def no_matches() -> Matches:
+    """No match at all, in the documented shapes."""
+    nothing = np.zeros((0, 2), np.float32)
+    return Matches(nothing, nothing.copy(), np.zeros(0, np.float32))
+
+
+def _joined(one: Matches, more: Matches) -> Matches:
+    return Matches(
+        np.concatenate([one.xy_a, more.xy_a]),
+        np.concatenate([one.xy_b, more.xy_b]),
+        np.concatenate([one.score, more.score]),
+    )
+
+
+def _taken(matches: Matches, rows: npt.NDArray[Any]) -> Matches:
+    return replace(
+        matches, xy_a=matches.xy_a[rows], xy_b=matches.xy_b[rows], score=matches.score[rows]
+    )

@@ -1,32 +1,60 @@
-"""Joint least-squares adjustment of all transforms over all links (sparse, robust)."""
+"""Stage 4, optimise: all transforms at once, robust, sparse, weighted by what each link knows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import spsolve
+from scipy.sparse.linalg import splu
 
 from ml.keypoints import transform_points
-from ml.mosaic.register import Link
+from ml.mosaic.links import Link
+from ml.mosaic.models import motion_generators
 from ml.types import ArrayBool, ArrayF64, ArrayI64
 
-CAUCHY_PX = 2.0
+CAUCHY = 2.5
+"""Standard deviations beyond which a point's pull begins to fade."""
+
+FLOOR_PX = 0.3
+"""What the planar model itself leaves open: no point is trusted to better than this."""
+
+SHAPE_SIGMA, PERSPECTIVE_SIGMA = 0.3, 0.06
+"""Weak pull of each frame towards a similarity of the anchor (view radius 1): it decides nothing
+where links speak, and keeps shear and perspective from running away along a long chain."""
+
 MAX_ITERATIONS = 25
 DAMPING = 1e-3
 STOP_PX = 1e-3
 
 
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """Adjusted transforms, and how well each is known.
+
+    Attributes:
+        transforms: frame -> (3, 3) float64, working px to the anchor's, ``matrix[2, 2] == 1``.
+        covariance: frame -> (K, K) float64 of its increments on the right, unit coordinates,
+            scaled by the residuals' own spread; zero for the anchor.
+        unit: (3, 3), unit coordinates (middle of the view, radius 1) to working px.
+    """
+
+    transforms: dict[int, ArrayF64]
+    covariance: dict[int, ArrayF64]
+    unit: ArrayF64
+    generators: ArrayF64
+
+
 def adjust_transforms(
     placed: dict[int, ArrayF64],
-    links: tuple[Link, ...],
+    links: Sequence[Link],
     anchor: int,
     *,
     model: str,
     mask: ArrayBool,
-) -> dict[int, ArrayF64]:
-    """Minimise the robust reprojection error of all links' points over all transforms at once.
+) -> Adjustment:
+    """Minimise the robust, weighted reprojection error of all links' points over all transforms.
 
     The residual of a link is measured in the plane of its own frame b, so that shrinking the
     mosaic does not pay; the anchor stays put. Gauss-Newton with increments on the right,
@@ -35,17 +63,38 @@ def adjust_transforms(
     Args:
         placed: frame -> (3, 3) start, working px to the anchor's.
     Returns:
-        The same frames, adjusted; each matrix normalised to ``matrix[2, 2] == 1``.
+        Adjustment: the same frames.
+    Source: Triggs et al. 2000, sections 4 and 6 (robust, sparse normal equations; inner
+        covariance by the a-posteriori variance factor).
     """
     frames = sorted(placed)
     problem = _problem(links, {f: i for i, f in enumerate(frames)}, mask)
+    generators = motion_generators(model)
     state = np.stack([problem.to_unit @ placed[f] @ problem.from_unit for f in frames])
     state = state / state[:, 2:, 2:]
-    generators = _generators(model)
     fixed = frames.index(anchor)
+    state = _descend(state, problem, generators, fixed)
+    blocks = _covariances(state, problem, generators, fixed)
+    back = problem.from_unit @ state @ problem.to_unit
+    return Adjustment(
+        transforms={f: back[i] / back[i, 2, 2] for i, f in enumerate(frames)},
+        covariance={f: blocks[i] for i, f in enumerate(frames)},
+        unit=problem.from_unit,
+        generators=generators,
+    )
+
+
+def link_residuals(link: Link, placed: dict[int, ArrayF64]) -> ArrayF64:
+    """(P,) float64 working px: distance of a's points, carried over the mosaic, to b's."""
+    matrix = np.linalg.solve(placed[link.b], placed[link.a])
+    return np.asarray(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T))
+
+
+def _descend(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
     cost, damping = _cost(state, problem), DAMPING
     for _ in range(MAX_ITERATIONS):
-        step = _step(state, problem, generators, fixed, damping)
+        normal, right = _normal(state, problem, generators)
+        step = _solved(normal, right, fixed=fixed, k=len(generators), damping=damping)
         trial = state @ (np.eye(3) + np.einsum("nk,kij->nij", step, generators))
         trial = trial / trial[:, 2:, 2:]
         trial_cost = _cost(trial, problem)
@@ -57,14 +106,7 @@ def adjust_transforms(
         gained, state, cost, damping = cost - trial_cost, trial, trial_cost, max(damping / 5, 1e-9)
         if gained < 1e-6 * cost or float(np.max(np.abs(step))) * problem.unit_px < STOP_PX:
             break
-    back = problem.from_unit @ state @ problem.to_unit
-    return {f: back[i] / back[i, 2, 2] for i, f in enumerate(frames)}
-
-
-def link_residuals(link: Link, placed: dict[int, ArrayF64]) -> ArrayF64:
-    """(P,) float64 working px: distance of a's points, carried over the mosaic, to b's."""
-    matrix = np.linalg.solve(placed[link.b], placed[link.a])
-    return np.asarray(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T))
+    return state
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +119,13 @@ class _Problem:
     link: ArrayI64
     x: ArrayF64
     y: ArrayF64
+    root: ArrayF64
     to_unit: ArrayF64
     from_unit: ArrayF64
     unit_px: float
 
 
-def _problem(links: tuple[Link, ...], row: dict[int, int], mask: ArrayBool) -> _Problem:
+def _problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) -> _Problem:
     rows, columns = np.nonzero(mask)
     radius = 0.5 * max(float(np.ptp(rows)), float(np.ptp(columns)), 2.0)
     cx, cy = float(columns.mean()), float(rows.mean())
@@ -99,59 +142,120 @@ def _problem(links: tuple[Link, ...], row: dict[int, int], mask: ArrayBool) -> _
         link=np.repeat(np.arange(len(used)), counts),
         x=x,
         y=(np.concatenate([link.xy_b for link in used]) - centre) / radius,
+        root=np.concatenate([_floored(link.root_info) for link in used]) * radius,
         to_unit=np.linalg.inv(from_unit),
         from_unit=from_unit,
         unit_px=radius,
     )
 
 
-def _generators(model: str) -> ArrayF64:
-    """(K, 3, 3): the directions in which a transform may change."""
-    basis = np.eye(9).reshape(9, 3, 3)
-    if model == "similarity":
-        return np.stack([basis[0] + basis[4], basis[3] - basis[1], basis[2], basis[5]])
-    return basis[:6] if model == "affine" else basis[:8]
+def _floored(root: ArrayF64) -> ArrayF64:
+    """(P, 2, 2) roots of the information that is left once ``FLOOR_PX`` of noise is added."""
+    values, vectors = np.linalg.eigh(root @ root.transpose(0, 2, 1))
+    values = np.maximum(values, 0)
+    kept = np.sqrt(values / (1 + values * FLOOR_PX**2))
+    return np.asarray(vectors * kept[:, None, :], np.float64)
 
 
 def _project(state: ArrayF64, problem: _Problem) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
-    """Per point: b^-1 a (3, 3), the projected homogeneous point, and the residual (2,)."""
+    """Per point: b^-1 a (3, 3), the projected homogeneous point, the whitened residual (2,)."""
     between = np.linalg.solve(state[problem.b], state[problem.a])
     relative: ArrayF64 = between[problem.link].astype(np.float64)
     point = np.einsum("pij,pj->pi", relative, problem.x)
-    return relative, point, point[:, :2] / point[:, 2:] - problem.y
+    residual = point[:, :2] / point[:, 2:] - problem.y
+    return relative, point, np.einsum("pji,pj->pi", problem.root, residual)
+
+
+def _prior_rows(state: ArrayF64) -> ArrayF64:
+    """(n, 4): how far each frame is from a similarity, in standard deviations."""
+    return np.stack(
+        [
+            (state[:, 0, 0] - state[:, 1, 1]) / SHAPE_SIGMA,
+            (state[:, 0, 1] + state[:, 1, 0]) / SHAPE_SIGMA,
+            state[:, 2, 0] / PERSPECTIVE_SIGMA,
+            state[:, 2, 1] / PERSPECTIVE_SIGMA,
+        ],
+        axis=1,
+    )
 
 
 def _cost(state: ArrayF64, problem: _Problem) -> float:
     _, point, residual = _project(state, problem)
     if (point[:, 2] <= 0).any():
         return float("inf")
-    squared = (residual**2).sum(axis=1) * (problem.unit_px / CAUCHY_PX) ** 2
-    return float(np.log1p(squared).sum())
+    robust = CAUCHY**2 * np.log1p((residual**2).sum(axis=1) / CAUCHY**2).sum()
+    return float(robust + (_prior_rows(state) ** 2).sum())
 
 
-def _step(
-    state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: int, damping: float
-) -> ArrayF64:
-    """(n, K) increments: one damped, reweighted Gauss-Newton step."""
+def _normal(
+    state: ArrayF64, problem: _Problem, generators: ArrayF64
+) -> tuple[sparse.csc_matrix, ArrayF64]:
+    """J^T W J and J^T W r over all frames' increments."""
     relative, point, residual = _project(state, problem)
-    scale = problem.unit_px / CAUCHY_PX
-    weight = 1.0 / (1.0 + (residual**2).sum(axis=1) * scale**2)
+    weight = 1.0 / (1.0 + (residual**2).sum(axis=1) / CAUCHY**2)
     projection = np.zeros((len(point), 2, 3))
     projection[:, 0, 0] = projection[:, 1, 1] = 1 / point[:, 2]
     projection[:, :, 2] = -point[:, :2] / point[:, 2:] ** 2
+    projection = np.einsum("pji,pjk->pik", problem.root, projection)
     moved_a = np.einsum("pij,kjl,pl->pik", relative, generators, problem.x, optimize=True)
     moved_b = np.einsum("kij,pj->pik", generators, point, optimize=True)
     ja = np.einsum("pri,pik->prk", projection, moved_a)
     jb = -np.einsum("pri,pik->prk", projection, moved_b)
     both = np.concatenate([ja, jb], axis=2)
-    matrix, vector = _normal_equations(problem, both, residual, weight, n=len(state))
-    k = generators.shape[0]
-    free = np.r_[0 : fixed * k, (fixed + 1) * k : len(state) * k]
-    inner = matrix[free][:, free]
+    normal, right = _normal_equations(problem, both, residual, weight, n=len(state))
+    prior, pull = _prior_equations(state, generators)
+    return (normal + prior).tocsc(), right + pull
+
+
+def _prior_equations(state: ArrayF64, generators: ArrayF64) -> tuple[sparse.csc_matrix, ArrayF64]:
+    n, k = len(state), len(generators)
+    change = np.einsum("nij,kjl->nkil", state, generators)
+    # the increment also rescales the matrix to [2, 2] = 1
+    change = change - state[:, None] * change[:, :, 2:, 2:]
+    rows = np.stack([_prior_rows(change[:, i]) for i in range(k)], axis=2)
+    blocks = np.einsum("nrk,nrl->nkl", rows, rows)
+    pull = np.einsum("nrk,nr->nk", rows, _prior_rows(state)).ravel()
+    return sparse.block_diag(list(blocks), format="csc") if n else sparse.csc_matrix((0, 0)), pull
+
+
+def _free(n: int, k: int, fixed: int) -> ArrayI64:
+    return np.r_[0 : fixed * k, (fixed + 1) * k : n * k].astype(np.int64)
+
+
+def _solved(
+    normal: sparse.csc_matrix, right: ArrayF64, *, fixed: int, k: int, damping: float
+) -> ArrayF64:
+    """(n, K) increments: one damped Gauss-Newton step."""
+    n = len(right) // k
+    free = _free(n, k, fixed)
+    inner = normal[free][:, free]
     inner = inner + sparse.diags(damping * (inner.diagonal() + 1e-6))
-    step = np.zeros(len(state) * k)
-    step[free] = spsolve(inner.tocsc(), -vector[free])
-    return step.reshape(len(state), k)
+    step = np.zeros(n * k)
+    if len(free):
+        step[free] = splu(inner.tocsc()).solve(-right[free])
+    return step.reshape(n, k)
+
+
+def _covariances(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
+    """(n, K, K): diagonal blocks of the inverse normal matrix times the variance factor."""
+    n, k = len(state), len(generators)
+    normal, _ = _normal(state, problem, generators)
+    _, _, residual = _project(state, problem)
+    squared = (residual**2).sum(axis=1)
+    # of a 2D normal, half of the squared lengths lie under 2 ln 2
+    factor = max(float(np.median(squared)) / (2 * np.log(2)), 1e-4)
+    blocks = np.zeros((n, k, k))
+    free = _free(n, k, fixed)
+    if not len(free):
+        return blocks
+    inner = normal[free][:, free]
+    solver = splu((inner + sparse.diags(1e-9 * inner.diagonal() + 1e-12)).tocsc())
+    for position, start in enumerate(range(0, len(free), k)):
+        unit = np.zeros((len(free), k))
+        unit[start : start + k] = np.eye(k)
+        own = solver.solve(unit)[start : start + k]
+        blocks[position + (position >= fixed)] = 0.5 * (own + own.T) * factor
+    return blocks
 
 
 def _normal_equations(

@@ -53,12 +53,26 @@ def blend_frames(
             progress(done, len(canvas.transforms), "blend")
             sharp = float(np.clip(survey.checks[position].focus / max(usual, 1e-9), 0.3, 2.0))
             view = _Warped.of(
-                rgb, feather, matrix=matrix, canvas=canvas, gain=gains[position], sharp=sharp
+                unshaded(rgb, survey),
+                feather,
+                matrix=matrix,
+                canvas=canvas,
+                gain=gains[position],
+                sharp=sharp,
             )
             if view is not None:
                 tiles.add(view)
             done += 1
         tiles.write(out)
+
+
+def unshaded(rgb: ImageU8, survey: Survey) -> ImageU8:
+    """The frame without the lamp's fall-off to the rim."""
+    if survey.shading is None or float(np.ptp(survey.shading)) < 0.02:
+        return rgb
+    factor = cv2.resize(1 / survey.shading, survey.size_px, interpolation=cv2.INTER_LINEAR)
+    bright = cv2.multiply(rgb.astype(np.float32), cv2.merge([factor] * 3))
+    return np.asarray(np.clip(bright, 0, 255), np.uint8)
 
 
 def rim_weight(survey: Survey) -> ArrayF32:

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, MosaicError
-from ml.mosaic.blend import blend_frames
-from ml.mosaic.canvas import Canvas, lay_out
-from ml.mosaic.chain import Chain, chain_frames
+from ml.mosaic.chain import Chain, chain_pieces
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.exposure import frame_gains
 from ml.mosaic.frames import Survey, survey_frames
+from ml.mosaic.growing import GrowingPreview
+from ml.mosaic.landmarks import LandmarkStore
+from ml.mosaic.lens import CorrectedSource
+from ml.mosaic.loops import loops_by_look
+from ml.mosaic.manifest import write_manifest
+from ml.mosaic.pieces import Piece, render_piece, worth_a_mosaic
 from ml.mosaic.register import Registration, register_frames
-from ml.mosaic.result import (
-    FAILED,
-    MANIFEST_NAME,
-    PREVIEW_NAME,
-    PYRAMID_NAME,
-    REGISTERED,
-    SKIPPED,
-    MosaicFrame,
-    MosaicResult,
-)
+from ml.mosaic.report import make_result
+from ml.mosaic.result import MosaicResult
 from ml.mosaic.sources import FrameSource, open_source
-from ml.mosaic.write import publish, write_images, write_manifest
+from ml.mosaic.stages import Stages, build_key
+from ml.mosaic.write import publish
 from ml.types import Progress, no_progress
 
 DEFAULT_CONFIG = MosaicConfig()
@@ -43,51 +38,137 @@ def build_mosaic(
     config: MosaicConfig = DEFAULT_CONFIG,
     mask: npt.NDArray[Any] | None = None,
     progress: Progress = no_progress,
+    work_dir: str | Path | None = None,
+    preview: Callable[[Path], None] | None = None,
 ) -> MosaicResult:
-    """Build the mosaic of a sweep and write it to ``out_dir``.
+    """Build the mosaics of a sweep and write them to ``out_dir``; see ``ml.mosaic.result``.
 
-    Writes ``mosaic.tif`` (pyramidal, tiled), ``preview.jpg`` and ``mosaic.json``. The same input
-    and configuration give the same bytes. Nothing is left behind where the work fails or is
-    cancelled, and what ``out_dir`` held before stays until the new files replace it.
+    The same input and configuration give the same bytes. What ``out_dir`` held before stays until
+    the new files replace it.
 
     Args:
         frames_or_video: a folder of images in name order, a video file, or (H, W[, C]) arrays.
         mask: (H, W), non-zero (above 127 for uint8) inside the scope; None estimates it.
-        progress: called with phases survey, register, align, blend, write; raising
+        progress: called with phases survey, register, loops, align, blend, write; raising
             ``CancelledError`` stops the work.
+        work_dir: where finished stages are kept. Called again with the same input, configuration
+            and folder, a build that was killed or cancelled goes on from its last finished stage
+            and ends with the same bytes. Emptied at the end. None: a temporary folder, removed
+            however the build ends.
+        preview: called with the path of a small JPEG of the map so far, every few key frames while
+            registering and again once aligned; the file is replaced each time.
     Returns:
         MosaicResult: every frame of the source with transform, status and reason.
     Raises:
-        BadInputError: no frames there. ShapeError: the mask is not of the frames' size.
-        MosaicError: no frame usable, no two frames registered, or the canvas too large.
+        BadInputError: no frames there, or none in the span. ShapeError: the mask is not of the
+        frames' size. MosaicError: no frame usable, no two frames registered, or the canvas too
+        large.
     """
     target = Path(out_dir)
     if target.exists() and not target.is_dir():
         raise BadInputError(f"{target.name}: expected a folder to write to, found a file")
-    source = open_source(frames_or_video, step=config.step)
+    source = open_source(
+        frames_or_video, step=config.step, start_pts=config.start_pts, end_pts=config.end_pts
+    )
+    if config.lens:
+        source = CorrectedSource(source, config.lens)
     target.parent.mkdir(parents=True, exist_ok=True)
-    work_dir = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    kept = None if work_dir is None else Path(work_dir)
+    folder = kept or Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        survey = survey_frames(source, config=config, mask=mask, progress=progress)
-        registration = register_frames(source, survey, config=config, progress=progress)
-        chain = _chained(registration, survey, config=config, progress=progress)
-        canvas = lay_out(chain, survey, config=config)
-        _render(source, survey, chain, canvas, config=config, into=work_dir, progress=progress)
-        result = _result(survey, registration, chain, canvas, config=config, folder=target)
-        write_manifest(result, work_dir)
-        progress(1, 1, "write")
-        publish(work_dir, target)
+        stages = Stages(folder, build_key(frames_or_video, mask, config))
+        result = _run(
+            source,
+            target,
+            stages,
+            config=config,
+            mask=mask,
+            progress=progress,
+            growing=GrowingPreview(folder, preview),
+        )
+        if kept is not None:
+            stages.clear()
         return result
     finally:
-        shutil.rmtree(work_dir, ignore_errors=True)
+        if kept is None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _chained(
-    registration: Registration, survey: Survey, *, config: MosaicConfig, progress: Progress
-) -> Chain:
-    chain = chain_frames(registration, mask=survey.mask, config=config, progress=progress)
-    if chain is not None:
-        return chain
+def _run(
+    source: FrameSource,
+    target: Path,
+    stages: Stages,
+    *,
+    config: MosaicConfig,
+    mask: npt.NDArray[Any] | None,
+    progress: Progress,
+    growing: GrowingPreview,
+) -> MosaicResult:
+    """The stages, each skipped where an earlier run has finished it."""
+    survey: Survey | None = stages.load("survey")
+    if survey is None:
+        survey = stages.save(
+            "survey", survey_frames(source, config=config, mask=mask, progress=progress)
+        )
+    store = LandmarkStore(stages.folder / "landmarks", cap=config.max_landmarks)
+    registration: Registration | None = stages.load("registration")
+    if registration is None:
+        store.clear()
+        registration = stages.save(
+            "registration",
+            register_frames(
+                source, survey, config=config, store=store, progress=progress, growing=growing
+            ),
+        )
+    store.restore(registration.landmarks)
+    chains: tuple[Chain, ...] | None = stages.load("chains")
+    if chains is None:
+        chains = stages.save(
+            "chains", _aligned(registration, survey, store, config=config, progress=progress)
+        )
+    if chains:
+        growing.show_places(chains[0].transforms)
+    pieces: list[Piece] = []
+    for chain in _chosen(chains, registration, survey, config):
+        pieces.append(
+            render_piece(
+                source,
+                survey,
+                chain,
+                registration,
+                len(pieces),
+                config=config,
+                stages=stages,
+                progress=progress,
+            )
+        )
+    result = make_result(pieces, chains, survey, registration, config=config, folder=target)
+    _publish(result, pieces, target)
+    return result
+
+
+def _aligned(
+    registration: Registration,
+    survey: Survey,
+    store: LandmarkStore,
+    *,
+    config: MosaicConfig,
+    progress: Progress,
+) -> tuple[Chain, ...]:
+    model = registration.model
+    loops = loops_by_look(store, model=model, config=config, progress=progress)
+    return chain_pieces(
+        registration, loops, store, mask=survey.mask, config=config, progress=progress
+    )
+
+
+def _chosen(
+    chains: tuple[Chain, ...], registration: Registration, survey: Survey, config: MosaicConfig
+) -> list[Chain]:
+    """The pieces that become mosaics, or a refusal that says why there is none."""
+    chosen = worth_a_mosaic(chains, registration, config)
+    if chosen:
+        return chosen
     usable = sum(not check.reason for check in survey.checks)
     reasons = sorted({check.reason.split(":")[0] for check in survey.checks if check.reason})
     detail = f" ({', '.join(reasons)})" if reasons else ""
@@ -97,79 +178,14 @@ def _chained(
     )
 
 
-def _render(
-    source: FrameSource,
-    survey: Survey,
-    chain: Chain,
-    canvas: Canvas,
-    *,
-    config: MosaicConfig,
-    into: Path,
-    progress: Progress,
-) -> None:
-    """Blend into a memory map beside the output, then write the images."""
-    raw = into / "pixels.raw"
-    shape = (canvas.height_px, canvas.width_px, 3)
-    pixels = np.memmap(raw, np.uint8, mode="w+", shape=shape)
-    blend_frames(
-        source, survey, canvas, frame_gains(chain), out=pixels, work_dir=into, progress=progress
-    )
-    progress(0, 1, "write")
-    write_images(pixels, into, config=config)
-    del pixels
-    raw.unlink()
-
-
-def _result(
-    survey: Survey,
-    registration: Registration,
-    chain: Chain,
-    canvas: Canvas,
-    *,
-    config: MosaicConfig,
-    folder: Path,
-) -> MosaicResult:
-    linked = {frame for link in registration.links for frame in (link.a, link.b)}
-    chained = {frame for link in chain.links for frame in (link.a, link.b)}
-    counts = np.bincount([f for link in chain.links for f in (link.a, link.b)])
-    frames = []
-    for position, check in enumerate(survey.checks):
-        matrix = canvas.transforms.get(position)
-        error = chain.error_px.get(position) if matrix is not None else None
-        status, reason = _status(position, check.reason, canvas, chained=chained, linked=linked)
-        frames.append(
-            MosaicFrame(
-                index=check.index,
-                pts=check.pts,
-                H_mosaic_from_frame=matrix,
-                status=status,
-                reason=reason,
-                links=int(counts[position]) if matrix is not None else 0,
-                error_px=None if error is None else error / survey.scale,
-            )
-        )
-    return MosaicResult(
-        frames=tuple(frames),
-        path=folder / PYRAMID_NAME,
-        preview=folder / PREVIEW_NAME,
-        manifest=folder / MANIFEST_NAME,
-        width_px=canvas.width_px,
-        height_px=canvas.height_px,
-        model=registration.model,
-        anchor_index=survey.checks[chain.anchor].index,
-        config_hash=config.hash(),
-    )
-
-
-def _status(
-    position: int, reason: str, canvas: Canvas, *, chained: set[int], linked: set[int]
-) -> tuple[str, str]:
-    if reason:
-        return SKIPPED, reason
-    if position in canvas.transforms:
-        return REGISTERED, ""
-    if position in chained:
-        return FAILED, "its place disagrees with the frames around it"
-    if position in linked:
-        return FAILED, "its neighbours are cut off from the main part of the mosaic"
-    return FAILED, "too few points agree with the frames around it"
+def _publish(result: MosaicResult, pieces: list[Piece], target: Path) -> None:
+    """Gather the pieces' files and the manifest beside the target, then put them in its place."""
+    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        for piece in pieces:
+            for path in sorted(piece.folder.iterdir()):
+                shutil.move(path, folder / path.name)
+        write_manifest(result, folder)
+        publish(folder, target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Stage 4, canvas: the mosaic's plane, its size and its limit."""
+"""Stage 5, canvas: a mosaic's plane, its size and its limit, and where every frame lies in it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,46 @@ from ml.keypoints import transform_points
 from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import Survey
+from ml.mosaic.register import Tracked
 from ml.types import ArrayF64
 
 
 @dataclass(frozen=True, slots=True)
+class PlacedFrame:
+    """A registered frame for the layers; see ``MosaicFrame``."""
+
+    position: int
+    index: int
+    time_s: float | None
+    H_mosaic_from_frame: ArrayF64
+    corner_sigma_px: float
+
+
+@dataclass(frozen=True, slots=True)
 class Canvas:
-    """The mosaic's pixel plane: one mosaic px is one frame px of the anchor.
+    """A mosaic's pixel plane: one mosaic px is one frame px of the anchor.
 
     Attributes:
-        transforms: position of a frame -> H_mosaic_from_frame, full-resolution frame px.
+        transforms: position of a key frame -> H_mosaic_from_frame, full-resolution frame px.
+        riding: the same of the frames that ride along with one.
     """
 
     width_px: int
     height_px: int
     transforms: dict[int, ArrayF64]
+    riding: dict[int, ArrayF64]
 
 
-def lay_out(chain: Chain, survey: Survey, *, config: MosaicConfig) -> Canvas:
+def lay_out(
+    chain: Chain, tracked: tuple[Tracked, ...], survey: Survey, *, config: MosaicConfig
+) -> Canvas:
     """Find the plane that holds every placed frame's view.
 
     Raises:
         MosaicError: the plane would exceed ``config.max_canvas_px`` or ``config.max_side_px``.
     """
     scale = work_from_frame(survey.scale)
-    outline = _outline(survey)
+    outline = view_outline(survey)
     placed = {f: np.linalg.inv(scale) @ m @ scale for f, m in chain.transforms.items()}
     spots = np.concatenate([transform_points(m, outline) for m in placed.values()])
     low, high = np.floor(spots.min(axis=0)), np.ceil(spots.max(axis=0))
@@ -47,8 +63,13 @@ def lay_out(chain: Chain, survey: Survey, *, config: MosaicConfig) -> Canvas:
             "use a shorter span"
         )
     shift = np.array([[1, 0, -low[0]], [0, 1, -low[1]], [0, 0, 1.0]])
-    moved = {f: shift @ m for f, m in placed.items()}
-    return Canvas(width, height, {f: m / m[2, 2] for f, m in moved.items()})
+    transforms = {f: shift @ m / (shift @ m)[2, 2] for f, m in placed.items()}
+    riding = {}
+    for item in tracked:
+        if item.key in transforms:
+            moved = transforms[item.key] @ (np.linalg.inv(scale) @ item.matrix @ scale)
+            riding[item.position] = moved / moved[2, 2]
+    return Canvas(width, height, transforms, riding)
 
 
 def work_from_frame(scale: float) -> ArrayF64:
@@ -57,7 +78,7 @@ def work_from_frame(scale: float) -> ArrayF64:
     return np.array([[scale, 0, offset], [0, scale, offset], [0, 0, 1.0]])
 
 
-def _outline(survey: Survey) -> ArrayF64:
+def view_outline(survey: Survey) -> ArrayF64:
     """(P, 2) float64: the convex outline of the view, frame px."""
     points = cv2.convexHull(cv2.findNonZero(survey.mask.astype(np.uint8))).reshape(-1, 2)
     corners = points.astype(np.float64)

@@ -1,17 +1,22 @@
-"""Stage 3, chain: connect the links, place every frame from the anchor, limit the drift."""
+"""Stage 4, align: split into connected pieces, place each from its anchor, optimise, check."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ml.keypoints import load_descriptor, transform_points
-from ml.mosaic.adjust import adjust_transforms, link_residuals
+from ml.keypoints import transform_points
+from ml.mosaic.adjust import Adjustment, adjust_transforms, link_residuals
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.register import Features, Link, Registration, is_plausible, link_frames
+from ml.mosaic.features import is_plausible
+from ml.mosaic.landmarks import LandmarkStore
+from ml.mosaic.links import Link
+from ml.mosaic.loops import loops_by_place
+from ml.mosaic.register import Registration
 from ml.types import ArrayBool, ArrayF64, Progress
 
 HOP_COST = 30.0
@@ -19,64 +24,73 @@ HOP_COST = 30.0
 
 MAX_AREA_RATIO = 16.0
 MAX_ERROR_PX = 6.0
+LOOP_ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Frames of the main chain, placed in the plane of the anchor's working image.
+    """Key frames of one piece, placed in the plane of its anchor's working image.
 
     Attributes:
         transforms: position of a frame -> (3, 3) float64, working px to the anchor's working px.
         anchor: position of the anchor frame.
-        links: all links that hold the chain.
+        links: all links that hold the piece.
         error_px: position -> median residual of its links, working px.
+        covariance: position -> (3, 3) of (x, y, rotation) of the view's middle, working px and
+            radians; corner_sigma_px: position -> of its corners, working px.
     """
 
     transforms: dict[int, ArrayF64]
     anchor: int
     links: tuple[Link, ...]
     error_px: dict[int, float]
+    covariance: dict[int, ArrayF64]
+    corner_sigma_px: dict[int, float]
 
 
-def chain_frames(
-    registration: Registration, *, mask: ArrayBool, config: MosaicConfig, progress: Progress
-) -> Chain | None:
-    """Place the largest connected set of frames; None where no two frames are linked.
+def chain_pieces(
+    registration: Registration,
+    loops: tuple[Link, ...],
+    store: LandmarkStore,
+    *,
+    mask: ArrayBool,
+    config: MosaicConfig,
+    progress: Progress,
+) -> tuple[Chain, ...]:
+    """Place every connected set of key frames, that with the most frames first.
 
     The first placement follows the shortest path of links from the middle frame; a joint
-    least-squares adjustment over all links, skips included, follows; then links between key
-    frames that lie over each other are added and the adjustment is repeated.
+    optimisation over all links follows; then landmarks that now lie over each other are linked,
+    and the optimisation is repeated.
     """
-    progress(0, 3, "align")
-    members = main_component(registration.links)
-    if len(members) < 2:
-        return None
-    links = tuple(link for link in registration.links if link.a in members and link.b in members)
-    anchor = sorted(members)[len(members) // 2]
-    start = place_by_paths(links, anchor)
-    placed = adjust_transforms(start, links, anchor, model=registration.model, mask=mask)
-    progress(1, 3, "align")
-    more = revisit(registration, placed, mask=mask, config=config)
-    if more:
-        links = links + more
-        placed = adjust_transforms(placed, links, anchor, model=registration.model, mask=mask)
-    progress(2, 3, "align")
-    placed = _held(_sane(placed, mask), links)
-    return Chain(placed, anchor, links, _errors(placed, links))
+    links = (*registration.links, *loops)
+    pieces = components(links, registration.keys)
+    chains = []
+    for done, members in enumerate(pieces):
+        progress(done, len(pieces), "align")
+        inside = tuple(link for link in links if link.a in members and link.b in members)
+        if inside:
+            chains.append(
+                _chain(inside, registration, store, mask=mask, config=config, progress=progress)
+            )
+        else:
+            chains.append(_alone(min(members)))
+    return tuple(chains)
 
 
-def main_component(links: tuple[Link, ...]) -> set[int]:
-    """Frames of the largest connected set; of equal ones the earliest."""
-    frames = sorted({f for link in links for f in (link.a, link.b)})
+def components(links: Sequence[Link], keys: Sequence[int]) -> list[set[int]]:
+    """Connected sets of key frames, the largest first, of equal ones the earliest."""
+    frames = sorted(keys)
     if not frames:
-        return set()
-    graph = _graph(links, frames)
-    _, labels = csgraph.connected_components(graph, directed=False)
-    best = int(np.argmax(np.bincount(labels)))
-    return {frame for frame, label in zip(frames, labels, strict=True) if label == best}
+        return []
+    _, labels = csgraph.connected_components(_graph(links, frames), directed=False)
+    sets: dict[int, set[int]] = {}
+    for frame, label in zip(frames, labels.tolist(), strict=True):
+        sets.setdefault(label, set()).add(frame)
+    return sorted(sets.values(), key=lambda members: (-len(members), min(members)))
 
 
-def place_by_paths(links: tuple[Link, ...], anchor: int) -> dict[int, ArrayF64]:
+def place_by_paths(links: Sequence[Link], anchor: int) -> dict[int, ArrayF64]:
     """Compose each frame's transform along its cheapest path of links to the anchor."""
     frames = sorted({f for link in links for f in (link.a, link.b)})
     row = {frame: i for i, frame in enumerate(frames)}
@@ -97,52 +111,101 @@ def place_by_paths(links: tuple[Link, ...], anchor: int) -> dict[int, ArrayF64]:
     return placed
 
 
-def revisit(
+def _chain(
+    links: tuple[Link, ...],
     registration: Registration,
-    placed: dict[int, ArrayF64],
+    store: LandmarkStore,
     *,
     mask: ArrayBool,
     config: MosaicConfig,
-) -> tuple[Link, ...]:
-    """Links between key frames that lie over each other without being linked yet."""
-    descriptor = load_descriptor(config.descriptor)
-    keys = [k for k in registration.key_frames if k.frame in placed]
-    known = {(link.a, link.b) for link in registration.links}
-    found = []
-    for a, b in _near_pairs(keys, placed, mask, config.revisit_links):
-        if (a.frame, b.frame) in known or (b.frame, a.frame) in known:
-            continue
-        link = link_frames(a, b, descriptor=descriptor, model=registration.model, config=config)
-        if link is not None:
-            found.append(link)
-    return tuple(found)
-
-
-def _near_pairs(
-    keys: list[Features], placed: dict[int, ArrayF64], mask: ArrayBool, count: int
-) -> list[tuple[Features, Features]]:
-    """For each key frame up to ``count`` earlier ones whose centres lie within half its width,
-
-    spread over time: the earliest ones hold the most drift.
-    """
-    if len(keys) < 2 or count < 1:
-        return []
-    rows, columns = np.nonzero(mask)
-    middle = np.array([[columns.mean(), rows.mean()]])
-    reach = 0.5 * min(np.ptp(rows), np.ptp(columns))
-    centre = np.concatenate([transform_points(placed[k.frame], middle) for k in keys])
-    pairs = []
-    for i in range(1, len(keys)):
-        distance = np.hypot(*(centre[:i] - centre[i]).T)
-        near = np.flatnonzero(distance < reach)
-        chosen = (
-            near[np.unique(np.linspace(0, len(near) - 1, count).astype(int))] if len(near) else near
+    progress: Progress,
+) -> Chain:
+    model = registration.model
+    members = sorted({f for link in links for f in (link.a, link.b)})
+    anchor = members[len(members) // 2]
+    trusted = tuple(link for link in links if link.kind != "loop")
+    start = place_by_paths(trusted if _spans(trusted, members) else links, anchor)
+    found = adjust_transforms(start, links, anchor, model=model, mask=mask)
+    tried = {(link.a, link.b) for link in links}
+    for _ in range(LOOP_ROUNDS):
+        more = loops_by_place(
+            store,
+            found.transforms,
+            tried,
+            mask=mask,
+            model=model,
+            config=config,
+            progress=progress,
         )
-        pairs += [(keys[i], keys[int(j)]) for j in chosen]
-    return pairs
+        if not more:
+            break
+        tried |= {(link.a, link.b) for link in more}
+        links = links + more
+        found = adjust_transforms(found.transforms, links, anchor, model=model, mask=mask)
+    links = _agreeing(links, found.transforms)
+    found = adjust_transforms(found.transforms, links, anchor, model=model, mask=mask)
+    placed = _held(_sane(found.transforms, mask), links)
+    covariance, sigma = _spread(found, mask)
+    return Chain(placed, anchor, links, _errors(placed, links), covariance, sigma)
 
 
-def _graph(links: tuple[Link, ...], frames: list[int]) -> sparse.csr_matrix:
+def _alone(frame: int) -> Chain:
+    return Chain({frame: np.eye(3)}, frame, (), {}, {frame: np.zeros((3, 3))}, {frame: 0.0})
+
+
+def _spans(links: Sequence[Link], members: Sequence[int]) -> bool:
+    return len(components(links, members)) == 1
+
+
+def _agreeing(links: tuple[Link, ...], placed: dict[int, ArrayF64]) -> tuple[Link, ...]:
+    """Without the links that the optimum contradicts; never so few that the piece falls apart."""
+    good = tuple(
+        link for link in links if float(np.median(link_residuals(link, placed))) <= MAX_ERROR_PX
+    )
+    return good if good and _spans(good, list(placed)) else links
+
+
+def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], dict[int, float]]:
+    """Covariance of (x, y, rotation) of the view's middle, and RMS sigma of its corners.
+
+    To first order: a point x of the frame moves by d(A (I + D) x), through the projection.
+    """
+    rows, columns = np.nonzero(mask)
+    left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
+    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+    middle = np.array([[(left + right) / 2, (top + bottom) / 2]])
+    beside = middle + np.array([[1.0, 0.0]])
+    covariance, sigma = {}, {}
+    for frame, matrix in found.transforms.items():
+        block = found.covariance[frame]
+        at_corners = _jacobian(matrix, corners, found)
+        spread = np.einsum("prk,kl,prl->p", at_corners, block, at_corners)
+        sigma[frame] = float(np.sqrt(max(float(spread.mean()), 0.0)))
+        ahead = _jacobian(matrix, beside, found)[0]
+        here = _jacobian(matrix, middle, found)[0]
+        step = transform_points(matrix, beside) - transform_points(matrix, middle)
+        along = step[0] / max(float(step[0] @ step[0]), 1e-12)
+        turn = (ahead[1] - here[1]) * along[0] - (ahead[0] - here[0]) * along[1]
+        rows_3 = np.vstack([here, turn])
+        covariance[frame] = rows_3 @ block @ rows_3.T
+    return covariance, sigma
+
+
+def _jacobian(matrix: ArrayF64, xy: ArrayF64, found: Adjustment) -> ArrayF64:
+    """(P, 2, K): motion of mosaic points by the increments of one frame."""
+    points = np.hstack([xy, np.ones((len(xy), 1))])
+    mapped = points @ matrix.T
+    to_unit = np.linalg.inv(found.unit)
+    moves = np.einsum(
+        "ij,kjl,lm,pm->pki", matrix @ found.unit, found.generators, to_unit, points, optimize=True
+    )
+    w = mapped[:, 2][:, None]
+    dx = moves[:, :, 0] / w - mapped[:, 0:1] * moves[:, :, 2] / w**2
+    dy = moves[:, :, 1] / w - mapped[:, 1:2] * moves[:, :, 2] / w**2
+    return np.asarray(np.stack([dx, dy], axis=1), np.float64)
+
+
+def _graph(links: Sequence[Link], frames: Sequence[int]) -> sparse.csr_matrix:
     row = {frame: i for i, frame in enumerate(frames)}
     cost = [1.0 + HOP_COST / link.inliers for link in links]
     a, b = [row[link.a] for link in links], [row[link.b] for link in links]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from ml.errors import BadInputError, UnknownNameError
 from ml.keypoints import DESCRIPTOR_NAMES, MODEL_NAMES
 
+MODEL_CHOICES = ("auto", "translation", *MODEL_NAMES)
+
 
 @dataclass(frozen=True, slots=True)
 class MosaicConfig:
@@ -17,18 +19,28 @@ class MosaicConfig:
 
     Attributes:
         step: every step-th frame of the source is used.
+        start_pts, end_pts: first and last time stamp used of a video, both inclusive.
         work_px: frames are registered at this longest side; blending uses full resolution.
         descriptor: name of ``ml.keypoints.load_descriptor``.
         max_keypoints: at most so many a frame.
-        model: "similarity", "affine", "homography", or "auto" (chosen by evidence).
-        skips: a frame is registered to the frames so many usable frames before it.
+        model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).
+        pick_share: a frame that moved less than this share of the view rides along with the key
+            frame before it instead of being registered for itself.
+        landmark_share: key frames this share of the view apart are kept for loops.
+        max_landmarks: bounds what loop search costs.
+        loop_candidates: look-alikes tried for each landmark.
+        skips: a key frame is registered to the key frames so many before it.
         threshold_px: largest reprojection error of an inlier.
         min_inliers, min_inlier_share: a pair with less is not linked.
         min_focus: sharpness under this share of the neighbours' median is blurred.
         min_brightness: mean grey inside the scope under this is too dark.
         sample_frames: frames from which the scope's mask and fixed pattern are estimated.
-        max_key_frames: features kept for long-range links; bounds memory.
-        revisit_links: long-range links tried for each key frame.
+        revisit_links: links tried between a landmark and those it lies over.
+        min_piece: a piece of the video with fewer frames becomes no mosaic of its own, unless it
+            is the only one.
+        max_pieces: at most so many mosaics of one video, the largest.
+        layer_px: longest side of the layers.
+        lens: fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px; () corrects nothing.
         max_canvas_px: largest mosaic, in pixels (120 million: 0.36 GB of RGB).
         max_side_px: largest side of the mosaic.
         quality: JPEG quality of the pyramid.
@@ -36,19 +48,28 @@ class MosaicConfig:
     """
 
     step: int = 1
+    start_pts: int | None = None
+    end_pts: int | None = None
     work_px: int = 720
     descriptor: str = "akaze"
     max_keypoints: int = 800
     model: str = "auto"
-    skips: tuple[int, ...] = (1, 2, 3, 5, 8)
+    pick_share: float = 0.008
+    landmark_share: float = 0.12
+    max_landmarks: int = 300
+    loop_candidates: int = 3
+    skips: tuple[int, ...] = (1, 2, 3, 5, 8, 13, 20)
     threshold_px: float = 3.0
     min_inliers: int = 16
     min_inlier_share: float = 0.2
     min_focus: float = 0.68
     min_brightness: float = 18.0
     sample_frames: int = 41
-    max_key_frames: int = 300
-    revisit_links: int = 6
+    revisit_links: int = 3
+    min_piece: int = 4
+    max_pieces: int = 12
+    layer_px: int = 2048
+    lens: tuple[float, ...] = ()
     max_canvas_px: int = 120_000_000
     max_side_px: int = 30_000
     quality: int = 90
@@ -56,8 +77,8 @@ class MosaicConfig:
 
     def __post_init__(self) -> None:
         """Refuse what can never work."""
-        if self.model != "auto" and self.model not in MODEL_NAMES:
-            raise UnknownNameError("motion model", self.model, [*MODEL_NAMES, "auto"])
+        if self.model not in MODEL_CHOICES:
+            raise UnknownNameError("motion model", self.model, list(MODEL_CHOICES))
         if self.descriptor not in DESCRIPTOR_NAMES:
             raise UnknownNameError("descriptor", self.descriptor, list(DESCRIPTOR_NAMES))
         for name in ("step", "max_keypoints", "min_inliers", "sample_frames", "max_canvas_px"):

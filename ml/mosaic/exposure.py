@@ -25,6 +25,8 @@ def frame_gains(chain: Chain) -> dict[int, ArrayF32]:
     frames = sorted(chain.transforms)
     row = {frame: i for i, frame in enumerate(frames)}
     links = [link for link in chain.links if link.a in row and link.b in row]
+    if not links:
+        return {frame: np.ones(3, np.float32) for frame in frames}
     n, m = len(frames), len(links)
     a, b = [row[link.a] for link in links], [row[link.b] for link in links]
     index = np.arange(m)

@@ -13,16 +13,23 @@ import numpy.typing as npt
 from ml.errors import MosaicError, ShapeError
 from ml.keypoints.masks import checked_mask, scope_mask
 from ml.mosaic.config import MosaicConfig
+from ml.mosaic.quality import FrameMeasure, measure_frame, verdicts
 from ml.mosaic.sources import FrameSource, SourceFrame
 from ml.types import ArrayBool, ArrayF32, ImageU8, Progress
 
-FOCUS_SIGMA, FOCUS_PERCENTILE = 1.5, 90.0
-PATTERN_SIGMA = 4.0
+PATTERN_SIGMA, SHADE_SIGMA = 4.0, 25.0
 PATTERN_STRENGTH = 1.5
 """Robust spread (grey levels) of the fixed pattern above which a fibre bundle is assumed."""
 
 MIN_PATTERN_FRAMES = 12
-NEIGHBOURS = 15
+LIVELY = 4.0
+"""Median change of a px over time (grey levels) from which what does not change is an overlay."""
+
+STILL_SHARE, STILL_MAX = 0.2, 2.5
+SHADING_RANGE = (0.7, 1.3)
+"""Compensated is no more than this: what is darker at the rim is noise as well."""
+
+OVERLAY_GROW_PX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,9 @@ class FrameCheck:
     pts: int
     focus: float
     reason: str
+    reason_code: str = ""
+    exposure: float = 0.0
+    time_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +53,11 @@ class Survey:
         checks: one per frame, in order.
         size_px: (width, height) of the frames.
         scale: working px per frame px.
-        mask: (h, w) bool at working size, True inside the scope.
+        mask: (h, w) bool at working size, True inside the scope and off burnt-in text, logos and
+            dead px.
         pattern: (h, w) float32, fixed pattern to subtract from grey, zeros where none.
         is_fibre: the pattern is strong enough to be a fibre bundle's.
+        shading: (h, w) float32, the lamp's fall-off to the rim, 1 on the mean.
     """
 
     checks: tuple[FrameCheck, ...]
@@ -54,6 +66,7 @@ class Survey:
     mask: ArrayBool
     pattern: ArrayF32
     is_fibre: bool
+    shading: ArrayF32 | None = None
 
 
 def survey_frames(
@@ -63,39 +76,54 @@ def survey_frames(
     mask: npt.NDArray[Any] | None,
     progress: Progress,
 ) -> Survey:
-    """Decode all frames once; measure each; estimate the mask and the fixed pattern.
+    """Decode all frames once; measure each; estimate the mask, overlays and the fixed pattern.
 
     Raises:
         MosaicError: no frame at all, or none usable.
         ShapeError: the given mask is not of the frames' size.
     """
     size_px: tuple[int, int] | None = None
-    greys: list[ImageU8] = []
-    measures: list[tuple[SourceFrame, float, float, float, str]] = []
+    greys: list[tuple[int, ImageU8]] = []
+    bare: list[SourceFrame] = []
+    measures: list[FrameMeasure] = []
+    unfit: list[tuple[str, str]] = []
     wanted = set(np.linspace(0, source.count - 1, config.sample_frames).astype(int).tolist())
     for done, frame in enumerate(source.frames()):
         progress(done, source.count, "survey")
         if frame.rgb is not None and size_px is None:
             size_px = (frame.rgb.shape[1], frame.rgb.shape[0])
-        reason = _unfit(frame, size_px)
-        if reason or size_px is None or frame.rgb is None:
-            measures.append((_bare(frame), 0.0, 0.0, 0.0, reason))
+        bare.append(SourceFrame(frame.index, frame.pts, None, frame.time_s))
+        unfit.append(_unfit(frame, size_px))
+        if unfit[-1][0] or size_px is None or frame.rgb is None:
+            measures.append(FrameMeasure())
             continue
-        grey = work_grey(frame.rgb, work_scale(size_px, config))
         if done in wanted:
-            greys.append(grey)
-        measures.append((_bare(frame), *_measure(grey), ""))
+            greys.append((done, work_grey(frame.rgb, work_scale(size_px, config))))
+        measures.append(measure_frame(frame.rgb))
     if size_px is None:
-        raise MosaicError(f"survey: none of {len(measures)} frames could be read")
-    checks = _verdicts(measures, config)
-    pattern, is_fibre = _fixed_pattern(greys)
+        raise MosaicError(f"survey: none of {len(bare)} frames could be read")
+    found = verdicts(measures, unfit, config)
+    # what veils the scene would pass for the lens
+    clear = [grey for done, grey in greys if not found[done][0]] or [grey for _, grey in greys]
+    pattern, is_fibre = _fixed_pattern(clear)
+    inside = _mask(clear, mask, size_px)
+    if not is_fibre:
+        inside = inside & ~_overlay(clear, inside)
     return Survey(
-        checks=checks,
+        checks=tuple(map(_check, bare, measures, found)),
         size_px=size_px,
         scale=work_scale(size_px, config),
-        mask=_mask(greys, mask, size_px),
+        mask=inside,
         pattern=pattern,
         is_fibre=is_fibre,
+        shading=_shading(clear, inside),
+    )
+
+
+def _check(frame: SourceFrame, measure: FrameMeasure, verdict: tuple[str, str]) -> FrameCheck:
+    code, reason = verdict
+    return FrameCheck(
+        frame.index, frame.pts, measure.focus, reason, code, measure.brightness, frame.time_s
     )
 
 
@@ -121,81 +149,81 @@ def work_grey(rgb: ImageU8, scale: float) -> ImageU8:
     return np.asarray(grey, np.uint8)
 
 
-def _bare(frame: SourceFrame) -> SourceFrame:
-    return SourceFrame(frame.index, frame.pts, None)
-
-
-def _unfit(frame: SourceFrame, size_px: tuple[int, int] | None) -> str:
+def _unfit(frame: SourceFrame, size_px: tuple[int, int] | None) -> tuple[str, str]:
     if frame.rgb is None:
-        return "the frame could not be decoded"
+        return "unreadable", "the frame could not be decoded"
     size = (frame.rgb.shape[1], frame.rgb.shape[0])
     if size_px is not None and size != size_px:
-        return f"size {size[0]} x {size[1]} differs from {size_px[0]} x {size_px[1]} px"
-    return ""
+        return "size", f"size {size[0]} x {size[1]} differs from {size_px[0]} x {size_px[1]} px"
+    return "", ""
 
 
-def _measure(grey: ImageU8) -> tuple[float, float, float]:
-    """(focus, brightness, saturated share) inside the bright part of the frame."""
-    inside = grey > 14
-    if inside.mean() < 0.02:
-        return 0.0, float(grey.mean()), 0.0
-    rim = 2 * (min(grey.shape) // 16) + 3  # the rim's own edge would pass for sharpness
-    core = cv2.erode(inside.astype(np.uint8), np.ones((rim, rim), np.uint8)).astype(np.bool_)
-    if not core.any():
-        core = inside
-    smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), FOCUS_SIGMA)
-    edges = np.abs(cv2.Laplacian(smooth, cv2.CV_32F)[core])
-    brightness = float(grey[inside].mean())
-    # a percentile: highlights stay sharp in a blurred frame, but are few
-    focus = float(np.percentile(edges, FOCUS_PERCENTILE)) / max(brightness, 1.0)
-    return focus, brightness if inside.mean() > 0.1 else 0.0, float((grey[inside] >= 250).mean())
+def _overlay(greys: list[ImageU8], inside: ArrayBool) -> ArrayBool:
+    """(h, w) bool: burnt-in text, logos, dead px, black bars: still while the scene moves."""
+    if len(greys) < MIN_PATTERN_FRAMES:
+        return np.zeros(inside.shape, np.bool_)
+    change = (
+        np.stack([cv2.GaussianBlur(g, (3, 3), 0) for g in greys]).astype(np.float32).std(axis=0)
+    )
+    usual = float(np.median(change[inside])) if inside.any() else 0.0
+    if usual < LIVELY:
+        return np.zeros(inside.shape, np.bool_)
+    still = (change < min(STILL_SHARE * usual, STILL_MAX)) & inside
+    if still[inside].mean() > 0.4:
+        return np.zeros(inside.shape, np.bool_)
+    size = 2 * OVERLAY_GROW_PX + 1
+    grown = cv2.dilate(still.astype(np.uint8), np.ones((size, size), np.uint8))
+    return np.asarray(grown > 0) & inside
 
 
-def _verdicts(
-    measures: list[tuple[SourceFrame, float, float, float, str]], config: MosaicConfig
-) -> tuple[FrameCheck, ...]:
-    focus = np.array([m[1] for m in measures])
-    fit = np.array([not m[4] and m[2] >= config.min_brightness for m in measures])
-    checks = []
-    for i, (frame, own, brightness, saturated, unfit) in enumerate(measures):
-        low, high = max(0, i - NEIGHBOURS), i + NEIGHBOURS + 1
-        near = focus[low:high][fit[low:high]]
-        usual = float(np.median(near)) if len(near) else 0.0
-        reason = unfit or _verdict(own, usual, brightness, saturated, config)
-        checks.append(FrameCheck(frame.index, frame.pts, own, reason))
-    return tuple(checks)
+def _shading(greys: list[ImageU8], inside: ArrayBool) -> ArrayF32:
+    """(h, w) float32: an even polynomial of the distance to the middle, fitted to the mean.
 
-
-def _verdict(
-    focus: float, usual: float, brightness: float, saturated: float, config: MosaicConfig
-) -> str:
-    if brightness < config.min_brightness:
-        return f"too dark: mean grey {brightness:.0f}, needs {config.min_brightness:.0f}"
-    if saturated > 0.5:
-        return f"overexposed: {saturated:.0%} of the view is saturated"
-    if focus < config.min_focus * usual:
-        return f"blurred: sharpness {focus / usual:.0%} of its neighbours'"
-    if focus < 1e-4:
-        return "no structure: the view is uniform"
-    return ""
+    Over a moving scene the mean keeps the lamp and loses the organ; of few frames it does not.
+    """
+    flat = np.ones(inside.shape, np.float32)
+    if len(greys) < MIN_PATTERN_FRAMES or inside.sum() < 500:
+        return flat
+    mean = np.mean(np.stack(greys).astype(np.float32), axis=0)
+    rows, columns = np.nonzero(inside)
+    y, x = np.mgrid[: inside.shape[0], : inside.shape[1]].astype(np.float32)
+    radius = np.hypot(x - columns.mean(), y - rows.mean())
+    radius = radius / max(float(radius[inside].max()), 1.0)
+    ring = np.clip((radius * 20).astype(np.int64), 0, 19)
+    middle = np.array(
+        [
+            np.median(mean[inside & (ring == i)]) if (inside & (ring == i)).any() else np.nan
+            for i in range(20)
+        ]
+    )
+    known = np.isfinite(middle) & (middle > 4)
+    at = (np.arange(20) + 0.5) / 20
+    if known.sum() < 8:
+        return flat
+    basis = np.stack([np.ones(20), at**2, at**4], axis=1)
+    terms = np.linalg.lstsq(basis[known], middle[known], rcond=None)[0]
+    fitted = terms[0] + terms[1] * radius**2 + terms[2] * radius**4
+    share = fitted / max(float(fitted[inside].mean()), 1.0)
+    return np.clip(share, *SHADING_RANGE).astype(np.float32)
 
 
 def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
-    """High-passed temporal median: what stands still while the scene moves."""
+    """Temporal median without its coarse shading: what stands still while the scene moves.
+
+    Whether it is a fibre bundle's is told by the grain alone; what is taken off then is everything
+    that stands still, for the coarser part of it would hold a direct alignment back.
+    """
+    shape = greys[0].shape if greys else (1, 1)
     if len(greys) < MIN_PATTERN_FRAMES:
-        shape = greys[0].shape if greys else (1, 1)
         return np.zeros(shape, np.float32), False
-    fine = np.stack(
-        [
-            g.astype(np.float32) - cv2.GaussianBlur(g.astype(np.float32), (0, 0), PATTERN_SIGMA)
-            for g in greys
-        ]
-    )
-    pattern = np.median(fine, axis=0).astype(np.float32)
-    bright = np.median(np.stack(greys), axis=0) > 30
-    spread = 1.4826 * float(np.median(np.abs(pattern[bright]))) if bright.any() else 0.0
+    still = np.median(np.stack(greys), axis=0).astype(np.float32)
+    grain = still - cv2.GaussianBlur(still, (0, 0), PATTERN_SIGMA)
+    bright = still > 30
+    spread = 1.4826 * float(np.median(np.abs(grain[bright]))) if bright.any() else 0.0
     is_fibre = spread > PATTERN_STRENGTH  # a median: a few fixed highlights are no fibre bundle
-    return pattern if is_fibre else np.zeros_like(pattern), is_fibre
+    if not is_fibre:
+        return np.zeros(shape, np.float32), False
+    return np.asarray(still - cv2.GaussianBlur(still, (0, 0), SHADE_SIGMA), np.float32), True
 
 
 def _mask(

@@ -1,227 +1,271 @@
-"""Stage 2, register: link each usable frame to a few before it by matched key points."""
+"""Stage 2, register: pick key frames by motion, link each to a few before it.
+
+A frame is tracked from the last key frame by its grey values; one that moved less than
+``config.pick_share`` of the view rides along with it, every other becomes a key frame. Key frames
+are linked to those ``config.skips`` before them: grey values first, from where the chain says, and
+key points where these fail. Grey values come first because they are measured to be both faster and
+nearer to the truth on thin texture (docs/models/mosaic.md).
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
 
-import cv2
 import numpy as np
 
-from ml.errors import NotEnoughMatchesError
-from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform, load_descriptor
+from ml.keypoints import load_descriptor, transform_points
 from ml.keypoints.describe import Descriptor
-from ml.keypoints.detect import select_even
-from ml.keypoints.masks import specular_mask
-from ml.keypoints.match import match_mutual
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.frames import Survey, usable_frames, work_grey
+from ml.mosaic.direct import Alignment, align_views
+from ml.mosaic.features import Features, describe_view, is_plausible, link_features
+from ml.mosaic.frames import Survey, usable_frames
+from ml.mosaic.growing import GrowingPreview
+from ml.mosaic.landmarks import LandmarkStore
+from ml.mosaic.links import Link
+from ml.mosaic.models import chained_model, choose_model, motion_generators
 from ml.mosaic.sources import FrameSource
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Keypoints, Progress
+from ml.mosaic.views import FrameView, frame_view, log_gain
+from ml.types import ArrayF64, Progress
 
-RIM_PX = 10
-LINK_POINTS = 60
-STATIC_PX = 0.5
-FIBRE_SIGMA, PLAIN_SIGMA = 2.0, 1.0
+SURE_NCC, LIKELY_NCC = 0.5, 0.36
+"""Correlation that a link by grey values needs: alone, or where the chain already says where.
+Unrelated views reach 0.3."""
 
+RESCUE_SKIPS = 3
+"""Key points bridge at most so many key frames where grey values fail."""
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """A frame's key points with what is compared.
-
-    Attributes:
-        rows: (N, D) descriptors, float32, or float16 once kept for long.
-        colour: (N, 3) log brightness around each, by channel.
-    """
-
-    frame: int
-    keypoints: Keypoints
-    rows: np.ndarray
-    colour: ArrayF32
+AGREE_PX = 6.0
+FULL_INLIERS = 300
+"""Inliers that a perfect link by grey values stands for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """Matched points of two frames, at working size.
+class Tracked:
+    """A frame that rides along with a key frame: matrix (3, 3), its working px to the key's."""
 
-    Attributes:
-        a, b: positions of the frames in the source.
-        xy_a, xy_b: (P, 2) float32 inliers, at most ``LINK_POINTS``, spatially even.
-        matrix: (3, 3) float64 mapping a to b.
-        inliers: how many agreed before thinning.
-        log_gain: (3,) float32, mean log brightness of b over a, by channel.
-    """
-
-    a: int
-    b: int
-    xy_a: ArrayF32
-    xy_b: ArrayF32
+    position: int
+    key: int
     matrix: ArrayF64
-    inliers: int
-    log_gain: ArrayF32
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """All links found, the key frames' features for long-range links, and the model chosen."""
+    """Links between key frames, the frames riding along, the landmarks, and the model chosen."""
 
     links: tuple[Link, ...]
-    key_frames: tuple[Features, ...]
+    keys: tuple[int, ...]
+    tracked: tuple[Tracked, ...]
+    landmarks: tuple[int, ...]
     model: str
 
 
 def register_frames(
-    source: FrameSource, survey: Survey, *, config: MosaicConfig, progress: Progress
+    source: FrameSource,
+    survey: Survey,
+    *,
+    config: MosaicConfig,
+    store: LandmarkStore,
+    progress: Progress,
+    growing: GrowingPreview | None = None,
 ) -> Registration:
-    """Link every usable frame to those ``config.skips`` usable frames before it.
+    """Link every key frame to those before it; memory holds the last ``max(skips)`` only.
 
-    Memory holds the features of the last ``max(skips)`` frames and at most
-    ``config.max_key_frames`` key frames.
+    Args:
+        store: takes the landmarks, key frames whose key points are kept for loops, on disk.
     """
-    descriptor = load_descriptor(config.descriptor)
-    recent: deque[Features] = deque(maxlen=max(config.skips))
-    links: list[Link] = []
-    keys = _KeyFrames(config.max_key_frames)
-    model = config.model
-    pending: list[tuple[Features, Features]] = []
+    model = choose_model(source, survey, config) if config.model == "auto" else config.model
+    worker = _Registrar(survey, config, store, model, growing)
     total = sum(not check.reason for check in survey.checks)
     for done, (position, rgb) in enumerate(usable_frames(source, survey)):
         progress(done, total, "register")
-        features = describe_frame(position, rgb, survey, config=config, descriptor=descriptor)
-        pairs = [(features, recent[-skip]) for skip in config.skips if skip <= len(recent)]
-        recent.append(features)
-        keys.add(features)
-        if model == "auto":
-            pending += pairs
-            if done + 1 < min(total, 30):
-                continue
-            model, pairs, pending = choose_model(pending, descriptor, config), pending, []
-        links += _linked(pairs, descriptor, model, config)
-    if model == "auto":
-        model = "affine"
-    return Registration(tuple(links), tuple(keys.kept), model)
-
-
-def describe_frame(
-    position: int, rgb: ImageU8, survey: Survey, *, config: MosaicConfig, descriptor: Descriptor
-) -> Features:
-    """Key points and descriptors of one frame, the lens' fixed pattern taken off before."""
-    grey = prepared_grey(rgb, survey)
-    detector = DetectorConfig(name=descriptor.detector, max_keypoints=config.max_keypoints)
-    inside = cv2.erode(
-        survey.mask.astype(np.uint8),
-        np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8),
-        borderValue=1,
+        worker.add(frame_view(position, rgb, survey))
+    return Registration(
+        tuple(worker.links),
+        tuple(worker.keys),
+        tuple(worker.tracked),
+        tuple(store.positions),
+        model,
     )
-    lit = cv2.resize(specular_mask(rgb).astype(np.uint8), (grey.shape[1], grey.shape[0]))
-    keypoints = detect_keypoints(grey, config=detector, mask=(inside > 0) & (lit == 0))
-    rows = descriptor.describe_keypoints(grey, keypoints)
-    small = cv2.resize(rgb, (grey.shape[1] // 4, grey.shape[0] // 4), interpolation=cv2.INTER_AREA)
-    at = np.clip((keypoints.xy / 4).astype(np.int64), 0, (small.shape[1] - 1, small.shape[0] - 1))
-    colour = np.log(small[at[:, 1], at[:, 0]].astype(np.float32) + 4.0)
-    return Features(position, keypoints, rows, colour)
 
 
-def prepared_grey(rgb: ImageU8, survey: Survey) -> ImageU8:
-    """Working grey without the fixed pattern, low-passed so that fibres leave no key point."""
-    grey = work_grey(rgb, survey.scale).astype(np.float32)
-    sigma = FIBRE_SIGMA if survey.is_fibre else PLAIN_SIGMA
-    if survey.is_fibre:
-        grey = grey - survey.pattern
-    smooth = cv2.GaussianBlur(grey, (0, 0), sigma)
-    return np.clip(smooth, 0, 255).astype(np.uint8)
+@dataclass(slots=True)
+class _Key:
+    """A recent key frame; ``place`` maps it to the start of the unbroken chain it belongs to."""
+
+    view: FrameView
+    chain: int
+    place: ArrayF64
+    features: Features | None = None
 
 
-def link_frames(
-    a: Features, b: Features, *, descriptor: Descriptor, model: str, config: MosaicConfig
-) -> Link | None:
-    """Match two frames; None where too few points agree on a plausible motion."""
-    rows_a, rows_b = a.rows.astype(np.float32, copy=False), b.rows.astype(np.float32, copy=False)
-    pairs, score = match_mutual(rows_a, rows_b, ratio=descriptor.ratio)
-    xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
-    moving = _moving(xy_a, xy_b)
-    pairs, score, xy_a, xy_b = pairs[moving], score[moving], xy_a[moving], xy_b[moving]
-    try:
-        found = estimate_transform(xy_a, xy_b, model=model, threshold_px=config.threshold_px)
-    except NotEnoughMatchesError:
-        return None
-    inliers = int(found.inliers.sum())
-    enough = max(config.min_inliers, config.min_inlier_share * len(xy_a))
-    if inliers < enough or not is_plausible(found.matrix, xy_a[found.inliers]):
-        return None
-    keep = _thinned(xy_a, found.inliers, score)
-    used = pairs[found.inliers]
-    gain = np.median(b.colour[used[:, 1]] - a.colour[used[:, 0]], axis=0).astype(np.float32)
-    return Link(a.frame, b.frame, xy_a[keep], xy_b[keep], found.matrix, inliers, gain)
+class _Registrar:
+    """Takes frames one by one."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        config: MosaicConfig,
+        store: LandmarkStore,
+        model: str,
+        growing: GrowingPreview | None,
+    ) -> None:
+        self.growing, self.places = growing, dict[int, ArrayF64]()
+        self.config, self.store, self.model = config, store, model
+        self.chained = chained_model(model)
+        self.generators = motion_generators(self.chained)
+        self.descriptor: Descriptor = load_descriptor(config.descriptor)
+        self.recent: deque[_Key] = deque(maxlen=max(config.skips))
+        self.links: list[Link] = []
+        self.keys: list[int] = []
+        self.tracked: list[Tracked] = []
+        self.motion = np.eye(3)
+        self.landmark: _Key | None = None
+        height, width = survey.mask.shape
+        self.side_px = float(max(width, height))
+        self.corners = np.array(
+            [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], np.float64
+        )
+
+    def add(self, view: FrameView) -> None:
+        last = self.recent[-1] if self.recent else None
+        aligned = None
+        if last is not None:
+            aligned = self._aligned(view, last.view, self.motion, SURE_NCC)
+            if aligned is None:
+                aligned = self._aligned(view, last.view, np.eye(3), SURE_NCC)
+            if aligned is not None:
+                self.motion = aligned.matrix
+                if self._moved(aligned.matrix) < self.config.pick_share * self.side_px:
+                    self.tracked.append(Tracked(view.position, last.view.position, aligned.matrix))
+                    return
+        self._add_key(view, aligned)
+
+    def _add_key(self, view: FrameView, aligned: Alignment | None) -> None:
+        key = _Key(view, view.position, np.eye(3))
+        linked = False
+        for skip in (s for s in self.config.skips if s <= len(self.recent)):
+            other = self.recent[-skip]
+            link = None
+            if skip == 1 and aligned is not None:
+                link = direct_link(view, other.view, aligned, model=self.model)
+            elif linked and other.chain == key.chain:
+                start: ArrayF64 = np.linalg.inv(other.place) @ key.place
+                found = self._aligned(view, other.view, start, LIKELY_NCC)
+                link = (
+                    None
+                    if found is None
+                    else direct_link(view, other.view, found, model=self.model)
+                )
+            elif not linked and skip <= RESCUE_SKIPS:
+                link = self._rescued(key, other)
+            if link is None:
+                continue
+            self.links.append(link)
+            if not linked:
+                linked = True
+                key.chain, key.place = other.chain, other.place @ link.matrix
+                key.place = key.place / key.place[2, 2]
+                if skip == 1:
+                    self.motion = link.matrix
+        if not linked:
+            self.motion = np.eye(3)
+        self.keys.append(view.position)
+        self.recent.append(key)
+        self._mark(key)
+        if self.growing is not None:
+            if not linked:
+                self.places = {}  # a new piece: the preview follows the one that grows
+            self.places[view.position] = key.place
+            self.growing.add(view, self.places)
+
+    def _aligned(
+        self, a: FrameView, b: FrameView, start: ArrayF64, least: float
+    ) -> Alignment | None:
+        found = align_views(
+            a.direct, b.direct, start, generators=self.generators, work_shape=a.grey.shape
+        )
+        if found is None or found.ncc < least or len(found.xy_a) < 4:
+            return None
+        return found if is_plausible(found.matrix, found.xy_a) else None
+
+    def _rescued(self, key: _Key, other: _Key) -> Link | None:
+        """A link by key points, refined by grey values where these then agree."""
+        mine, theirs = self._features(key), self._features(other)
+        link = link_features(
+            mine, theirs, descriptor=self.descriptor, model=self.chained, config=self.config
+        )
+        if link is None:
+            return None
+        return refined(link, key.view, other.view, model=self.model)
+
+    def _features(self, key: _Key) -> Features:
+        if key.features is None:
+            key.features = describe_view(
+                key.view, self.descriptor, max_keypoints=self.config.max_keypoints
+            )
+        return key.features
+
+    def _moved(self, matrix: ArrayF64) -> float:
+        shift = transform_points(matrix, self.corners) - self.corners
+        return float(np.hypot(*shift.T).max())
+
+    def _mark(self, key: _Key) -> None:
+        """Keep the key points of a key frame that is far from the last one kept."""
+        last = self.landmark
+        if last is not None and last.chain == key.chain:
+            relative: ArrayF64 = np.linalg.inv(last.place) @ key.place
+            if self._moved(relative) < self.config.landmark_share * self.side_px:
+                return
+        self.landmark = key
+        self.store.add(self._features(key))
 
 
-def choose_model(
-    pairs: list[tuple[Features, Features]], descriptor: Descriptor, config: MosaicConfig
-) -> str:
-    """The simplest model that keeps nearly all the inliers of the next richer one.
-
-    A homography must explain a tenth more points than an affine map, and that a twentieth more
-    than a similarity: richer models drift faster along a chain.
-    """
-    sample = pairs[:: max(1, len(pairs) // 40)]
-    counts = {}
-    for model in ("similarity", "affine", "homography"):
-        found = _linked(sample, descriptor, model, config)
-        counts[model] = sum(link.inliers for link in found)
-    if counts["homography"] > 1.1 * counts["affine"]:
-        return "homography"
-    return "affine" if counts["affine"] > 1.05 * counts["similarity"] else "similarity"
-
-
-def is_plausible(matrix: ArrayF64, xy: ArrayF32) -> bool:
-    """Two frames near in time differ by less than half or double the size, and little shear."""
-    centre = xy.mean(axis=0).astype(np.float64)
-    w = matrix[2] @ np.array([*centre, 1.0])
-    if w <= 0.2 or w >= 5:
-        return False
-    mapped = (matrix @ np.array([*centre, 1.0]))[:2] / w
-    jacobian = (matrix[:2, :2] - np.outer(mapped, matrix[2, :2])) / w
-    largest, smallest = np.linalg.svd(jacobian, compute_uv=False)
-    return bool(smallest > 0.5 and largest < 2.0 and largest / smallest < 1.6)
-
-
-def _linked(
-    pairs: list[tuple[Features, Features]], descriptor: Descriptor, model: str, config: MosaicConfig
-) -> list[Link]:
-    found = (link_frames(a, b, descriptor=descriptor, model=model, config=config) for a, b in pairs)
-    return [link for link in found if link is not None]
+def direct_link(
+    a: FrameView, b: FrameView, found: Alignment, *, model: str, kind: str = "direct"
+) -> Link:
+    """The link that an alignment stands for; perspective is measured here, from the affine one."""
+    best = found
+    if chained_model(model) != model:
+        bent = align_views(
+            a.direct,
+            b.direct,
+            found.matrix,
+            generators=motion_generators(model),
+            work_shape=a.grey.shape,
+            only_finest=True,
+        )
+        if bent is not None and bent.ncc > found.ncc - 0.02 and len(bent.xy_a) >= 4:
+            best = bent
+    return Link(
+        a.position,
+        b.position,
+        best.xy_a,
+        best.xy_b,
+        found.matrix,
+        round(FULL_INLIERS * found.ncc * found.overlap) + 1,
+        log_gain(a, b, best.xy_a, best.xy_b),
+        best.root_info,
+        kind,
+    )
 
 
-def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
-    """Without the points that stand still, where most of the others move: dirt on the lens."""
-    shift = np.hypot(*(xy_a - xy_b).T)
-    static = shift < STATIC_PX
-    rest = shift[~static]
-    if len(rest) >= 20 and len(rest) > static.sum() and np.median(rest) > 4 * STATIC_PX:
-        return np.asarray(~static)
-    return np.ones(len(shift), np.bool_)
+def refined(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
+    """A link by key points made exact by grey values; as it was where these do not agree."""
+    found = align_views(
+        a.direct,
+        b.direct,
+        link.matrix,
+        generators=motion_generators(chained_model(model)),
+        work_shape=a.grey.shape,
+    )
+    if found is None or found.ncc < LIKELY_NCC or len(found.xy_a) < 4:
+        return link
+    if not is_plausible(found.matrix, found.xy_a) or _apart(found.matrix, link) > AGREE_PX:
+        return link
+    return replace(direct_link(a, b, found, model=model, kind=link.kind), inliers=link.inliers)
 
 
-def _thinned(xy: ArrayF32, inliers: ArrayBool, score: ArrayF32) -> np.ndarray:
-    """Indices of at most LINK_POINTS inliers, spread evenly over the frame."""
-    rows = np.flatnonzero(inliers)
-    points = Keypoints(xy[rows], score[rows], rows.astype(np.float32), score[rows])
-    extent = tuple((xy.max(axis=0) + 1).astype(int)[::-1].tolist())
-    even = select_even(points, shape=extent, count=LINK_POINTS, cells=LINK_POINTS)
-    return np.sort(even.size_px.astype(np.int64))
-
-
-class _KeyFrames:
-    """Every n-th frame's features; n doubles whenever the cap is reached."""
-
-    def __init__(self, cap: int) -> None:
-        self.kept: list[Features] = []
-        self._cap, self._every, self._seen = max(cap, 2), 3, 0
-
-    def add(self, features: Features) -> None:
-        if self._seen % self._every == 0:
-            self.kept.append(replace(features, rows=features.rows.astype(np.float16)))
-            if len(self.kept) > self._cap:
-                self.kept = self.kept[::2]
-                self._every *= 2
-        self._seen += 1
+def _apart(matrix: ArrayF64, link: Link) -> float:
+    """Median px between where a motion and a link's points say the points go."""
+    return float(np.median(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T)))

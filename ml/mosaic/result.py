@@ -1,23 +1,53 @@
-"""What a mosaic is when it is done, and its manifest on disk."""
+"""What a mosaic is when it is done: the types behind ``mosaic.json``, format 2.
+
+One build writes a folder::
+
+    mosaic.json                        the manifest: everything below
+    mosaic.tif, preview.jpg            component 0, the one with the most frames
+    mosaic-2.tif, preview-2.jpg        component 1 and so on: each a plane of its own
+    layer-count.png, layer-count-2.png a layer of component 0, of component 1 (see MosaicLayer)
+    layer-count.tif                    the same values, 16 bits, as a small pyramid
+
+Coordinates. ``H_mosaic_from_frame`` maps full-resolution frame px to px of the mosaic *of that
+frame's component* (``MosaicFrame.component``), pixel centres at integers, x right, y down: a point
+is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``. The way back is the inverse. A frame saw mosaic point
+``q`` when it is of the point's component and ``inv(H) q`` lies inside the frame's view: the polygon
+``view`` of the manifest, frame px, convex. Of those that saw it, ``sharpness`` orders them. A
+polygon drawn on the mosaic goes into a frame vertex by vertex through ``inv(H)``, and back through
+``H``; straight edges stay straight. ``ml.mosaic.lookup`` does all of that in NumPy.
+"""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ml.errors import CorruptFileError
 from ml.types import ArrayF64
 
 MANIFEST_NAME = "mosaic.json"
 PYRAMID_NAME = "mosaic.tif"
 PREVIEW_NAME = "preview.jpg"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 REGISTERED, SKIPPED, FAILED = "registered", "skipped", "failed"
+
+REASON_CODES: dict[str, str] = {
+    "unreadable": "the frame could not be decoded",
+    "size": "its size differs from the other frames'",
+    "dark": "too dark",
+    "bright": "overexposed",
+    "glare": "covered by highlights",
+    "blurred": "blurred",
+    "uniform": "no structure",
+    "smoke": "veiled by smoke or water",
+    "instrument": "covered by an instrument",
+    "no-match": "too few points agree with the frames around it",
+    "disagrees": "its place disagrees with the frames around it",
+    "small-piece": "its piece of the video holds too few frames for a mosaic",
+}
+"""Why a frame is not registered: code -> words. ``reason`` may say more, with numbers."""
+
+LAYER_NAMES = ("coverage", "count", "uncertainty", "time", "time_last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +56,22 @@ class MosaicFrame:
 
     Attributes:
         index: position in the source. pts: presentation time stamp (the index for folders).
-        H_mosaic_from_frame: (3, 3) float64, frame pixels to mosaic pixels; None unless registered.
+        H_mosaic_from_frame: (3, 3) float64, frame px to px of its component's mosaic; None unless
+            registered.
         status: "registered", "skipped" (unusable) or "failed" (usable, not placed).
         reason: why not registered, fit for a user; "" where registered.
-        links: pairs that hold the frame. error_px: median residual of these, frame pixels.
+        links: pairs that hold the frame; 0 for a frame that is not a key frame.
+        error_px: median residual of these, frame px.
+        reason_code: a key of ``REASON_CODES``; "" where registered.
+        time_s: seconds from the time base; None for folders and arrays, which have no clock.
+        component: which mosaic, 0 for ``mosaic.tif``; None unless registered.
+        is_key: True where the frame was registered by its own key points and blended; False where
+            it moved so little since a key frame that it was tracked from it.
+        covariance: (3, 3) float64 of (x, y, rotation) of the middle of the view in the mosaic,
+            px, px, radians, against the component's anchor, whose covariance is zero.
+        corner_sigma_px: root mean square standard deviation of the view's four corners, mosaic px.
+        sharpness: high-frequency energy over brightness; larger is sharper; compare within a video.
+        exposure: mean grey of the view, 0 to 255.
     """
 
     index: int
@@ -39,11 +81,123 @@ class MosaicFrame:
     reason: str = ""
     links: int = 0
     error_px: float | None = None
+    reason_code: str = ""
+    time_s: float | None = None
+    component: int | None = None
+    is_key: bool = False
+    covariance: ArrayF64 | None = None
+    corner_sigma_px: float | None = None
+    sharpness: float | None = None
+    exposure: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MosaicLayer:
+    """One number for each spot of a mosaic, at reduced size.
+
+    ``png`` is 8-bit grey for a browser: 0 where no frame saw the spot, else byte b stands for
+    ``minimum + (b - 1) / 254 * (maximum - minimum)``. ``tiff`` is a tiled, pyramidal 16-bit grey
+    TIFF without loss, with 65534 in the place of 254. Layer px (i, j) covers the mosaic px
+    ``i * downsample`` to ``(i + 1) * downsample``.
+
+    Attributes:
+        name: "coverage" (the part seen: minimum = maximum = 1, stored as the largest value),
+            "count" (key frames that saw it), "uncertainty" (standard deviation of its position in
+            px, of the best-known frame that saw it), "time" and "time_last" (when it was first and
+            last seen).
+        unit: "", "frames", "px", or "s" ("frames" for a source without a clock: the index).
+        downsample: mosaic px per layer px.
+    """
+
+    name: str
+    png: str
+    tiff: str
+    unit: str
+    minimum: float
+    maximum: float
+    width_px: int
+    height_px: int
+    downsample: float
+
+
+@dataclass(frozen=True, slots=True)
+class MosaicSpan:
+    """A run of frames, both ends inclusive; seconds are None for a source without a clock."""
+
+    first_index: int
+    last_index: int
+    first_s: float | None = None
+    last_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MosaicGap:
+    """Frames in no mosaic, between two that are (or at an end), named by seconds.
+
+    Attributes:
+        reason_code: the commonest among its frames. text: a sentence for a user, such as
+            "0:12.4 to 0:14.0 (40 frames): blurred".
+    """
+
+    span: MosaicSpan
+    frames: int
+    reason_code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MosaicQuality:
+    """How far a mosaic may be trusted.
+
+    Attributes:
+        registered_share: registered frames over all frames of the span.
+        median_error_px: median over key frames of ``error_px``. None without a link.
+        loops_closed: links between frames that lie apart in time but over each other in space.
+        max_sigma_px: largest ``corner_sigma_px`` of a registered frame.
+    """
+
+    registered_share: float
+    median_error_px: float | None
+    loops_closed: int
+    max_sigma_px: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MosaicComponent:
+    """One connected piece: a mosaic of its own.
+
+    Attributes:
+        index: 0 for the piece with the most frames, then by time.
+        pyramid, preview: file names in the folder.
+        anchor_index: index of the frame whose px are the mosaic's px.
+        spans: its runs of registered frames, in order.
+        seconds: time between its first and its last frame; None without a clock.
+    """
+
+    index: int
+    pyramid: str
+    preview: str
+    width_px: int
+    height_px: int
+    anchor_index: int
+    n_registered: int
+    spans: tuple[MosaicSpan, ...]
+    layers: tuple[MosaicLayer, ...]
+    quality: MosaicQuality
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MosaicResult:
-    """A finished mosaic; ``path`` is the pyramidal TIFF, ``preview`` a small JPEG."""
+    """A finished build; ``path``, ``preview`` and the sizes are those of component 0.
+
+    Attributes:
+        path: the pyramidal TIFF. preview: a small JPEG. manifest: ``mosaic.json``.
+        model: "translation", "similarity", "affine" or "homography".
+        view: (P, 2) float64, convex outline of what the scope sees, frame px.
+        frame_size_px: (width, height) of the frames.
+        engine: version of the engine that wrote it.
+    """
 
     frames: tuple[MosaicFrame, ...]
     path: Path
@@ -54,78 +208,19 @@ class MosaicResult:
     model: str
     anchor_index: int
     config_hash: str
+    components: tuple[MosaicComponent, ...] = ()
+    gaps: tuple[MosaicGap, ...] = ()
+    quality: MosaicQuality | None = None
+    view: ArrayF64 | None = None
+    frame_size_px: tuple[int, int] = (0, 0)
+    engine: str = ""
 
     @property
     def n_registered(self) -> int:
-        """Frames that are part of the mosaic."""
+        """Frames that are part of a mosaic, whichever component."""
         return sum(frame.status == REGISTERED for frame in self.frames)
 
 
-def to_manifest(result: MosaicResult) -> dict[str, Any]:
-    """The manifest as plain JSON values; transforms rounded to 12 significant digits."""
-    return {
-        "format": FORMAT_VERSION,
-        "pyramid": result.path.name,
-        "preview": result.preview.name,
-        "width_px": result.width_px,
-        "height_px": result.height_px,
-        "model": result.model,
-        "anchor_index": result.anchor_index,
-        "config_hash": result.config_hash,
-        "n_registered": result.n_registered,
-        "frames": [_frame_json(frame) for frame in result.frames],
-    }
-
-
-def read_manifest(folder: Path) -> MosaicResult:
-    """Read a finished mosaic's folder.
-
-    Raises:
-        CorruptFileError: no manifest, or one that is damaged.
-    """
-    path = Path(folder) / MANIFEST_NAME
-    try:
-        data = json.loads(path.read_text())
-        frames = tuple(_frame_from_json(item) for item in data["frames"])
-        return MosaicResult(
-            frames=frames,
-            path=path.parent / data["pyramid"],
-            preview=path.parent / data["preview"],
-            manifest=path,
-            width_px=int(data["width_px"]),
-            height_px=int(data["height_px"]),
-            model=str(data["model"]),
-            anchor_index=int(data["anchor_index"]),
-            config_hash=str(data["config_hash"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"{MANIFEST_NAME}: expected a mosaic manifest, got {error}"
-        raise CorruptFileError(message) from None
-
-
-def _frame_json(frame: MosaicFrame) -> dict[str, Any]:
-    matrix = frame.H_mosaic_from_frame
-    rows = None if matrix is None else [[float(f"{v:.12g}") for v in row] for row in matrix]
-    error = None if frame.error_px is None else round(frame.error_px, 4)
-    return {
-        "index": frame.index,
-        "pts": frame.pts,
-        "H_mosaic_from_frame": rows,
-        "status": frame.status,
-        "reason": frame.reason,
-        "links": frame.links,
-        "error_px": error,
-    }
-
-
-def _frame_from_json(item: dict[str, Any]) -> MosaicFrame:
-    rows = item["H_mosaic_from_frame"]
-    return MosaicFrame(
-        index=int(item["index"]),
-        pts=int(item["pts"]),
-        H_mosaic_from_frame=None if rows is None else np.array(rows, np.float64),
-        status=str(item["status"]),
-        reason=str(item["reason"]),
-        links=int(item["links"]),
-        error_px=item["error_px"],
-    )
+def component_name(stem: str, suffix: str, component: int) -> str:
+    """``mosaic.tif`` for component 0, ``mosaic-2.tif`` for component 1, and so on."""
+    return f"{stem}{suffix}" if component == 0 else f"{stem}-{component + 1}{suffix}"

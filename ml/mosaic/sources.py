@@ -20,11 +20,15 @@ IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".tif", ".tiff", ".bmp", ".
 
 @dataclass(frozen=True, slots=True)
 class SourceFrame:
-    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None where it could not be read."""
+    """A decoded frame: ``rgb`` is (H, W, 3) uint8, or None where it could not be read.
+
+    ``time_s`` is the PTS in seconds; None for folders and arrays, which have no clock.
+    """
 
     index: int
     pts: int
     rgb: ImageU8 | None
+    time_s: float | None = None
 
 
 class FrameSource(Protocol):
@@ -37,9 +41,16 @@ class FrameSource(Protocol):
 
 
 def open_source(
-    frames_or_video: str | Path | Sequence[npt.NDArray[Any]] | npt.NDArray[Any], *, step: int = 1
+    frames_or_video: str | Path | Sequence[npt.NDArray[Any]] | npt.NDArray[Any],
+    *,
+    step: int = 1,
+    start_pts: int | None = None,
+    end_pts: int | None = None,
 ) -> FrameSource:
     """Open a folder of images (name order), a video file, or a sequence of (H, W[, C]) arrays.
+
+    Args:
+        start_pts, end_pts: the span of a video, both inclusive; a folder or arrays have no clock.
 
     Raises:
         BadInputError: nothing there, or no image in it.
@@ -50,7 +61,7 @@ def open_source(
     if path.is_dir():
         return FolderSource(path, step)
     if path.is_file():
-        return VideoSource(path, step)
+        return VideoSource(path, step, start_pts=start_pts, end_pts=end_pts)
     raise BadInputError(f"{path.name}: expected a folder of frames or a video, found nothing")
 
 
@@ -89,20 +100,37 @@ class FolderSource:
 
 
 class VideoSource:
-    """A video file; frames carry the container's presentation time stamps."""
+    """A video file, all of it or a span; frames carry the container's presentation time stamps."""
 
-    def __init__(self, path: Path, step: int) -> None:
+    def __init__(
+        self, path: Path, step: int, *, start_pts: int | None = None, end_pts: int | None = None
+    ) -> None:
         from ml.imaging.videos import probe_video
 
-        self._path, self._step = path, step
-        self.count = -(-len(probe_video(path).frames) // step)
+        table = probe_video(path).frames
+        self._path, self._step, self._base_s = path, step, table.time_base_s
+        self._start_pts, self._end_pts = start_pts, end_pts
+        wanted = table.pts[::step]
+        inside = np.ones(len(wanted), np.bool_)
+        if start_pts is not None:
+            inside &= wanted >= start_pts
+        if end_pts is not None:
+            inside &= wanted <= end_pts
+        self.count = int(inside.sum())
+        if len(wanted) and not self.count:
+            known = f"{int(wanted[0])} to {int(wanted[-1])}"
+            raise BadInputError(
+                f"span: expected time stamps within {known}, got {start_pts} to {end_pts}"
+            )
 
     def frames(self) -> Iterator[SourceFrame]:
-        """Yield every step-th decodable frame."""
+        """Yield every step-th decodable frame of the span."""
         from ml.imaging.videos import iter_frames
 
-        for index, pts, rgb in iter_frames(self._path, step=self._step):
-            yield SourceFrame(int(index), int(pts), rgb)
+        for index, pts, rgb in iter_frames(
+            self._path, step=self._step, start_pts=self._start_pts, stop_pts=self._end_pts
+        ):
+            yield SourceFrame(int(index), int(pts), rgb, float(pts) * self._base_s)
 
 
 def as_rgb(image: npt.NDArray[Any]) -> ImageU8:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from ml.errors import BadInputError
 from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import PatchCnnConfig
+from ml.networks.textons import TextonConfig
 from ml.roi.features import FEATURE_DIM, FEATURES_NAME
 from ml.roi.graph import EDGE_PX
 from ml.roi.sampling import SamplingConfig
@@ -27,7 +28,9 @@ class EncoderConfig:
     kind: str = "histology"  # what it was trained for; it embeds any image
     features: str = FEATURES_NAME  # patch encoder, see encoders.registry
     patch_cnn: PatchCnnConfig = field(default_factory=PatchCnnConfig)  # where ``features`` has it
-    stain: str = "ruifrok"  # "ruifrok": published vectors; "macenko": estimated from the region
+    textons: TextonConfig = field(default_factory=TextonConfig)  # where ``features`` has them
+    stain: str = "ruifrok"  # see stained.STAINS
+    keep_strength: float = 0.0  # share of the staining strength left, see with_strength_kept
     edge_px: float = EDGE_PX  # longest edge of the graph
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     network: GcnConfig = field(default_factory=lambda: GcnConfig(in_dim=FEATURE_DIM))

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from shapely.geometry.base import BaseGeometry
 
-from ml.errors import EmptyRegionError
+from ml.errors import EmptyRegionError, UnknownNameError
 from ml.imaging.slides import Slide
 from ml.networks.gcn import RoiGcn
 from ml.roi.config import EncoderConfig
@@ -32,17 +32,18 @@ from ml.roi.patches import (
     isotropic_mpp,
     patch_corners,
 )
-from ml.roi.sampling import PatchSample, sample_patches
-from ml.roi.stain import RUIFROK_HE, StainEstimate, estimate_stains, fixed_stains
+from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
+from ml.roi.stain import (
+    StainConfig,
+    StainEstimate,
+    estimate_stain,
+    estimate_stain_of_image,
+)
+from ml.roi.stained import STAINS, stained_patches
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 MIN_TISSUE_SHARE = 0.05
 """A patch with less tissue than this is no vertex."""
-_STAIN_PATCHES = 24
-_STAIN_STEP = 4
-_USUAL_SCALE = (0.75, 0.6)
-"""Haematoxylin and eosin of a usual slide (99th percentile), where the slide's own is not used."""
-_USUAL_DENSITY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ class RoiEncoder:
         patches: PatchEncoder | None = None,
     ) -> None:
         self.name, self.version, self.config_hash = name, version, config_hash
+        if config.stain not in STAINS:
+            raise UnknownNameError("stain normalisation", config.stain, list(STAINS))
         self.config, self.kind = config, config.kind
         self.dim = config.network.embedding_dim
         self._network = network.eval()
@@ -100,6 +103,8 @@ class RoiEncoder:
         image: ImageU8,
         polygon: BaseGeometry | None = None,
         mpp: float | None = None,
+        *,
+        stain: StainEstimate | None = None,
     ) -> ArrayF32:
         """Embed a region of an image in memory.
 
@@ -107,13 +112,14 @@ class RoiEncoder:
             image: (H, W, 3) uint8 RGB, or (H, W) grey.
             polygon: Polygon or MultiPolygon in pixels of the image; None for all of it.
             mpp: microns per pixel; None follows the rule of ``geometry.downsample_for``.
+            stain: stains of the image found before; None finds them, where they are needed.
         Returns:
             (dim,) float32.
         Raises:
             ShapeError: another array.
             InvalidGeometryError, EmptyRegionError: see ``checked_region``; or no tissue inside.
         """
-        return self.embed_image(image, polygon, mpp=mpp).vector
+        return self.embed_image(image, polygon, mpp=mpp, stain=stain).vector
 
     def embed_image(
         self,
@@ -121,6 +127,7 @@ class RoiEncoder:
         polygon: BaseGeometry | None = None,
         *,
         mpp: float | None = None,
+        stain: StainEstimate | None = None,
         progress: Progress = no_progress,
     ) -> Embedded:
         """As ``embed``, with where the vector comes from."""
@@ -129,7 +136,11 @@ class RoiEncoder:
         size = (image.shape[1], image.shape[0])
         sample = self._sample(polygon, size, mpp)
         source = ImagePatches(image, downsample=sample.downsample)
-        return self._embedded(source, sample, started, progress)
+
+        def estimate() -> StainEstimate:
+            return stain or estimate_stain_of_image(image, mpp=mpp, config=self._stain_config())
+
+        return self._embedded(source, sample, estimate, started, progress)
 
     def embed_region(
         self,
@@ -137,6 +148,8 @@ class RoiEncoder:
         polygon_l0: BaseGeometry | None,
         mpp: float | None = None,
         progress: Progress = no_progress,
+        *,
+        stain: StainEstimate | None = None,
     ) -> Embedded:
         """Embed a region of a slide, without ever loading more of it than the patches need.
 
@@ -145,12 +158,14 @@ class RoiEncoder:
             polygon_l0: in level-0 pixels; None for the whole slide.
             mpp: overrides what the file says.
             progress: told after each patch; may raise ``CancelledError``.
+            stain: stains of the slide found before; None finds them, where they are needed.
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
         started = time.perf_counter()
         sample = self._slide_sample(slide, polygon_l0, mpp)
-        return self._embedded(self._slide_source(slide, sample), sample, started, progress)
+        source = self._slide_source(slide, sample)
+        return self._embedded(source, sample, self._stains_of(slide, mpp, stain), started, progress)
 
     def region_graph(
         self,
@@ -158,27 +173,40 @@ class RoiEncoder:
         polygon_l0: BaseGeometry | None,
         mpp: float | None = None,
         *,
-        grid: bool = False,
+        sampling: SamplingConfig | None = None,
     ) -> RoiGraph:
         """The graph of a region, its vertices in the learned metric: what other networks train on.
 
         Args:
-            grid: patches on a grid instead of Sobol points, for comparison.
+            sampling: instead of the encoder's own, for comparison.
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
-        sample = (self.on_grid() if grid else self)._slide_sample(slide, polygon_l0, mpp)
-        graph = self._graph(self._slide_source(slide, sample), sample, no_progress)[0]
+        sample = self._slide_sample(slide, polygon_l0, mpp, sampling)
+        source = self._slide_source(slide, sample)
+        graph = self._graph(source, sample, self._stains_of(slide, mpp, None), no_progress)[0]
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
 
+    def _stain_config(self) -> StainConfig:
+        return StainConfig(method=self.config.stain)
+
+    def _stains_of(
+        self, slide: Slide, mpp: float | None, stain: StainEstimate | None
+    ) -> Callable[[], StainEstimate]:
+        return lambda: stain or estimate_stain(slide, mpp=mpp, config=self._stain_config())
+
     def _slide_sample(
-        self, slide: Slide, polygon_l0: BaseGeometry | None, mpp: float | None
+        self,
+        slide: Slide,
+        polygon_l0: BaseGeometry | None,
+        mpp: float | None,
+        sampling: SamplingConfig | None = None,
     ) -> PatchSample:
         info = slide.info
         known_mpp = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
-        return self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp)
+        return self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp, sampling)
 
     def _slide_source(self, slide: Slide, sample: PatchSample) -> SlidePatches:
         patch_px = self.config.sampling.patch_px
@@ -188,13 +216,6 @@ class RoiEncoder:
             corners_px=patch_corners(sample.centre_px, patch_px),
             patch_px=patch_px,
         )
-
-    def on_grid(self) -> RoiEncoder:
-        """The same weights over patches on a grid instead of Sobol points."""
-        other = copy.copy(self)
-        sampling = dataclasses.replace(self.config.sampling, pattern="grid")
-        other.config = dataclasses.replace(self.config, sampling=sampling)
-        return other
 
     def without_stain_normalisation(self) -> RoiEncoder:
         """The same weights, told nothing of a slide's stain: what normalising it is worth."""
@@ -211,10 +232,14 @@ class RoiEncoder:
         return np.asarray(vector.numpy().copy(), dtype=np.float32)
 
     def _sample(
-        self, polygon: BaseGeometry | None, size_l0: tuple[int, int], mpp: float | None
+        self,
+        polygon: BaseGeometry | None,
+        size_l0: tuple[int, int],
+        mpp: float | None,
+        sampling: SamplingConfig | None = None,
     ) -> PatchSample:
         width, height = size_l0
-        sampling = self.config.sampling
+        sampling = sampling or self.config.sampling
         region: Region = checked_region(polygon, width_px=width, height_px=height)
         downsample = downsample_for(
             mpp=mpp,
@@ -228,9 +253,14 @@ class RoiEncoder:
         )
 
     def _embedded(
-        self, source: PatchSource, sample: PatchSample, started: float, progress: Progress
+        self,
+        source: PatchSource,
+        sample: PatchSample,
+        estimate: Callable[[], StainEstimate],
+        started: float,
+        progress: Progress,
     ) -> Embedded:
-        graph, corner_px, stains = self._graph(source, sample, progress)
+        graph, corner_px, stains = self._graph(source, sample, estimate, progress)
         patch_px = self.config.sampling.patch_px
         boxes = np.concatenate([corner_px, corner_px + patch_px], axis=1) * sample.downsample
         return Embedded(
@@ -244,12 +274,16 @@ class RoiEncoder:
         )
 
     def _graph(
-        self, source: PatchSource, sample: PatchSample, progress: Progress
+        self,
+        source: PatchSource,
+        sample: PatchSample,
+        estimate: Callable[[], StainEstimate],
+        progress: Progress,
     ) -> tuple[RoiGraph, ArrayF64, StainEstimate]:
         """The graph of raw features, the corners of its patches, and the region's stains."""
         patch_px = self.config.sampling.patch_px
         corners = patch_corners(sample.centre_px, patch_px)
-        stains = region_stains(source, corners, self.config)
+        source, stains = stained_patches(source, corners, self.config, estimate)
         features = _all_features(source, corners, patch_px, stains, self.patches, progress)
         kept = [i for i, vector in enumerate(features) if vector is not None]
         if not kept:
@@ -257,27 +291,6 @@ class RoiEncoder:
         x = np.stack([vector for vector in features if vector is not None])
         graph = build_graph(x, sample.centre_px[kept], edge_px=self.config.edge_px)
         return graph, np.array(corners, np.float64)[kept], stains
-
-
-def region_stains(
-    source: PatchSource, corners: list[Corner], config: EncoderConfig
-) -> StainEstimate:
-    """Stains of a region, from patches spread evenly over those it is sampled by."""
-    step = max(1, len(corners) // _STAIN_PATCHES)
-    patch_px = config.sampling.patch_px
-    thin = [
-        source.read(corner, patch_px)[::_STAIN_STEP, ::_STAIN_STEP].reshape(-1, 3)
-        for corner in corners[::step]
-    ]
-    pixels = np.concatenate(thin)
-    if config.stain == "macenko":
-        return estimate_stains(pixels)
-    if config.stain == "none":
-        published = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
-        return StainEstimate(
-            published, np.array(_USUAL_SCALE), _USUAL_DENSITY, "none", "switched off"
-        )
-    return fixed_stains(pixels, reason="")
 
 
 def _all_features(  # noqa: PLR0917

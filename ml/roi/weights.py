@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError, safe_open
-
 from ml.errors import BadInputError, UnknownNameError, WeightsError
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
+from ml.networks.textons import TextonBank
 from ml.roi.config import EncoderConfig, config_from_dict, config_hash
 from ml.roi.embed import RoiEncoder
 from ml.roi.encoders.combined import CombinedEncoder
-from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder, filled, halved
+from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
+from ml.roi.encoders.patch_cnn import PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
+from ml.roi.encoders.textons import NAME as TEXTONS
+from ml.roi.encoders.textons import TextonEncoder
+from ml.roi.weightsfile import filled, halved, read_tensors, whole, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 ARCHITECTURE = "roi-gcn"
-_PATCH = "patch."
+_PREFIXES = {PATCH_CNN: "patch.", TEXTONS: "textons."}
 WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SHIPPED = {
     "roi-default": "roi-default.safetensors",
@@ -75,19 +77,12 @@ def encoder_from_file(path: str | Path) -> RoiEncoder:
         WeightsError: no such file, damaged, of another architecture, other features or sizes.
     """
     path = Path(path)
-    metadata, tensors = _read(path)
+    metadata, tensors = read_tensors(path, ARCHITECTURE)
     config = _config(path, metadata)
     patches = _patch_encoder(path, config, tensors)
-    tensors = {key: value for key, value in tensors.items() if not key.startswith(_PATCH)}
-    network = RoiGcn(config.network)
-    expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
-    actual = {key: tuple(value.shape) for key, value in tensors.items()}
-    if expected != actual:
-        wrong = sorted(k for k in expected | actual if expected.get(k) != actual.get(k))[0]
-        raise WeightsError(
-            f"{path.name}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
-        )
-    network.load_state_dict(tensors)
+    own = tuple(_PREFIXES.values())
+    graph = {key: value for key, value in tensors.items() if not key.startswith(own)}
+    network = filled(RoiGcn(config.network), graph, path.name)
     return RoiEncoder(
         name=metadata["name"],
         version=metadata["version"],
@@ -112,43 +107,15 @@ def save_encoder(
     Args:
         patches: its patch encoder; our own network's weights go into the same file.
     """
-    from safetensors.torch import save_file
-
-    path = Path(path)
-    tensors = {key: value.detach().contiguous() for key, value in network.state_dict().items()}
-    cnn = _own_network(patches)
-    if cnn is not None:
-        tensors |= {_PATCH + key: value for key, value in halved(cnn).items()}
-    metadata = {
-        "architecture": ARCHITECTURE,
-        "name": name,
-        "version": version,
-        "config": json.dumps(dataclasses.asdict(config), sort_keys=True),
-    }
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file(tensors, temporary, metadata=metadata)
-    temporary.chmod(0o644)
-    temporary.replace(path)
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    if not path.is_file():
-        raise WeightsError(f"{path.name}: no such weights file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
-    architecture = metadata.get("architecture", "unknown")
-    if architecture != ARCHITECTURE:
-        raise WeightsError(
-            f"{path.name}: weights of architecture {architecture!r}, expected {ARCHITECTURE!r}"
-        )
-    missing = {"name", "version", "config"} - set(metadata)
-    if missing:
-        raise WeightsError(f"{path.name}: metadata without {sorted(missing)[0]!r}")
-    return metadata, tensors
+    tensors = whole(network)
+    for part in parts_of(patches):
+        if isinstance(part, PatchCnnEncoder):
+            tensors |= _prefixed(PATCH_CNN, halved(part.network))
+        if isinstance(part, TextonEncoder):
+            tensors |= _prefixed(TEXTONS, whole(part.network))
+    write_tensors(
+        Path(path), tensors, architecture=ARCHITECTURE, name=name, version=version, config=config
+    )
 
 
 def _config(path: Path, metadata: dict[str, str]) -> EncoderConfig:
@@ -160,12 +127,16 @@ def _config(path: Path, metadata: dict[str, str]) -> EncoderConfig:
 
 
 def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]) -> PatchEncoder:
-    cnn = None
-    if NAME in config.features.split("+"):
-        own = {k.removeprefix(_PATCH): v for k, v in tensors.items() if k.startswith(_PATCH)}
+    names = config.features.split("+")
+    cnn, textons = None, None
+    if PATCH_CNN in names:
+        own = _without_prefix(PATCH_CNN, tensors)
         cnn = PatchCnnEncoder(filled(PatchCnn(config.patch_cnn), own, path.name))
+    if TEXTONS in names:
+        own = _without_prefix(TEXTONS, tensors)
+        textons = TextonEncoder(filled(TextonBank(config.textons), own, path.name))
     try:
-        encoder = make_patch_encoder(config.features, cnn=cnn)
+        encoder = make_patch_encoder(config.features, cnn=cnn, textons=textons)
     except UnknownNameError as error:
         raise WeightsError(f"{path.name}: {error}") from error
     if encoder.dim != config.network.in_dim:
@@ -176,6 +147,15 @@ def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]
     return encoder
 
 
-def _own_network(patches: PatchEncoder | None) -> PatchCnn | None:
-    parts = patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
-    return next((part.network for part in parts if isinstance(part, PatchCnnEncoder)), None)
+def parts_of(patches: PatchEncoder | None) -> tuple[PatchEncoder | None, ...]:
+    """The encoders that a combined one is made of; any other by itself."""
+    return patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
+
+
+def _prefixed(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {_PREFIXES[name] + key: value for key, value in tensors.items()}
+
+
+def _without_prefix(name: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    prefix = _PREFIXES[name]
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ml.types import ArrayF32, ArrayF64
+from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ def learn_metric(
     share: ArrayF64,
     *,
     block_scale: ArrayF32,
+    alike: ArrayBool | None = None,
     dim: int,
     ridge: float,
 ) -> Metric:
@@ -41,6 +42,7 @@ def learn_metric(
         features: for each slide (V, N, C): V looks of N patches.
         share: (slides,) how much each slide counts, summing to one.
         block_scale: (C,) factors after standardisation, see ``PatchEncoder``.
+        alike: (C,) features that share one deviation, see ``PatchEncoder``.
         dim: D, directions to keep.
         ridge: added to the covariance, in units of its mean eigenvalue.
     Source: within-class covariance normalisation (Hatch, Kajarekar and Stolcke 2006), the class
@@ -49,7 +51,10 @@ def learn_metric(
     means = [slab.mean(axis=(0, 1), dtype=np.float64) for slab in features]
     mean = np.average(means, axis=0, weights=share)
     spread = [np.square(slab - mean).mean(axis=(0, 1)) for slab in features]
-    deviation = np.sqrt(np.maximum(np.average(spread, axis=0, weights=share), 1e-6))
+    variance = np.average(spread, axis=0, weights=share)
+    if alike is not None and alike.any():
+        variance[alike] = variance[alike].mean()
+    deviation = np.sqrt(np.maximum(variance, 1e-6))
     scale = block_scale / deviation
     within = _scatter([(slab - slab.mean(axis=0)) * scale for slab in features], share)
     ridged = within + ridge * within.trace() / len(within) * torch.eye(len(within)).double()

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from shapely.geometry import box
 
 from ml.errors import BadInputError
 from ml.imaging.slides import open_slide
@@ -28,8 +29,7 @@ from ml.roi.geometry import downsample_for
 from ml.roi.patches import cut_patch, isotropic_mpp, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
 from ml.training.patch_views import Source, draw_view, stain_sample, stained_views
-from ml.training.patches_config import ENDOSCOPY, PatchTrainConfig
-from ml.training.pool import window_of
+from ml.training.patches_config import PatchTrainConfig
 from ml.training.roi import one_thread, source_files
 from ml.training.ssl import Scheme
 from ml.types import Progress, no_progress
@@ -40,13 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder the sources are in")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
-    parser.add_argument("--endoscopy", action="store_true", help="the endoscopy encoder's")
     parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_patches``."""
-    config = ENDOSCOPY if args.endoscopy else PatchTrainConfig()
+    config = PatchTrainConfig()
     if args.config is not None:
         try:
             values = json.loads(args.config.read_text())
@@ -224,7 +223,7 @@ def _source(path: Path, config: PatchTrainConfig, rng: np.random.Generator) -> S
         pixels = slide.read_scaled((0, 0), size, downsample)
     sampling = SamplingConfig(density=config.density, max_vertices=1 << 14, seed=config.seed)
     sample = sample_patches(
-        window_of(size, config.window),
+        box(0, 0, *size),
         downsample=downsample,
         width_l0=size[0],
         height_l0=size[1],

@@ -6,13 +6,7 @@ from dataclasses import dataclass, field
 
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.training.patch_views import ViewConfig
-from ml.training.roi_config import SCOPE_WINDOW, SECTIONS, SLIDES, STILLS, WHOLE
-
-TILES = (
-    "histology/lc25000-lung/lung_aca",
-    "histology/lc25000-lung/lung_n",
-    "histology/lc25000-lung/lung_scc",
-)
+from ml.training.roi_config import SECTIONS, SLIDES, TILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +16,6 @@ class PatchTrainConfig:
     name: str = "patch-cnn"  # of the encoder
     version: str = "1.0"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS, *TILES)  # files or folders in the data folder
-    window: tuple[float, ...] = WHOLE  # see roi_config.WHOLE
     density: float = 1.5  # patches per patch area
     min_tissue: float = 0.3  # share of tissue a patch needs
     scheme: str = "vicreg"  # see ssl.SCHEMES
@@ -38,15 +31,3 @@ class PatchTrainConfig:
     seed: int = 0
     view: ViewConfig = field(default_factory=ViewConfig)
     network: PatchCnnConfig = field(default_factory=PatchCnnConfig)
-
-
-ENDOSCOPY = PatchTrainConfig(
-    name="patch-endoscopy",
-    sources=(STILLS,),
-    window=SCOPE_WINDOW,
-    density=6.0,
-    steps=600,
-    view=ViewConfig(stain=0.1, strength=0.12, grey=0.1),
-)
-"""The patch encoder of the endoscopy encoder. Colour says more inside a body than on a slide, whose
-stain is the laboratory's: it is changed less."""

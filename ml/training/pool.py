@@ -13,7 +13,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 from scipy.spatial import cKDTree
-from shapely.geometry import Polygon, box
+from shapely.geometry import box
 
 from ml.errors import EmptyRegionError
 from ml.imaging.slides import Slide, open_slide
@@ -23,11 +23,18 @@ from ml.roi.features import tissue_share
 from ml.roi.geometry import downsample_for
 from ml.roi.patches import Corner, cut_patch, isotropic_mpp, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
-from ml.roi.stain import StainEstimate, estimate_stains, fixed_stains
+from ml.roi.stain import (
+    StainConfig,
+    StainEstimate,
+    estimate_stain_of_image,
+    load_target,
+    normalise,
+)
+from ml.roi.stained import choose_stains
 from ml.training.augment import Look, random_look, with_look
 from ml.types import ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
 
-_MIN_TISSUE_SHARE = 0.3
+MIN_TISSUE_SHARE = 0.3
 _MAX_PATCHES = 1 << 14
 
 
@@ -97,18 +104,18 @@ def _build(  # noqa: PLR0917
     progress: Progress,
     name: str,
 ) -> PatchPool:
-    pixels, centres = _slide_pixels(slide, config, where, seed)
+    pixels, centres = slide_pixels(slide, config, where, seed)
     patch_px = config.sampling.patch_px
     corners = patch_corners(centres, patch_px)
     share = np.array([tissue_share(cut_patch(pixels, c, patch_px)) for c in corners])
-    kept = np.flatnonzero(share >= _MIN_TISSUE_SHARE)
+    kept = np.flatnonzero(share >= MIN_TISSUE_SHARE)
     if kept.size < 8:
         raise EmptyRegionError(f"{name}: only {kept.size} patches of tissue, 8 needed to train")
     slabs = []
     for number, look in enumerate(views):
         phase = f"{name}: features, look {number + 1} of {len(views)}"
-        patches = [_patch(pixels, corners[i], patch_px, look) for i in kept]
-        stains = _stains(patches, config)
+        cut = [_patch(pixels, corners[i], patch_px, look) for i in kept]
+        patches, stains = stained(cut, pixels, look, config)
         slab = np.zeros((len(kept), encoder.dim), np.float32)
         for row, patch in enumerate(patches):
             slab[row] = encoder.encode([patch], stains)[0]
@@ -117,10 +124,15 @@ def _build(  # noqa: PLR0917
     return PatchPool(centres[kept], np.stack(slabs))
 
 
-def _slide_pixels(
+def slide_pixels(
     slide: Slide, config: EncoderConfig, where: tuple[float, Sequence[float]], seed: int
 ) -> tuple[ImageU8, ArrayF64]:
-    density, window = where
+    """A whole slide at the encoder's scale, and centres (N, 2) of patches in a window of it.
+
+    Args:
+        where: patches per patch area; the window as left, top, right, bottom shares of the slide.
+    """
+    density, (left, top, right, bottom) = where
     info, sampling = slide.info, config.sampling
     downsample = downsample_for(
         mpp=isotropic_mpp(info.mpp_x, info.mpp_y),
@@ -134,19 +146,13 @@ def _slide_pixels(
         sampling.target_mpp, sampling.patch_px, density, max_vertices=_MAX_PATCHES, seed=seed
     )
     sample = sample_patches(
-        window_of(size, window),
+        box(left * size[0], top * size[1], right * size[0], bottom * size[1]),
         downsample=downsample,
         width_l0=size[0],
         height_l0=size[1],
         config=dense,
     )
     return slide.read_scaled((0, 0), size, downsample), sample.centre_px
-
-
-def window_of(size: tuple[int, int], share: Sequence[float]) -> Polygon:
-    """The rectangle (left, top, right, bottom), as shares of an image of size (width, height)."""
-    left, top, right, bottom = share
-    return box(left * size[0], top * size[1], right * size[0], bottom * size[1])
 
 
 def _patch(pixels: ImageU8, corner: Corner, patch_px: int, look: Look) -> ImageU8:
@@ -160,12 +166,20 @@ def _patch(pixels: ImageU8, corner: Corner, patch_px: int, look: Look) -> ImageU
     return with_look(np.asarray(scaled, np.uint8), look)
 
 
-def _stains(patches: list[ImageU8], config: EncoderConfig) -> StainEstimate:
-    step = max(1, len(patches) // 100)
-    sample = np.concatenate([p[::4, ::4].reshape(-1, 3) for p in patches[::step]])
-    if config.stain == "macenko":
-        return estimate_stains(sample)
-    return fixed_stains(sample)
+def stained(
+    patches: list[ImageU8], pixels: ImageU8, look: Look, config: EncoderConfig
+) -> tuple[list[ImageU8], StainEstimate]:
+    """The patches as the encoder would see them under this look, and their stains."""
+
+    def estimate() -> StainEstimate:
+        mpp = config.sampling.target_mpp
+        how = StainConfig(method=config.stain)
+        return estimate_stain_of_image(with_look(pixels, look), mpp=mpp, config=how)
+
+    found, stains = choose_stains(config, estimate, patches[:: max(1, len(patches) // 100)])
+    if found is None:
+        return patches, stains
+    return [normalise(patch, found, load_target()) for patch in patches], stains
 
 
 def draw_region(

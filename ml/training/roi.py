@@ -25,10 +25,12 @@ from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
+from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.weights import SHIPPED_PATCH_CNN, WEIGHTS_FOLDER, save_encoder
 from ml.training.pool import PatchPool, load_or_build_pool
 from ml.training.roi_config import ENDOSCOPY, IMAGE_SUFFIXES, PoolKey, RoiTrainConfig
 from ml.training.roi_run import RoiRun
+from ml.training.textons import load_or_fit_textons
 from ml.types import Progress, no_progress
 
 
@@ -88,10 +90,11 @@ def train_roi(
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     files = source_files(config.sources, data)
-    patches, digest = _patch_encoder(config, patch_weights)
+    with one_thread():
+        patches, digest = _patch_encoder(config, patch_weights, data, out, progress)
     pools = _pools(config, patches, digest, files, out, progress)
     with one_thread():
-        run = RoiRun(config, pools, out / "checkpoint.pt", patches.scale)
+        run = RoiRun(config, pools, out / "checkpoint.pt", patches)
         run.resume()
         losses = run.train(progress)
         run.calibrate()
@@ -150,16 +153,32 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
+def _patch_encoder(
+    config: RoiTrainConfig, weights: Path | None, data: Path, out: Path, progress: Progress
+) -> tuple[PatchEncoder, str]:
     """The patch encoder, and a digest of its weights where they are our own."""
-    cnn, digest = None, ""
-    if PATCH_CNN in config.encoder.features.split("+"):
+    names = config.encoder.features.split("+")
+    cnn, textons, digest = None, None, ""
+    if PATCH_CNN in names:
         weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
         cnn = load_patch_cnn(weights)
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
-    several = "+" in config.encoder.features
-    weights_of_parts = config.part_weights if several else ()
-    encoder = make_patch_encoder(config.encoder.features, cnn=cnn, weights=weights_of_parts)
+    if TEXTONS in names:
+        textons, more = load_or_fit_textons(
+            [source_files([source], data) for source in config.texton_sources],
+            out,
+            config=config.encoder,
+            fit=config.texton_fit,
+            seed=config.seed,
+            progress=progress,
+        )
+        digest += more
+    encoder = make_patch_encoder(
+        config.encoder.features,
+        cnn=cnn,
+        textons=textons,
+        weights=config.part_weights if len(names) > 1 else (),
+    )
     if encoder.dim != config.encoder.network.in_dim:
         raise BadInputError(
             f"encoder.network.in_dim: expected {encoder.dim}, the length of"
@@ -181,6 +200,7 @@ def _pools(  # noqa: PLR0917
         PoolKey(
             encoder.features + digest,
             encoder.stain,
+            encoder.keep_strength,
             encoder.sampling,
             density=config.pool_density,
             window=config.window,

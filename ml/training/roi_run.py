@@ -12,6 +12,7 @@ from torch import Tensor
 from ml.errors import BadInputError
 from ml.networks.gcn import ProjectionHead, RoiGcn
 from ml.roi.config import config_hash
+from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.graph import build_graph
 from ml.training.augment import vertex_dropout
 from ml.training.losses import nt_xent
@@ -29,9 +30,9 @@ class RoiRun:
         config: RoiTrainConfig,
         pools: list[PatchPool],
         checkpoint: Path,
-        block_scale: ArrayF32,
+        patches: PatchEncoder,
     ) -> None:
-        self.block_scale = block_scale
+        self.patches = patches
         self.config, self.pools, self.checkpoint = config, pools, checkpoint
         self.trees = [cKDTree(pool.centre_px) for pool in pools]
         share = np.sqrt([len(pool) for pool in pools])
@@ -109,7 +110,8 @@ class RoiRun:
         metric = learn_metric(
             [pool.features for pool in self.pools],
             self.share,
-            block_scale=self.block_scale,
+            block_scale=self.patches.scale,
+            alike=self.patches.alike,
             dim=self.config.encoder.network.vertex_dim,
             ridge=self.config.metric_ridge,
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, cast
 
 from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import path
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -15,151 +18,52 @@ from rest_framework.response import Response
 
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
-from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
 from portal.core.paging import Paging
 from portal.jobs.api import JobSerializer, job_accepted
-from portal.labs.requests import user_of
-from portal.mosaics import selectors, services
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
+from portal.labs.requests import UUID_REGEX, user_of
+from portal.mosaics import downloads, selectors, services
+from portal.mosaics.frames import frame_columns, frames_at, mosaic_frames
+from portal.mosaics.models import Mosaic
+from portal.mosaics.options import options_clean
+from portal.mosaics.serializers import (
+    EstimateQuerySerializer,
+    EstimateSerializer,
+    FrameColumnsSerializer,
+    FrameQuerySerializer,
+    FramesAtSerializer,
+    MosaicAcceptedSerializer,
+    MosaicCreateSerializer,
+    MosaicDetailSerializer,
+    MosaicFrameSerializer,
+    MosaicSerializer,
+    PointSerializer,
+    SightingSerializer,
+)
 
-UUID_REGEX = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+PNG = {(200, "image/png"): OpenApiTypes.BINARY}
+JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
+TIFF = {(200, "image/tiff"): OpenApiTypes.BINARY}
+JSON = {(200, "application/json"): OpenApiTypes.BINARY}
 
 
-class MosaicConfigSerializer(serializers.Serializer[Any]):
-    """Choices; what is left out keeps its default."""
+class PartQuerySerializer(serializers.Serializer[Any]):
+    """Which piece of the mosaic."""
 
-    step = serializers.IntegerField(required=False, help_text="Use every step-th frame; 1")
-    model = serializers.CharField(
-        required=False, help_text="auto, similarity, affine or homography; auto"
+    part = serializers.IntegerField(
+        required=False, min_value=0, max_value=10_000, default=0, help_text="Counted from 0"
     )
 
 
-class MosaicCreateSerializer(serializers.Serializer[Any]):
-    """Which video, and how."""
+class PngQuerySerializer(PartQuerySerializer):
+    """How large."""
 
-    video = serializers.UUIDField()
-    config = serializers.DictField(
+    size = serializers.IntegerField(
         required=False,
-        help_text="step (use every step-th frame; 1), model (auto, similarity, affine, homography)",
+        min_value=downloads.PNG_SMALLEST,
+        max_value=downloads.PNG_LARGEST,
+        default=2048,
+        help_text="Longer side, pixels; never enlarged",
     )
-
-
-class ReasonSerializer(serializers.Serializer[Any]):
-    """So many frames, for this reason."""
-
-    status = serializers.ChoiceField(FrameStatus.choices)
-    reason = serializers.CharField()
-    count = serializers.IntegerField()
-
-
-class MosaicReportSerializer(serializers.Serializer[Any]):
-    """What became of the frames."""
-
-    frames = serializers.IntegerField()
-    registered = serializers.IntegerField()
-    skipped = serializers.IntegerField()
-    failed = serializers.IntegerField()
-    reasons = ReasonSerializer(many=True)
-
-
-class MosaicSerializer(serializers.Serializer[Any]):
-    """A mosaic; it shows on ``canvas`` once it is ready."""
-
-    id = serializers.UUIDField()
-    case = serializers.UUIDField(source="case_id")
-    video = serializers.UUIDField(source="video_id")
-    canvas = serializers.UUIDField(source="canvas_id", allow_null=True)
-    name = serializers.CharField()
-    state = serializers.ChoiceField(ItemState.choices)
-    error = serializers.SerializerMethodField()
-    config = MosaicConfigSerializer()
-    width = serializers.IntegerField(source="canvas.width_px", default=None, allow_null=True)
-    height = serializers.IntegerField(source="canvas.height_px", default=None, allow_null=True)
-    preview_url = serializers.SerializerMethodField()
-    frame_count = serializers.IntegerField()
-    registered_count = serializers.IntegerField()
-    motion_model = serializers.CharField()
-    anchor_index = serializers.IntegerField(allow_null=True)
-    seconds = serializers.FloatField(help_text="How long the build took")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
-
-    @extend_schema_field(ItemErrorSerializer(allow_null=True))
-    def get_error(self, mosaic: Mosaic) -> dict[str, str] | None:
-        """Null unless the state is *failed*."""
-        if mosaic.state != ItemState.FAILED:
-            return None
-        return {"code": mosaic.error_code, "message": mosaic.error_message}
-
-    def get_preview_url(self, mosaic: Mosaic) -> str | None:
-        """A small JPEG of the whole; null until it is ready."""
-        return thumbnail_url(mosaic.canvas) if mosaic.canvas else None
-
-
-class MosaicDetailSerializer(MosaicSerializer):
-    """With the report on its frames."""
-
-    report = serializers.SerializerMethodField()
-
-    @extend_schema_field(MosaicReportSerializer)
-    def get_report(self, mosaic: Mosaic) -> Any:
-        """Counts by status and reason."""
-        return MosaicReportSerializer(selectors.mosaic_report(mosaic)).data
-
-
-class MosaicAcceptedSerializer(MosaicSerializer):
-    """With the job that builds it; null where it was built already."""
-
-    job = JobSerializer(allow_null=True)
-
-
-class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
-    """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced."""
-
-    H_mosaic_from_frame = serializers.ListField(
-        child=serializers.ListField(child=serializers.FloatField()), allow_null=True
-    )
-
-    class Meta:
-        model = MosaicFrame
-        fields = ("index", "pts", "status", "reason", "H_mosaic_from_frame", "links", "error_px")
-
-
-class FrameQuerySerializer(serializers.Serializer[Any]):
-    """Filter of the frames."""
-
-    status = serializers.ChoiceField(FrameStatus.choices, required=False)
-
-
-class PointSerializer(serializers.Serializer[Any]):
-    """A point of the mosaic, in its level-0 pixels."""
-
-    x = serializers.FloatField()
-    y = serializers.FloatField()
-
-    def validate(self, attrs: dict[str, float]) -> dict[str, float]:
-        """Finite."""
-        for name, value in attrs.items():
-            if not math.isfinite(value):
-                raise serializers.ValidationError({name: "A finite number is required."})
-        return attrs
-
-
-class SightingSerializer(serializers.Serializer[Any]):
-    """A frame that saw the point, and where in the frame."""
-
-    index = serializers.IntegerField()
-    pts = serializers.IntegerField()
-    time_s = serializers.FloatField()
-    xy_frame = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
-    from_centre_px = serializers.FloatField()
-
-
-class FramesAtSerializer(serializers.Serializer[Any]):
-    """All frames that saw a point, the best placed first."""
-
-    count = serializers.IntegerField()
-    results = SightingSerializer(many=True)
 
 
 class MosaicFilter(filters.FilterSet):
@@ -167,11 +71,12 @@ class MosaicFilter(filters.FilterSet):
 
     case = filters.UUIDFilter(field_name="case_id")
     video = filters.UUIDFilter(field_name="video_id")
+    canvas = filters.UUIDFilter(field_name="parts__canvas_id", help_text="That it is shown on")
     state = filters.ChoiceFilter(choices=ItemState.choices)
 
     class Meta:
         model = Mosaic
-        fields = ("case", "video", "state")
+        fields = ("case", "video", "canvas", "state")
 
 
 class FramePaging(Paging):
@@ -195,6 +100,11 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     def get_serializer_class(self) -> Any:
         """A list goes without reports."""
         return MosaicSerializer if self.action == "list" else MosaicDetailSerializer
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """An image element asks for image/*; errors are problem+json all the same."""
+        files = {"layer", "preview", "image", "pyramid", "manifest"}
+        return super().perform_content_negotiation(request, force or self.action in files)
 
     @extend_schema(
         request=MosaicCreateSerializer,
@@ -220,6 +130,23 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         return Response({**body, "job": JobSerializer(asked.job).data if asked.job else None})
 
     @extend_schema(
+        parameters=[EstimateQuerySerializer],
+        responses=EstimateSerializer,
+        filters=False,
+        summary="How long a build would take",
+    )
+    @action(detail=False, methods=["get"], pagination_class=None)
+    def estimate(self, request: Request) -> Response:
+        """Frames of a span, and the time at the rate of this lab's last builds."""
+        query = EstimateQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = dict(query.validated_data)
+        video = video_get(user=user_of(request), video_id=asked.pop("video"))
+        return Response(
+            EstimateSerializer(selectors.build_estimate(video, options_clean(asked))).data
+        )
+
+    @extend_schema(
         parameters=[FrameQuerySerializer],
         responses=MosaicFrameSerializer(many=True),
         filters=False,
@@ -231,9 +158,17 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         mosaic = self._mosaic(pk)
         query = FrameQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        rows = selectors.mosaic_frames(mosaic, status=query.validated_data.get("status", ""))
+        rows = mosaic_frames(mosaic, status=query.validated_data.get("status", ""))
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(MosaicFrameSerializer(page, many=True).data)
+
+    @extend_schema(
+        responses=FrameColumnsSerializer, filters=False, summary="All frames at once, to draw them"
+    )
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def outlines(self, request: Request, pk: str) -> Response:
+        """Columns of index, PTS, fate and outline on the mosaic."""
+        return Response(frame_columns(self._mosaic(pk)))
 
     @extend_schema(
         parameters=[PointSerializer],
@@ -243,15 +178,70 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     )
     @action(detail=True, methods=["get"], url_path="frames-at", pagination_class=None)
     def frames_at(self, request: Request, pk: str) -> Response:
-        """By the inverse of each frame's transform; where it is nearest to the centre first."""
+        """By the inverse of each frame's transform; the sharpest first."""
         mosaic = self._mosaic(pk)
         point = PointSerializer(data=request.query_params)
         point.is_valid(raise_exception=True)
-        seen = selectors.frames_at(mosaic, **point.validated_data)
-        return Response({"count": len(seen), "results": SightingSerializer(seen, many=True).data})
+        seen = frames_at(mosaic, **point.validated_data)
+        context = {"canvas_id": mosaic.video.canvas_id}
+        rows = SightingSerializer(seen.frames, many=True, context=context).data
+        return Response({"count": seen.count, "results": rows})
+
+    @extend_schema(parameters=[PartQuerySerializer], responses=PNG, filters=False)
+    def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:
+        """A layer as 8-bit grey PNG: 0 where nothing was seen, see ``parts[].layers``."""
+        mosaic = self._mosaic(str(pk))
+        return downloads.layer_response(_http(request), mosaic, part=_part(request), name=name)
+
+    @extend_schema(responses=JPEG, filters=False)
+    def preview(self, request: Request, pk: str) -> HttpResponseBase:
+        """What has been stitched so far, as a small JPEG; 404 while there is nothing yet."""
+        return downloads.preview_response(_http(request), self._mosaic(str(pk)))
+
+    @extend_schema(parameters=[PngQuerySerializer], responses=PNG, filters=False)
+    def image(self, request: Request, pk: str) -> HttpResponseBase:
+        """The mosaic as PNG at a chosen size."""
+        mosaic = self._mosaic(str(pk))
+        query = PngQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        part, size_px = query.validated_data["part"], query.validated_data["size"]
+        return downloads.png_response(_http(request), mosaic, part=part, size_px=size_px)
+
+    @extend_schema(parameters=[PartQuerySerializer], responses=TIFF, filters=False)
+    def pyramid(self, request: Request, pk: str) -> HttpResponseBase:
+        """The mosaic as pyramidal TIFF, all pixels; byte ranges are answered."""
+        mosaic = self._mosaic(str(pk))
+        return downloads.pyramid_response(_http(request), mosaic, part=_part(request))
+
+    @extend_schema(responses=JSON, filters=False)
+    def manifest(self, request: Request, pk: str) -> HttpResponseBase:
+        """Everything the engine knows: frames, transforms, covariances, gaps, figures."""
+        return downloads.manifest_response(_http(request), self._mosaic(str(pk)))
 
     def _mosaic(self, pk: str) -> Mosaic:
         return cast(Mosaic, self.get_object())
 
 
+def _part(request: Request) -> int:
+    query = PartQuerySerializer(data=request.query_params)
+    query.is_valid(raise_exception=True)
+    return int(query.validated_data["part"])
+
+
+def _http(request: Request) -> HttpRequest:
+    return request._request
+
+
+def _file(route: str, method: str, name: str) -> Any:
+    view = MosaicViewSet.as_view({"get": method})
+    return path(f"mosaics/<uuid:pk>/{route}", view, name=name)
+
+
 router_entries: list[tuple[str, Any, str]] = [("mosaics", MosaicViewSet, "mosaic")]
+urlpatterns = [
+    _file("layers/<slug:name>.png", "layer", "mosaic-layer"),
+    _file("preview.jpg", "preview", "mosaic-preview"),
+    _file("image.png", "image", "mosaic-image"),
+    _file("pyramid.tif", "pyramid", "mosaic-pyramid"),
+    _file("manifest.json", "manifest", "mosaic-manifest"),
+]

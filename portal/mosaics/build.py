@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -17,6 +17,37 @@ class BuiltFrame:
     reason: str
     links: int
     error_px: float | None
+    reason_code: str = ""
+    part: int | None = None
+    is_key: bool = True
+    covariance: list[list[float]] | None = None
+    uncertainty_px: float | None = None
+    sharpness: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltPart:
+    """One connected piece: a pyramid of its own.
+
+    Attributes:
+        pyramid, preview: names inside the folder.
+        levels: the tile grid, finest first, as kept in ``Canvas.levels``.
+        content_hash: SHA-256 of the pyramid.
+        layers: name, png, unit, minimum, maximum, downsample of each.
+    """
+
+    index: int
+    pyramid: str
+    preview: str
+    width_px: int
+    height_px: int
+    levels: list[dict[str, Any]]
+    content_hash: str
+    anchor_index: int
+    registered_count: int
+    spans: list[dict[str, Any]] = field(default_factory=list)
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    quality: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +55,16 @@ class Built:
     """A finished build in a temporary folder.
 
     Attributes:
-        pyramid, preview: names inside the folder.
-        levels: the tile grid, finest first, as kept in ``Canvas.levels``.
-        content_hash: SHA-256 of the pyramid.
+        outline: the scope's view, frame pixels; empty where it is the whole frame.
+        engine: version and configuration hash of what made it.
+        gaps: runs of frames in no mosaic, with a sentence each.
     """
 
-    pyramid: str
-    preview: str
-    width_px: int
-    height_px: int
-    levels: list[dict[str, Any]]
-    content_hash: str
+    parts: tuple[BuiltPart, ...]
     motion_model: str
-    anchor_index: int
     frames: tuple[BuiltFrame, ...]
     seconds: float
+    outline: list[list[float]] = field(default_factory=list)
+    engine: dict[str, Any] = field(default_factory=dict)
+    quality: dict[str, Any] = field(default_factory=dict)
+    gaps: list[dict[str, Any]] = field(default_factory=list)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
-from portal.archive.models import Case, CaseItem, Video
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, Case, CaseItem, ItemState, Video
 from portal.core.models import BaseModel
+from portal.labs.models import LabOwned
 
 
 class Mosaic(CaseItem):
     """A mosaic stitched from a video's frames.
 
-    ``config`` holds the choices that differ from the defaults; a video has one mosaic of each.
-    ``motion_model`` and ``anchor_index`` (the frame the others were brought to) come from the
-    build.
+    ``config`` holds the choices that differ from the defaults (the span in seconds among them); a
+    video has one mosaic of each. ``motion_model`` and ``anchor_index`` (the frame the others were
+    brought to) come from the build, and so do ``engine`` (what made it, with its configuration's
+    hash), ``quality`` (figures of how well it fits), ``gaps`` (runs of frames in no mosaic, named
+    by seconds) and ``outline`` (the scope's view in frame pixels; empty: the whole frame).
+    ``canvas`` is that of its first part.
     """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="mosaics")
@@ -25,6 +31,10 @@ class Mosaic(CaseItem):
     seconds = models.FloatField(default=0)
     motion_model = models.CharField(max_length=20, blank=True)
     anchor_index = models.PositiveIntegerField(null=True, blank=True)
+    engine = models.JSONField(default=dict)
+    quality = models.JSONField(default=dict)
+    gaps = models.JSONField(default=list)
+    outline = models.JSONField(default=list)
 
     class Meta:
         ordering = ("created_at", "id")
@@ -32,6 +42,30 @@ class Mosaic(CaseItem):
             models.UniqueConstraint(
                 fields=["video", "config_hash"], name="mosaic_video_config_unique"
             ),
+        )
+
+
+class MosaicPart(BaseModel):
+    """One connected piece of a mosaic: a plane of its own, with its layers.
+
+    Where the chain of frames breaks there are several; part 0 has the most frames. ``spans`` are
+    its runs of frames in seconds; ``layers`` name the pictures of coverage, count, uncertainty and
+    time in the mosaic's folder, with the range of each.
+    """
+
+    mosaic = models.ForeignKey(Mosaic, on_delete=models.CASCADE, related_name="parts")
+    index = models.PositiveIntegerField()
+    canvas = models.OneToOneField(Canvas, on_delete=models.CASCADE, related_name="mosaic_part")
+    anchor_index = models.PositiveIntegerField(null=True, blank=True)
+    registered_count = models.PositiveIntegerField(default=0)
+    spans = models.JSONField(default=list)
+    layers = models.JSONField(default=list)
+    quality = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ("index",)
+        constraints = (
+            models.UniqueConstraint(fields=["mosaic", "index"], name="mosaic_part_unique"),
         )
 
 
@@ -47,6 +81,10 @@ class MosaicFrame(BaseModel):
     """One frame: index and PTS, its transform to the mosaic, its status and the reason.
 
     ``links`` counts the pairs that hold it, ``error_px`` is their median residual in frame pixels.
+    ``sharpness`` compares frames of one video, ``uncertainty_px`` is one standard deviation of its
+    place, from ``covariance``. ``part`` is the index of the mosaic's part that its transform leads
+    to. ``left`` to ``bottom`` bound it there, so that the frames at a point are found without
+    reading all of them.
     """
 
     mosaic = models.ForeignKey(Mosaic, on_delete=models.CASCADE, related_name="frames")
@@ -55,11 +93,53 @@ class MosaicFrame(BaseModel):
     H_mosaic_from_frame = models.JSONField(null=True, help_text="3 x 3, row major")
     status = models.CharField(max_length=12, choices=FrameStatus.choices)
     reason = models.CharField(max_length=200, blank=True)
+    reason_code = models.CharField(max_length=30, blank=True)
+    is_key = models.BooleanField(default=True)
     links = models.PositiveIntegerField(default=0)
     error_px = models.FloatField(null=True, blank=True)
+    sharpness = models.FloatField(null=True, blank=True)
+    uncertainty_px = models.FloatField(null=True, blank=True)
+    covariance = models.JSONField(null=True, blank=True)
+    part = models.PositiveIntegerField(null=True, blank=True)
+    left = models.FloatField(null=True, blank=True)
+    top = models.FloatField(null=True, blank=True)
+    right = models.FloatField(null=True, blank=True)
+    bottom = models.FloatField(null=True, blank=True)
 
     class Meta:
         ordering = ("index",)
         constraints = (
             models.UniqueConstraint(fields=["mosaic", "index"], name="mosaic_frame_unique"),
+        )
+
+
+class Followup(LabOwned):
+    """A place of one examination looked for in another of the same patient.
+
+    The place is an ROI as it stood (``roi_version``), the target a video or a mosaic. ``result``
+    holds the ranked frames with their matches once the state is *ready*; an empty list says that
+    the place was not found.
+    """
+
+    roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="followups")
+    roi_version = models.PositiveIntegerField()
+    target = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="followups")
+    state = models.CharField(
+        max_length=10, choices=ItemState.choices, default=ItemState.PREPARING, db_index=True
+    )
+    error_code = models.CharField(max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    result = models.JSONField(default=list)
+    searched_count = models.PositiveIntegerField(default=0)
+    seconds = models.FloatField(default=0)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("-created_at", "id")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["roi", "roi_version", "target"], name="followup_unique"
+            ),
         )

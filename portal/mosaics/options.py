@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from portal.core.errors import InvalidInputError
 
 MODELS = ("auto", "similarity", "affine", "homography")
 MAX_STEP = 100
+MAX_SECONDS = 1e6
+KNOWN = ("end_s", "model", "start_s", "step")
+MIN_FRAMES = 2
 
 
 def options_clean(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,17 +28,39 @@ def options_clean(config: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInputError: an unknown choice, or a value that cannot be.
     """
-    unknown = sorted(set(config) - {"step", "model"})
+    unknown = sorted(set(config) - set(KNOWN))
     if unknown:
-        raise InvalidInputError(f"config: unknown {unknown[0]!r:.40}; known: model, step.")
+        raise InvalidInputError(
+            f"config: unknown {unknown[0]!r:.40}; known: {', '.join(sorted(KNOWN))}."
+        )
     step, model = config.get("step", 1), config.get("model", "auto")
     if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MAX_STEP:
         raise InvalidInputError(f"config.step: a whole number from 1 to {MAX_STEP}.")
     if model not in MODELS:
         raise InvalidInputError(f"config.model: one of {', '.join(MODELS)}.")
-    chosen = {"step": step, "model": model}
-    defaults = {"step": 1, "model": "auto"}
+    chosen = {"step": step, "model": model} | _span_clean(config)
+    defaults = {"step": 1, "model": "auto", "start_s": None, "end_s": None}
     return {key: value for key, value in chosen.items() if value != defaults[key]}
+
+
+def _span_clean(config: Mapping[str, Any]) -> dict[str, float | None]:
+    """``start_s`` and ``end_s`` in milliseconds' steps; None at either end of the video."""
+    span: dict[str, float | None] = {}
+    for name in ("start_s", "end_s"):
+        value = config.get(name)
+        if value is None:
+            span[name] = None
+            continue
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or abs(value) > MAX_SECONDS:
+            raise InvalidInputError(f"config.{name}: seconds of the video, as a number.")
+        span[name] = round(float(value), 3)
+    start_s, end_s = span["start_s"], span["end_s"]
+    if start_s is not None and end_s is not None and end_s <= start_s:
+        raise InvalidInputError(
+            f"config: the span ends at {end_s:g} s, not after its start at {start_s:g} s."
+        )
+    return span
 
 
 def options_hash(config: Mapping[str, Any]) -> str:
@@ -42,9 +68,21 @@ def options_hash(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(dict(config), sort_keys=True).encode()).hexdigest()
 
 
+def span_words(config: Mapping[str, Any]) -> str:
+    """``2 s to 5.5 s``, ``from 2 s``, ``up to 5.5 s``, or nothing for the whole video."""
+    start_s, end_s = config.get("start_s"), config.get("end_s")
+    if start_s is not None and end_s is not None:
+        return f"{start_s:g} s to {end_s:g} s"
+    if start_s is not None:
+        return f"from {start_s:g} s"
+    return f"up to {end_s:g} s" if end_s is not None else ""
+
+
 def options_words(config: Mapping[str, Any]) -> str:
-    """``every 3rd frame, affine``, or nothing for the defaults."""
+    """``2 s to 5 s, every 3rd frame, affine``, or nothing for the defaults."""
     words = []
+    if span := span_words(config):
+        words.append(span)
     if step := config.get("step"):
         words.append(f"every {ordinal(step)} frame")
     if model := config.get("model"):

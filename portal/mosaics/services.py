@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from django.db import transaction
 
 from portal.archive import storage
@@ -18,10 +21,13 @@ from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.mosaics.build import Built
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
+from portal.mosaics.build import Built, BuiltPart
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import options_clean, options_hash, options_words
+from portal.mosaics.planes import Floats, bounds_of, matrices, view_polygon
 from portal.mosaics.rules import require_build
+from portal.mosaics.selectors import span_frames
+from portal.mosaics.workplace import work_drop
 
 JOB_KIND = "mosaic_build"
 REASON_MAX = 200
@@ -56,6 +62,8 @@ def mosaic_create(
             f"{video.name} is not ready yet: a mosaic is made from a prepared video.",
             code="video-not-ready",
         )
+    if "start_s" in chosen or "end_s" in chosen:
+        span_frames(video, chosen)  # refuses one without frames
     with transaction.atomic():
         mosaic, is_new = Mosaic.objects.select_related("video", "canvas", "case").get_or_create(
             video=video,
@@ -82,35 +90,28 @@ def mosaic_preparing(*, mosaic: Mosaic) -> None:
 
 
 def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
-    """Publish a build: the folder by one rename, canvas, frames and state. Call in ``effect()``.
+    """Publish a build: the folder by one rename, canvases, frames and state. Call in ``effect()``.
 
-    A second run replaces what the first left. Emits ``mosaic.finished``.
+    A second run replaces what the first left. What a cancelled build kept to go on from is
+    dropped. Emits ``mosaic.finished``.
     """
     derived = storage.derived_folder(mosaic.pk)
-    canvas, _ = Canvas.objects.update_or_create(
-        pk=uuid.uuid5(mosaic.pk, "canvas"),
-        defaults={
-            "lab_id": mosaic.lab_id,
-            "case_id": mosaic.case_id,
-            "kind": CanvasKind.MOSAIC,
-            "name": mosaic.name,
-            "width_px": built.width_px,
-            "height_px": built.height_px,
-            "levels": built.levels,
-            "pixels_path": storage.relative(derived / built.pyramid),
-            "thumbnail_path": storage.relative(derived / built.preview),
-            "content_hash": built.content_hash,
-        },
-    )
+    canvases = [_write_part(mosaic, part, derived, len(built.parts)) for part in built.parts]
+    _drop_surplus(mosaic, keep=len(built.parts))
     _write_frames(mosaic, built)
+    canvas = canvases[0]
     mosaic.canvas = canvas
     mosaic.state, mosaic.error_code, mosaic.error_message = ItemState.READY, "", ""
     mosaic.frame_count = len(built.frames)
     mosaic.registered_count = sum(f.status == FrameStatus.REGISTERED for f in built.frames)
     mosaic.seconds = round(built.seconds, 2)
-    mosaic.motion_model, mosaic.anchor_index = built.motion_model, built.anchor_index
+    mosaic.motion_model = built.motion_model
+    mosaic.anchor_index = built.parts[0].anchor_index
+    mosaic.engine, mosaic.quality = built.engine, built.quality
+    mosaic.gaps, mosaic.outline = built.gaps, built.outline
     mosaic.save()
     storage.folder_publish(folder, derived)
+    transaction.on_commit(partial(work_drop, mosaic.pk))
     _emit(mosaic, "mosaic.finished", canvas_id=str(canvas.pk))
     return canvas
 
@@ -165,8 +166,50 @@ def _submit(mosaic: Mosaic, user: User) -> Job:
     )
 
 
+def _write_part(mosaic: Mosaic, part: BuiltPart, derived: Path, parts: int) -> Canvas:
+    """One piece's canvas and row. The first keeps the id it had before there were parts."""
+    is_first = part.index == 0
+    suffix = "" if parts == 1 else f", part {part.index + 1}"
+    canvas, _ = Canvas.objects.update_or_create(
+        pk=uuid.uuid5(mosaic.pk, "canvas" if is_first else f"canvas {part.index}"),
+        defaults={
+            "lab_id": mosaic.lab_id,
+            "case_id": mosaic.case_id,
+            "kind": CanvasKind.MOSAIC,
+            "name": f"{mosaic.name[: 200 - len(suffix)]}{suffix}",
+            "width_px": part.width_px,
+            "height_px": part.height_px,
+            "levels": part.levels,
+            "pixels_path": storage.relative(derived / part.pyramid),
+            "thumbnail_path": storage.relative(derived / part.preview),
+            "content_hash": part.content_hash,
+        },
+    )
+    MosaicPart.objects.update_or_create(
+        pk=uuid.uuid5(mosaic.pk, f"part {part.index}"),
+        defaults={
+            "mosaic": mosaic,
+            "index": part.index,
+            "canvas": canvas,
+            "anchor_index": part.anchor_index,
+            "registered_count": part.registered_count,
+            "spans": part.spans,
+            "layers": part.layers,
+            "quality": part.quality,
+        },
+    )
+    return canvas
+
+
+def _drop_surplus(mosaic: Mosaic, *, keep: int) -> None:
+    """Parts of an earlier run that this one does not have."""
+    for part in MosaicPart.objects.filter(mosaic=mosaic, index__gte=keep).select_related("canvas"):
+        part.canvas.delete()
+
+
 def _write_frames(mosaic: Mosaic, built: Built) -> None:
     mosaic.frames.all().delete()
+    bounds = _bounds(mosaic, built)
     MosaicFrame.objects.bulk_create(
         (
             MosaicFrame(
@@ -177,13 +220,37 @@ def _write_frames(mosaic: Mosaic, built: Built) -> None:
                 H_mosaic_from_frame=frame.H_mosaic_from_frame,
                 status=frame.status,
                 reason=frame.reason[:REASON_MAX],
+                reason_code=frame.reason_code,
+                is_key=frame.is_key,
                 links=frame.links,
                 error_px=frame.error_px,
+                sharpness=frame.sharpness,
+                uncertainty_px=frame.uncertainty_px,
+                covariance=frame.covariance,
+                part=frame.part,
+                **bounds.get(frame.index, {}),
             )
             for frame in built.frames
         ),
         batch_size=500,
     )
+
+
+def _bounds(mosaic: Mosaic, built: Built) -> dict[int, dict[str, float]]:
+    """Of each placed frame; left out where a corner of it lies behind the plane."""
+    placed = [f for f in built.frames if f.H_mosaic_from_frame is not None]
+    canvas = mosaic.video.canvas
+    if not placed or canvas is None:
+        return {}
+    view: Floats = view_polygon(built.outline, width_px=canvas.width_px, height_px=canvas.height_px)
+    rows = bounds_of(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
+    names = ("left", "top", "right", "bottom")
+    grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # as far as a point at the rim counts
+    return {
+        frame.index: dict(zip(names, row, strict=True))
+        for frame, row in zip(placed, grown.tolist(), strict=True)
+        if all(math.isfinite(value) for value in row)
+    }
 
 
 def _emit(mosaic: Mosaic, name: str, **more: str) -> None:

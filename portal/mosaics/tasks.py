@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ml.errors import MlError
 from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.tasks import JobContext, UserError, task
-from portal.mosaics.build import Built, BuiltFrame
+from portal.mosaics.build import Built, BuiltFrame, BuiltPart
 from portal.mosaics.models import Mosaic
+from portal.mosaics.options import span_words
+from portal.mosaics.selectors import span_frames
 from portal.mosaics.services import JOB_KIND, mosaic_preparing, mosaic_ready
 
 if TYPE_CHECKING:
-    from ml.mosaic import MosaicFrame, MosaicResult
+    from ml.mosaic import MosaicConfig, MosaicFrame, MosaicResult
 
 
 @task(JOB_KIND, title="Build mosaic", queue="gpu", max_attempts=3, retry_on=(OSError,))
@@ -47,7 +52,7 @@ def _mosaic(mosaic_id: str) -> Mosaic:
 
 
 def _build(context: JobContext, mosaic: Mosaic, folder: Path) -> Built:
-    from ml.mosaic import MosaicConfig, build_mosaic
+    from ml.mosaic import build_mosaic
 
     canvas = mosaic.video.canvas
     if canvas is None:
@@ -57,37 +62,88 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path) -> Built:
         raise UserError("The file of the video is missing from the storage.", code="file-missing")
     began = time.monotonic()
     try:
-        result = build_mosaic(
-            source, folder, config=MosaicConfig(**mosaic.config), progress=context.progress
-        )
+        result = build_mosaic(source, folder, config=_config(mosaic), progress=context.progress)
     except MlError as error:
         if error.code == "cancelled":
             raise
-        raise UserError(_sentence(error), code=error.code) from error
+        span = span_words(mosaic.config).removeprefix("from ")
+        where = f"From {span}: " if span else ""
+        raise UserError(f"{where}{_sentence(error)}", code=error.code) from error
     return _built(result, folder, seconds=time.monotonic() - began)
 
 
+def _config(mosaic: Mosaic) -> MosaicConfig:
+    """The engine's choices; a span in seconds becomes its first and last time stamp."""
+    from ml.mosaic import MosaicConfig
+
+    chosen: dict[str, Any] = {k: v for k, v in mosaic.config.items() if k in ("step", "model")}
+    if "start_s" in mosaic.config or "end_s" in mosaic.config:
+        span = span_frames(mosaic.video, mosaic.config)
+        chosen |= {"start_pts": span.first_pts, "end_pts": span.last_pts}
+    return MosaicConfig(**chosen)
+
+
 def _built(result: MosaicResult, folder: Path, *, seconds: float) -> Built:
+    from ml import __version__ as version
+
+    view = result.view
+    parts = tuple(_part(part, folder) for part in result.components)
+    return Built(
+        parts=parts or (_only_part(result, folder),),
+        motion_model=result.model,
+        frames=tuple(_frame(frame) for frame in result.frames),
+        seconds=seconds,
+        outline=[] if view is None else np.round(view, 2).tolist(),
+        engine={"version": result.engine or version, "config_hash": result.config_hash},
+        quality={} if result.quality is None else _plain(asdict(result.quality)),
+        gaps=[_plain(asdict(gap)) for gap in result.gaps],
+    )
+
+
+def _part(part: Any, folder: Path) -> BuiltPart:
+    """One ``ml.mosaic.result.MosaicComponent``."""
+    from ml.imaging.tiles import TileSource
+
+    with TileSource(folder / part.pyramid) as tiles:
+        levels = [asdict(level) for level in tiles.levels]
+    return BuiltPart(
+        index=part.index,
+        pyramid=part.pyramid,
+        preview=part.preview,
+        width_px=part.width_px,
+        height_px=part.height_px,
+        levels=levels,
+        content_hash=storage.file_sha256(folder / part.pyramid),
+        anchor_index=part.anchor_index,
+        registered_count=part.n_registered,
+        spans=[_plain(asdict(span)) for span in part.spans],
+        layers=[_plain(asdict(layer)) for layer in part.layers],
+        quality=_plain(asdict(part.quality)),
+    )
+
+
+def _only_part(result: MosaicResult, folder: Path) -> BuiltPart:
+    """Where the result tells of no components: the one mosaic there is."""
     from ml.imaging.tiles import TileSource
 
     with TileSource(folder / result.path.name) as tiles:
         levels = [asdict(level) for level in tiles.levels]
-    return Built(
+    return BuiltPart(
+        index=0,
         pyramid=result.path.name,
         preview=result.preview.name,
         width_px=result.width_px,
         height_px=result.height_px,
         levels=levels,
         content_hash=storage.file_sha256(folder / result.path.name),
-        motion_model=result.model,
         anchor_index=result.anchor_index,
-        frames=tuple(_frame(frame) for frame in result.frames),
-        seconds=seconds,
+        registered_count=result.n_registered,
     )
 
 
 def _frame(frame: MosaicFrame) -> BuiltFrame:
-    matrix = frame.H_mosaic_from_frame
+    matrix, covariance = frame.H_mosaic_from_frame, frame.covariance
+    is_placed = matrix is not None
     return BuiltFrame(
         index=frame.index,
         pts=frame.pts,
@@ -95,8 +151,30 @@ def _frame(frame: MosaicFrame) -> BuiltFrame:
         status=frame.status,
         reason=frame.reason,
         links=frame.links,
-        error_px=None if frame.error_px is None else float(frame.error_px),
+        error_px=_number(frame.error_px),
+        reason_code=frame.reason_code,
+        part=(frame.component or 0) if is_placed else None,
+        is_key=frame.is_key,
+        covariance=None if covariance is None else covariance.tolist(),
+        uncertainty_px=_number(frame.corner_sigma_px),
+        sharpness=_number(frame.sharpness),
     )
+
+
+def _number(value: float | None) -> float | None:
+    """A finite float, or None: JSON and PostgreSQL know no infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """The same with None for what is not finite, at any depth."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        is_deep = isinstance(value, dict)
+        found[key] = _plain(value) if is_deep else value
+        if isinstance(value, float):
+            found[key] = _number(value)
+    return found
 
 
 def _result(mosaic: Mosaic) -> dict[str, Any]:

@@ -10,5 +10,6 @@ app_name = "mosaics"
 urlpatterns = [
     path("mosaics/<uuid:mosaic_id>/", views.mosaic_detail, name="mosaic_detail"),
     path("cases/<uuid:case_id>/mosaics/", views.case_mosaics, name="case_mosaics"),
+    path("videos/<uuid:video_id>/mosaics/", views.video_mosaics, name="video_mosaics"),
     path("videos/<uuid:video_id>/mosaic/", views.mosaic_create, name="mosaic_create"),
 ]

@@ -3,40 +3,99 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
 from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
+from portal.core.errors import InvalidInputError, UnavailableError
+from portal.core.htmx import wants_part
+from portal.jobs.models import Job
 from portal.labs.requests import user_of
 from portal.mosaics import selectors, services
+from portal.mosaics.downloads import PNG_LARGEST, PNG_SIZES
+from portal.mosaics.frames import frame_runs, mosaic_report, reasons_of, runs_lost
 from portal.mosaics.models import Mosaic
+from portal.mosaics.options import MODELS, options_clean, options_words, span_words
 from portal.mosaics.rules import may_build
+from portal.mosaics.workplace import work_exists, work_preview
+
+LOST_SHOWN = 20
+STAGES = (
+    ("survey", "Survey frames"),
+    ("register", "Register"),
+    ("align", "Align"),
+    ("blend", "Blend"),
+    ("write", "Write"),
+)
+"""Phases of the engine's progress, in order, in words."""
 
 
+@never_cache
 @login_required
 @require_GET
 def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     """Progress while it is built, then the result and what became of each frame."""
     mosaic = selectors.mosaic_get(user_of(request), mosaic_id)
     is_ready = mosaic.state == ItemState.READY
+    job = selectors.mosaic_jobs([mosaic]).get(mosaic.pk)
+    runs = frame_runs(mosaic) if is_ready else []
     context = {
         "mosaic": mosaic,
-        "job": selectors.mosaic_jobs([mosaic]).get(mosaic.pk),
-        "report": selectors.mosaic_report(mosaic) if is_ready else None,
-        "runs": selectors.frame_runs(mosaic) if is_ready else [],
-        "preview_url": thumbnail_url(mosaic.canvas) if mosaic.canvas else None,
+        "job": job,
+        "stages": _stages(job),
+        "span": span_words(mosaic.config),
+        "report": mosaic_report(mosaic) if is_ready else None,
+        "runs": runs,
+        "lost": runs_lost(runs)[:LOST_SHOWN],
+        "legend": reasons_of(runs),
+        "parts": [(part, thumbnail_url(part.canvas)) for part in mosaic.parts.all()],
+        "png_sizes": _png_sizes(mosaic),
+        "growing_url": "" if is_ready else _growing_url(mosaic),
+        "may_resume": not is_ready and work_exists(mosaic.pk),
         "may_build": may_build(user_of(request), mosaic.lab_id),
     }
-    htmx = getattr(request, "htmx", None)  # set by the middleware
-    is_part = htmx and not htmx.boosted
-    return render(request, "mosaics/_mosaic.html" if is_part else "mosaics/detail.html", context)
+    template = "mosaics/_mosaic.html" if wants_part(request) else "mosaics/detail.html"
+    return render(request, template, context)
+
+
+@never_cache
+@login_required
+@require_GET
+def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
+    """The mosaics of a video side by side, and a form for another with an estimate."""
+    user = user_of(request)
+    video = video_get(user=user, video_id=video_id)
+    if wants_part(request):
+        return render(request, "mosaics/_estimate.html", _estimate(request, video))
+    mosaics = list(selectors.mosaic_list(user).filter(video=video))
+    jobs = selectors.mosaic_jobs([m for m in mosaics if m.state == ItemState.PREPARING])
+    rows = [
+        {
+            "mosaic": mosaic,
+            "job": jobs.get(mosaic.pk),
+            "words": options_words(mosaic.config) or "all frames",
+            "preview_url": thumbnail_url(mosaic.canvas) if mosaic.canvas else None,
+        }
+        for mosaic in reversed(mosaics)
+    ]
+    context = {
+        "video": video,
+        "rows": rows,
+        "models": MODELS,
+        "may_build": video.state == ItemState.READY and may_build(user, video.lab_id),
+        **(_estimate(request, video) if video.state == ItemState.READY else {}),
+    }
+    return render(request, "mosaics/video.html", context)
 
 
 @login_required
@@ -45,7 +104,7 @@ def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     """Have the mosaic of a video built, and go to its page."""
     user = user_of(request)
     asked = services.mosaic_create(
-        video=video_get(user=user, video_id=video_id), user=user, config=_config(request)
+        video=video_get(user=user, video_id=video_id), user=user, config=_config(request.POST)
     )
     if not asked.is_new and asked.mosaic.state == ItemState.READY:
         messages.info(request, "This mosaic has been built already.")
@@ -78,15 +137,14 @@ def case_section(request: HttpRequest, case: Case) -> str:
 
 
 def video_action(request: HttpRequest, video: Video) -> str:
-    """A button to build a mosaic on the card of a ready video, or the way to the one there is."""
+    """On a ready video: build its mosaic, or the way to those there are."""
     if video.state != ItemState.READY:
         return ""
-    mosaic = next((m for m in _of_case(request, video.case_id) if _is_plain(m, video)), None)
-    if mosaic is None and not _may_build(request, video.lab_id):
+    mosaics = [m for m in _of_case(request, video.case_id) if m.video_id == video.pk]
+    if not mosaics and not _may_build(request, video.lab_id):
         return ""
-    return render_to_string(
-        "mosaics/_video_action.html", {"video": video, "mosaic": mosaic}, request
-    )
+    context = {"video": video, "count": len(mosaics)}
+    return render_to_string("mosaics/_video_action.html", context, request)
 
 
 def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
@@ -100,17 +158,57 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
     return video_action(request, video) if video is not None else ""
 
 
-def _config(request: HttpRequest) -> dict[str, str | int]:
-    config: dict[str, str | int] = {}
-    if model := request.POST.get("model"):
+def _config(sent: QueryDict) -> dict[str, Any]:
+    """The choices of the form; what is not a number goes on as it is, to be refused by name."""
+    config: dict[str, Any] = {}
+    if model := sent.get("model"):
         config["model"] = model
-    if step := request.POST.get("step"):
+    if step := sent.get("step"):
         config["step"] = int(step) if step.isdecimal() and len(step) < 4 else step
+    for name in ("start_s", "end_s"):
+        if text := sent.get(name, "").strip():
+            try:
+                config[name] = float(text)
+            except ValueError:
+                config[name] = text
     return config
 
 
-def _is_plain(mosaic: Mosaic, video: Video) -> bool:
-    return mosaic.video_id == video.pk and not mosaic.config
+def _estimate(request: HttpRequest, video: Video) -> dict[str, Any]:
+    """Frames and time of what the form says now, or what is wrong with it."""
+    try:
+        config = options_clean(_config(request.GET))
+        return {"estimate": selectors.build_estimate(video, config), "problem": ""}
+    except (InvalidInputError, UnavailableError) as error:
+        return {"estimate": None, "problem": error.message.removeprefix("config: ")}
+
+
+def _stages(job: Job | None) -> list[tuple[str, str]]:
+    """Each stage's words with ``done``, ``now`` or ``next``; none while the phase is not one."""
+    names = [name for name, _ in STAGES]
+    if job is None or job.phase not in names:
+        return []
+    now = names.index(job.phase)
+    states = ["done"] * now + ["now"] + ["next"] * (len(names) - now - 1)
+    return [(words, state) for (_, words), state in zip(STAGES, states, strict=True)]
+
+
+def _growing_url(mosaic: Mosaic) -> str:
+    """Of what has been stitched so far; it changes with the picture. Empty before there is one."""
+    try:
+        stamp = work_preview(mosaic.pk).stat().st_mtime_ns
+    except OSError:
+        return ""
+    return f"{reverse('api:mosaic-preview', args=[mosaic.pk])}?v={stamp:x}"
+
+
+def _png_sizes(mosaic: Mosaic) -> list[int]:
+    """The sizes worth offering: up to the first that holds every pixel."""
+    if mosaic.canvas is None:
+        return []
+    full = max(mosaic.canvas.width_px, mosaic.canvas.height_px)
+    smaller = [size for size in PNG_SIZES if size < full]
+    return [*smaller, full] if full <= PNG_LARGEST else smaller
 
 
 def _of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:

@@ -19,6 +19,7 @@ class ClassicalEncoder:
 
     def __init__(self) -> None:
         self.scale = block_weights()
+        self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``."""

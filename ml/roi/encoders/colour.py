@@ -1,4 +1,4 @@
-"""Colour of a patch: for endoscopy, where it is the tissue's and not the laboratory's."""
+"""Colour of a patch: for endoscopy, where it is the tissue's more than a laboratory's."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 NAME = "colour-1"
-QUANTILES = (5, 25, 50, 75, 95)
-_STEP = 2
+BINS = (16, 8, 8)
+"""Of hue, saturation and value."""
 
 
 class ColourEncoder:
-    """Quantiles of lightness and of the two colour axes of CIELAB."""
+    """The square root of the joint histogram of hue, saturation and value (Hellinger distance)."""
 
     name = NAME
-    dim = 3 * len(QUANTILES)
+    dim = BINS[0] * BINS[1] * BINS[2]
 
     def __init__(self) -> None:
         self.scale = np.ones(self.dim, np.float32)
+        self.alike = np.ones(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``; the stains play no part."""
-        return np.stack([colour_quantiles(patch) for patch in patches])
+        return np.stack([colour_histogram(patch) for patch in patches])
 
 
-def colour_quantiles(patch: ImageU8) -> ArrayF32:
-    """(15,) float32: five quantiles of L, of a, of b, 0 to 255 each as OpenCV scales them.
+def colour_histogram(patch: ImageU8) -> ArrayF32:
+    """(1024,) float32 of unit length, value varying fastest.
 
     Args:
         patch: (H, W, 3) uint8 RGB.
     """
-    lab = cv2.cvtColor(np.ascontiguousarray(patch[::_STEP, ::_STEP]), cv2.COLOR_RGB2LAB)
-    return np.percentile(lab.reshape(-1, 3), QUANTILES, axis=0).T.ravel().astype(np.float32)
+    hsv = cv2.cvtColor(np.ascontiguousarray(patch), cv2.COLOR_RGB2HSV)
+    counts = cv2.calcHist([hsv], [0, 1, 2], None, BINS, [0, 180, 0, 256, 0, 256]).ravel()
+    return np.sqrt(counts / counts.sum()).astype(np.float32)

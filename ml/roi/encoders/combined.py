@@ -31,6 +31,7 @@ class CombinedEncoder:
         self.dim = sum(part.dim for part in parts)
         unit = [part.scale / np.linalg.norm(part.scale) for part in parts]
         scale = np.concatenate([u * weight for u, weight in zip(unit, weights, strict=True)])
+        self.alike = np.concatenate([part.alike for part in parts])
         self.scale = (scale / np.sqrt(np.mean(scale**2))).astype(np.float32)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:

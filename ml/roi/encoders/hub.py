@@ -40,6 +40,7 @@ class HubEncoder:
         self._side = int(side if isinstance(side, int) else side[0])
         self.dim = int(self._vectors(np.zeros((1, 3, self._side, self._side), np.float32)).shape[1])
         self.scale = np.ones(self.dim, np.float32)
+        self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from ml.roi.stain import StainEstimate
-from ml.types import ArrayF32, ImageU8
+from ml.types import ArrayBool, ArrayF32, ImageU8
 
 
 @runtime_checkable
@@ -17,11 +17,14 @@ class PatchEncoder(Protocol):
         name: with the weights, decides the vectors: stored with every encoder trained on them.
         dim: length of a vector.
         scale: (dim,) float32, after standardisation: blocks of features that count alike.
+        alike: (dim,) bool, features that are standardised by one deviation they share, as how much
+            each varies says something (the bins of a histogram).
     """
 
     name: str
     dim: int
     scale: ArrayF32
+    alike: ArrayBool
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """Encode patches of one region.

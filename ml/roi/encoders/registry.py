@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.roi.encoders.classical import ClassicalEncoder
@@ -12,42 +12,50 @@ from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.hub import RESNET50, load_hub_encoder
 from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.encoders.textons import NAME as TEXTONS
+from ml.roi.encoders.textons import TextonEncoder
 
 HUB_PREFIX = "hf:"
 
 
 def make_patch_encoder(
-    spec: str, *, cnn: PatchCnnEncoder | None = None, weights: Sequence[float] = ()
+    spec: str,
+    *,
+    cnn: PatchCnnEncoder | None = None,
+    textons: TextonEncoder | None = None,
+    weights: Sequence[float] = (),
 ) -> PatchEncoder:
     """A patch encoder.
 
     Args:
-        spec: "classical-1", "colour-1", "patch-cnn", "resnet50", "resnet50:PATH",
-            "hf:NAME-OR-PATH", or several joined by "+".
-        cnn: our own network, where ``spec`` names it.
+        spec: "textons-1", "colour-1", "classical-1", "patch-cnn", "resnet50",
+            "resnet50:PATH", "hf:NAME-OR-PATH", or several joined by "+".
+        cnn, textons: our own, where ``spec`` names them.
         weights: how much each of several counts in ``scale``; by default the same.
     Raises:
         UnknownNameError: another name.
         WeightsError: our own network is named and not given, or one of the hub cannot be had.
     """
-    parts = [_part(name, cnn) for name in spec.split("+")]
+    own = {NAME: cnn, TEXTONS: textons}
+    parts = [_part(name, own) for name in spec.split("+")]
     return parts[0] if len(parts) == 1 else CombinedEncoder(parts, weights)
 
 
-def _part(name: str, cnn: PatchCnnEncoder | None) -> PatchEncoder:
+def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
     if name == ClassicalEncoder.name:
         return ClassicalEncoder()
     if name == COLOUR:
         return ColourEncoder()
-    if name == NAME:
-        if cnn is None:
+    if name in own:
+        trained = own[name]
+        if trained is None:
             raise WeightsError(f"{name}: its weights are not given")
-        return cnn
+        return trained
     if name == "resnet50":
         return load_hub_encoder(name, RESNET50)
     if name.startswith("resnet50:"):
         return load_hub_encoder(name, name.removeprefix("resnet50:"))
     if name.startswith(HUB_PREFIX):
         return load_hub_encoder(name, name.removeprefix(HUB_PREFIX))
-    known = [ClassicalEncoder.name, COLOUR, NAME, "resnet50", f"{HUB_PREFIX}<name>"]
+    known = [*own, COLOUR, ClassicalEncoder.name, "resnet50", f"{HUB_PREFIX}<name>"]
     raise UnknownNameError("patch encoder", name, known)

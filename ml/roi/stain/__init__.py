@@ -14,6 +14,8 @@ from ml.roi.stain.deconvolution import (
     estimate_stains,
     fixed_stains,
     optical_density,
+    stain_channels,
+    with_strength_kept,
 )
 from ml.roi.stain.estimate import (
     STAIN_METHODS,
@@ -39,6 +41,8 @@ __all__ = [
     "load_target",
     "normalise",
     "optical_density",
+    "stain_channels",
     "stain_from_dict",
     "stain_to_dict",
+    "with_strength_kept",
 ]

@@ -7,7 +7,7 @@ where the estimate cannot be trusted; the reason is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,6 +20,11 @@ RUIFROK_HE = np.array([[0.650, 0.704, 0.286], [0.072, 0.990, 0.105]])
 
 WHITE = 245.0
 """Transmitted light where the image itself shows no background."""
+
+USUAL_SCALE = (0.75, 0.6)
+"""Haematoxylin and eosin of a usual slide (99th percentile)."""
+USUAL_DENSITY = 0.6
+"""Mean optical density of a usual slide (99th percentile)."""
 
 QUANTILE_LEVELS = np.array([1, 2, 5, *range(10, 91, 5), 95, 98, 99, 99.5]) / 100
 """(Q,): where the distribution of a slide's concentrations is kept."""
@@ -93,6 +98,18 @@ def fixed_stains(pixels: ImageU8, *, reason: str = "asked for") -> StainEstimate
     return _estimate(_optical_densities(pixels), _unit(RUIFROK_HE), "ruifrok", reason)
 
 
+def with_strength_kept(stains: StainEstimate, share: float) -> StainEstimate:
+    """The same vectors, scaled only in part by how strongly this image is stained.
+
+    Args:
+        share: of the log of its strength that is left in the concentrations: at 0 every image is
+            as dark as any other, at 1 the scale is that of a usual slide for all.
+    """
+    scale = stains.scale ** (1 - share) * np.array(USUAL_SCALE) ** share
+    density = stains.density_scale ** (1 - share) * USUAL_DENSITY**share
+    return replace(stains, scale=scale, density_scale=density)
+
+
 def estimate_stains(pixels: ImageU8) -> StainEstimate:
     """Estimate the haematoxylin and eosin vectors of one image.
 
@@ -143,6 +160,13 @@ def deconvolve(image: ImageU8, stains: StainEstimate) -> ArrayF32:
     unmix = np.linalg.pinv(stains.matrix) / stains.scale
     values = optical_density(image, stains.white) @ unmix.astype(np.float32)
     return np.asarray(np.clip(values, 0.0, 2.0), dtype=np.float32)
+
+
+def stain_channels(image: ImageU8, stains: StainEstimate) -> ArrayF32:
+    """(..., 3) float32: haematoxylin, eosin, mean density, 1.0 being fully stained; at most 2."""
+    density = optical_density(image).mean(axis=-1, keepdims=True) / np.float32(stains.density_scale)
+    both = [deconvolve(image, stains), np.clip(density, 0, 2)]
+    return np.asarray(np.concatenate(both, axis=-1), np.float32)
 
 
 def macenko_vectors(od: ArrayF64) -> ArrayF64:

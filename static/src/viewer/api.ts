@@ -101,6 +101,10 @@ export async function getJson<T>(url: string, signal?: AbortSignal): Promise<T> 
   return (await response.json()) as T;
 }
 
+export async function postJson<T>(url: string, body: unknown): Promise<T> {
+  return (await call(url, { method: "POST", body })).json() as Promise<T>;
+}
+
 /** Every page of a list, whether the API answers an array or pages. */
 export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]> {
   const found: T[] = [];

@@ -4,7 +4,9 @@ import type { History } from "./history";
 import type { KeyBinding, KeyGroup } from "./keys";
 import type { Labels } from "./labels";
 import type { MapView } from "./map_view";
+import type { MiniMap } from "./mini_map";
 import type { RoiLayer } from "./roi_layer";
+import type { SpanPicker } from "./span";
 import type { Tools, ToolName } from "./tools";
 import type { VideoPlayer } from "./video";
 
@@ -21,12 +23,18 @@ export interface KeyTargets {
   remove: () => void;
   setLabel: (id: string | null) => void;
   openSheet: () => void;
+  /** Of a mosaic: its own keys. */
+  mosaicKeys: KeyGroup | null;
+  /** Of a video: the span of a mosaic and the small map beside it. */
+  span: SpanPicker | null;
+  miniMap: MiniMap | null;
 }
 
 export function keyGroups(targets: KeyTargets): KeyGroup[] {
   const groups = [viewKeys(targets)];
   if (targets.canAnnotate) groups.push(drawKeys(targets), labelKeys(targets));
-  if (targets.player) groups.push(videoKeys(targets.player));
+  if (targets.player) groups.push(videoKeys(targets.player, targets));
+  if (targets.mosaicKeys) groups.push(targets.mosaicKeys);
   return groups;
 }
 
@@ -84,7 +92,11 @@ function labelKeys({ labels, setLabel }: KeyTargets): KeyGroup {
   return { title: "Labels", bindings };
 }
 
-function videoKeys(player: VideoPlayer): KeyGroup {
+function videoKeys(player: VideoPlayer, { span, miniMap, canAnnotate }: KeyTargets): KeyGroup {
+  const spanKeys: KeyBinding[] = [
+    { keys: ["i"], shown: "I", does: "A mosaic's span begins here", run: () => span?.begin() },
+    { keys: ["o"], shown: "O", does: "A mosaic's span ends here", run: () => span?.end() },
+  ];
   const step = (by: number) => () => void player.step(by);
   return {
     title: "Video",
@@ -94,6 +106,8 @@ function videoKeys(player: VideoPlayer): KeyGroup {
       { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },
       { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
       { keys: ["space"], shown: "Space", does: "Play or pause", run: () => void player.toggle() },
+      ...(canAnnotate ? spanKeys : []),
+      { keys: ["g"], shown: "G", does: "Fold the map of the mosaic", run: () => miniMap?.fold() },
     ],
   };
 }

@@ -3,6 +3,7 @@
 import "../../css/viewer.css";
 
 import type BaseLayer from "ol/layer/Base";
+import type Projection from "ol/proj/Projection";
 
 import { keyGroups } from "./bindings";
 import type { KeyTargets } from "./bindings";
@@ -17,12 +18,15 @@ import { History } from "./history";
 import { keySheet, listenToKeys } from "./keys";
 import { Labels } from "./labels";
 import { MapView } from "./map_view";
+import { MiniMap } from "./mini_map";
+import { MosaicView } from "./mosaic_view";
 import { Panel } from "./panel";
 import { boundsFromExtent, extentFromBounds, geometryFromL0, projectionOf } from "./pixel_plane";
 import { RoiLayer } from "./roi_layer";
 import type { RoiState } from "./roi_state";
 import { RoiStore } from "./rois";
 import { saveState } from "./save_state";
+import { SpanPicker } from "./span";
 import { timeline } from "./timeline";
 import { Toasts } from "./toast";
 import { toolbar } from "./toolbar";
@@ -40,6 +44,11 @@ interface Parts {
   layer: RoiLayer;
   mapView: MapView;
   toasts: Toasts;
+  projection: Projection;
+  /** Set by `connectTools` on a mosaic. */
+  mosaic: MosaicView | null;
+  /** Set by `connectTools` on a video. */
+  miniMap: MiniMap | null;
 }
 
 function readCanvas(): CanvasData {
@@ -62,7 +71,11 @@ async function start(root: HTMLElement): Promise<void> {
   const layer = new RoiLayer(store, labels);
   const layers: BaseLayer[] = player ? [player.layer] : (image?.layers ?? []);
   const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...layers, layer.layer]);
-  const parts: Parts = { root, canvas, labels, player, history, store, layer, mapView, toasts };
+  const parts: Parts = {
+    ...{ root, canvas, labels, player, history, store, layer, mapView, toasts, projection },
+    mosaic: null,
+    miniMap: null,
+  };
 
   connectTools(parts);
   mapView.addReadouts(root);
@@ -74,12 +87,20 @@ async function start(root: HTMLElement): Promise<void> {
   if (player) startVideo(parts, player);
   const isPlaced = applyView(mapView, link);
   if (player) await player.seek(link.t === null ? 0 : player.frames.nearest(link.t));
-  connectLink(parts);
+  const deepLink = connectLink(parts);
   mapView.map.on("moveend", () => loadWindow(parts));
+  const beside = loadMosaics(parts, link, deepLink);
   await store.load();
   loadWindow(parts);
   await openLinked(parts, link, isPlaced);
+  await beside;
   root.dataset.ready = "true";
+}
+
+/** Of a mosaic what its frames were; of a video the mosaics there are. */
+async function loadMosaics({ canvas, mosaic, miniMap }: Parts, link: LinkTarget, deepLink: DeepLink): Promise<void> {
+  await mosaic?.load(link, () => deepLink.update());
+  if (canvas.video) await miniMap?.load(canvas.video);
 }
 
 async function loadLabels(canvas: CanvasData, toasts: Toasts): Promise<Labels> {
@@ -120,15 +141,19 @@ function connectTools(parts: Parts): void {
     tell("Label", labels.nameOf(id));
   };
   let openSheet = (): void => undefined;
+  parts.mosaic = canvas.kind === "mosaic" ? new MosaicView({ ...parts, tools }) : null;
+  parts.miniMap = player ? new MiniMap(root, player, toasts) : null;
+  const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, toasts) : null;
+  const own = { mosaicKeys: parts.mosaic?.keys() ?? null, span, miniMap: parts.miniMap };
   const shared = { canAnnotate, tools, layer, mapView, history, labels, player, undo, redo, remove, setLabel };
-  const targets: KeyTargets = { ...shared, openSheet: () => openSheet() };
+  const targets: KeyTargets = { ...shared, ...own, openSheet: () => openSheet() };
   const groups = keyGroups(targets);
   openSheet = keySheet(root, groups);
   listenToKeys(groups);
   toolbar(root, targets);
   tools.use("move");
   tools.on("tool", (tool) => {
-    if (tool !== "move") void player?.pause(); // an ROI belongs to an exact frame
+    if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
   });
   tools.on("notice", (text) => toasts.show(text));
   store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
@@ -138,12 +163,14 @@ function connectTools(parts: Parts): void {
   exchange(root, canvas, store, toasts);
 }
 
-function connectLink({ mapView, layer, player }: Parts): void {
-  const deepLink = new DeepLink(mapView, () => layer.selectedId, () => player?.frame?.pts ?? null);
+function connectLink({ mapView, layer, player, mosaic }: Parts): DeepLink {
+  const pts = (): number | null => player?.frame?.pts ?? mosaic?.pts ?? null;
+  const deepLink = new DeepLink(mapView, () => layer.selectedId, pts);
   layer.on("select", () => deepLink.update());
   player?.on("frame", ({ exact }) => {
     if (exact) deepLink.update();
   });
+  return deepLink;
 }
 
 function loadWindow({ store, mapView: { view } }: Parts): void {
@@ -169,8 +196,9 @@ async function showRoi(state: RoiState, { mapView, layer, player }: Parts): Prom
   mapView.zoomTo(state.server ? extentFromBounds(state.server.bounds) : geometryFromL0(state.geometry).getExtent());
 }
 
-function startVideo({ root, store, layer, labels, toasts }: Parts, player: VideoPlayer): void {
-  timeline(root, player, store, labels);
+function startVideo({ root, store, layer, labels, toasts, miniMap }: Parts, player: VideoPlayer): void {
+  const bar = timeline(root, player, store, labels);
+  miniMap?.on("fates", ({ fates }) => bar.showFates(fates));
   player.on("error", (text) => toasts.show(text));
   player.on("frame", ({ frame }) => {
     const selected = store.get(layer.selectedId);

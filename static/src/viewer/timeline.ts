@@ -1,18 +1,24 @@
 /** The timeline of a video: where we are, where ROIs are, buttons to step and play. */
 
 import { required } from "./dom";
+import type { FrameFates } from "./frame_columns";
 import type { RoiStore } from "./rois";
 import type { Labels } from "./labels";
 import { timeText } from "./units";
 import type { VideoPlayer } from "./video";
 
-export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore, labels: Labels): void {
+export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore, labels: Labels): Timeline {
   const host = required(root, "[data-timeline]");
   host.hidden = false;
-  new Timeline(host, player, store, labels).start();
+  const made = new Timeline(host, player, store, labels);
+  made.start();
+  return made;
 }
 
-class Timeline {
+const FATES_SHARE = 0.34;
+
+export class Timeline {
+  private fates: FrameFates | null = null;
   private readonly track: HTMLElement;
   private readonly head: HTMLElement;
   private readonly marks: HTMLCanvasElement;
@@ -44,6 +50,12 @@ class Timeline {
     this.followPointer();
     this.track.setAttribute("aria-valuemax", String(player.frames.length - 1));
     this.track.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Colour the frames by what became of them in a mosaic. */
+  showFates(fates: FrameFates): void {
+    this.fates = fates;
+    this.scheduleMarks();
   }
 
   private followPointer(): void {
@@ -115,7 +127,7 @@ class Timeline {
     });
   }
 
-  /** A tick in the label's colour at every frame that has an ROI. */
+  /** What became of the frames in a mosaic, and a tick in the label's colour at every frame that has an ROI. */
   private drawMarks(): void {
     const { marks, track, player } = this;
     const ratio = devicePixelRatio;
@@ -124,6 +136,13 @@ class Timeline {
     const context = marks.getContext("2d");
     if (!context) return;
     const last = Math.max(player.frames.length - 1, 1);
+    const { fates } = this;
+    if (fates) {
+      const height = marks.height * FATES_SHARE;
+      const indices = fates.columns.index;
+      const xOf = (place: number): number => (marks.width * Math.max((indices[place] ?? (indices[place - 1] ?? 0) + 1) - 0.5, 0)) / last;
+      fates.paint(context, marks.height - height, height, xOf);
+    }
     for (const state of this.store.live()) {
       if (!state.frame) continue;
       const x = (marks.width * player.frames.nearest(state.frame.pts)) / last;

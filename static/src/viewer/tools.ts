@@ -1,4 +1,4 @@
-/** Drawing and editing: move, rectangle, polygon, freehand; vertices of the selected ROI. */
+/** What the pointer does: move, ask for frames, rectangle, polygon, freehand; vertices of the selected ROI. */
 
 import Collection from "ol/Collection";
 import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
@@ -11,13 +11,14 @@ import type Geometry from "ol/geom/Geometry";
 import Polygon from "ol/geom/Polygon";
 
 import { Emitter } from "./events";
-import { geometryToL0, sameGeometry } from "./pixel_plane";
+import { geometryToL0, l0FromMap, sameGeometry } from "./pixel_plane";
 import type { RoiFeature, RoiLayer } from "./roi_layer";
 import { sketchStyle } from "./roi_style";
 import type { RoiStore } from "./rois";
-import type { FrameRef } from "./types";
+import type { FrameRef, Position } from "./types";
 
-export type ToolName = "move" | "rectangle" | "polygon" | "freehand";
+export type ToolName = "move" | "frames" | "rectangle" | "polygon" | "freehand";
+type DrawTool = Exclude<ToolName, "move" | "frames">;
 
 const SMALLEST_DRAWN_SCREEN_PX2 = 16;
 const SNAP_AT_MOST = 60;
@@ -34,6 +35,8 @@ export interface DrawContext {
 interface ToolEvents {
   tool: ToolName;
   notice: string;
+  /** A place that is asked about: level-0 pixels. `asked` where the tool for it is in hand. */
+  point: { at: Position; asked: boolean };
 }
 
 export class Tools extends Emitter<ToolEvents> {
@@ -68,11 +71,11 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   use(tool: ToolName): void {
-    if (tool !== "move" && !this.canAnnotate) return;
+    if (isDrawTool(tool) && !this.canAnnotate) return;
     if (this.draw) this.map.removeInteraction(this.draw);
     this.map.removeInteraction(this.snap);
     this.drawnPoints = 0;
-    this.draw = tool === "move" ? null : this.newDraw(tool);
+    this.draw = isDrawTool(tool) ? this.newDraw(tool) : null;
     if (this.draw) {
       this.layer.select(null);
       if (!this.layer.layer.getVisible()) this.layer.toggle("visible");
@@ -123,7 +126,7 @@ export class Tools extends Emitter<ToolEvents> {
     if (target) target.style.cursor = cursor;
   }
 
-  private newDraw(tool: Exclude<ToolName, "move">): Draw {
+  private newDraw(tool: DrawTool): Draw {
     const isDragged = tool !== "polygon";
     const draw = new Draw({
       type: tool === "rectangle" ? "Circle" : "Polygon",
@@ -213,10 +216,15 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private click(event: MapBrowserEvent): void {
-    if (this.current !== "move" || this.isPanning || !this.layer.layer.getVisible()) return;
+    const asked = this.current === "frames";
+    if (this.isPanning || (this.current !== "move" && !asked)) return;
     if (altKeyOnly(event)) return; // takes a vertex away
-    const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
-    this.layer.select(found?.id ?? null);
+    if (!asked && this.layer.layer.getVisible()) {
+      const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
+      this.layer.select(found?.id ?? null);
+      if (found) return;
+    }
+    this.emit("point", { at: l0FromMap(event.coordinate), asked });
   }
 
   private hover(event: MapBrowserEvent): void {
@@ -226,6 +234,10 @@ export class Tools extends Emitter<ToolEvents> {
       this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1) !== null;
     this.setCursor(isOver ? "pointer" : "");
   }
+}
+
+function isDrawTool(tool: ToolName): tool is DrawTool {
+  return tool !== "move" && tool !== "frames";
 }
 
 function isPrimary(event: MapBrowserEvent): boolean {

@@ -1,56 +1,105 @@
-"""The papers' protocol on real vessels, and its pieces by hand."""
+"""``evaluate matching`` end to end on real vessels, and its refusals."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 
-from ml.errors import BadInputError
-from ml.evaluation.matching import FAMILIES, add_arguments, best_threshold, make_pairs, run
+from ml.errors import BadInputError, UnknownNameError
+from ml.evaluation.matching import add_arguments, describe, run
 from ml.imaging.samples import packaged_image
 from ml.types import no_progress
 
 
-def test_pairs_cover_every_family_with_true_maps() -> None:
-    image = np.ascontiguousarray(packaged_image("retina.jpg")[400:600, 400:640])
-    pairs = list(make_pairs(image, 1))
-    assert {pair.family for pair in pairs} == set(FAMILIES)
-    for pair in pairs:
-        again = cv2.warpPerspective(image, pair.H_b_from_a, (240, 200))
-        inner = (slice(60, 140), slice(60, 180))
-        assert np.abs(again[inner].astype(float) - pair.b[inner]).mean() < 8
+def _vessels(number: int) -> np.ndarray:
+    """(200, 240, 3) RGB: a part of the packaged retina, another one for each number."""
+    x = 300 + 260 * number
+    return np.ascontiguousarray(packaged_image("retina.jpg")[400:600, x : x + 240])
 
 
-def test_the_best_threshold_by_hand() -> None:
-    distance = np.array([0.1, 0.2, 0.3, 0.9], np.float32)
-    right = np.array([True, True, True, False])
-    threshold = best_threshold(distance, right)
-    assert 0.3 < threshold < 0.31
-    assert best_threshold(np.zeros(0), np.zeros(0, bool)) == 0.0
-
-
-def _args(folder: Path, *more: str) -> argparse.Namespace:
+def _args(*words: Any) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
-    return parser.parse_args([str(folder), *more])
+    return parser.parse_args([str(word) for word in words])
 
 
-def test_a_run_scores_each_family(tmp_path: Path) -> None:
-    vessels = cv2.resize(packaged_image("retina.jpg"), (240, 240), interpolation=cv2.INTER_AREA)
-    cv2.imwrite(str(tmp_path / "a.png"), vessels[:, :, ::-1])
-    result = run(_args(tmp_path, "--descriptors", "orb", "--keypoints", "100"), no_progress)
-    assert result["images"] == 1
-    scores = result["scores"]["orb"]
-    for family in (*FAMILIES, "all"):
-        assert set(scores[family]) >= {"nn_precision", "nnt_precision", "nnt_score"}
-        assert 0 <= scores[family]["nnt_score"] <= scores[family]["nn_precision"] <= 1
-    assert scores["translation"]["nn_precision"] > 0.7
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for i in range(3):
+        cv2.imwrite(str(tmp_path / f"scene{i}-still.png"), _vessels(i)[:, :, ::-1])
+    return tmp_path
 
 
-def test_a_folder_without_images_is_refused(tmp_path: Path) -> None:
+def test_a_run_scores_every_protocol(folder: Path) -> None:
+    words = ["--descriptors", "orb,akaze", "nonsense", "--per-family", 1, "--images", 3]
+    words += ["--families", "translation", "rotation", "viewpoint"]
+    result = run(
+        _args(
+            folder,
+            *words,
+            "--max-keypoints",
+            80,
+            "--hard-keypoints",
+            150,
+            "--pairs",
+            2,
+            "--plots",
+            folder / "plots",
+            "--pictures",
+            folder / "pictures",
+        ),
+        no_progress,
+    )
+    assert all((folder / "plots" / name).stat().st_size > 5000 for name in result["plots"])
+    assert len(result["plots"]) == 3
+    assert len(list((folder / "pictures").iterdir())) == len(result["pictures"]) == 6
+    assert result["data"]["images"] == result["data"]["scenes"] == 3
+    assert result["data"]["core_pairs"] == 9
+    assert "unknown descriptor" in result["skipped"]["nonsense"]
+    papers = result["papers"]["akaze"]["families"]
+    assert papers["translation"]["nn_precision"] > 0.5
+    for row in papers.values():
+        assert 0 <= row["nnt_score"] <= row["nn_score"] <= 1
+        assert row["exact"] <= row["nn_score"]
+    assert result["hard"]["akaze"]["families"]["translation"]["precision"] > 0.95
+    assert result["unrelated"]["akaze"]["unrelated"]["pairs"] == 2
+    assert result["unrelated"]["akaze"]["unrelated"]["matches"] == 0
+    assert result["leak"]["coordinates"]["families"]["translation"]["nn_precision"] > 0.3
+    assert set(result["detectors"]) >= {"orb", "akaze"}
+    text = describe(result)
+    assert "The papers' protocol" in text
+    assert "Not scored: nonsense" in text
+
+
+def test_the_card_is_written_between_its_marks(folder: Path, tmp_path: Path) -> None:
+    card = tmp_path / "card.md"
+    card.write_text("before\n<!-- figures: matching -->\nold\n<!-- end figures -->\nafter\n")
+    words = ["--descriptors", "orb", "--protocols", "papers", "--families", "translation"]
+    run(_args(folder, *words, "--images", 1, "--card", card), no_progress)
+    text = card.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "| orb |" in text
+    assert "\nold\n" not in text
+
+
+def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown family 'wobble'"):
+        run(_args(folder, "--families", "wobble"), no_progress)
+    with pytest.raises(UnknownNameError, match="unknown protocol"):
+        run(_args(folder, "--protocols", "easy"), no_progress)
+    with pytest.raises(BadInputError, match="expected one that loads"):
+        run(_args(folder, "--descriptors", "nonsense"), no_progress)
+    with pytest.raises(BadInputError, match="target: expected a precision"):
+        run(_args(folder, "--target", "2"), no_progress)
+    with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
+        run(_args(folder, "--max-keypoints", 0), no_progress)
+    empty = tmp_path / "empty"
+    empty.mkdir()
     with pytest.raises(BadInputError, match="found no image"):
-        run(_args(tmp_path), no_progress)
+        run(_args(empty), no_progress)

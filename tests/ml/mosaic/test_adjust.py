@@ -7,8 +7,8 @@ import pytest
 
 from ml.keypoints import transform_points
 from ml.mosaic.adjust import adjust_transforms, link_residuals
-from ml.mosaic.chain import main_component, place_by_paths
-from ml.mosaic.register import Link
+from ml.mosaic.chain import components, place_by_paths
+from ml.mosaic.links import Link, point_info
 
 MASK = np.ones((200, 200), np.bool_)
 CORNERS = np.array([[0, 0], [199, 0], [199, 199], [0, 199.0]])
@@ -29,7 +29,16 @@ def _link(a: int, b: int, truth: dict[int, np.ndarray], noise: float, seed: int)
     xy_b = transform_points(exact, xy_a) + rng.normal(0, noise, (40, 2))
     measured = exact.copy()
     measured[:2, 2] += rng.normal(0, 2 * noise, 2)
-    return Link(a, b, xy_a.astype("f4"), xy_b.astype("f4"), measured, 40, np.zeros(3, np.float32))
+    return Link(
+        a,
+        b,
+        xy_a.astype("f4"),
+        xy_b.astype("f4"),
+        measured,
+        40,
+        np.zeros(3, np.float32),
+        point_info(40),
+    )
 
 
 def _links(truth: dict[int, np.ndarray], skips: tuple[int, ...], noise: float) -> tuple[Link, ...]:
@@ -62,7 +71,7 @@ def test_exact_links_give_back_the_truth(model: str) -> None:
     start = {f: np.eye(3) for f in truth} | {
         f: np.array([[1, 0, 9.0 * (f - 5)], [0, 1, 0], [0, 0, 1]]) for f in truth
     }
-    placed = adjust_transforms(start, links, 5, model=model, mask=MASK)
+    placed = adjust_transforms(start, links, 5, model=model, mask=MASK).transforms
     np.testing.assert_allclose(placed[5], np.eye(3), atol=1e-9)
     assert _error(placed, truth, 5) < 0.01
 
@@ -71,7 +80,8 @@ def test_skip_links_drift_less_than_a_chain_of_neighbours() -> None:
     truth = _truth(40)
     chained = place_by_paths(_links(truth, (1,), 0.7), 20)
     links = _links(truth, (1, 2, 5, 8), 0.7)
-    joint = adjust_transforms(place_by_paths(links, 20), links, 20, model="affine", mask=MASK)
+    found = adjust_transforms(place_by_paths(links, 20), links, 20, model="affine", mask=MASK)
+    joint = found.transforms
     assert _error(joint, truth, 20) < 0.4 * _error(chained, truth, 20)
 
 
@@ -81,7 +91,7 @@ def test_one_wrong_link_does_not_pull() -> None:
     wrong = _link(11, 0, {**truth, 0: truth[0] + [[0, 0, 60], [0, 0, 0], [0, 0, 0]]}, 0.2, 1)
     placed = adjust_transforms(
         place_by_paths(links, 6), (*links, wrong), 6, model="affine", mask=MASK
-    )
+    ).transforms
     assert _error(placed, truth, 6) < 0.5
     assert np.median(link_residuals(wrong, placed)) > 40
 
@@ -95,5 +105,6 @@ def test_paths_go_backwards_and_forwards_from_the_anchor() -> None:
 def test_the_largest_connected_set_is_the_main_one() -> None:
     truth = _truth(9)
     links = tuple(link for link in _links(truth, (1,), 0.0) if (link.a, link.b) != (4, 3))
-    assert main_component(links) == {4, 5, 6, 7, 8}
-    assert main_component(()) == set()
+    assert components(links, list(truth)) == [{4, 5, 6, 7, 8}, {0, 1, 2, 3}]
+    assert components((), [3, 1]) == [{1}, {3}]
+    assert components((), []) == []

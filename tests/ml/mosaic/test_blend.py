@@ -28,6 +28,7 @@ def _blend(frames: list[np.ndarray], folder: Path) -> np.ndarray:
         80 + 30 * (len(frames) - 1),
         80,
         {i: np.array([[1, 0, 30.0 * i], [0, 1, 0], [0, 0, 1]]) for i in range(len(frames))},
+        {},
     )
     out = np.zeros((80, canvas.width_px, 3), np.uint8)
     gains = {i: np.ones(3, np.float32) for i in range(len(frames))}

@@ -15,7 +15,7 @@ import pytest
 from portal.archive.models import Asset, Canvas, Case, Video
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.models import Mosaic, MosaicFrame
+from portal.mosaics.models import Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import options_hash
 
 FRAME_WIDTH, FRAME_HEIGHT, STEP_PX = 224, 176, 12
@@ -120,7 +120,10 @@ def make_video(lab: Lab, user: User, *, accession: str = "V-1", name: str = "Swe
 
 
 def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
-    """Rows of a built mosaic: frame i lies 10 i px to the right; 3 is skipped, 5 failed."""
+    """Rows of a built mosaic: frame i lies 10 i px to the right; 3 is skipped, 5 failed.
+
+    Frames get sharper with time; those of an odd index have no bounds, as before there were any.
+    """
     canvas = Canvas.objects.create(
         lab_id=video.lab_id,
         case_id=video.case_id,
@@ -145,10 +148,14 @@ def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
         anchor_index=2,
         seconds=1.5,
     )
+    MosaicPart.objects.create(
+        mosaic=mosaic, index=0, canvas=canvas, anchor_index=2, registered_count=frames - 2
+    )
     fates = {3: ("skipped", "blurred"), 5: ("failed", "too few points agree")}
     for i in range(frames):
         status, reason = fates.get(i, ("registered", ""))
         matrix = [[1, 0, 10 * i], [0, 1, 0], [0, 0, 1]] if status == "registered" else None
+        bounds = {"left": 10 * i - 0.5, "top": -0.5, "right": 10 * i + 99.5, "bottom": 79.5}
         MosaicFrame.objects.create(
             mosaic=mosaic,
             index=i,
@@ -156,6 +163,9 @@ def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
             status=status,
             reason=reason,
             H_mosaic_from_frame=matrix,
+            sharpness=0.1 * i,
+            part=0 if matrix else None,
+            **(bounds if matrix and i % 2 == 0 else {}),
         )
     return mosaic
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 import uuid
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from PIL import Image
 from rest_framework.test import APIClient
 
+from portal.archive import storage as archive_storage
 from portal.archive.models import Video
 from portal.labs.models import User
-from portal.mosaics.models import Mosaic, MosaicFrame
+from portal.mosaics.models import Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.services import mosaic_create
+from portal.mosaics.workplace import work_preview
 
 MOSAICS = "/api/v1/mosaics/"
 
@@ -64,8 +70,8 @@ def test_a_mosaic_with_its_report(api: APIClient, built: Mosaic) -> None:
         "skipped": 1,
         "failed": 1,
         "reasons": [
-            {"status": "skipped", "reason": "blurred", "count": 1},
-            {"status": "failed", "reason": "too few points agree", "count": 1},
+            {"status": "skipped", "code": "blurred", "reason": "blurred", "count": 1},
+            {"status": "failed", "code": "no-match", "reason": "no match", "count": 1},
         ],
     }
 
@@ -96,9 +102,15 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
         "pts": 40,
         "status": "registered",
         "reason": "",
+        "reason_code": "",
+        "part": 0,
         "H_mosaic_from_frame": [[1, 0, 10], [0, 1, 0], [0, 0, 1]],
+        "covariance": None,
+        "uncertainty_px": None,
+        "sharpness": 0.1,
         "links": 0,
         "error_px": None,
+        "is_key": True,
     }
     failed = api.get(url(built, "frames/"), {"status": "failed"}).json()["results"]
     assert [row["index"] for row in failed] == [5]
@@ -108,20 +120,139 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
 def test_frames_at_a_point(api: APIClient, built: Mosaic) -> None:
     body = api.get(url(built, "frames-at/"), {"x": 45, "y": 40}).json()
     assert body["count"] == 4
-    assert body["results"][1] == {
+    video_canvas = built.video.canvas_id
+    assert body["results"][2] == {
         "index": 1,
         "pts": 40,
         "time_s": 0.04,
         "xy_frame": [35, 40],
         "from_centre_px": 14.51,
+        "sharpness": 0.1,
+        "uncertainty_px": None,
+        "outline": [[10, 0], [109, 0], [109, 79], [10, 79]],
+        "image_url": f"/api/v1/canvases/{video_canvas}/frames/40.jpg",
+        "viewer_url": f"/canvases/{video_canvas}/?t=40&x=35&y=40",
     }
+    assert (
+        len(api.get(url(built, "frames-at/"), {"x": 45, "y": 40, "limit": 1}).json()["results"])
+        == 1
+    )
     for query, status in (
+        ({"x": 45, "y": 1, "part": 2}, 404),
+        ({"x": 45, "y": 1, "part": -1}, 400),
         ({"x": 45}, 400),
         ({"x": "nan", "y": 1}, 400),
         ({"x": "a", "y": 1}, 400),
         ({"x": 4500, "y": 1}, 404),
     ):
         assert api.get(url(built, "frames-at/"), query).status_code == status
+
+
+def test_outlines_give_every_frame_in_columns(api: APIClient, built: Mosaic) -> None:
+    body = api.get(url(built, "outlines/")).json()
+    assert (body["count"], len(body["outline"]), body["pts"][2]) == (8, 8, 80)
+    assert body["outline"][1] == [10, 0, 109, 0, 109, 79, 10, 79]
+
+
+def test_a_mosaic_is_found_by_the_canvas_of_any_part(api: APIClient, built: Mosaic) -> None:
+    body = api.get(MOSAICS, {"canvas": str(built.canvas_id)}).json()
+    assert [row["id"] for row in body["results"]] == [str(built.pk)]
+    part = body["results"][0]["parts"][0]
+    assert (part["index"], part["canvas"], part["layers"]) == (0, str(built.canvas_id), [])
+    assert api.get(MOSAICS, {"canvas": str(built.video.canvas_id)}).json()["count"] == 0
+
+
+def test_a_layer_is_a_png_cached_for_good(api: APIClient, built: Mosaic) -> None:
+    folder = archive_storage.derived_folder(built.pk)
+    folder.mkdir(parents=True)
+    (folder / "layer-time.png").write_bytes(b"png")
+    layer = {"name": "time", "png": "layer-time.png", "unit": "s", "downsample": 2.0}
+    MosaicPart.objects.update(layers=[layer | {"minimum": 0.0, "maximum": 3.0}])
+    listed = api.get(url(built)).json()["parts"][0]["layers"][0]
+    assert listed["maximum"] == 3.0
+    answer = api.get(listed["url"], headers={"Accept": "image/*"})
+    assert (answer.status_code, answer["Content-Type"], answer.content) == (
+        200,
+        "image/png",
+        b"png",
+    )
+    assert "immutable" in answer["Cache-Control"]
+    again = api.get(listed["url"], headers={"If-None-Match": answer["ETag"]})
+    assert again.status_code == 304
+    missing = api.get(url(built, "layers/count.png"))
+    assert (missing.status_code, "it has time" in missing.json()["detail"]) == (404, True)
+
+
+def test_the_preview_grows_while_it_is_built(api: APIClient, ready_video: Video) -> None:
+    mosaic = mosaic_create(
+        video=ready_video, user=User.objects.get(email__startswith="annot")
+    ).mosaic
+    assert api.get(url(mosaic, "preview.jpg")).status_code == 404
+    path = work_preview(mosaic.pk)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"first")
+    first = api.get(url(mosaic, "preview.jpg"))
+    assert (first.content, first["Content-Type"]) == (b"first", "image/jpeg")
+    assert first["Cache-Control"] == "private, no-cache"
+    path.write_bytes(b"second")
+    assert api.get(url(mosaic, "preview.jpg")).content == b"second"
+
+
+def test_downloads_of_a_built_mosaic(api: APIClient, mosaic: Mosaic) -> None:
+    tiff = api.get(url(mosaic, "pyramid.tif"))
+    assert b"".join(tiff.streaming_content)[:2] == b"II"
+    assert 'filename="sweep-mosaic.tif"' in tiff["Content-Disposition"].replace(".mp4", "")
+    part = api.get(url(mosaic, "pyramid.tif"), headers={"Range": "bytes=0-3"})
+    assert (part.status_code, part["Content-Length"]) == (206, "4")
+    manifest = json.loads(b"".join(api.get(url(mosaic, "manifest.json")).streaming_content))
+    assert len(manifest["frames"]) == 10
+    png = api.get(url(mosaic, "image.png"), {"size": 100})
+    picture = Image.open(io.BytesIO(b"".join(png.streaming_content)))
+    assert (picture.format, max(picture.size)) == ("PNG", 100)
+    whole = api.get(url(mosaic, "image.png"), {"size": 8192})
+    picture = Image.open(io.BytesIO(b"".join(whole.streaming_content)))
+    assert mosaic.canvas is not None
+    assert picture.size == (mosaic.canvas.width_px, mosaic.canvas.height_px)
+    for size in ("9000", "3", "x"):
+        assert api.get(url(mosaic, "image.png"), {"size": size}).status_code == 400
+
+
+def test_files_of_a_mosaic_that_is_not_ready_are_a_conflict(api: APIClient, built: Mosaic) -> None:
+    built.parts.all().delete()
+    for tail in ("pyramid.tif", "manifest.json", "image.png", "layers/time.png"):
+        answer = api.get(url(built, tail))
+        assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
+
+
+def test_an_estimate_counts_the_span_and_takes_the_rate_of_earlier_builds(
+    api: APIClient, video: Video, built: Mosaic
+) -> None:
+    """Eight frames of 100 x 80 px took 1.5 s; these have 224 x 176 px."""
+    query = {"video": str(video.pk), "start_s": 0.1, "end_s": 0.3, "step": 2}
+    body = api.get(MOSAICS + "estimate/", query).json()
+    assert (body["frames"], body["used"], body["builds"]) == (5, 2, 1)
+    assert body["seconds"] == pytest.approx(1.5 / 8 / (100 * 80) * 2 * 224 * 176, abs=0.1)
+    Mosaic.objects.update(state="failed")
+    assert api.get(MOSAICS + "estimate/", query).json()["seconds"] is None
+
+
+def test_an_estimate_of_nothing_says_what_there_is(api: APIClient, video: Video) -> None:
+    for more, words in (
+        ({"start_s": 5}, "from 0.00 s to 0.36 s"),
+        ({"start_s": 0.3, "end_s": 0.2}, "not after its start"),
+        ({"start_s": "nan"}, ""),
+        ({"step": 0}, ""),
+    ):
+        answer = api.get(MOSAICS + "estimate/", {"video": str(video.pk), **more})
+        assert answer.status_code == 400
+        assert words in answer.json()["detail"]
+
+
+def test_a_span_that_holds_no_frames_is_not_begun(api: APIClient, video: Video) -> None:
+    body = {"video": str(video.pk), "config": {"start_s": 2, "end_s": 3}}
+    answer = api.post(MOSAICS, body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "span-empty")
+    assert not Mosaic.objects.exists()
 
 
 def test_another_labs_mosaics_and_videos_are_not_found(
@@ -131,9 +262,16 @@ def test_another_labs_mosaics_and_videos_are_not_found(
         api.get(url(foreign_built)),
         api.get(url(foreign_built, "frames/")),
         api.get(url(foreign_built, "frames-at/"), {"x": 1, "y": 1}),
+        api.get(url(foreign_built, "outlines/")),
+        api.get(url(foreign_built, "layers/time.png")),
+        api.get(url(foreign_built, "preview.jpg")),
+        api.get(url(foreign_built, "image.png")),
+        api.get(url(foreign_built, "pyramid.tif")),
+        api.get(url(foreign_built, "manifest.json")),
+        api.get(MOSAICS + "estimate/", {"video": str(foreign_built.video_id)}),
         api.post(MOSAICS, {"video": str(foreign_built.video_id)}),
     ]
-    assert [answer.status_code for answer in answers] == [404] * 4
+    assert [answer.status_code for answer in answers] == [404] * len(answers)
     assert api.get(MOSAICS).json()["count"] == 0
     assert api.get(MOSAICS, {"video": str(foreign_built.video_id)}).json()["count"] == 0
 
@@ -164,6 +302,7 @@ def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosai
         (url(built), {}),
         (url(built, "frames/"), {"page_size": 5000}),
         (url(built, "frames-at/"), {"x": 45, "y": 40}),
+        (url(built, "outlines/"), {}),
     ]
     before = [asked(path, **query) for path, query in paths]
     MosaicFrame.objects.bulk_create(
@@ -173,4 +312,4 @@ def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosai
         body = {"video": str(built.video_id), "config": {"step": step}}
         assert api.post(MOSAICS, body).status_code == 202
     assert [asked(path, **query) for path, query in paths] == before
-    assert max(before) <= 3
+    assert max(before) <= 4

@@ -19,9 +19,9 @@ from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
 from portal.jobs.services import job_cancel, job_retry
 from portal.labs.models import Lab, User
+from portal.mosaics.frames import frames_at, mosaic_report
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
-from portal.mosaics.selectors import frames_at, mosaic_report
 from portal.mosaics.services import mosaic_create
 
 
@@ -80,11 +80,31 @@ def test_transforms_follow_the_scope_and_a_point_names_its_frames(mosaic: Mosaic
     frame = MosaicFrame.objects.filter(mosaic=mosaic, status="registered").first()
     assert frame is not None
     x, y, w = np.array(frame.H_mosaic_from_frame) @ np.array([111.5, 87.5, 1.0])
-    seen = frames_at(mosaic, x=x / w, y=y / w)
-    assert (seen[0].index, seen[0].pts) == (frame.index, frame.pts)
-    assert seen[0].xy_frame == pytest.approx((111.5, 87.5), abs=0.5)
-    assert [s.from_centre_px for s in seen] == sorted(s.from_centre_px for s in seen)
-    assert 4 not in [s.index for s in seen]
+    seen = {s.index: s for s in frames_at(mosaic, x=x / w, y=y / w).frames}
+    assert seen[frame.index].pts == frame.pts
+    assert seen[frame.index].xy_frame == pytest.approx((111.5, 87.5), abs=0.5)
+    sharpness = [s.sharpness or 0.0 for s in seen.values()]
+    assert sharpness == sorted(sharpness, reverse=True)
+    assert 4 not in seen
+
+
+def test_a_span_is_built_of_its_frames_alone(video: Video, annotator: User) -> None:
+    asked = mosaic_create(video=video, user=annotator, config={"start_s": 0.2, "end_s": 0.32})
+    job = run_job(asked.job)
+    assert job.state == "succeeded", job.error_message + job.traceback
+    assert [row[1] for row in rows(asked.mosaic)] == [5, 6, 7, 8]
+    asked.mosaic.refresh_from_db()
+    assert asked.mosaic.name.endswith("mosaic (0.2 s to 0.32 s)")
+
+
+def test_the_parts_and_bounds_of_a_build_are_kept(mosaic: Mosaic) -> None:
+    part = mosaic.parts.get()
+    assert (part.index, part.canvas) == (0, mosaic.canvas)
+    assert part.registered_count == mosaic.registered_count
+    placed = MosaicFrame.objects.filter(mosaic=mosaic, status="registered")
+    assert set(placed.values_list("part", flat=True)) == {0}
+    assert not placed.filter(left=None).exists()
+    assert mosaic.engine["config_hash"]
 
 
 def test_running_twice_leaves_the_same_rows_and_bytes(mosaic: Mosaic, annotator: User) -> None:

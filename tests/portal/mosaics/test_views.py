@@ -8,9 +8,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from portal.archive.models import Asset, Canvas, Video
+from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Mosaic
 from portal.mosaics.services import mosaic_create
+from portal.mosaics.workplace import work_folder, work_preview
 
 
 def detail(mosaic: Mosaic) -> str:
@@ -23,7 +25,7 @@ def test_a_built_mosaic_shows_size_counts_reasons_and_the_strip(
     text = page.get(detail(built)).content.decode()
     assert "170 × 80 px" in text
     assert "6 of 8 registered" in text
-    assert "Frame 3, 0.12 s: skipped, blurred" in text
+    assert "Frame 4, 0.12 s: skipped, blurred" in text
     assert text.count("<rect") == 5
     assert "Too few points agree" in text
     assert reverse("archive:viewer", args=[built.canvas_id]) in text
@@ -53,6 +55,47 @@ def test_other_configurations_come_through_the_form(page: Client, ready_video: V
     page.post(path, {"step": "3", "model": "affine"})
     assert Mosaic.objects.get().config == {"step": 3, "model": "affine"}
     assert page.post(path, {"step": "many"}).status_code == 400
+
+
+def test_the_mosaics_of_a_video_stand_beside_a_form_with_an_estimate(
+    page: Client, video: Video, annotator: User
+) -> None:
+    path = reverse("mosaics:video_mosaics", args=[video.pk])
+    text = page.get(path).content.decode()
+    assert "no mosaic yet" in text
+    assert "of 10 frames" in text
+    mosaic_create(video=video, user=annotator, config={"start_s": 0.1, "end_s": 0.3})
+    text = page.get(path).content.decode()
+    assert "0.1 s to 0.3 s" in text
+    part = page.get(path, {"start_s": "0.2"}, headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in part
+    assert "of 5 frames" in part
+    wrong = page.get(path, {"start_s": "9"}, headers={"HX-Request": "true"}).content.decode()
+    assert "the span holds 0 of the video" in wrong
+
+
+def test_a_stopped_build_says_that_it_goes_on(
+    page: Client, ready_video: Video, annotator: User
+) -> None:
+    mosaic = mosaic_create(video=ready_video, user=annotator, config={"model": "affine"}).mosaic
+    Mosaic.objects.update(state="failed", error_code="cancelled", error_message="Cancelled.")
+    assert "Try again" in page.get(detail(mosaic)).content.decode()
+    work_folder(mosaic.pk).mkdir(parents=True)
+    work_preview(mosaic.pk).write_bytes(b"x")
+    text = page.get(detail(mosaic)).content.decode()
+    assert "Go on" in text
+    assert f"/api/v1/mosaics/{mosaic.pk}/preview.jpg" in text
+    assert '<input type="hidden" name="model" value="affine">' in text
+
+
+def test_stages_are_shown_as_done_now_and_next(
+    page: Client, ready_video: Video, annotator: User
+) -> None:
+    asked = mosaic_create(video=ready_video, user=annotator)
+    Job.objects.update(state="running", phase="register")
+    text = page.get(detail(asked.mosaic)).content.decode()
+    assert '<li data-state="done">Survey frames</li>' in text
+    assert '<li data-state="now" aria-current="step">Register</li>' in text
 
 
 def test_the_case_shows_mosaics_and_the_button(
@@ -95,6 +138,8 @@ def test_strangers_and_the_anonymous_get_nothing(
     assert client.post(create).status_code == 404
     assert client.get(reverse("mosaics:case_mosaics", args=[built.case_id])).status_code == 404
     assert client.get(create).status_code == 405
+    listed = reverse("mosaics:video_mosaics", args=[built.video_id])
+    assert client.get(listed).status_code == 404
 
 
 def test_the_case_asks_as_often_for_many_videos_as_for_two(

@@ -1,0 +1,45 @@
+"""The descriptors of a run: those that load, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ml.errors import BadInputError, MlError
+from ml.keypoints import load_descriptor
+from ml.keypoints.describe import Descriptor
+
+ALL_NAMES = ("sift", "orb", "akaze", "kaze", "triplet", "cnn", "graph", "vit", "tessera", "default")
+LEARNED_NAMES = ("triplet", "cnn", "graph", "vit", "tessera", "default")
+
+
+def load_descriptors(names: Sequence[str]) -> tuple[dict[str, Descriptor], dict[str, str]]:
+    """Load descriptors by name.
+
+    Returns:
+        loaded: by name, in order; a second name of the same descriptor (``default``) is left out
+        where the first is there. skipped: by name, the reason in one line.
+    Raises:
+        BadInputError: none loads.
+    """
+    loaded: dict[str, Descriptor] = {}
+    skipped: dict[str, str] = {}
+    for name in names:
+        try:
+            descriptor = load_descriptor(name)
+        except (MlError, ImportError, OSError) as error:
+            skipped[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
+            continue
+        if descriptor.name != name and descriptor.name in loaded:
+            skipped[name] = f"is {descriptor.name}"
+            continue
+        loaded[name] = descriptor
+    if not loaded:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+        raise BadInputError(f"descriptors: expected one that loads, got none ({reasons})")
+    return loaded, skipped
+
+
+def split_names(words: Sequence[str]) -> list[str]:
+    """Names given apart or with commas, each once, in order."""
+    names = [name.strip() for word in words for name in word.split(",")]
+    return list(dict.fromkeys(name for name in names if name))

@@ -1,0 +1,124 @@
+"""Refine matches to sub-pixel places, and complete them where b has no key point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from ml.keypoints.consensus import Consensus
+from ml.keypoints.guided import predict_points
+from ml.keypoints.refine import AlignConfig, Alignment, align_patches, smoothed
+from ml.keypoints.views import View
+from ml.types import ArrayBool, ArrayF32, ArrayF64, Matches
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionConfig:
+    """When an alignment is trusted.
+
+    Attributes:
+        align: the fine alignment.
+        max_shift_px: a refined place may move by so much.
+        min_zncc: least correlation of a refined match.
+        complete_zncc: least correlation of a match found by alignment alone.
+        complete_shift_px: it may end so far from its predicted place.
+        max_noise_px: largest predicted standard error of a completed match (edges, flat tissue).
+        step_side_px: patches of views of this root area are sampled at every pixel; of larger
+            ones in proportion coarser.
+    """
+
+    align: AlignConfig = field(default_factory=AlignConfig)
+    max_shift_px: float = 3.0
+    min_zncc: float = 0.6
+    complete_zncc: float = 0.85
+    complete_shift_px: float = 4.0
+    max_noise_px: float = 0.3
+    step_side_px: float = 650.0
+
+
+def refine_matches(
+    view_a: View,
+    view_b: View,
+    matches: Matches,
+    consensus: Consensus,
+    *,
+    config: CompletionConfig = CompletionConfig(),
+) -> Matches:
+    """Move each place in b to where its patch fits best; keep it where the fit is poor."""
+    _, jacobian, _ = predict_points(consensus, matches.xy_a)
+    found = _aligned(view_a, view_b, matches.xy_a, matches.xy_b, jacobian, config=config)
+    moved = np.hypot(*(found.xy_b - matches.xy_b).T)
+    good = found.is_converged & (moved <= config.max_shift_px) & (found.zncc >= config.min_zncc)
+    xy_b = np.where(good[:, None], found.xy_b, matches.xy_b).astype(np.float32)
+    score = 0.5 * matches.score + 0.5 * np.clip(found.zncc, 0.0, 1.0)
+    return Matches(matches.xy_a, xy_b, score.astype(np.float32))
+
+
+def complete_matches(
+    view_a: View,
+    view_b: View,
+    xy_a: ArrayF32,
+    consensus: Consensus,
+    *,
+    config: CompletionConfig = CompletionConfig(),
+) -> Matches:
+    """Find key points of a in b by alignment alone, from their predicted places."""
+    places, jacobian, _ = predict_points(consensus, xy_a)
+    size = np.array([view_b.grey.shape[1] - 1, view_b.grey.shape[0] - 1])
+    inside = ((places >= 0) & (places <= size)).all(axis=1)
+    xy_a, places, jacobian = xy_a[inside], places[inside], jacobian[inside]
+    found = _aligned(view_a, view_b, xy_a, places, jacobian, config=config)
+    moved = np.hypot(*(found.xy_b - places).T)
+    xy_b = found.xy_b.astype(np.float32)
+    keep = _trusted(found, moved, view_b, config) & consensus.agrees(xy_a, xy_b)
+    score = np.clip(0.5 * found.zncc[keep], 0.0, 1.0)
+    return Matches(xy_a[keep], xy_b[keep], score.astype(np.float32))
+
+
+def apart_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float = 2.0) -> ArrayBool:
+    """(N,) bool: points with none of the others nearer than ``distance_px``."""
+    if not len(others) or not len(xy):
+        return np.ones(len(xy), np.bool_)
+    nearest, _ = cKDTree(others).query(xy)
+    return np.asarray(nearest >= distance_px, np.bool_)
+
+
+def _aligned(
+    view_a: View,
+    view_b: View,
+    xy_a: ArrayF32,
+    xy_b: npt.NDArray[np.floating],
+    jacobian: ArrayF64,
+    *,
+    config: CompletionConfig,
+) -> Alignment:
+    """Align with patches that grow with the view, so that they hold the same tissue."""
+    step_px = max(1.0, float(np.sqrt(view_b.grey.size)) / config.step_side_px)
+    align = replace(config.align, step_px=step_px, smooth_px=step_px * config.align.smooth_px)
+    plane_a, plane_b = (smoothed(v.grey, align.smooth_px) for v in (view_a, view_b))
+    return align_patches(
+        plane_a,
+        plane_b,
+        xy_a.astype(np.float64),
+        np.asarray(xy_b, np.float64),
+        jacobian,
+        config=align,
+    )
+
+
+def _trusted(
+    found: Alignment, moved: ArrayF64, view_b: View, config: CompletionConfig
+) -> ArrayBool:
+    at = np.rint(found.xy_b).astype(np.int64)
+    at = np.clip(at, 0, (view_b.grey.shape[1] - 1, view_b.grey.shape[0] - 1))
+    visible = view_b.mask[at[:, 1], at[:, 0]]
+    return np.asarray(
+        found.is_converged
+        & visible
+        & (moved <= config.complete_shift_px)
+        & (found.zncc >= config.complete_zncc)
+        & (found.noise_px <= config.max_noise_px)
+    )

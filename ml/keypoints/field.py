@@ -1,0 +1,125 @@
+"""The motion between two views as a field: local affine maps interpolated from matches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from ml.errors import NotEnoughMatchesError
+from ml.types import ArrayF64
+
+MIN_SUPPORT = 6
+NEIGHBOURS = 16
+RIDGE = 0.05
+"""How strongly a local map is drawn to the global affine one where few neighbours tell."""
+
+_CHUNK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSample:
+    """The field at N points.
+
+    Attributes:
+        xy_b: (N, 2) float64, where the points go.
+        jacobian: (N, 2, 2) float64, d xy_b / d xy_a.
+        spread_px: (N,) float64, weighted RMS disagreement of the neighbours with the local map.
+        reach_px: (N,) float64, distance to the neighbour of half rank: far from support is large.
+    """
+
+    xy_b: ArrayF64
+    jacobian: ArrayF64
+    spread_px: ArrayF64
+    reach_px: ArrayF64
+
+
+class MotionField:
+    """Locally weighted affine regression over accepted matches: planes, reliefs, soft tissue.
+
+    Each query takes its nearest matches in a with Gaussian weights (bandwidth: the distance of
+    the neighbour of half rank), twice re-weighted by Cauchy's function of the residual, and a
+    ridge towards the affine map of all matches.
+
+    Args:
+        xy_a, xy_b: (M, 2) pixels, M >= 6.
+    Raises:
+        NotEnoughMatchesError: M < 6.
+    Source: Cleveland and Devlin 1988 (local regression); departs by the ridge.
+    """
+
+    def __init__(self, xy_a: npt.NDArray[np.floating], xy_b: npt.NDArray[np.floating]) -> None:
+        if len(xy_a) < MIN_SUPPORT:
+            raise NotEnoughMatchesError(needed=MIN_SUPPORT, actual=len(xy_a))
+        self.xy_a = np.asarray(xy_a, np.float64)
+        self.xy_b = np.asarray(xy_b, np.float64)
+        self._tree = cKDTree(self.xy_a)
+        self._global = _affine(self.xy_a, self.xy_b)
+
+    def at(self, xy: npt.NDArray[np.floating], *, leave_out: bool = False) -> FieldSample:
+        """The field at (N, 2) points of a.
+
+        ``leave_out``: the points are the support itself, in its order; each is predicted from
+        the others only.
+        """
+        points = np.asarray(xy, np.float64).reshape(-1, 2)
+        parts = [
+            self._chunk(points[start : start + _CHUNK], start if leave_out else None)
+            for start in range(0, len(points), _CHUNK)
+        ] or [FieldSample(np.zeros((0, 2)), np.zeros((0, 2, 2)), np.zeros(0), np.zeros(0))]
+        return FieldSample(
+            np.concatenate([p.xy_b for p in parts]),
+            np.concatenate([p.jacobian for p in parts]),
+            np.concatenate([p.spread_px for p in parts]),
+            np.concatenate([p.reach_px for p in parts]),
+        )
+
+    def _chunk(self, points: ArrayF64, first_row: int | None) -> FieldSample:
+        count = min(NEIGHBOURS + (first_row is not None), len(self.xy_a))
+        distance, index = self._tree.query(points, k=count)
+        weight = np.ones_like(distance)
+        if first_row is not None:
+            own = index == (first_row + np.arange(len(points)))[:, None]
+            weight[own] = 0.0
+        reach = np.maximum(distance[:, count // 2], 1.0)
+        weight *= np.exp(-0.5 * (distance / reach[:, None]) ** 2)
+        offset = self.xy_a[index] - points[:, None]
+        linear, shift = self._global[:, :2], self._global[:, 2]
+        rest = self.xy_b[index] - (self.xy_a[index] @ linear.T + shift)
+        solved, spread = _fit(offset, rest, weight, reach)
+        xy_b = points @ linear.T + shift + solved[:, 0]
+        return FieldSample(xy_b, linear + solved[:, 1:].transpose(0, 2, 1), spread, reach)
+
+
+def _fit(
+    offset: ArrayF64, rest: ArrayF64, weight: ArrayF64, reach: ArrayF64
+) -> tuple[ArrayF64, ArrayF64]:
+    """(N, 3, 2) shift and linear part of what the global map leaves, and the (N,) spread."""
+    design = np.concatenate([np.ones((*offset.shape[:2], 1)), offset], axis=2)
+    robust = weight
+    for _ in range(3):
+        total = np.maximum(robust.sum(axis=1), 1e-9)
+        weighted = design * robust[:, :, None]
+        normal = weighted.transpose(0, 2, 1) @ design
+        ridge = RIDGE * total * reach**2
+        normal[:, 1, 1] += ridge
+        normal[:, 2, 2] += ridge
+        normal[:, 0, 0] += 1e-9
+        solved = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ rest)
+        squared = ((rest - design @ solved) ** 2).sum(axis=2)
+        spread = np.sqrt((robust * squared).sum(axis=1) / total)
+        scale = np.maximum(np.median(np.sqrt(squared), axis=1), 0.5)
+        robust = weight / (1.0 + squared / (2.0 * scale[:, None]) ** 2)
+    return solved, spread
+
+
+def _affine(xy_a: ArrayF64, xy_b: ArrayF64) -> ArrayF64:
+    """(2, 3) least-squares affine map, drawn to a shift where the points are nearly collinear."""
+    middle = xy_a.mean(axis=0)
+    offset, target = xy_a - middle, xy_b - xy_b.mean(axis=0)
+    ridge = 1e-6 * max(float((offset**2).sum()), 1.0)
+    normal = offset.T @ offset + ridge * np.eye(2)
+    linear = np.linalg.solve(normal, offset.T @ target + ridge * np.eye(2)).T
+    return np.concatenate([linear, (xy_b.mean(axis=0) - linear @ middle)[:, None]], axis=1)

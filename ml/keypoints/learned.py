@@ -1,0 +1,184 @@
+"""The descriptors of two papers, retrained: ``triplet``, ``cnn`` and ``graph``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ml.keypoints.describe import _checked_points, _inside
+from ml.keypoints.learned_weights import SHIPPED, WEIGHTS_FOLDER, read_descriptor
+from ml.keypoints.patches import cut_patches
+from ml.keypoints.pixels import equalise, to_grey
+from ml.networks.keypoint_cnn import KeypointCnn
+from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
+from ml.networks.triplet_cnn import TripletCnn
+from ml.types import ArrayF32, ImageU8, Keypoints
+
+DETECTOR = "sift"
+"""Both papers detect by SIFT where they compare descriptors."""
+
+PATCH_CHUNK = 512
+"""Patches described at once."""
+
+TILE_PX = 1536
+"""Side of the parts an image is computed in: at most about 0.5 GB of feature maps."""
+
+PAD_PX = 64
+"""Half a patch: what a window may reach over the border of the image; mirrored."""
+
+_MARGIN_PX = PAD_PX + 32
+"""Half a patch and the reach of layers 1 to 6: with this much around it, a part is exact."""
+
+
+def load(name: str) -> LearnedDescriptor:
+    """The shipped descriptor of that name.
+
+    Raises:
+        WeightsError: its file is missing or damaged.
+    """
+    return descriptor_from_file(WEIGHTS_FOLDER / SHIPPED[name])
+
+
+def descriptor_from_file(path: str | Path) -> LearnedDescriptor:
+    """A descriptor from a file of ``save_descriptor``.
+
+    Raises:
+        WeightsError: no such file, damaged, or of another architecture.
+    """
+    stored = read_descriptor(Path(path))
+    return LearnedDescriptor(
+        stored.name, stored.network, graph=stored.graph, ratio=stored.ratio, version=stored.version
+    )
+
+
+class LearnedDescriptor:
+    """A network over the upright 128 px window of each key point, on grey after CLAHE.
+
+    Scale and angle of the detector are not used, as in both papers. Rows are of unit length; points
+    outside the image get zero rows, which never match.
+
+    Source: adaptive-triplet-endoscopic-matching, section 2 (``triplet``);
+        graph-ssl-endoscopic-matching, section 3 (``cnn``, ``graph``).
+    """
+
+    detector = DETECTOR
+
+    def __init__(
+        self,
+        name: str,
+        network: TripletCnn | KeypointCnn,
+        *,
+        graph: KeypointGnn | None = None,
+        ratio: float = 0.95,
+        version: str = "0",
+        device: str = "cpu",
+    ) -> None:
+        self.name, self.ratio, self.version = name, ratio, version
+        self.dim = network.config.dim
+        self.network = network.eval().to(device)
+        self.graph = None if graph is None else graph.eval().to(device)
+        self._device = device
+
+    def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
+        """Describe points of an image.
+
+        Args:
+            image: (H, W[, 1|3|4]), see ``pixels.to_grey``. xy: (N, 2) pixels. response: (N,),
+                not used.
+        Returns:
+            (N, dim) float32, unit rows; zero rows for points outside the image.
+        Raises:
+            ShapeError: xy is not (N, 2) or not finite, or response is not (N,).
+        """
+        points = _checked_points(xy, response)
+        grey = equalise(to_grey(image))
+        rows = np.zeros((len(points), self.dim), np.float32)
+        inside = _inside(points, (grey.shape[0], grey.shape[1]))
+        if inside.any():
+            rows[inside] = self._described(grey, np.ascontiguousarray(points[inside]))
+        return rows
+
+    def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
+        """As ``describe``: these networks look at a fixed window, whatever the detector found."""
+        return self.describe(image, keypoints.xy, keypoints.response)
+
+    def _described(self, grey: ImageU8, xy: ArrayF32) -> ArrayF32:
+        with torch.inference_mode():
+            if isinstance(self.network, TripletCnn):
+                vectors = self._of_patches(self.network, grey, xy)
+            else:
+                vectors = over_image(self.network, grey, xy, device=self._device)
+            if self.graph is not None:
+                positions = normalised_positions(
+                    torch.from_numpy(xy).to(self._device),
+                    size_px=(grey.shape[0], grey.shape[1]),
+                    position=self.graph.config.position,
+                )
+                vectors = self.graph(vectors, positions)
+            unit: ArrayF32 = functional.normalize(vectors, dim=1).float().cpu().numpy()
+        return unit
+
+    def _of_patches(self, network: TripletCnn, grey: ImageU8, xy: ArrayF32) -> Tensor:
+        side = network.config.patch_px
+        parts = []
+        for start in range(0, len(xy), PATCH_CHUNK):
+            part = xy[start : start + PATCH_CHUNK]
+            patches = cut_patches(grey, part, side_px=side, support_px=float(side))
+            parts.append(network(patches.to(self._device)))
+        return torch.cat(parts)
+
+
+def over_image(network: KeypointCnn, grey: ImageU8, xy: ArrayF32, *, device: str = "cpu") -> Tensor:
+    """Features of key points by layers shared over the image, in parts of bounded size.
+
+    Args:
+        grey: (H, W) uint8. xy: (N, 2) float32 pixels inside it, N >= 1.
+    Returns:
+        (N, dim), not normalised.
+    """
+    rows = torch.empty((len(xy), network.config.dim), device=device)
+    for members, plane, origin in _parts(grey, xy, step=network.config.map_px):
+        shared = network.shared(as_plane(plane).to(device))
+        local = torch.from_numpy(xy[members] - origin).to(device)
+        rows[torch.from_numpy(members).to(device)] = network.at_points(shared, local)
+    return rows
+
+
+def as_plane(grey: ImageU8) -> Tensor:
+    """(H, W) uint8 to (1, 1, H, W) in [0, 1], channels last."""
+    plane = torch.from_numpy(np.ascontiguousarray(grey)).float().div_(255.0)[None, None]
+    return plane.contiguous(memory_format=torch.channels_last)
+
+
+def padded(grey: ImageU8, *, step: int) -> ImageU8:
+    """The image mirrored ``PAD_PX`` beyond its border, and up to sides of whole ``step``."""
+    height, width = grey.shape
+    below, right = (-(side + 2 * PAD_PX) % step for side in (height, width))
+    return np.asarray(
+        cv2.copyMakeBorder(
+            grey, PAD_PX, PAD_PX + below, PAD_PX, PAD_PX + right, cv2.BORDER_REFLECT_101
+        )
+    )
+
+
+def _parts(
+    grey: ImageU8, xy: ArrayF32, *, step: int
+) -> Iterator[tuple[npt.NDArray[np.int64], ImageU8, ArrayF32]]:
+    """Key points of each part, the part with its margin, and where its corner lies in the image."""
+    whole = padded(grey, step=step)
+    cell = np.floor((xy + PAD_PX) / TILE_PX).astype(np.int64)
+    for column, row in np.unique(cell, axis=0):
+        members = np.flatnonzero((cell == (column, row)).all(axis=1))
+        x0, y0 = (max(0, int(c) * TILE_PX - _MARGIN_PX) // 16 * 16 for c in (column, row))
+        x1, y1 = ((int(c) + 1) * TILE_PX + _MARGIN_PX for c in (column, row))
+        plane = whole[y0 : y1 // 16 * 16, x0 : x1 // 16 * 16]
+        origin = np.array([x0 - PAD_PX, y0 - PAD_PX], np.float32)
+        yield members, plane, origin

@@ -1,0 +1,160 @@
+"""Tessera: our own descriptor of endoscopic key points, and its weights file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ml.errors import WeightsError
+from ml.keypoints.describe import _checked_points
+from ml.keypoints.pixels import to_grey
+from ml.keypoints.polar import PolarGrid, polar_patches
+from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
+from ml.types import ArrayF32, Keypoints
+
+ARCHITECTURE = "tessera"
+WEIGHTS = Path(__file__).resolve().parent.parent / "weights" / "tessera.safetensors"
+CHUNK = 1024
+"""Patches described at once."""
+
+FLAT = 1e-2
+"""A patch whose normalised grey stays below this holds nothing to describe."""
+
+
+def load(name: str = "tessera") -> TesseraDescriptor:
+    """The shipped descriptor.
+
+    Raises:
+        WeightsError: see ``load_tessera``.
+    """
+    return load_tessera(WEIGHTS, name=name)
+
+
+class TesseraDescriptor:
+    """A trained ``TesseraNet`` on foveated polar patches; rotation changes nothing.
+
+    Neither scale nor angle of a key point is used: the support is fixed, so that blur does not
+    move it, and rotations cancel inside the network.
+    """
+
+    detector = "akaze"
+    ratio = 0.95
+
+    def __init__(self, network: TesseraNet, *, name: str = "tessera") -> None:
+        self.name = name
+        self.dim = network.config.dim
+        self.grid = grid_of(network.config)
+        self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
+        """Describe points of an image.
+
+        Args:
+            image: (H, W[, 1|3|4]). xy: (N, 2) pixels. response: (N,), not used.
+        Returns:
+            (N, dim) float32 of unit length; zero rows, which never match, for points outside the
+            image and where the image is flat.
+        Raises:
+            ShapeError: xy is not (N, 2) or not finite, or response is not (N,).
+        """
+        points = _checked_points(xy, response)
+        grey = to_grey(image)
+        rows = np.zeros((len(points), self.dim), np.float32)
+        last = np.array([grey.shape[1] - 1, grey.shape[0] - 1], np.float32)
+        inside = np.flatnonzero(((points >= 0) & (points <= last)).all(axis=1))
+        for start in range(0, len(inside), CHUNK):
+            part = inside[start : start + CHUNK]
+            patches = polar_patches(grey, points[part], grid=self.grid)
+            textured = np.abs(patches[:, 0]).max(axis=(1, 2)) > FLAT
+            rows[part[textured]] = self._forward(patches[textured])
+        return rows
+
+    def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
+        """As ``describe``: scale and angle are not used; (N, dim) float32."""
+        return self.describe(image, keypoints.xy, keypoints.response)
+
+    def _forward(self, patches: ArrayF32) -> ArrayF32:
+        with torch.inference_mode():
+            x = torch.from_numpy(patches).contiguous(memory_format=torch.channels_last)
+            return np.asarray(self.network(x).numpy(), np.float32)
+
+
+def grid_of(config: TesseraConfig) -> PolarGrid:
+    """Where the patches of a network are sampled."""
+    return PolarGrid(config.rings, config.angles, config.radius_px, config.core_px)
+
+
+def save_tessera(path: str | Path, *, name: str, version: str, network: TesseraNet) -> None:
+    """Write the weights in half precision, whole or not at all."""
+    path = Path(path)
+    metadata = {
+        "architecture": ARCHITECTURE,
+        "name": name,
+        "version": version,
+        "config": json.dumps(dataclasses.asdict(network.config), sort_keys=True),
+    }
+    tensors = {
+        key: (value.half() if value.is_floating_point() else value).detach().contiguous()
+        for key, value in network.state_dict().items()
+    }
+    temporary = path.with_name(f".{path.name}.tmp")
+    save_file(tensors, temporary, metadata=metadata)
+    temporary.chmod(0o644)
+    temporary.replace(path)
+
+
+def load_tessera(path: str | Path, *, name: str = "tessera") -> TesseraDescriptor:
+    """Read what ``save_tessera`` wrote.
+
+    Raises:
+        WeightsError: no such file, damaged, of another architecture or other sizes.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise WeightsError(f"{path.name}: no such weights file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
+    found = metadata.get("architecture", "unknown")
+    if found != ARCHITECTURE:
+        raise WeightsError(
+            f"{path.name}: weights of architecture {found!r}, expected {ARCHITECTURE!r}"
+        )
+    network = TesseraNet(_config(metadata.get("config", ""), path.name))
+    _fill(network, tensors, path.name)
+    return TesseraDescriptor(network, name=name)
+
+
+def _config(text: str, where: str) -> TesseraConfig:
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise WeightsError(f"{where}: unreadable configuration: {error}") from error
+    known = {f.name for f in dataclasses.fields(TesseraConfig)}
+    if not isinstance(values, dict) or set(values) - known:
+        unknown = sorted(set(values) - known)
+        raise WeightsError(f"{where}: unknown keys {unknown}; known: {', '.join(sorted(known))}")
+    return TesseraConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def _fill(network: nn.Module, tensors: dict[str, Tensor], where: str) -> None:
+    expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
+    actual = {key: tuple(value.shape) for key, value in tensors.items()}
+    if expected != actual:
+        wrong = sorted(k for k in expected | actual if expected.get(k) != actual.get(k))[0]
+        raise WeightsError(
+            f"{where}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
+        )
+    network.load_state_dict(tensors)

@@ -1,0 +1,137 @@
+"""The part of an image that is worked on: cropped to the field of view, reduced where huge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.keypoints.masks import DARK_LEVEL, checked_mask, scope_mask
+from ml.keypoints.pixels import to_grey, to_u8
+from ml.types import ArrayBool, ArrayF32, ImageU8
+
+MAX_WORK_PX = 4_000_000
+"""Larger views are reduced to this many pixels: a 10,000 px panorama is matched at 2,000 px."""
+
+CROP_MARGIN_PX = 48
+"""Kept around the field of view, so that supports near the rim see what was there."""
+
+FIELD_SIDE_PX = 512
+"""The field of view is found on an image of this longer side."""
+
+MIN_RIM_PX, RIM_SHARE = 8, 0.014
+"""The rim of a scope is this wide, in pixels at least and over the root of the image area."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of an image is worked on.
+
+    Attributes:
+        image: (h, w[, 3]) uint8, cropped and reduced. grey: (h, w) uint8 of it.
+        mask: (h, w) bool, the field of view drawn in from its rim.
+        offset_px: (2,) float32, x and y of the crop in the reduced image.
+        scale: (2,) float32, working pixels per pixel of the image along x and y, at most 1.
+    """
+
+    image: ImageU8
+    grey: ImageU8
+    mask: ArrayBool
+    offset_px: ArrayF32
+    scale: ArrayF32
+
+    def to_image(self, xy: npt.NDArray[Any]) -> ArrayF32:
+        """(N, 2) working pixels to pixels of the image (centres at integers in both)."""
+        reduced = np.asarray(xy, np.float64) + self.offset_px
+        full = reduced if self.scale.min() == 1.0 else (reduced + 0.5) / self.scale - 0.5
+        return full.astype(np.float32)
+
+
+def make_view(
+    image: npt.NDArray[Any],
+    *,
+    mask: npt.NDArray[Any] | None = None,
+    name: str = "image",
+) -> View:
+    """Crop an image to its field of view and reduce it to at most ``MAX_WORK_PX``.
+
+    The field is the given mask within the scope's estimated one, and that is drawn in: the bright
+    or dark rim of a scope stands still while the scene moves, and matches itself perfectly.
+
+    Args:
+        image: (H, W[, 1|3|4]) of any bit depth. mask: (H, W) of the field of view, or None.
+    Raises:
+        ShapeError: see ``pixels.to_u8``; a mask of another size.
+    """
+    pixels = to_u8(image, name=name)
+    if pixels.ndim == 3:
+        pixels = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels[:, :, :3]
+    whole = np.array([pixels.shape[1], pixels.shape[0]])
+    factor = min(1.0, float(np.sqrt(MAX_WORK_PX / whole.prod())))
+    given = None if mask is None else checked_mask(mask, (pixels.shape[0], pixels.shape[1]))
+    if factor < 1.0:
+        size = (max(16, round(whole[0] * factor)), max(16, round(whole[1] * factor)))
+        pixels = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
+        if given is not None:
+            small = cv2.resize(given.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+            given = np.asarray(small, np.bool_)
+    pixels = np.ascontiguousarray(pixels)
+    grey = to_grey(pixels, name=name)
+    inside = field_of_view(grey)
+    if given is not None:
+        inside &= given
+    y, x = _crop(inside)
+    scale = np.array([grey.shape[1], grey.shape[0]]) / whole
+    return View(
+        np.ascontiguousarray(pixels[y, x]),
+        np.ascontiguousarray(grey[y, x]),
+        np.ascontiguousarray(inside[y, x]),
+        np.array([x.start, y.start], np.float32),
+        scale.astype(np.float32),
+    )
+
+
+def field_of_view(grey: ImageU8) -> ArrayBool:
+    """Where a scope sees, drawn in from its rim and from the black that touches the border.
+
+    Found on a reduced image: the rim's place matters to a few pixels only.
+
+    Args:
+        grey: (H, W) uint8.
+    Returns:
+        (H, W) bool.
+    """
+    height, width = grey.shape
+    factor = min(1.0, FIELD_SIDE_PX / max(height, width))
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    small = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
+    rim_px = max(MIN_RIM_PX * factor, RIM_SHARE * float(np.sqrt(small.size)))
+    inside = scope_mask(small, margin_px=max(1, round(rim_px)))
+    if not inside.all():  # the hull bridges notches of an undistorted or cut view
+        near = cv2.distanceTransform((~_outer_black(small)).astype(np.uint8), cv2.DIST_L2, 5)
+        inside &= near > rim_px
+    full = cv2.resize(inside.astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST)
+    return np.asarray(full, np.bool_)
+
+
+def _outer_black(grey: ImageU8) -> ArrayBool:
+    """(H, W) bool: dark regions that touch the image's border."""
+    dark = (cv2.medianBlur(grey, 5) <= DARK_LEVEL).astype(np.uint8)
+    _, labels = cv2.connectedComponents(dark)
+    edge = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
+    return np.asarray(np.isin(labels, np.setdiff1d(edge, 0)))
+
+
+def _crop(inside: ArrayBool) -> tuple[slice, slice]:
+    """Rows and columns that hold the mask and a margin; the whole image for an empty mask."""
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    if not len(rows):
+        return slice(0, inside.shape[0]), slice(0, inside.shape[1])
+    margin = CROP_MARGIN_PX
+    return (
+        slice(max(0, int(rows[0]) - margin), int(rows[-1]) + margin + 1),
+        slice(max(0, int(columns[0]) - margin), int(columns[-1]) + margin + 1),
+    )

@@ -1,0 +1,77 @@
+"""The map so far, small, while the work goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ml.keypoints import transform_points
+from ml.mosaic.views import FrameView
+from ml.types import ArrayF32, ArrayF64
+
+PREVIEW_NAME = "growing.jpg"
+EVERY, KEPT = 12, 240
+SIDE_PX = 900
+
+
+class GrowingPreview:
+    """Pastes small key frames by their latest transforms; at most ``KEPT`` are held."""
+
+    def __init__(self, folder: Path, show: Callable[[Path], None] | None) -> None:
+        self._path, self._show = folder / PREVIEW_NAME, show
+        self._small: dict[int, tuple[ArrayF32, int]] = {}
+        self._seen, self._every = 0, 1
+
+    def add(self, view: FrameView, places: dict[int, ArrayF64]) -> None:
+        """Take a key frame; ``places`` maps key frames' working px to one plane."""
+        if self._show is None:
+            return
+        if self._seen % self._every == 0:
+            self._small[view.position] = (view.colour, max(view.grey.shape))
+            if len(self._small) > KEPT:
+                self._small = dict(list(self._small.items())[::2])
+                self._every *= 2
+        self._seen += 1
+        if self._seen % EVERY == 0:
+            self._draw(places)
+
+    def show_places(self, places: dict[int, ArrayF64]) -> None:
+        """Draw a piece with its optimised transforms."""
+        if self._show is not None:
+            self._draw(places)
+
+    def _draw(self, places: dict[int, ArrayF64]) -> None:
+        known = [p for p in self._small if p in places]
+        if not known or self._show is None:
+            return
+        boxes = []
+        for p in known:
+            colour, side = self._small[p]
+            size = np.array([colour.shape[1], colour.shape[0]]) * side / max(colour.shape)
+            corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]]) * size
+            boxes.append(transform_points(places[p], corners))
+        low, high = np.min(boxes, axis=(0, 1)), np.max(boxes, axis=(0, 1))
+        zoom = min(1.0, SIDE_PX / max(float((high - low).max()), 1.0))
+        width, height = (max(1, int(np.ceil(v * zoom))) for v in high - low)
+        plane = np.zeros((height, width, 3), np.uint8)
+        to_plane = np.array([[zoom, 0, -low[0] * zoom], [0, zoom, -low[1] * zoom], [0, 0, 1.0]])
+        for p in known:
+            self._paste(plane, p, to_plane @ places[p])
+        bgr = cv2.cvtColor(plane, cv2.COLOR_RGB2BGR)
+        _, data = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 80])
+        temporary = self._path.with_suffix(".part")
+        temporary.write_bytes(data.tobytes())
+        temporary.replace(self._path)
+        self._show(self._path)
+
+    def _paste(self, plane: np.ndarray, position: int, matrix: ArrayF64) -> None:
+        colour, side = self._small[position]
+        up = np.diag([side / max(colour.shape), side / max(colour.shape), 1.0])
+        pixels = np.clip(np.exp(colour) - 4, 0, 255).astype(np.uint8)
+        size = (plane.shape[1], plane.shape[0])
+        warped = cv2.warpPerspective(pixels, matrix @ up, size)
+        seen = warped.max(axis=2) > 20
+        plane[seen] = warped[seen]

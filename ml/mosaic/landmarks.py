@@ -1,0 +1,84 @@
+"""Landmarks: key frames whose key points are kept on disk, for loops, however long the video."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.mosaic.direct import DirectView
+from ml.mosaic.features import Features
+from ml.mosaic.views import FrameView
+from ml.types import Keypoints
+
+
+class LandmarkStore:
+    """One ``.npz`` a landmark; memory holds the positions only.
+
+    When more than ``cap`` have come, every second one is forgotten and from then on every second
+    one is taken, so that loop search costs the same for a video of any length.
+    """
+
+    def __init__(self, folder: Path, *, cap: int) -> None:
+        self._folder, self._cap = folder, max(cap, 2)
+        self._every, self._seen = 1, 0
+        self.positions: list[int] = []
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def add(self, features: Features) -> None:
+        """Keep a landmark."""
+        if self._seen % self._every == 0:
+            self._write(features)
+            self.positions.append(features.view.position)
+            if len(self.positions) > self._cap:
+                for gone in self.positions[1::2]:
+                    self._path(gone).unlink(missing_ok=True)
+                self.positions = self.positions[::2]
+                self._every *= 2
+        self._seen += 1
+
+    def clear(self) -> None:
+        """Forget what an unfinished run has left in the folder."""
+        for path in self._folder.glob("landmark-*.npz"):
+            path.unlink()
+        self.positions, self._every, self._seen = [], 1, 0
+
+    def restore(self, positions: tuple[int, ...]) -> None:
+        """Take up what an earlier run has left in the folder."""
+        self.positions = list(positions)
+
+    def load(self, position: int) -> Features:
+        """Read a landmark back."""
+        with np.load(self._path(position)) as data:
+            count = int(data["levels"])
+            direct = DirectView(
+                tuple(data[f"image{i}"].astype(np.float32) for i in range(count)),
+                tuple(data[f"mask{i}"] for i in range(count)),
+            )
+            view = FrameView(position, data["grey"], data["mask"], direct, data["colour"])
+            points = Keypoints(data["xy"], data["response"], data["size"], data["angle"])
+            return Features(view, points, data["rows"].astype(np.float32))
+
+    def _write(self, features: Features) -> None:
+        view, points = features.view, features.keypoints
+        levels: dict[str, Any] = {
+            f"image{i}": m.astype(np.float16) for i, m in enumerate(view.direct.images)
+        }
+        levels |= {f"mask{i}": m for i, m in enumerate(view.direct.masks)}
+        np.savez(
+            self._path(view.position),
+            levels=len(view.direct.images),
+            grey=view.grey,
+            mask=view.mask,
+            colour=view.colour,
+            xy=points.xy,
+            response=points.response,
+            size=points.size_px,
+            angle=points.angle_deg,
+            rows=features.rows.astype(np.float16),
+            **levels,
+        )
+
+    def _path(self, position: int) -> Path:
+        return self._folder / f"landmark-{position}.npz"

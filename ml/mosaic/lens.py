@@ -1,0 +1,47 @@
+"""Lens distortion, taken off where the camera is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import cv2
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.mosaic.sources import FrameSource, SourceFrame
+from ml.types import ArrayF32, ImageU8
+
+COUNTS = (4, 8, 9)
+"""fx, fy, cx, cy; then k1, k2, p1, p2; then k3: as OpenCV names and orders them."""
+
+
+class CorrectedSource:
+    """A source whose frames are warped to what a lens without distortion would show.
+
+    The camera matrix stays, so that the middle of the view keeps its scale; from here on "frame
+    px" are corrected ones.
+    """
+
+    def __init__(self, source: FrameSource, lens: tuple[float, ...]) -> None:
+        if len(lens) not in COUNTS:
+            raise BadInputError(f"lens: expected {COUNTS} numbers, got {len(lens)}")
+        fx, fy, cx, cy = lens[:4]
+        self._matrix = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1.0]])
+        self._terms = np.array(lens[4:] or (0.0,) * 4)
+        self._source, self.count = source, source.count
+        self._maps: dict[tuple[int, int], tuple[ArrayF32, ArrayF32]] = {}
+
+    def frames(self) -> Iterator[SourceFrame]:
+        """Yield every frame, corrected."""
+        for frame in self._source.frames():
+            yield frame if frame.rgb is None else replace(frame, rgb=self._corrected(frame.rgb))
+
+    def _corrected(self, rgb: ImageU8) -> ImageU8:
+        size = (rgb.shape[1], rgb.shape[0])
+        if size not in self._maps:
+            x, y = cv2.initUndistortRectifyMap(
+                self._matrix, self._terms, None, self._matrix, size, cv2.CV_32FC1
+            )
+            self._maps[size] = (np.asarray(x, np.float32), np.asarray(y, np.float32))
+        return np.asarray(cv2.remap(rgb, *self._maps[size], cv2.INTER_LINEAR), np.uint8)

@@ -1,0 +1,98 @@
+"""Stage 3, loops: places seen again, by how landmarks look and by where the chain puts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ml.keypoints import load_descriptor, transform_points
+from ml.mosaic.config import MosaicConfig
+from ml.mosaic.features import link_features
+from ml.mosaic.landmarks import LandmarkStore
+from ml.mosaic.links import Link
+from ml.mosaic.models import chained_model
+from ml.mosaic.places import place_candidates, place_vectors
+from ml.mosaic.register import refined
+from ml.types import ArrayBool, ArrayF64, Progress
+
+LEAST_APART = 3
+"""Landmarks nearer in time than this are neighbours, not loops."""
+
+LOOP_PHASE = "loops"
+
+
+def loops_by_look(
+    store: LandmarkStore, *, model: str, config: MosaicConfig, progress: Progress
+) -> tuple[Link, ...]:
+    """Links between landmarks that look alike, verified by their key points' geometry."""
+    progress(0, 2, LOOP_PHASE)
+    if len(store.positions) <= LEAST_APART:
+        return ()
+    vectors = place_vectors(store)
+    rows = place_candidates(vectors, count=config.loop_candidates, least_apart=LEAST_APART)
+    pairs = [(store.positions[a], store.positions[b]) for a, b in rows]
+    return verify_loops(store, pairs, model=model, config=config, progress=progress)
+
+
+def loops_by_place(
+    store: LandmarkStore,
+    placed: dict[int, ArrayF64],
+    known: set[tuple[int, int]],
+    *,
+    mask: ArrayBool,
+    model: str,
+    config: MosaicConfig,
+    progress: Progress,
+) -> tuple[Link, ...]:
+    """Links between landmarks of one plane whose views lie over each other and are not linked."""
+    pairs = [
+        pair
+        for pair in _near_pairs(store.positions, placed, mask, config.revisit_links)
+        if pair not in known
+    ]
+    return verify_loops(store, pairs, model=model, config=config, progress=progress)
+
+
+def verify_loops(
+    store: LandmarkStore,
+    pairs: list[tuple[int, int]],
+    *,
+    model: str,
+    config: MosaicConfig,
+    progress: Progress,
+) -> tuple[Link, ...]:
+    """The pairs whose key points agree on a plausible motion, made exact by grey values."""
+    descriptor = load_descriptor(config.descriptor)
+    found = []
+    for done, (later, earlier) in enumerate(sorted(pairs)):
+        progress(done, len(pairs), LOOP_PHASE)
+        a, b = store.load(later), store.load(earlier)
+        link = link_features(a, b, descriptor=descriptor, model=chained_model(model), config=config)
+        if link is not None:
+            found.append(replace(refined(link, a.view, b.view, model=model), kind="loop"))
+    return tuple(found)
+
+
+def _near_pairs(
+    landmarks: list[int], placed: dict[int, ArrayF64], mask: ArrayBool, count: int
+) -> list[tuple[int, int]]:
+    """For each landmark up to ``count`` earlier ones whose middles lie within half its width,
+
+    spread over time: the earliest ones hold the most drift.
+    """
+    known = [position for position in landmarks if position in placed]
+    if len(known) <= LEAST_APART or count < 1:
+        return []
+    rows, columns = np.nonzero(mask)
+    middle = np.array([[columns.mean(), rows.mean()]])
+    reach = 0.5 * min(np.ptp(rows), np.ptp(columns))
+    centre = np.concatenate([transform_points(placed[position], middle) for position in known])
+    pairs = []
+    for i in range(LEAST_APART, len(known)):
+        distance = np.hypot(*(centre[: i - LEAST_APART + 1] - centre[i]).T)
+        near = np.flatnonzero(distance < reach)
+        if len(near):
+            chosen = near[np.unique(np.linspace(0, len(near) - 1, count).astype(int))]
+            pairs += [(known[i], known[int(j)]) for j in chosen]
+    return pairs

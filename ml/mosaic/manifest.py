@@ -1,0 +1,147 @@
+"""``mosaic.json``: a ``MosaicResult`` as plain JSON, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import CorruptFileError
+from ml.mosaic.result import (
+    FORMAT_VERSION,
+    MANIFEST_NAME,
+    MosaicComponent,
+    MosaicFrame,
+    MosaicGap,
+    MosaicLayer,
+    MosaicQuality,
+    MosaicResult,
+    MosaicSpan,
+)
+from ml.types import ArrayF64
+
+_OPEN_FORMATS = (1, FORMAT_VERSION)
+
+
+def to_manifest(result: MosaicResult) -> dict[str, Any]:
+    """The manifest as plain JSON values; transforms rounded to 12 significant digits."""
+    return {
+        "format": FORMAT_VERSION,
+        "engine": result.engine,
+        "pyramid": result.path.name,
+        "preview": result.preview.name,
+        "width_px": result.width_px,
+        "height_px": result.height_px,
+        "model": result.model,
+        "anchor_index": result.anchor_index,
+        "config_hash": result.config_hash,
+        "n_registered": result.n_registered,
+        "frame_size_px": list(result.frame_size_px),
+        "view": None if result.view is None else _rows(result.view),
+        "quality": None if result.quality is None else dataclasses.asdict(result.quality),
+        "components": [dataclasses.asdict(part) for part in result.components],
+        "gaps": [dataclasses.asdict(gap) for gap in result.gaps],
+        "frames": [_frame_json(frame) for frame in result.frames],
+    }
+
+
+def read_manifest(folder: Path) -> MosaicResult:
+    """Read a finished mosaic's folder; format 1 reads as well, without what it did not hold.
+
+    Raises:
+        CorruptFileError: no manifest, one that is damaged, or of a later format.
+    """
+    path = Path(folder) / MANIFEST_NAME
+    try:
+        data = json.loads(path.read_text())
+        if data["format"] not in _OPEN_FORMATS:
+            raise ValueError(f"format {data['format']}, known are {_OPEN_FORMATS}")
+        return _result(data, path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"{MANIFEST_NAME}: expected a mosaic manifest, got {error}"
+        raise CorruptFileError(message) from None
+
+
+def write_manifest(result: MosaicResult, folder: Path) -> None:
+    """Write ``mosaic.json``: the same result gives the same bytes."""
+    text = json.dumps(to_manifest(result), indent=1, sort_keys=True, ensure_ascii=False)
+    (folder / MANIFEST_NAME).write_text(text + "\n")
+
+
+def _result(data: dict[str, Any], path: Path) -> MosaicResult:
+    width, height = data.get("frame_size_px", (0, 0))
+    quality = data.get("quality")
+    return MosaicResult(
+        frames=tuple(_frame(item) for item in data["frames"]),
+        path=path.parent / data["pyramid"],
+        preview=path.parent / data["preview"],
+        manifest=path,
+        width_px=int(data["width_px"]),
+        height_px=int(data["height_px"]),
+        model=str(data["model"]),
+        anchor_index=int(data["anchor_index"]),
+        config_hash=str(data["config_hash"]),
+        components=tuple(_component(item) for item in data.get("components", ())),
+        gaps=tuple(_gap(item) for item in data.get("gaps", ())),
+        quality=None if quality is None else MosaicQuality(**quality),
+        view=_array(data.get("view")),
+        frame_size_px=(int(width), int(height)),
+        engine=str(data.get("engine", "")),
+    )
+
+
+def _component(item: dict[str, Any]) -> MosaicComponent:
+    known = dict(item)
+    known["spans"] = tuple(MosaicSpan(**span) for span in item["spans"])
+    known["layers"] = tuple(MosaicLayer(**layer) for layer in item["layers"])
+    known["quality"] = MosaicQuality(**item["quality"])
+    return MosaicComponent(**known)
+
+
+def _gap(item: dict[str, Any]) -> MosaicGap:
+    return MosaicGap(**{**item, "span": MosaicSpan(**item["span"])})
+
+
+def _frame_json(frame: MosaicFrame) -> dict[str, Any]:
+    return {
+        "index": frame.index,
+        "pts": frame.pts,
+        "time_s": _rounded(frame.time_s, 6),
+        "component": frame.component,
+        "is_key": frame.is_key,
+        "H_mosaic_from_frame": _rows(frame.H_mosaic_from_frame),
+        "covariance": _rows(frame.covariance, digits=5),
+        "corner_sigma_px": _rounded(frame.corner_sigma_px, 4),
+        "sharpness": _rounded(frame.sharpness, 5),
+        "exposure": _rounded(frame.exposure, 2),
+        "status": frame.status,
+        "reason": frame.reason,
+        "reason_code": frame.reason_code,
+        "links": frame.links,
+        "error_px": _rounded(frame.error_px, 4),
+    }
+
+
+def _frame(item: dict[str, Any]) -> MosaicFrame:
+    known = {field.name for field in dataclasses.fields(MosaicFrame)}
+    values = {name: value for name, value in item.items() if name in known}
+    for name in ("H_mosaic_from_frame", "covariance"):
+        values[name] = _array(values.get(name))
+    return MosaicFrame(**values)
+
+
+def _rows(matrix: ArrayF64 | None, *, digits: int = 12) -> list[list[float]] | None:
+    if matrix is None:
+        return None
+    return [[float(f"{value:.{digits}g}") for value in row] for row in matrix]
+
+
+def _array(rows: list[list[float]] | None) -> ArrayF64 | None:
+    return None if rows is None else np.array(rows, np.float64)
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(float(value), digits)

@@ -1,0 +1,121 @@
+"""The motion model, by evidence: the simplest that explains the grey values nearly as well."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from ml.mosaic.config import MosaicConfig
+from ml.mosaic.direct import align_views, unit_frame
+from ml.mosaic.frames import Survey, usable_frames
+from ml.mosaic.sources import FrameSource
+from ml.mosaic.views import FrameView, frame_view
+from ml.types import ArrayF64
+
+MODELS = ("translation", "similarity", "affine", "homography")
+SAMPLE_FRAMES, GAP = 48, 6
+TOLERANCE = 0.015
+"""The simplest model that leaves at most this share more unexplained than the best one does."""
+
+DEFAULT = "affine"
+MIN_NCC = 0.4
+
+
+def motion_generators(model: str) -> ArrayF64:
+    """(K, 3, 3): the directions in which a transform may change; K is 2, 4, 6 or 8."""
+    basis = np.eye(9).reshape(9, 3, 3)
+    if model == "translation":
+        return np.stack([basis[2], basis[5]])
+    if model == "similarity":
+        return np.stack([basis[0] + basis[4], basis[3] - basis[1], basis[2], basis[5]])
+    return basis[:6] if model == "affine" else basis[:8]
+
+
+def nearest_in_model(matrix: ArrayF64, model: str, shape: tuple[int, ...]) -> ArrayF64:
+    """The (3, 3) motion of a model that is nearest to another about the middle of the image."""
+    unit = unit_frame((shape[0], shape[1]))
+    state = np.linalg.inv(unit) @ matrix @ unit
+    state = state / state[2, 2]
+    if model != "homography":
+        state[2, :2] = 0
+    if model == "similarity":
+        c, s = (state[0, 0] + state[1, 1]) / 2, (state[1, 0] - state[0, 1]) / 2
+        state[:2, :2] = [[c, -s], [s, c]]
+    elif model == "translation":
+        state[:2, :2] = np.eye(2)
+    nearest: ArrayF64 = unit @ state @ np.linalg.inv(unit)
+    return nearest
+
+
+def choose_model(source: FrameSource, survey: Survey, config: MosaicConfig) -> str:
+    """Compare the models on pairs ``GAP`` usable frames apart, among the first ones.
+
+    Returns:
+        The simplest model whose mean unexplained variance, 1 - ncc^2, is within ``TOLERANCE`` of
+        the best one's; ``DEFAULT`` where no pair can be aligned.
+    """
+    views = [
+        frame_view(position, rgb, survey)
+        for position, rgb in islice(usable_frames(source, survey), SAMPLE_FRAMES)
+    ]
+    left = np.array([row for row in _unexplained(views) if row is not None])
+    if len(left) < 3:
+        return DEFAULT
+    mean = left.mean(axis=0)
+    return MODELS[int(np.argmax(mean <= (1 + TOLERANCE) * mean.min()))]
+
+
+def chained_model(model: str) -> str:
+    """The model in which motions are composed along the chain before they are optimised.
+
+    Perspective that is composed frame by frame runs away; it is measured for each link all the
+    same and comes in with the optimisation, from an affine start.
+    """
+    return "affine" if model == "homography" else model
+
+
+def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
+    """Per pair, by model: 1 - ncc^2 after alignment; None where it cannot be aligned."""
+    generators = motion_generators("affine")
+    steps: list[ArrayF64 | None] = []
+    for later, earlier in zip(views[1:], views, strict=False):
+        found = align_views(
+            later.direct,
+            earlier.direct,
+            np.eye(3),
+            generators=generators,
+            work_shape=later.grey.shape,
+        )
+        steps.append(None if found is None or found.ncc < MIN_NCC else found.matrix)
+    rows = []
+    for first in range(0, len(views) - GAP, 3):
+        start = _composed(steps[first : first + GAP])
+        if start is not None:
+            rows.append(_by_model(views[first + GAP], views[first], start))
+    return rows
+
+
+def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
+    whole = np.eye(3)
+    for step in steps:
+        if step is None:
+            return None
+        whole = whole @ step
+    return whole
+
+
+def _by_model(later: FrameView, earlier: FrameView, start: ArrayF64) -> list[float] | None:
+    row = []
+    for model in MODELS:
+        found = align_views(
+            later.direct,
+            earlier.direct,
+            nearest_in_model(start, model, later.grey.shape),
+            generators=motion_generators(model),
+            work_shape=later.grey.shape,
+        )
+        if found is None:
+            return None
+        row.append(1 - max(found.ncc, 0.0) ** 2)
+    return row if min(row) < 1 - MIN_NCC**2 else None

@@ -1,0 +1,186 @@
+"""Whether a frame is fit for a mosaic, and if not, why: what is measured and where it is cut off.
+
+Every measure is taken inside the view, at most ``MEASURE_PX`` wide, and most are judged against the
+video's own usual value, for scopes and organs differ:
+
+* dark, bright: mean grey; share of saturated px.
+* glare: share of px whose smallest channel is near white.
+* blurred: 90th percentile of the Laplacian over the mean grey, against the neighbours' in time
+  (a percentile: highlights stay sharp in a blurred frame, but are few).
+* smoke (or water, or fluid on the lens): the darkest spots are lifted, contrast and colour fade.
+* instrument: a large part of the view has lost the colour that tissue has, without being dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.mosaic.config import MosaicConfig
+from ml.types import ArrayF64, ImageU8
+
+MEASURE_PX = 480
+FOCUS_SIGMA, FOCUS_PERCENTILE = 1.5, 90.0
+NEIGHBOURS = 15
+DARK_LEVEL = 14
+COLOUR_PX = 120
+MAX_SATURATED, MAX_GLARE = 0.5, 0.2
+COLOURFUL = 40.0
+"""Usual saturation (0 to 255) from which loss of colour says something."""
+
+LIFTED, FADED, FLAT = 1.35, 0.75, 0.75
+GREY_SHARE = 0.22
+"""Share of the view that must have lost its colour beyond what is usual: an instrument."""
+
+FLOOR_SHARE = 0.35
+"""Sharpness under this share of the whole video's median is blurred whatever its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMeasure:
+    """What is measured of a frame; all zero where it could not be read (``unfit`` says why)."""
+
+    focus: float = 0.0
+    brightness: float = 0.0
+    saturated: float = 0.0
+    glare: float = 0.0
+    floor: float = 0.0
+    contrast: float = 0.0
+    colour: float = 0.0
+    greyed: float = 0.0
+
+
+def measure_frame(rgb: ImageU8) -> FrameMeasure:
+    """Measure one frame, (H, W, 3) uint8."""
+    scale = min(1.0, MEASURE_PX / max(rgb.shape[:2]))
+    if scale < 1:
+        size = (max(8, round(rgb.shape[1] * scale)), max(8, round(rgb.shape[0] * scale)))
+        rgb = np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), np.uint8)
+    grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
+    inside = grey > DARK_LEVEL
+    if inside.mean() < 0.02:
+        return FrameMeasure(brightness=float(grey.mean()))
+    brightness = float(grey[inside].mean())
+    floor, contrast, colour, greyed = _veil(rgb)
+    return FrameMeasure(
+        focus=_focus(np.asarray(grey, np.uint8), inside) / max(brightness, 1.0),
+        brightness=brightness if inside.mean() > 0.1 else 0.0,
+        saturated=float((grey[inside] >= 250).mean()),
+        glare=float((rgb.min(axis=2)[inside] >= 235).mean()),
+        floor=floor,
+        contrast=contrast,
+        colour=colour,
+        greyed=greyed,
+    )
+
+
+def verdicts(
+    measures: Sequence[FrameMeasure], unfit: Sequence[tuple[str, str]], config: MosaicConfig
+) -> list[tuple[str, str]]:
+    """(reason code, reason) of each frame, ("", "") where it is fit.
+
+    Args:
+        unfit: per frame a verdict that stands already, or ("", "").
+    """
+    rows = np.array([[getattr(m, name) for name in FrameMeasure.__slots__] for m in measures])
+    rows = rows.reshape(-1, len(FrameMeasure.__slots__))
+    fit = np.array(
+        [
+            not code and m.brightness >= config.min_brightness
+            for m, (code, _) in zip(measures, unfit, strict=True)
+        ],
+        np.bool_,
+    )
+    usual = FrameMeasure(*(np.median(rows[fit], axis=0) if fit.any() else rows[:0].sum(axis=0)))
+    found = []
+    for i, measure in enumerate(measures):
+        near = _near(rows[:, 0], fit, i)
+        found.append(unfit[i] if unfit[i][0] else _verdict(measure, usual, near, config))
+    return found
+
+
+def _near(focus: ArrayF64, fit: np.ndarray, i: int) -> float:
+    low, high = max(0, i - NEIGHBOURS), i + NEIGHBOURS + 1
+    near = focus[low:high][fit[low:high]]
+    return float(np.median(near)) if len(near) else 0.0
+
+
+def _verdict(
+    own: FrameMeasure, usual: FrameMeasure, near: float, config: MosaicConfig
+) -> tuple[str, str]:
+    for judge in (_light, _cover, _sharpness):
+        found = judge(own, usual, near, config)
+        if found is not None:
+            return found
+    return "", ""
+
+
+def _light(
+    own: FrameMeasure, usual: FrameMeasure, near: float, config: MosaicConfig
+) -> tuple[str, str] | None:
+    if own.brightness < config.min_brightness:
+        needs = f"mean grey {own.brightness:.0f}, needs {config.min_brightness:.0f}"
+        return "dark", f"too dark: {needs}"
+    if own.saturated > MAX_SATURATED:
+        return "bright", f"overexposed: {own.saturated:.0%} of the view is saturated"
+    if own.glare > MAX_GLARE + usual.glare:
+        return "glare", f"covered by highlights: {own.glare:.0%} of the view"
+    return None
+
+
+def _cover(
+    own: FrameMeasure, usual: FrameMeasure, near: float, config: MosaicConfig
+) -> tuple[str, str] | None:
+    """What hides the tissue is told by its colour: nothing to go by where there is none."""
+    if usual.colour <= COLOURFUL:
+        return None
+    is_lifted = own.floor > LIFTED * usual.floor and own.colour < FADED * usual.colour
+    if is_lifted and own.contrast < FLAT * usual.contrast:
+        left = own.contrast / max(usual.contrast, 1e-9)
+        return "smoke", f"veiled by smoke or water: contrast {left:.0%} of the usual"
+    if own.greyed > GREY_SHARE + usual.greyed:
+        return "instrument", f"covered by an instrument: {own.greyed:.0%} of the view is grey"
+    return None
+
+
+def _sharpness(
+    own: FrameMeasure, usual: FrameMeasure, near: float, config: MosaicConfig
+) -> tuple[str, str] | None:
+    if own.focus < config.min_focus * near:
+        return "blurred", f"blurred: sharpness {own.focus / near:.0%} of its neighbours'"
+    if own.focus < FLOOR_SHARE * usual.focus:
+        return "blurred", f"blurred: sharpness {own.focus / usual.focus:.0%} of the usual"
+    if own.focus < 1e-4:
+        return "uniform", "no structure: the view is uniform"
+    return None
+
+
+def _focus(grey: ImageU8, inside: np.ndarray) -> float:
+    rim = 2 * (min(grey.shape) // 16) + 3  # the rim's own edge would pass for sharpness
+    core = cv2.erode(inside.astype(np.uint8), np.ones((rim, rim), np.uint8)).astype(np.bool_)
+    if not core.any():
+        core = inside
+    smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), FOCUS_SIGMA)
+    edges = np.abs(cv2.Laplacian(smooth, cv2.CV_32F)[core])
+    return float(np.percentile(edges, FOCUS_PERCENTILE))
+
+
+def _veil(rgb: ImageU8) -> tuple[float, float, float, float]:
+    """(floor, contrast, colour, share without colour) of the lit part, at ``COLOUR_PX``."""
+    share = COLOUR_PX / max(rgb.shape[:2])
+    size = (max(4, round(rgb.shape[1] * share)), max(4, round(rgb.shape[0] * share)))
+    small = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)
+    largest, smallest = small.max(axis=2), small.min(axis=2)
+    lit = cv2.erode((largest > 2 * DARK_LEVEL).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+    if lit.sum() < 50:
+        return 0.0, 0.0, 0.0, 0.0
+    spread = (largest.astype(np.float32) - smallest) / np.maximum(largest, 1) * 255
+    plane = largest[lit].astype(np.float64)
+    contrast = float(plane.std() / plane.mean())
+    floor = float(np.percentile(smallest[lit], 25))
+    colour = float(np.median(spread[lit]))
+    greyed = float(((spread < 0.35 * max(colour, COLOURFUL)) | (spread < 16))[lit].mean())
+    return floor, contrast, float(spread[lit].mean()), greyed

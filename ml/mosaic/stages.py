@@ -1,0 +1,137 @@
+"""What each stage leaves behind, so that a build that was killed goes on where it stood."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ml.mosaic.chain import Chain
+from ml.mosaic.config import MosaicConfig
+from ml.mosaic.frames import FrameCheck, Survey
+from ml.mosaic.links import Link
+from ml.mosaic.register import Registration, Tracked
+from ml.mosaic.result import MosaicLayer
+
+ENGINE = "2.0"
+"""Changes whenever the same input and configuration would give other bytes."""
+
+KEY_NAME = "key.json"
+HASHED_BYTES = 1 << 20
+_TYPES: dict[str, Any] = {
+    t.__name__: t for t in (Chain, FrameCheck, Link, MosaicLayer, Registration, Survey, Tracked)
+}
+T = TypeVar("T")
+
+
+class Stages:
+    """Stage outputs in a folder, each written whole or not at all.
+
+    The folder belongs to one input and configuration; what it holds of another is removed.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        note = folder / KEY_NAME
+        if not note.is_file() or note.read_text() != key:
+            self.clear()
+            _write(note, key.encode())
+
+    def load(self, name: str) -> Any | None:
+        """What a stage left, or None where it did not finish."""
+        path = self.folder / f"{name}.npz"
+        if not path.is_file():
+            return None
+        with np.load(path) as data:
+            return _decoded(json.loads(str(data["tree"])), data)
+
+    def save(self, name: str, value: T) -> T:
+        """Keep a stage's output; returns it."""
+        arrays: list[npt.NDArray[Any]] = []
+        tree = json.dumps(_encoded(value, arrays))
+        path = self.folder / f"{name}.npz"
+        temporary = path.with_suffix(".part")
+        with temporary.open("wb") as file:
+            named: dict[str, Any] = {f"a{i}": array for i, array in enumerate(arrays)}
+            np.savez(file, tree=np.array(tree), **named)
+        temporary.replace(path)
+        return value
+
+    def clear(self) -> None:
+        """Remove everything in the folder."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def build_key(
+    frames_or_video: str | Path | Sequence[npt.NDArray[Any]] | npt.NDArray[Any],
+    mask: npt.NDArray[Any] | None,
+    config: MosaicConfig,
+) -> str:
+    """Names an input and a configuration: the same key, the same bytes of the mosaic."""
+    digest = hashlib.sha256(f"{ENGINE} {config.hash()}".encode())
+    if mask is not None:
+        digest.update(np.ascontiguousarray(mask).tobytes())
+    if isinstance(frames_or_video, (str, Path)):
+        path = Path(frames_or_video)
+        files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+        for file in files:
+            digest.update(f"{file.name} {file.stat().st_size if file.exists() else 0}".encode())
+            if file.is_file():
+                with file.open("rb") as opened:
+                    digest.update(opened.read(HASHED_BYTES))
+    else:
+        for array in frames_or_video:
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _write(path: Path, data: bytes) -> None:
+    temporary = path.with_suffix(".part")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+def _encoded(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value)]
+        return {
+            "type": type(value).__name__,
+            "fields": {name: _encoded(getattr(value, name), arrays) for name in fields},
+        }
+    if isinstance(value, dict):
+        return {"items": [[_plain(k), _encoded(v, arrays)] for k, v in value.items()]}
+    if isinstance(value, (tuple, list)):
+        return {"tuple": [_encoded(item, arrays) for item in value]}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _decoded(tree: Any, data: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if "array" in tree:
+        return data[f"a{tree['array']}"]
+    if "tuple" in tree:
+        return tuple(_decoded(item, data) for item in tree["tuple"])
+    if "items" in tree:
+        return {key: _decoded(value, data) for key, value in tree["items"]}
+    fields = {name: _decoded(value, data) for name, value in tree["fields"].items()}
+    return _TYPES[tree["type"]](**fields)

@@ -1,0 +1,135 @@
+"""Our own descriptor network: equivariant to rotation by construction, over foveated polar patches.
+
+A patch is sampled on rings around the key point, so that a rotation of the image is a circular
+shift of the patch. Convolutions that wrap around the circle keep it a shift; the last layer turns
+the shift into a phase and divides it out against a learned reference. No orientation is decided
+on, so none can flip.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ml.errors import ShapeError
+
+IN_CHANNELS = 2
+"""Normalised grey, and the share of the sample that lies inside the field of view."""
+
+
+@dataclass(frozen=True, slots=True)
+class TesseraConfig:
+    """Sizes of the descriptor: the sampling of its patches and its network."""
+
+    rings: int = 20  # R, samples along a radius; a multiple of 4
+    angles: int = 40  # T, samples around a ring; a multiple of 4
+    radius_px: float = 64.0  # outermost ring
+    core_px: float = 8.0  # rings are evenly spaced well inside this radius, log-spaced outside
+    widths: tuple[int, ...] = (16, 32, 32, 64, 64, 96)  # channels of the six convolutions
+    dim: int = 128  # D
+
+
+class _Ring(nn.Module):
+    """Convolution, batch norm, ReLU; wraps around the circle, mirrors nothing along the radius."""
+
+    def __init__(
+        self, in_width: int, width: int, *, stride: int = 1, kernel: tuple[int, int] = (3, 3)
+    ) -> None:
+        super().__init__()
+        self.whole_radius = kernel[0] != 3
+        self.conv = nn.Conv2d(in_width, width, kernel, stride, bias=False)
+        self.norm = nn.BatchNorm2d(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 by a whole kernel."""
+        x = torch.cat([x[..., -1:], x, x[..., :1]], dim=3)
+        if not self.whole_radius:
+            x = functional.pad(x, (0, 0, 1, 1))
+        return torch.relu(self.norm(self.conv(x)))
+
+
+class TesseraNet(nn.Module):
+    """Polar patches to unit descriptors that a rotation leaves unchanged.
+
+    Source: the sampling follows Ebel et al. 2019 (log-polar patches), the training Mishchuk et al.
+    2017 (HardNet); the phase reference of each angular frequency is ours.
+    """
+
+    basis: Tensor
+
+    def __init__(self, config: TesseraConfig) -> None:
+        super().__init__()
+        if config.rings % 4 or config.angles % 4 or min(config.rings, config.angles) < 4:
+            raise ShapeError(
+                "config",
+                expected="rings and angles in multiples of 4",
+                actual=f"{config.rings} x {config.angles}",
+            )
+        self.config = config
+        a, b, c, d, e, f = config.widths
+        self.layers = nn.Sequential(
+            _Ring(IN_CHANNELS, a),
+            _Ring(a, b, stride=2),
+            _Ring(b, c),
+            _Ring(c, d, stride=2),
+            _Ring(d, e),
+            _Ring(e, f, kernel=(config.rings // 4, 3)),
+        )
+        coarse = config.angles // 4
+        self.frequencies = (coarse - 1) // 2
+        self.register_buffer("basis", _fourier_basis(coarse, self.frequencies), persistent=False)
+        self.reference = nn.Parameter(torch.randn(self.frequencies, f) / math.sqrt(f))
+        self.project = nn.Linear(f * (1 + 2 * self.frequencies), config.dim, bias=False)
+        self.norm = nn.BatchNorm1d(config.dim, affine=False)
+
+    def forward(self, patches: Tensor, *, bfloat16: bool = False) -> Tensor:
+        """(B, 2, R, T) polar patches to (B, D) of unit length.
+
+        ``bfloat16`` runs the convolutions in half precision (training).
+
+        Raises:
+            ShapeError: patches of another shape.
+        """
+        expected = (IN_CHANNELS, self.config.rings, self.config.angles)
+        if patches.ndim != 4 or tuple(patches.shape[1:]) != expected:
+            raise ShapeError(
+                "patches",
+                expected=f"(B, {', '.join(map(str, expected))})",
+                actual=str(tuple(patches.shape)),
+            )
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            features = self.layers(patches)[:, :, 0]
+        features = features.float()
+        rows = self.norm(self.project(self.invariants(features)))
+        return functional.normalize(rows, dim=1)
+
+    def invariants(self, features: Tensor) -> Tensor:
+        """(B, C, t) features around the circle to (B, C (1 + 2 K)) that no shift changes.
+
+        F_k(c), the k-th Fourier coefficient of channel c, turns by the same phase in every channel
+        when the patch turns. It is turned back by the phase of R_k = sum_c a_kc F_k(c):
+        F_k conj(R_k) / |R_k|, which fades out where R_k is too weak to tell a phase.
+        """
+        spectrum = features @ self.basis  # (B, C, 1 + 2 K)
+        mean, real, imag = spectrum.split([1, self.frequencies, self.frequencies], dim=2)
+        weight = self.reference.T[None]
+        ref_real, ref_imag = (weight * real).sum(1, True), (weight * imag).sum(1, True)
+        power = ref_real.square() + ref_imag.square()
+        scale = torch.rsqrt(power + 1e-4)
+        ref_real, ref_imag = ref_real * scale, ref_imag * scale
+        turned = (real * ref_real + imag * ref_imag, imag * ref_real - real * ref_imag)
+        return torch.cat([mean, *turned], dim=2).flatten(1)
+
+
+def _fourier_basis(length: int, frequencies: int) -> Tensor:
+    """(t, 1 + 2 K): the mean, then cosines, then negative sines, of orthonormal scale."""
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    k = torch.arange(1, frequencies + 1, dtype=torch.float64)[None]
+    angle = 2 * math.pi * position * k / length
+    parts = [torch.ones(length, 1, dtype=torch.float64), torch.cos(angle), -torch.sin(angle)]
+    scale = torch.tensor([1.0] + [math.sqrt(2.0)] * (2 * frequencies), dtype=torch.float64)
+    return (torch.cat(parts, dim=1) * scale / math.sqrt(length)).float()

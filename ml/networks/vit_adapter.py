@@ -1,0 +1,199 @@
+"""A frozen vision transformer with a trainable transformer layer that adapts it to matching.
+
+The backbone is any DINOv2-like model of ``transformers`` (by folder or hub name), or ``small``: our
+own convolutional stem with a few transformer layers, small enough to be trained from scratch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ml.errors import WeightsError
+
+SMALL = "small"
+_MEAN = (0.485, 0.456, 0.406)
+_STD = (0.229, 0.224, 0.225)
+"""What DINOv2 was trained with (ImageNet's); the small backbone follows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallVitConfig:
+    """Sizes of our own small backbone; its patches are 2^len(stem) px wide."""
+
+    stem: tuple[int, ...] = (32, 64, 128)  # channels; each stage halves the side
+    width: int = 128  # E, of the tokens
+    depth: int = 3  # transformer layers
+    heads: int = 4
+    mlp_ratio: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class VitConfig:
+    """All that decides what descriptor an image gets, apart from the weights."""
+
+    backbone: str = SMALL  # or a folder or hub name of a transformers model
+    small: SmallVitConfig = field(default_factory=SmallVitConfig)  # used by ``small`` only
+    layers: int = 1  # trainable layers after the backbone (paper: 1); 0: the backbone alone
+    heads: int = 4  # of the trainable layers
+    mlp_ratio: float = 4.0  # of the trainable layers, as in a ViT
+    max_tokens: int = 3600  # larger images are scaled down to about so many patches
+
+
+class Block(nn.Module):
+    """A pre-norm transformer layer.
+
+    Source: Dosovitskiy et al. 2020, eq. 2-3; dinov2-adaptation-endoscopic-matching, eq. 4 (Psi).
+    """
+
+    def __init__(self, width: int, heads: int, mlp_ratio: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        hidden = int(width * mlp_ratio)
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, N, E) to (B, N, E)."""
+        batch, count, width = x.shape
+        qkv = self.qkv(self.norm_1(x)).view(batch, count, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, count, width))
+        return x + self.mlp(self.norm_2(x))
+
+
+class SmallBackbone(nn.Module):
+    """Convolutional stem, a depthwise convolution for position, then transformer layers.
+
+    Position enters by the zero border of the convolutions only, so that any size and aspect works
+    and absolute coordinates cannot stand in for what is seen.
+    """
+
+    def __init__(self, config: SmallVitConfig) -> None:
+        super().__init__()
+        self.width, self.patch_px = config.width, 2 ** len(config.stem)
+        stages: list[nn.Module] = []
+        before = 3
+        for channels in config.stem:
+            stages += [_conv(before, channels, stride=2), _conv(channels, channels, stride=1)]
+            before = channels
+        self.stem = nn.Sequential(*stages)
+        self.embed = nn.Conv2d(before, config.width, 1)
+        self.position = nn.Conv2d(config.width, config.width, 3, 1, 1, groups=config.width)
+        self.blocks = nn.ModuleList(
+            Block(config.width, config.heads, config.mlp_ratio) for _ in range(config.depth)
+        )
+        self.norm = nn.LayerNorm(config.width)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, h * P, w * P) normalised pixels to (B, h * w, E)."""
+        x = self.embed(self.stem(pixels))
+        x = (x + self.position(x)).flatten(2).transpose(1, 2)
+        for block in self.blocks:
+            x = block(x)
+        normal: Tensor = self.norm(x)
+        return normal
+
+
+class TransformersBackbone(nn.Module):
+    """A ViT of ``transformers``: its last hidden state without class and register tokens.
+
+    Positional embeddings are interpolated by the model itself to any size and aspect.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self.width = int(model.config.hidden_size)
+        self.patch_px = int(model.config.patch_size)
+        self.extra = 1 + int(getattr(model.config, "num_register_tokens", 0) or 0)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, h * P, w * P) normalised pixels to (B, h * w, E)."""
+        tokens: Tensor = self.model(pixel_values=pixels).last_hidden_state[:, self.extra :]
+        return tokens
+
+
+class VitMatcher(nn.Module):
+    """Backbone Phi and adaptation Psi: an image to a map of unit descriptors.
+
+    Source: dinov2-adaptation-endoscopic-matching, eq. 3-5.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, config: VitConfig, backbone: nn.Module | None = None) -> None:
+        """Build it; ``backbone`` replaces the one that ``config`` names (tests, one load for two).
+
+        Raises:
+            WeightsError: the backbone cannot be loaded, or is of another kind.
+        """
+        super().__init__()
+        self.config = config
+        self.backbone = backbone if backbone is not None else make_backbone(config)
+        self.width, self.patch_px = int(self.backbone.width), int(self.backbone.patch_px)  # type: ignore[arg-type]
+        if self.width % config.heads:
+            raise WeightsError(
+                f"heads: expected a divisor of the backbone's width {self.width},"
+                f" got {config.heads}"
+            )
+        self.adapter = nn.ModuleList(
+            Block(self.width, config.heads, config.mlp_ratio) for _ in range(config.layers)
+        )
+        self.register_buffer("mean", torch.tensor(_MEAN).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(_STD).view(1, 3, 1, 1), persistent=False)
+
+    def semantic(self, pixels: Tensor) -> Tensor:
+        """(B, 3, H, W) in [0, 1], sides multiples of the patch, to F: (B, N, E), eq. 3."""
+        tokens: Tensor = self.backbone((pixels - self.mean) / self.std)
+        return tokens
+
+    def adapt(self, tokens: Tensor) -> Tensor:
+        """F to M: (B, N, E) to (B, N, E), eq. 4."""
+        for block in self.adapter:
+            tokens = block(tokens)
+        return tokens
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, H, W) in [0, 1] to (B, E, H / P, W / P) of unit length along E."""
+        height, width = pixels.shape[2] // self.patch_px, pixels.shape[3] // self.patch_px
+        tokens = functional.normalize(self.adapt(self.semantic(pixels)), dim=2)
+        return tokens.transpose(1, 2).reshape(len(pixels), self.width, height, width)
+
+
+def make_backbone(config: VitConfig) -> nn.Module:
+    """The backbone that a configuration names.
+
+    Raises:
+        WeightsError: no such model, or one without patches and a hidden size.
+    """
+    if config.backbone == SMALL:
+        return SmallBackbone(config.small)
+    from transformers import AutoModel
+
+    try:
+        model = AutoModel.from_pretrained(config.backbone)
+    except (OSError, ValueError) as error:
+        raise WeightsError(
+            "backbone: expected a folder or hub name of a transformers model,"
+            f" {config.backbone.rstrip('/').rsplit('/', 1)[-1]!r} cannot be loaded"
+        ) from error
+    if not hasattr(model.config, "patch_size") or not hasattr(model.config, "hidden_size"):
+        raise WeightsError(
+            f"backbone: expected a vision transformer such as DINOv2, got {type(model).__name__}"
+        )
+    return TransformersBackbone(model.eval())
+
+
+def _conv(before: int, after: int, *, stride: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.GELU()
+    )

@@ -1,0 +1,120 @@
+"""What a run of ``train vit`` shows: the loss plot, and the figures in the model card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import BadInputError
+
+_ROWS = 8
+"""Lines of the table of losses."""
+
+
+def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
+    """The figures of training as Markdown: what was trained, the losses, the validation."""
+    config = summary["train_config"]
+    warmup = min(config["warmup_steps"], len(losses))
+    lines = [
+        f"{summary['stills']} stills, {summary['held_out_stills']} held out"
+        f" (operations {', '.join(config['held_out'])}); {summary['steps']} steps of"
+        f" {config['batch']} pairs, {warmup} of them contrastive, then triplets; seed"
+        f" {config['seed']}; configuration {summary['train_config_hash']}.",
+        "",
+        "Mean loss over the steps before:",
+        "",
+        "| step | loss | kind |",
+        "| --- | --- | --- |",
+    ]
+    edges = np.unique(np.linspace(0, len(losses), _ROWS + 1).round().astype(int))
+    edges = np.unique(np.r_[edges, warmup])
+    for low, high in pairwise(edges):
+        kind = "contrastive" if high <= warmup else "triplet"
+        lines.append(f"| {high} | {np.mean(losses[low:high]):.3f} | {kind} |")
+    lines += [
+        "",
+        f"Synthetic pairs of the held-out stills ({config['validation_pairs']} pairs, mutual"
+        " arg-max over patches, right within one patch along each axis); above 0.95: matches of a"
+        " similarity above the paper's threshold. Step 0 is before training.",
+        "",
+        "| step | precision | recall | precision above 0.95 | recall above 0.95 |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for row in summary["validation"]:
+        keys = ("precision", "recall", "sure_precision", "sure_recall")
+        cells = [_cell(row[key]) for key in keys]
+        lines.append(f"| {int(row['step'])} | {' | '.join(cells)} |")
+    if summary["thresholds"]:
+        lines += ["", "The same pairs at the end, by the least similarity of a match:", ""]
+        lines += ["| similarity above | precision | recall |", "| --- | --- | --- |"]
+    for threshold, row in summary["thresholds"].items():
+        cells = [_cell(row[key]) for key in ("sure_precision", "sure_recall")]
+        lines.append(f"| {threshold} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(value: float | None) -> str:
+    return "none" if value is None or not np.isfinite(value) else f"{value:.3f}"
+
+
+def write_card(path: Path, section: str, text: str) -> None:
+    """Put ``text`` between the card's markers of ``section``.
+
+    Raises:
+        BadInputError: no such card, or it lacks the markers.
+    """
+    first, last = f"<!-- figures: {section} -->", "<!-- end figures -->"
+    if not path.is_file():
+        raise BadInputError(f"{path.name}: expected a model card, found none")
+    card = path.read_text(encoding="utf-8")
+    before, found, rest = card.partition(first)
+    _, closed, after = rest.partition(last)
+    if not found or not closed:
+        raise BadInputError(f"{path.name}: expected the markers {first} and {last}")
+    path.write_text(f"{before}{first}\n{text}\n{last}{after}", encoding="utf-8")
+
+
+def write_log(log: Mapping[str, Any], path: Path) -> None:
+    """Write a log as JSON, whole or not at all; scores that are not there become null."""
+    plain = dict(log)
+    plain["validation"] = [_plain(row) for row in log["validation"]]
+    plain["thresholds"] = {key: _plain(row) for key, row in log["thresholds"].items()}
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def _plain(row: Mapping[str, float]) -> dict[str, float | None]:
+    return {key: float(value) if np.isfinite(value) else None for key, value in row.items()}
+
+
+def plot_losses(
+    losses: Sequence[float],
+    validation: Sequence[Mapping[str, float]],
+    out: Path,
+    *,
+    warmup: int = 0,
+) -> bool:
+    """Draw losses and validation; False where matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.plot(np.arange(1, len(losses) + 1), losses, lw=0.5)
+    if 0 < warmup < len(losses):
+        left.axvline(warmup, color="grey", lw=0.8, ls="--")
+    left.set(xlabel="step", ylabel="loss", title="contrastive, then triplet")
+    for key in ("precision", "recall"):
+        values = [row[key] for row in validation]
+        right.plot([row["step"] for row in validation], values, label=key)
+    right.set(xlabel="step", ylim=(0, 1), title="held-out pairs, within one patch")
+    right.legend()
+    figure.savefig(out, dpi=110)
+    return True

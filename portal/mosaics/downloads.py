@@ -1,0 +1,132 @@
+"""Files of a mosaic: layers, the growing preview, the pyramid, a PNG, the manifest."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from portal.archive import storage
+from portal.archive.http import REVALIDATE, bytes_response, range_response
+from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
+from portal.mosaics.frames import part_of
+from portal.mosaics.models import Mosaic, MosaicPart
+from portal.mosaics.workplace import work_preview
+
+MANIFEST_NAME = "mosaic.json"
+PNG_SIZES = (1024, 2048, 4096, 8192)
+PNG_LARGEST = PNG_SIZES[-1]
+PNG_SMALLEST = 64
+_PNG_COMPRESSION = 4  # of 9: larger ones take many times as long for a few per cent
+
+
+def layer_response(request: HttpRequest, mosaic: Mosaic, *, part: int, name: str) -> HttpResponse:
+    """A layer of one part as 8-bit grey PNG; cached for good, its address names its content.
+
+    Raises:
+        NotFoundError: no such part or layer.
+    """
+    found = part_of(mosaic, part)
+    layer = next((row for row in found.layers if row["name"] == name), None)
+    if layer is None:
+        known = ", ".join(row["name"] for row in found.layers) or "none"
+        raise NotFoundError(f"This mosaic has no such layer; it has {known}.")
+    path = storage.derived_folder(mosaic.pk) / Path(layer["png"]).name
+    etag = f'"layer-{name}-{part}-{found.canvas.content_hash[:24]}"'
+    return bytes_response(request, _bytes(path), etag=etag, media_type="image/png")
+
+
+def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
+    """What has been stitched so far; once it is done, the whole.
+
+    Raises:
+        NotFoundError: nothing yet.
+    """
+    path = work_preview(mosaic.pk)
+    if mosaic.canvas is not None and mosaic.canvas.thumbnail_path:
+        path = storage.resolve(mosaic.canvas.thumbnail_path)
+    try:
+        stamp, data = path.stat().st_mtime_ns, path.read_bytes()
+    except OSError:
+        raise NotFoundError("There is nothing to show yet.", code="no-preview") from None
+    return bytes_response(request, data, etag=f'"p-{stamp:x}-{len(data):x}"', cache=REVALIDATE)
+
+
+def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, part: int) -> HttpResponseBase:
+    """The pyramidal TIFF, by byte ranges where they are asked for."""
+    found = part_of(mosaic, part)
+    path = storage.resolve(found.canvas.pixels_path)
+    etag = f'"m-{found.canvas.content_hash[:24]}"'
+    return _download(request, path, etag, "image/tiff", _filename(found, "tif"))
+
+
+def manifest_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponseBase:
+    """``mosaic.json`` as the engine wrote it: every frame's transform, covariance and reason."""
+    first = part_of(mosaic, 0)
+    path = storage.derived_folder(mosaic.pk) / MANIFEST_NAME
+    etag = f'"j-{first.canvas.content_hash[:24]}"'
+    return _download(request, path, etag, "application/json", _filename(first, "json"))
+
+
+def png_response(
+    request: HttpRequest, mosaic: Mosaic, *, part: int, size_px: int
+) -> HttpResponseBase:
+    """One part as PNG, its longer side at most ``size_px``, never enlarged.
+
+    Made once, row by row in little memory, and kept in the canvas' cache.
+    """
+    found = part_of(mosaic, part)
+    size_px = min(size_px, max(found.canvas.width_px, found.canvas.height_px))
+    if size_px > PNG_LARGEST:
+        raise InvalidInputError(
+            f"size: at most {PNG_LARGEST} px; download the pyramidal TIFF for all pixels."
+        )
+    path = storage.cache_folder(found.canvas_id) / f"{found.canvas.content_hash[:16]}-{size_px}.png"
+    if not path.exists():
+        _write_png(storage.resolve(found.canvas.pixels_path), path, size_px)
+    etag = f'"g-{found.canvas.content_hash[:24]}-{size_px}"'
+    return _download(request, path, etag, "image/png", _filename(found, f"{size_px}.png"))
+
+
+def _write_png(source: Path, target: Path, size_px: int) -> None:
+    import pyvips
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".", suffix=".png", dir=target.parent)
+    os.close(handle)
+    try:
+        image = pyvips.Image.thumbnail(str(source), size_px, height=size_px, size="down")
+        image.pngsave(name, compression=_PNG_COMPRESSION, keep="icc")
+        Path(name).replace(target)
+    except pyvips.Error as error:
+        raise UnavailableError("This mosaic cannot be read from the stored file.") from error
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _download(
+    request: HttpRequest, path: Path, etag: str, media_type: str, filename: str
+) -> HttpResponseBase:
+    try:
+        response = range_response(request, path, etag=etag, media_type=media_type)
+    except OSError as error:
+        raise UnavailableError("The file cannot be read from storage.") from error
+    response["Content-Disposition"] = f'attachment; filename="{filename}"'
+    return response
+
+
+def _filename(part: MosaicPart, suffix: str) -> str:
+    """Of the canvas' name what every file system takes."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", part.canvas.name).strip("-.")[:100]
+    return f"{name or 'mosaic'}.{suffix}"
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnavailableError("The file cannot be read from storage.") from error

@@ -1,0 +1,294 @@
+"""Mosaics as programs (and the viewer) see them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from portal.annotations.representation import FiniteField
+from portal.archive.models import ItemState
+from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
+from portal.jobs.api import JobSerializer
+from portal.mosaics.frames import FrameSighting, mosaic_report
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.options import MAX_STEP
+
+
+def layer_url(part: MosaicPart, name: str) -> str:
+    """Address of a layer's picture."""
+    path = reverse("api:mosaic-layer", kwargs={"pk": part.mosaic_id, "name": name})
+    return f"{path}?part={part.index}&v={part.canvas.content_hash[:12]}"
+
+
+def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
+    """Address of a frame of a video's canvas, as JPEG."""
+    return reverse("api:canvas-frame", kwargs={"pk": canvas_id, "pts": pts})
+
+
+class MosaicConfigSerializer(serializers.Serializer[Any]):
+    """Choices; what is left out keeps its default."""
+
+    step = serializers.IntegerField(required=False, help_text="Use every step-th frame; 1")
+    model = serializers.CharField(
+        required=False, help_text="auto, similarity, affine or homography; auto"
+    )
+    start_s = serializers.FloatField(required=False, help_text="First second used of the video")
+    end_s = serializers.FloatField(required=False, help_text="Last second used of the video")
+
+
+class MosaicCreateSerializer(serializers.Serializer[Any]):
+    """Which video, and how."""
+
+    video = serializers.UUIDField()
+    config = serializers.DictField(
+        required=False,
+        help_text="start_s, end_s (the span; all of it), step (use every step-th frame; 1),"
+        " model (auto, similarity, affine, homography)",
+    )
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    """So many frames, for this reason."""
+
+    status = serializers.ChoiceField(FrameStatus.choices)
+    code = serializers.CharField(source="reason.code")
+    reason = serializers.CharField(source="reason.name")
+    count = serializers.IntegerField()
+
+
+class MosaicReportSerializer(serializers.Serializer[Any]):
+    """What became of the frames."""
+
+    frames = serializers.IntegerField()
+    registered = serializers.IntegerField()
+    skipped = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    reasons = ReasonSerializer(many=True)
+
+
+class MosaicLayerSerializer(serializers.Serializer[Any]):
+    """A layer as 8-bit grey PNG: 0 where nothing was seen, else ``minimum`` (1) to ``maximum``."""
+
+    name = serializers.CharField(help_text="coverage, count, uncertainty, time or time_last")
+    unit = serializers.CharField()
+    minimum = serializers.FloatField()
+    maximum = serializers.FloatField()
+    downsample = serializers.FloatField(help_text="Mosaic pixels per layer pixel")
+    url = serializers.CharField()
+
+
+class MosaicPartSerializer(serializers.Serializer[Any]):
+    """One connected piece of a mosaic, a canvas of its own."""
+
+    index = serializers.IntegerField()
+    canvas = serializers.UUIDField(source="canvas_id")
+    width = serializers.IntegerField(source="canvas.width_px")
+    height = serializers.IntegerField(source="canvas.height_px")
+    anchor_index = serializers.IntegerField(allow_null=True)
+    registered_count = serializers.IntegerField()
+    spans = serializers.ListField(
+        child=serializers.DictField(), help_text="Runs of frames, in order, with their seconds"
+    )
+    quality = serializers.DictField()
+    layers = serializers.SerializerMethodField()
+
+    @extend_schema_field(MosaicLayerSerializer(many=True))
+    def get_layers(self, part: MosaicPart) -> list[dict[str, Any]]:
+        """With an address each; it changes with the content."""
+        return [
+            {
+                **{key: layer[key] for key in ("name", "unit", "minimum", "maximum", "downsample")},
+                "url": layer_url(part, layer["name"]),
+            }
+            for layer in part.layers
+        ]
+
+
+class MosaicSerializer(serializers.Serializer[Any]):
+    """A mosaic; it shows on ``canvas`` once it is ready."""
+
+    id = serializers.UUIDField()
+    case = serializers.UUIDField(source="case_id")
+    video = serializers.UUIDField(source="video_id")
+    video_canvas = serializers.UUIDField(source="video.canvas_id", allow_null=True)
+    frame_width = serializers.IntegerField(
+        source="video.canvas.width_px", default=None, allow_null=True
+    )
+    frame_height = serializers.IntegerField(
+        source="video.canvas.height_px", default=None, allow_null=True
+    )
+    canvas = serializers.UUIDField(source="canvas_id", allow_null=True)
+    name = serializers.CharField()
+    state = serializers.ChoiceField(ItemState.choices)
+    error = serializers.SerializerMethodField()
+    config = MosaicConfigSerializer()
+    width = serializers.IntegerField(source="canvas.width_px", default=None, allow_null=True)
+    height = serializers.IntegerField(source="canvas.height_px", default=None, allow_null=True)
+    preview_url = serializers.SerializerMethodField()
+    frame_count = serializers.IntegerField()
+    registered_count = serializers.IntegerField()
+    motion_model = serializers.CharField()
+    anchor_index = serializers.IntegerField(allow_null=True)
+    seconds = serializers.FloatField(help_text="How long the build took")
+    parts = MosaicPartSerializer(source="parts.all", many=True)
+    quality = serializers.DictField(help_text="Figures of how well it fits")
+    engine = serializers.DictField(help_text="What built it: version, hash of all its choices")
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+    @extend_schema_field(ItemErrorSerializer(allow_null=True))
+    def get_error(self, mosaic: Mosaic) -> dict[str, str] | None:
+        """Null unless the state is *failed*."""
+        if mosaic.state != ItemState.FAILED:
+            return None
+        return {"code": mosaic.error_code, "message": mosaic.error_message}
+
+    def get_preview_url(self, mosaic: Mosaic) -> str | None:
+        """A small JPEG of the whole; null until it is ready."""
+        return thumbnail_url(mosaic.canvas) if mosaic.canvas else None
+
+
+class MosaicDetailSerializer(MosaicSerializer):
+    """With the report on its frames."""
+
+    report = serializers.SerializerMethodField()
+    gaps = serializers.ListField(
+        child=serializers.DictField(), help_text="Runs of frames in no part, with a sentence each"
+    )
+
+    @extend_schema_field(MosaicReportSerializer)
+    def get_report(self, mosaic: Mosaic) -> Any:
+        """Counts by status and reason."""
+        return MosaicReportSerializer(mosaic_report(mosaic)).data
+
+
+class MosaicAcceptedSerializer(MosaicSerializer):
+    """With the job that builds it; null where it was built already."""
+
+    job = JobSerializer(allow_null=True)
+
+
+class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
+    """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced."""
+
+    H_mosaic_from_frame = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField()), allow_null=True
+    )
+
+    class Meta:
+        model = MosaicFrame
+        fields = (
+            "index",
+            "pts",
+            "status",
+            "reason",
+            "reason_code",
+            "part",
+            "H_mosaic_from_frame",
+            "covariance",
+            "uncertainty_px",
+            "sharpness",
+            "links",
+            "error_px",
+            "is_key",
+        )
+
+
+class FrameQuerySerializer(serializers.Serializer[Any]):
+    """Filter of the frames."""
+
+    status = serializers.ChoiceField(FrameStatus.choices, required=False)
+
+
+class PointSerializer(serializers.Serializer[Any]):
+    """A point of the mosaic, in its level-0 pixels."""
+
+    x = FiniteField()
+    y = FiniteField()
+    part = serializers.IntegerField(
+        required=False, min_value=0, max_value=10_000, help_text="Which piece; 0"
+    )
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=1000)
+
+
+class SightingSerializer(serializers.Serializer[Any]):
+    """A frame that saw the point, and where in the frame."""
+
+    index = serializers.IntegerField()
+    pts = serializers.IntegerField()
+    time_s = serializers.FloatField()
+    xy_frame = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
+    from_centre_px = serializers.FloatField()
+    sharpness = serializers.FloatField(allow_null=True, help_text="Compare within one video")
+    uncertainty_px = serializers.FloatField(allow_null=True, help_text="One standard deviation")
+    outline = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2),
+        help_text="The frame's view on the mosaic",
+    )
+    image_url = serializers.SerializerMethodField()
+    viewer_url = serializers.SerializerMethodField()
+
+    def get_image_url(self, frame: FrameSighting) -> str:
+        """The frame as JPEG."""
+        return frame_url(self.context["canvas_id"], frame.pts)
+
+    def get_viewer_url(self, frame: FrameSighting) -> str:
+        """The video at that frame, the point in the middle."""
+        x, y = frame.xy_frame
+        viewer = reverse("archive:viewer", args=[self.context["canvas_id"]])
+        return f"{viewer}?t={frame.pts}&x={x:g}&y={y:g}"
+
+
+class FramesAtSerializer(serializers.Serializer[Any]):
+    """The frames that saw a point, the sharpest first; ``count`` is all that did."""
+
+    count = serializers.IntegerField()
+    results = SightingSerializer(many=True)
+
+
+class FrameReasonSerializer(serializers.Serializer[Any]):
+    """What ``state`` counts into."""
+
+    code = serializers.CharField(allow_blank=True)
+    name = serializers.CharField()
+    color = serializers.CharField()
+
+
+class FrameColumnsSerializer(serializers.Serializer[Any]):
+    """Every frame, in columns of equal length."""
+
+    count = serializers.IntegerField()
+    time_base_s = serializers.FloatField()
+    reasons = FrameReasonSerializer(many=True)
+    index = serializers.ListField(child=serializers.IntegerField())
+    pts = serializers.ListField(child=serializers.IntegerField())
+    state = serializers.ListField(child=serializers.IntegerField())
+    part = serializers.ListField(child=serializers.IntegerField(allow_null=True))
+    outline = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField(), allow_null=True),
+        help_text="x, y, x, y, ... on the frame's part; null where it is on none",
+    )
+
+
+class EstimateQuerySerializer(serializers.Serializer[Any]):
+    """Which video, and what of it."""
+
+    video = serializers.UUIDField()
+    start_s = FiniteField(required=False)
+    end_s = FiniteField(required=False)
+    step = serializers.IntegerField(required=False, min_value=1, max_value=MAX_STEP)
+
+
+class EstimateSerializer(serializers.Serializer[Any]):
+    """What a build would take."""
+
+    frames = serializers.IntegerField(help_text="In the span")
+    used = serializers.IntegerField(help_text="Every step-th of them")
+    seconds = serializers.FloatField(
+        allow_null=True, help_text="null before this lab has built a mosaic"
+    )
+    builds = serializers.IntegerField(help_text="Earlier builds the rate is measured from")

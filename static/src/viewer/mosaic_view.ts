@@ -1,0 +1,101 @@
+/** What the viewer of a mosaic has beyond that of a slide: frames at a point, the strip of frames, layers. */
+
+import type Projection from "ol/proj/Projection";
+
+import { FrameFates } from "./frame_columns";
+import type { LinkTarget } from "./deep_link";
+import type { KeyGroup } from "./keys";
+import type { MapView } from "./map_view";
+import { frameColumns, mosaicOfCanvas } from "./mosaic_api";
+import type { MosaicData } from "./mosaic_api";
+import { MosaicLayers } from "./mosaic_layers";
+import { MosaicOverlay } from "./mosaic_overlay";
+import { MosaicStrip } from "./mosaic_strip";
+import { PanelTabs } from "./panel_tabs";
+import { Sightings } from "./sightings";
+import type { Toasts } from "./toast";
+import type { Tools } from "./tools";
+import type { CanvasData } from "./types";
+
+export interface MosaicTargets {
+  root: HTMLElement;
+  canvas: CanvasData;
+  projection: Projection;
+  mapView: MapView;
+  tools: Tools;
+  toasts: Toasts;
+}
+
+/** Keys exist before the data is there; until then they do nothing. */
+export class MosaicView {
+  private strip: MosaicStrip | null = null;
+  private layers: MosaicLayers | null = null;
+  private readonly tabs: PanelTabs;
+  private readonly overlay = new MosaicOverlay();
+
+  constructor(private readonly targets: MosaicTargets) {
+    this.tabs = new PanelTabs(targets.root);
+  }
+
+  get pts(): number | null {
+    return this.strip?.pts ?? null;
+  }
+
+  keys(): KeyGroup {
+    const { tools } = this.targets;
+    const step = (by: number) => () => this.strip?.step(by);
+    return {
+      title: "Mosaic",
+      bindings: [
+        { keys: ["w"], shown: "W", does: "Which frames saw a point", run: () => tools.use("frames") },
+        { keys: ["l"], shown: "L", does: "Next layer", run: () => this.nextLayer() },
+        { keys: ["d"], shown: "D", does: "One frame back", run: step(-1), repeats: true },
+        { keys: ["f"], shown: "F", does: "One frame on", run: step(1), repeats: true },
+        { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },
+        { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
+      ],
+    };
+  }
+
+  async load(link: LinkTarget, onFrame: () => void): Promise<void> {
+    const { root, canvas, projection, mapView, toasts } = this.targets;
+    const mosaic = await mosaicOfCanvas(canvas.id).catch(() => null);
+    const part = mosaic?.parts.find((found) => found.canvas === canvas.id);
+    if (!mosaic || !part) {
+      toasts.show("What is known of this mosaic's frames could not be loaded.");
+      return;
+    }
+    this.layers = new MosaicLayers(root, part, projection, (text) => toasts.show(text));
+    const { map } = mapView;
+    const beneath = map.getLayers().getLength() - 1; // the ROIs stay on top
+    map.getLayers().insertAt(beneath, this.layers.layer);
+    map.getLayers().insertAt(beneath + 1, this.overlay.layer);
+    this.layers.followPointer(map);
+    const fates = new FrameFates(await frameColumns(mosaic.id));
+    this.strip = new MosaicStrip(root, fates, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
+    this.connect(mosaic, part.index, fates, this.strip, onFrame);
+    if (link.t !== null) this.strip.seekPts(link.t);
+  }
+
+  private connect(mosaic: MosaicData, part: number, fates: FrameFates, strip: MosaicStrip, onFrame: () => void): void {
+    const { root, tools } = this.targets;
+    const actions = { open: () => this.tabs.open("frames"), choose: (pts: number) => strip.seekPts(pts) };
+    const sightings = new Sightings(root, mosaic, part, this.overlay, actions);
+    tools.on("point", ({ at, asked }) => {
+      if (asked || this.tabs.current === "frames") void sightings.ask(at);
+    });
+    tools.on("tool", (tool) => {
+      if (tool === "frames") this.tabs.open("frames");
+    });
+    strip.on("frame", ({ place }) => {
+      const isHere = fates.part(place) === part;
+      this.overlay.showHead(isHere ? fates.outline(place) : null);
+      onFrame();
+    });
+  }
+
+  private nextLayer(): void {
+    this.tabs.open("layers");
+    this.layers?.next();
+  }
+}

@@ -1,0 +1,137 @@
+"""A mosaic in a real browser: frames at a point, its layers, its video's playhead, a span."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from portal.archive import storage as archive_storage
+from portal.mosaics.models import MosaicFrame, MosaicPart
+from portal.mosaics.services import mosaic_create
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+STEP_PX, COUNT, WIDTH, HEIGHT = 12, 12, 256, 192
+
+
+@pytest.fixture(scope="session")
+def sweep_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve frames over a spotted plane, each 12 px to the right of the one before."""
+    import av
+
+    rng = np.random.default_rng(5)
+    scene = np.full((HEIGHT, WIDTH + STEP_PX * COUNT, 3), 120, np.uint8)
+    for _ in range(400):
+        centre = (int(rng.integers(scene.shape[1])), int(rng.integers(HEIGHT)))
+        color = [int(v) for v in rng.integers(30, 255, 3)]
+        cv2.circle(scene, centre, int(rng.integers(3, 12)), color, -1)
+    path = tmp_path_factory.mktemp("videos") / "sweep.mp4"
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=25, options={"crf": "12"})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        for i in range(COUNT):
+            view = np.ascontiguousarray(scene[:, STEP_PX * i : STEP_PX * i + WIDTH])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def mosaic(ingest: Callable[..., Any], annotator: Any, sweep_file: Path) -> Any:
+    """The sweep's mosaic, built, with a layer."""
+    from portal.jobs.runner import job_run
+
+    asked = mosaic_create(video=ingest(sweep_file).video, user=annotator)
+    assert asked.job is not None
+    job_run(asked.job.pk)
+    asked.mosaic.refresh_from_db()
+    assert asked.mosaic.state == "ready", asked.mosaic.error_message
+    grey = np.tile(np.arange(1, 51, dtype=np.uint8) * 5, (30, 1))
+    folder = archive_storage.derived_folder(asked.mosaic.pk)
+    cv2.imwrite(str(folder / "layer-time.png"), grey)
+    MosaicPart.objects.update(
+        layers=[
+            {
+                "name": "time",
+                "png": "layer-time.png",
+                "unit": "s",
+                "minimum": 0.0,
+                "maximum": 0.44,
+                "downsample": asked.mosaic.canvas.width_px / 50,
+            }
+        ]
+    )
+    return asked.mosaic
+
+
+def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
+    open_viewer: Any, mosaic: Any
+) -> None:
+    viewer = open_viewer(mosaic.canvas)
+    viewer.key("w")
+    place = viewer.places([(mosaic.canvas.width_px / 2, mosaic.canvas.height_px / 2)])[0]
+    viewer.page.mouse.click(*place)
+    rows = viewer.page.locator(".sighting")
+    expect(rows.first).to_be_visible()
+    with viewer.database:
+        placed = MosaicFrame.objects.filter(mosaic=mosaic, status="registered").count()
+    assert 1 < rows.count() <= placed
+    rows.first.locator(".sighting-choose").click()
+    viewer.wait_text(
+        "[data-strip] [data-frame-index]", rows.first.locator(".sighting-facts").first.inner_text()
+    )
+    rows.first.get_by_role("link", name="Video").click()
+    viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
+    assert "t=" in viewer.page.url
+    assert viewer.problems == []
+
+
+def test_a_layer_is_shown_with_its_legend(open_viewer: Any, mosaic: Any) -> None:
+    viewer = open_viewer(mosaic.canvas)
+    viewer.key("l")
+    expect(viewer.page.locator("[data-layer-settings]")).to_be_visible()
+    viewer.wait_text("[data-layer-minimum]", "00:00.000")
+    viewer.wait_text("[data-layer-maximum]", "00:00.440")
+    place = viewer.places([(mosaic.canvas.width_px * 0.9, mosaic.canvas.height_px / 2)])[0]
+    viewer.page.mouse.move(*place)
+    viewer.page.wait_for_timeout(200)
+    assert viewer.text("[data-layer-here]") > "00:00.300"
+    viewer.key("l")
+    expect(viewer.page.locator("[data-layer-settings]")).to_be_hidden()
+    assert viewer.problems == []
+
+
+def test_the_frame_of_the_video_moves_over_the_map_beside_it(open_viewer: Any, mosaic: Any) -> None:
+    viewer = open_viewer(mosaic.video.canvas)
+    line = viewer.page.locator(".mini-map__line")
+    expect(viewer.page.locator("[data-mini-map]")).to_be_visible()
+    before = line.get_attribute("points")
+    assert before
+    for _ in range(4):
+        viewer.key("f")
+        viewer.page.wait_for_timeout(150)
+    viewer.wait_text("[data-timeline] [data-frame-index]", "Frame 5 / 12")
+    assert line.get_attribute("points") != before
+    expect(viewer.page.locator("[data-mini-note]")).to_contain_text("in the mosaic")
+    viewer.page.locator("[data-mini-open]").click()
+    viewer.page.wait_for_selector("[data-viewer][data-kind=mosaic][data-ready]", timeout=30_000)
+    viewer.wait_text("[data-strip] [data-frame-index]", "Frame 5")
+    assert viewer.problems == []
+
+
+def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mosaic: Any) -> None:
+    viewer = open_viewer(mosaic.video.canvas)
+    for key in ("f", "f", "i", "f", "f", "f", "o"):
+        viewer.key(key)
+        viewer.page.wait_for_timeout(250)
+    viewer.wait_text("[data-span-text]", "0.08 s to 0.20 s")
+    expect(viewer.page.locator("[data-span-estimate]")).to_contain_text("4 frames, about")
+    viewer.page.locator("[data-span-build]").click()
+    viewer.page.wait_for_url("**/mosaics/**")
+    expect(viewer.page.locator("h2").first).to_contain_text("Being built: 0.08 s to 0.2 s")
+    assert viewer.problems == []

@@ -1,0 +1,63 @@
+"""The descriptor network: a turned patch gives the same vector, exactly or nearly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ml.errors import ShapeError
+from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
+
+TINY = TesseraConfig(rings=8, angles=16, widths=(4, 4, 4, 8, 8, 8), dim=16)
+
+
+def _network(config: TesseraConfig = TINY) -> TesseraNet:
+    torch.manual_seed(0)
+    return TesseraNet(config).eval()
+
+
+def test_descriptors_are_unit_rows_of_the_configured_length() -> None:
+    rows = _network()(torch.randn(5, 2, 8, 16))
+    assert rows.shape == (5, 16)
+    assert torch.allclose(rows.norm(dim=1), torch.ones(5), atol=1e-5)
+
+
+def test_a_turn_by_whole_strides_changes_nothing() -> None:
+    network, x = _network(), torch.randn(3, 2, 8, 16)
+    turned = torch.roll(x, 4, dims=3)
+    assert torch.allclose(network(turned), network(x), atol=1e-5)
+
+
+def test_a_mirrored_patch_is_another_patch() -> None:
+    network, x = _network(), torch.randn(3, 2, 8, 16)
+    assert (network(x.flip(3)) - network(x)).norm(dim=1).min() > 1e-2
+
+
+def test_the_invariants_are_the_spectrum_turned_by_the_phase_of_the_reference() -> None:
+    network = _network()
+    features = torch.randn(2, 8, 4)
+    found = network.invariants(features).detach().numpy().reshape(2, 8, 3)
+    spectrum = np.fft.fft(features.numpy(), axis=2) / 2.0  # orthonormal over 4 samples
+    weight = network.reference.detach().numpy()
+    for row in range(2):
+        first = np.sqrt(2.0) * spectrum[row, :, 1]
+        reference = (weight[0] * first).sum()
+        turned = first * np.conj(reference) / np.sqrt(abs(reference) ** 2 + 1e-4)
+        np.testing.assert_allclose(found[row, :, 0], spectrum[row, :, 0].real, atol=1e-5)
+        np.testing.assert_allclose(found[row, :, 1], turned.real, atol=1e-5)
+        np.testing.assert_allclose(found[row, :, 2], turned.imag, atol=1e-5)
+
+
+def test_an_empty_patch_gives_no_nan() -> None:
+    assert torch.isfinite(_network()(torch.zeros(2, 2, 8, 16))).all()
+
+
+def test_patches_of_another_shape_are_refused() -> None:
+    with pytest.raises(ShapeError, match=r"\(B, 2, 8, 16\), got \(1, 1, 8, 16\)"):
+        _network()(torch.zeros(1, 1, 8, 16))
+
+
+def test_sizes_that_do_not_halve_twice_are_refused() -> None:
+    with pytest.raises(ShapeError, match="multiples of 4, got 10 x 16"):
+        TesseraNet(TesseraConfig(rings=10, angles=16))
