@@ -20,7 +20,7 @@ from portal.archive.services import case_create, item_receive
 from portal.jobs.models import Job
 from portal.jobs.runner import job_run
 from portal.labs.models import Lab, User
-from portal.mosaics.models import Mosaic
+from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create
 from portal.retrieval.models import Encoder
 
@@ -37,6 +37,7 @@ class World:
     roi: Roi
     job: Job
     mosaic: Mosaic
+    followup: Followup
     encoder: Encoder
 
     def ids(self) -> dict[str, str]:
@@ -50,6 +51,7 @@ class World:
             "rois": str(self.roi.pk),
             "jobs": str(self.job.pk),
             "mosaics": str(self.mosaic.pk),
+            "followups": str(self.followup.pk),
             "encoders": str(self.encoder.pk),
         }
 
@@ -112,6 +114,9 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         geometry={"type": "Polygon", "coordinates": [ring]},
         label=label,
     ).roi
+    followup = Followup.objects.create(
+        lab=lab, roi=roi, roi_version=roi.version, target=video.canvas, created_by=user
+    )
     encoder = Encoder.objects.create(
         name=f"world-{lab.slug}", version="1", config_hash="0" * 64, dim=4, is_default=False
     )
@@ -124,5 +129,6 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         roi=roi,
         job=items[0].job,
         mosaic=mosaic_create(video=video, user=user).mosaic,
+        followup=followup,
         encoder=encoder,
     )

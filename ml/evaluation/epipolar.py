@@ -27,8 +27,9 @@ from ml.evaluation.keypoint_data import EvaluationImage, read_image, read_images
 from ml.evaluation.keypoint_descriptors import ALL_NAMES, load_descriptors, split_names
 from ml.evaluation.keypoint_pictures import draw_pair, write_picture
 from ml.evaluation.keypoint_plots import write_epipolar_plots
-from ml.evaluation.keypoint_protocols import PointCache, count_pair
+from ml.evaluation.keypoint_protocols import count_pair
 from ml.evaluation.keypoint_scores import count_summary
+from ml.evaluation.keypoint_sides import SideCache, seconds_a_pair
 from ml.evaluation.keypoint_tables import update_card
 from ml.keypoints import symmetric_epipolar_px
 from ml.keypoints.describe import Descriptor
@@ -72,7 +73,9 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     descriptors, skipped = load_descriptors(split_names(args.descriptors))
     chosen = {gap: gap_pairs(sequence, gap, args.pairs) for gap in gaps}
     cache = FrameCache(sequence, args.max_keypoints)
-    scores = _score_all(cache, descriptors, [p for gap in gaps for p in chosen[gap]], progress)
+    pairs = [pair for gap in gaps for pair in chosen[gap]]
+    scores = _score_all(cache, descriptors, pairs, progress)
+    timed = [(cache.side(a), cache.side(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
     ours = next(reversed(descriptors))
     result: dict[str, Any] = {
         "options": {
@@ -84,6 +87,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         "frames": len(sequence.frames),
         "skipped": skipped,
         "scores": {name: _by_gap(rows, gaps) for name, rows in scores.items()},
+        "seconds": {n: seconds_a_pair(timed, n, args.max_keypoints) for n in descriptors},
         "compared_with": ours,
         "t_test": {n: t_test(scores[ours], rows) for n, rows in scores.items() if n != ours},
         "truth": {str(gap): truth_noise(cache, chosen[gap]) for gap in gaps},
@@ -126,9 +130,9 @@ def cross_sequence(
         for i, frame in enumerate(frames)
         if images[i % len(images)].scene != frame.scene
     ]
-    cache, table = PointCache(), {}
+    table = {}
     for name, descriptor in descriptors.items():
-        rows = []
+        rows, cache = [], SideCache()
         for done, (a, b) in enumerate(pairs):
             progress(done, len(pairs), f"{name}, elsewhere")
             keypoints = args.max_keypoints

@@ -12,7 +12,7 @@ import numpy as np
 from ml.errors import MlError
 from ml.evaluation.epipolar_scores import FrameCache, epipolar_rates, pose_error_deg
 from ml.evaluation.keypoint_metrics import pose_auc
-from ml.evaluation.keypoint_pairs import as_u8
+from ml.evaluation.keypoint_sides import SideCache
 from ml.keypoints import load_descriptor, match_images
 from ml.keypoints.describe import Descriptor
 from ml.keypoints.pipeline import MatchConfig
@@ -81,20 +81,21 @@ def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher
 
 def stage_matchers(cache: FrameCache, name: str) -> dict[str, Matcher]:
     """Mutual neighbours under the ratio test, then each stage of ``match_images`` on top."""
-    descriptor = load_descriptor(name)
-    mask = as_u8(cache.sequence.mask)
+    descriptor, sides = load_descriptor(name), SideCache()
 
     def staged(config: MatchConfig) -> Matcher:
         def match(a: int, b: int) -> Matches:
-            return match_images(
-                cache.frame(a),
-                cache.frame(b),
-                name,
-                max_keypoints=cache.keypoints,
-                mask_a=mask,
-                mask_b=mask,
-                config=config,
-            )
+            (image_a, mask_a), (image_b, mask_b) = cache.side(a), cache.side(b)
+            with sides.in_use():
+                return match_images(
+                    image_a,
+                    image_b,
+                    name,
+                    max_keypoints=cache.keypoints,
+                    mask_a=mask_a,
+                    mask_b=mask_b,
+                    config=config,
+                )
 
         return match
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence as Rows
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,16 +14,10 @@ from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.evaluation.epipolar_sequence import Sequence
 from ml.evaluation.keypoint_metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.keypoint_pairs import as_u8
-from ml.keypoints import (
-    DetectorConfig,
-    detect_keypoints,
-    estimate_fundamental,
-    match_descriptors,
-    match_images,
-    symmetric_epipolar_px,
-)
+from ml.evaluation.keypoint_sides import SideCache, Sides
+from ml.keypoints import estimate_fundamental, symmetric_epipolar_px
 from ml.keypoints.describe import Descriptor
-from ml.types import ArrayF32, ArrayF64, ImageU8, Keypoints, Matches
+from ml.types import ArrayF64, ImageU8, Matches
 
 AUC_DEG = (5, 10, 20)
 NO_POSE_DEG = 180.0
@@ -45,7 +38,6 @@ class EpipolarScore:
             under the descriptor's ratio test, before any geometry. raw_epipolar_px, raw_under_1px,
             raw_under_3px: of those.
         pose_deg: larger of the errors of rotation and of the translation's direction.
-        seconds: of ``match_images``.
     """
 
     gap: int
@@ -62,18 +54,17 @@ class EpipolarScore:
     raw_under_1px: float
     raw_under_3px: float
     pose_deg: float
-    seconds: float
 
 
 @dataclass(slots=True)
 class FrameCache:
-    """Frames, their key points and their descriptors, each worked out once."""
+    """Frames of a sequence, read once; their key points and descriptors, of one descriptor."""
 
     sequence: Sequence
     keypoints: int
     _frames: dict[int, ImageU8] = field(default_factory=dict)
-    _points: dict[tuple[int, str], Keypoints] = field(default_factory=dict)
-    _rows: dict[tuple[int, str], ArrayF32] = field(default_factory=dict)
+    _sides: SideCache = field(default_factory=SideCache)
+    _name: str = ""
 
     def frame(self, index: int) -> ImageU8:
         """(H, W, 3) RGB."""
@@ -81,45 +72,29 @@ class FrameCache:
             self._frames[index] = self.sequence.read(index)
         return self._frames[index]
 
-    def points(self, index: int, detector: str) -> Keypoints:
-        """Key points inside the sequence's mask."""
-        if (index, detector) not in self._points:
-            config = DetectorConfig(name=detector, max_keypoints=self.keypoints)
-            mask = as_u8(self.sequence.mask)
-            found = detect_keypoints(self.frame(index), config=config, mask=mask)
-            self._points[index, detector] = found
-        return self._points[index, detector]
-
-    def rows(self, index: int, name: str, descriptor: Descriptor) -> ArrayF32:
-        """Descriptors of a frame's key points, by the descriptor's own detector."""
-        if (index, name) not in self._rows:
-            points = self.points(index, descriptor.detector)
-            self._rows[index, name] = descriptor.describe_keypoints(self.frame(index), points)
-        return self._rows[index, name]
+    def side(self, index: int) -> Sides:
+        """A frame with the sequence's mask."""
+        return self.frame(index), as_u8(self.sequence.mask)
 
     def match(self, a: int, b: int, name: str) -> Matches:
-        """``match_images`` of two frames, with the sequence's mask."""
-        mask = as_u8(self.sequence.mask)
-        return match_images(
-            self.frame(a),
-            self.frame(b),
-            name,
-            max_keypoints=self.keypoints,
-            mask_a=mask,
-            mask_b=mask,
-        )
+        """``match_images`` of two frames."""
+        return self._of(name).match(self.side(a), self.side(b), name, self.keypoints)
 
     def raw_matches(self, a: int, b: int, name: str, descriptor: Descriptor) -> Matches:
         """Mutual nearest neighbours under the descriptor's ratio test; no geometry."""
-        pairs, distance = match_descriptors(
-            self.rows(a, name, descriptor),
-            self.rows(b, name, descriptor),
-            strategy="mutual",
+        return self._of(name).mutual(
+            self.side(a),
+            self.side(b),
+            descriptor,
+            keypoints=self.keypoints,
             ratio=descriptor.ratio,
         )
-        xy_a = self.points(a, descriptor.detector).xy[pairs[:, 0]]
-        xy_b = self.points(b, descriptor.detector).xy[pairs[:, 1]]
-        return Matches(xy_a, xy_b, -distance)
+
+    def _of(self, name: str) -> SideCache:
+        """What is kept of a descriptor; that of another one is let go."""
+        if name != self._name:
+            self._name, self._sides = name, SideCache()
+        return self._sides
 
 
 def score_pair(
@@ -132,10 +107,7 @@ def score_pair(
         beside it), and from eq. 18 as ``fundamental_error`` says.
     """
     sequence = cache.sequence
-    cache.frame(a), cache.frame(b)  # reading is not matching: not timed
-    started = time.perf_counter()
     found = cache.match(a, b, name)
-    seconds = time.perf_counter() - started
     raw = cache.raw_matches(a, b, name, descriptor)
     truth = sequence.fundamental(a, b)
     epipolar_px, under_1px, under_3px, under_1px_sum = epipolar_rates(truth, found)
@@ -155,7 +127,6 @@ def score_pair(
         raw_under_1px=raw_under_1px,
         raw_under_3px=raw_under_3px,
         pose_deg=pose_error_deg(sequence, a, b, found),
-        seconds=seconds,
     )
 
 
@@ -235,7 +206,6 @@ MEANS = (
     "raw_epipolar_px",
     "raw_under_1px",
     "raw_under_3px",
-    "seconds",
 )
 
 

@@ -20,7 +20,6 @@ _COLUMNS = (
     ("AUC 10", "auc_10deg"),
     ("AUC 20", "auc_20deg"),
     ("partner found", "partner_found"),
-    ("seconds", "seconds"),
 )
 _BY_GAP = (
     ("< 3 px by gap", "under_3px"),
@@ -47,10 +46,17 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
     parts = [head, skipped_line(result["skipped"]), note, "**All gaps together (table I)**"]
     compared = f"p against {result['compared_with']}"
     rows = [
-        [name, *(by_gap["all"][key] for _, key in _COLUMNS), result["t_test"].get(name)]
+        [
+            name,
+            *(by_gap["all"][key] for _, key in _COLUMNS),
+            result["seconds"][name],
+            result["t_test"].get(name),
+        ]
         for name, by_gap in scores.items()
     ]
-    parts.append(table(["descriptor", *(title for title, _ in _COLUMNS), compared], rows))
+    parts.append(
+        table(["descriptor", *(title for title, _ in _COLUMNS), "seconds", compared], rows)
+    )
     gaps = [str(gap) for gap in options["gaps"]]
     for title, key in _BY_GAP:
         rows = [[name, *(by_gap[gap][key] for gap in gaps)] for name, by_gap in scores.items()]

@@ -9,7 +9,6 @@ the hard protocol detects in both images independently and asks for 3 px.
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -19,13 +18,13 @@ from ml.errors import NotEnoughMatchesError
 from ml.evaluation.keypoint_data import EvaluationImage
 from ml.evaluation.keypoint_metrics import PairMatches
 from ml.evaluation.keypoint_pairs import Pair, as_u8
+from ml.evaluation.keypoint_sides import SideCache, Sides
 from ml.keypoints import (
     DetectorConfig,
     detect_keypoints,
     estimate_fundamental,
     estimate_transform,
     match_descriptors,
-    match_images,
     transform_points,
 )
 from ml.keypoints.describe import CLASSICAL_NAMES, Descriptor
@@ -109,7 +108,7 @@ class HardScore:
 
     Attributes:
         matches, right, close: of ``match_images``: all, within 3 px, within 1 px of the truth.
-        raw_matches, raw_right: of mutual nearest neighbours alone. seconds: of ``match_images``.
+        raw_matches, raw_right: of mutual nearest neighbours alone.
     """
 
     family: str
@@ -119,25 +118,19 @@ class HardScore:
     close: int
     raw_matches: int
     raw_right: int
-    seconds: float
 
 
 def hard_pair(
-    descriptor: Descriptor, pair: Pair, *, name: str, keypoints: int, cache: PointCache
+    descriptor: Descriptor, pair: Pair, *, name: str, keypoints: int, cache: SideCache
 ) -> HardScore:
     """Own detection in both images, matched by ``match_images`` and by mutual neighbours alone.
 
     Args:
         name: what ``match_images`` is asked for.
     """
-    started = time.perf_counter()
-    found = match_pair(pair, name, keypoints)
-    seconds = time.perf_counter() - started
-    raw = mutual_matches(
-        descriptor,
-        (pair.a, cache.points(pair.a, descriptor.detector, keypoints, pair.mask_a)),
-        (pair.b, cache.points(pair.b, descriptor.detector, keypoints, pair.mask_b)),
-    )
+    a, b = pair_sides(pair)
+    found = cache.match(a, b, name, keypoints)
+    raw = cache.mutual(a, b, descriptor, keypoints=keypoints)
     error, raw_error = projection_error(pair, found), projection_error(pair, raw)
     return HardScore(
         pair.family,
@@ -147,29 +140,12 @@ def hard_pair(
         int((error <= CLOSE_PX).sum()),
         len(raw),
         int((raw_error <= HARD_PE_PX).sum()),
-        seconds,
     )
 
 
-def match_pair(pair: Pair, name: str, keypoints: int) -> Matches:
-    """``match_images`` of a pair, with its masks."""
-    return match_images(
-        pair.a,
-        pair.b,
-        name,
-        max_keypoints=keypoints,
-        mask_a=as_u8(pair.mask_a),
-        mask_b=as_u8(pair.mask_b),
-    )
-
-
-def mutual_matches(
-    descriptor: Descriptor, a: tuple[ImageU8, Keypoints], b: tuple[ImageU8, Keypoints]
-) -> Matches:
-    """Mutual nearest neighbours of detected key points: no ratio, no geometry, no confidence."""
-    rows_a, rows_b = descriptor.describe_keypoints(*a), descriptor.describe_keypoints(*b)
-    pairs, distance = match_descriptors(rows_a, rows_b, strategy="mutual")
-    return Matches(a[1].xy[pairs[:, 0]], b[1].xy[pairs[:, 1]], -distance)
+def pair_sides(pair: Pair) -> tuple[Sides, Sides]:
+    """Both images of a pair with their masks."""
+    return (pair.a, as_u8(pair.mask_a)), (pair.b, as_u8(pair.mask_b))
 
 
 def projection_error(pair: Pair, matches: Matches) -> ArrayF32:
@@ -203,25 +179,15 @@ def count_pair(
     *,
     name: str,
     keypoints: int,
-    cache: PointCache,
+    cache: SideCache,
 ) -> CountScore:
     """Matches and geometric inliers of two images, related or not.
 
     Source: dinov2-adaptation-endoscopic-matching, section IV-B (table II).
     """
-    found = match_images(
-        a.rgb,
-        b.rgb,
-        descriptor=name,
-        max_keypoints=keypoints,
-        mask_a=as_u8(a.mask),
-        mask_b=as_u8(b.mask),
-    )
-    raw = mutual_matches(
-        descriptor,
-        (a.rgb, cache.points(a.rgb, descriptor.detector, keypoints, a.mask)),
-        (b.rgb, cache.points(b.rgb, descriptor.detector, keypoints, b.mask)),
-    )
+    sides = (a.rgb, as_u8(a.mask)), (b.rgb, as_u8(b.mask))
+    found = cache.match(*sides, name, keypoints)
+    raw = cache.mutual(*sides, descriptor, keypoints=keypoints)
     return CountScore(
         len(found),
         epipolar_inliers(found),

@@ -97,7 +97,7 @@ def hard_summary(scores: Sequence[HardScore]) -> dict[str, Any]:
     Returns:
         families: by family, ``core`` and ``all``: precision (right within 3 px / matches), right
         (mean a pair), under_1px (share of matches), the same of mutual neighbours alone (raw_),
-        worst_right (mean of the worst tenth of pairs), seconds a pair.
+        worst_right (mean of the worst tenth of pairs).
     """
     families = {}
     for family in (*FAMILIES, "core", "all"):
@@ -113,7 +113,6 @@ def hard_summary(scores: Sequence[HardScore]) -> dict[str, Any]:
             "under_1px": _rounded(precision(sum(r.close for r in rows), matches)),
             "raw_precision": _rounded(precision(sum(r.raw_right for r in rows), raw)),
             "raw_right": _rounded(float(np.mean([r.raw_right for r in rows]))),
-            "seconds": _rounded(float(np.mean([r.seconds for r in rows]))),
         }
     return {"families": families}
 

@@ -12,6 +12,10 @@ from ml.errors import BadInputError
 from ml.evaluation.keypoint_pairs import CORE_FAMILIES, FAMILIES
 
 Cell = str | float | None
+_SWEEPS = {
+    "temperature": "Temperature of the contrastive loss (table 3 of graph-ssl)",
+    "neighbours": "Size of the mini-batch of neighbours (table 4 of graph-ssl)",
+}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -42,6 +46,9 @@ def matching_tables(result: Mapping[str, Any]) -> str:
     ):
         if key in result:
             parts += write(result[key], result["options"])
+    for sweep in result.get("sweeps", []):
+        title = _SWEEPS.get(sweep["sweep"], sweep["sweep"])
+        parts += [f"**{title}; short runs of {sweep.get('steps', '?')} steps**", sweep["table"]]
     return "\n\n".join(parts)
 
 
@@ -173,7 +180,7 @@ def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     parts = []
     for group, what in (("core", "the five families"), ("all", "all families, wide ones too")):
         rows = [
-            [name, *(scores["families"][group][key] for key in (*keys, "seconds"))]
+            [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
             for name, scores in found.items()
             if group in scores["families"]
         ]

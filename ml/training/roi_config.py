@@ -58,7 +58,7 @@ class RoiTrainConfig:
     vertices: tuple[int, int] = (4, 64)  # of a region
     drop: tuple[float, float] = (0.3, 0.8)  # share of vertices a view loses
     batch: int = 48  # regions a step
-    steps: int = 800
+    steps: int = 400
     head_dim: int = 64  # output of the projection head
     temperature: float = 0.1  # tau of equation 1
     learning_rate: float = 3e-4  # AdamW

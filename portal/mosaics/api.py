@@ -22,6 +22,7 @@ from portal.core.paging import Paging
 from portal.jobs.api import JobSerializer, job_accepted
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics import downloads, selectors, services
+from portal.mosaics.followup_api import FollowupViewSet
 from portal.mosaics.frames import frame_columns, frames_at, mosaic_frames
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_clean
@@ -237,11 +238,19 @@ def _file(route: str, method: str, name: str) -> Any:
     return path(f"mosaics/<uuid:pk>/{route}", view, name=name)
 
 
-router_entries: list[tuple[str, Any, str]] = [("mosaics", MosaicViewSet, "mosaic")]
+router_entries: list[tuple[str, Any, str]] = [
+    ("mosaics", MosaicViewSet, "mosaic"),
+    ("followups", FollowupViewSet, "followup"),
+]
 urlpatterns = [
     _file("layers/<slug:name>.png", "layer", "mosaic-layer"),
     _file("preview.jpg", "preview", "mosaic-preview"),
     _file("image.png", "image", "mosaic-image"),
     _file("pyramid.tif", "pyramid", "mosaic-pyramid"),
     _file("manifest.json", "manifest", "mosaic-manifest"),
+    path(
+        "followups/<uuid:pk>/matches/<int:rank>.jpg",
+        FollowupViewSet.as_view({"get": "picture"}),
+        name="followup-picture",
+    ),
 ]

@@ -30,6 +30,8 @@ class MosaicsConfig(AppConfig):
 
 
 def _job_ended(event: Event) -> None:
+    from portal.mosaics.followup_services import followup_job_ended
     from portal.mosaics.services import mosaic_job_ended
 
     mosaic_job_ended(payload=event.payload)
+    followup_job_ended(payload=event.payload)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ml.errors import MlError
+from ml.imaging.jpeg import encode_jpeg
+from ml.types import ImageU8
 from portal.archive import storage
-from portal.archive.models import ItemState
+from portal.archive.models import CanvasKind, ItemState
 from portal.core.tasks import JobContext, UserError, task
 from portal.mosaics.build import Built, BuiltFrame, BuiltPart
-from portal.mosaics.models import Mosaic
+from portal.mosaics.followup_services import FOLLOWUP_KIND, followup_preparing, followup_ready
+from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.options import span_words
 from portal.mosaics.selectors import span_frames
 from portal.mosaics.services import JOB_KIND, mosaic_preparing, mosaic_ready
+from portal.mosaics.targets import MosaicWindows, VideoFrames, place_of
+from portal.mosaics.workplace import work_claim
 
 if TYPE_CHECKING:
     from ml.mosaic import MosaicConfig, MosaicFrame, MosaicResult
@@ -32,9 +38,9 @@ def mosaic_build(context: JobContext, *, mosaic_id: str) -> dict[str, Any]:
     if mosaic.state == ItemState.READY:
         return _result(mosaic)
     mosaic_preparing(mosaic=mosaic)
-    with context.scratch() as scratch:
+    with context.scratch() as scratch, work_claim(mosaic.pk) as stages:
         folder = scratch / "mosaic"
-        built = _build(context, mosaic, folder)
+        built = _build(context, mosaic, folder, stages)
         with context.effect():
             mosaic_ready(mosaic=mosaic, folder=folder, built=built)
     return _result(mosaic)
@@ -51,7 +57,7 @@ def _mosaic(mosaic_id: str) -> Mosaic:
     return mosaic
 
 
-def _build(context: JobContext, mosaic: Mosaic, folder: Path) -> Built:
+def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | None) -> Built:
     from ml.mosaic import build_mosaic
 
     canvas = mosaic.video.canvas
@@ -62,7 +68,14 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path) -> Built:
         raise UserError("The file of the video is missing from the storage.", code="file-missing")
     began = time.monotonic()
     try:
-        result = build_mosaic(source, folder, config=_config(mosaic), progress=context.progress)
+        result = build_mosaic(
+            source,
+            folder,
+            config=_config(mosaic),
+            progress=context.progress,
+            work_dir=stages,
+            preview=_in_its_place,
+        )
     except MlError as error:
         if error.code == "cancelled":
             raise
@@ -70,6 +83,10 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path) -> Built:
         where = f"From {span}: " if span else ""
         raise UserError(f"{where}{_sentence(error)}", code=error.code) from error
     return _built(result, folder, seconds=time.monotonic() - began)
+
+
+def _in_its_place(path: Path) -> None:
+    """The growing preview lies among the stages, where the web process looks for it."""
 
 
 def _config(mosaic: Mosaic) -> MosaicConfig:
@@ -196,3 +213,71 @@ def _sentence(error: MlError) -> str:
     if rest and stage.isalpha() and stage.islower():
         text = rest
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+@task(FOLLOWUP_KIND, title="Find place again", queue="gpu", max_attempts=3, retry_on=(OSError,))
+def followup_find(context: JobContext, *, followup_id: str) -> dict[str, Any]:
+    """Look for an ROI's place in another video or mosaic of the patient."""
+    followup: Followup | None = (
+        Followup.objects.select_related("roi__canvas", "target__video")
+        .filter(pk=uuid.UUID(followup_id))
+        .first()
+    )
+    if followup is None:
+        raise UserError("It was deleted before its work began.", code="gone")
+    if followup.state != ItemState.READY:
+        followup_preparing(followup=followup)
+        with context.scratch() as scratch:
+            folder = scratch / "followup"
+            folder.mkdir()
+            began = time.monotonic()
+            hits, searched = _found(context, followup, folder)
+            with context.effect():
+                followup_ready(
+                    followup=followup,
+                    folder=folder,
+                    hits=hits,
+                    searched=searched,
+                    seconds=time.monotonic() - began,
+                )
+    return {"found": len(followup.result), "searched": followup.searched_count}
+
+
+def _found(
+    context: JobContext, followup: Followup, folder: Path
+) -> tuple[list[dict[str, Any]], int]:
+    from ml.mosaic import Candidate, draw_hit, find_place
+
+    def find(keyed: Iterable[tuple[int, ImageU8]], count: int) -> Sequence[Any]:
+        images = (Candidate(key, image) for key, image in keyed)
+        return find_place(place, outline, images, count=count, progress=context.progress)
+
+    for canvas in (followup.roi.canvas, followup.target):
+        if not storage.resolve(canvas.pixels_path).is_file():
+            text = f"The file of {canvas.name} is missing from the storage."
+            raise UserError(text, code="file-missing")
+    try:
+        place, outline = place_of(followup.roi)
+        views = MosaicWindows if followup.target.kind == CanvasKind.MOSAIC else VideoFrames
+        with views(followup.target) as target:
+            hits = target.search(find)
+            rows = []
+            for rank, hit in enumerate(hits, 1):
+                name = f"hit-{rank}.jpg"
+                drawn = draw_hit(place, outline, target.image(hit.key), hit)
+                (folder / name).write_bytes(encode_jpeg(drawn))
+                rows.append(
+                    {
+                        "rank": rank,
+                        **target.names(hit.key),
+                        "inliers": len(hit.xy_place),
+                        "matches": hit.matches,
+                        "outline": np.round(target.on_canvas(hit), 2).tolist(),
+                        "picture": name,
+                    }
+                )
+            return rows, target.searched
+    except MlError as error:
+        if error.code == "cancelled":
+            raise
+        raise UserError(_sentence(error), code=error.code) from error

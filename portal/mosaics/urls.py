@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from portal.mosaics import views
+from portal.mosaics import followup_views, views
 
 app_name = "mosaics"
 urlpatterns = [
     path("mosaics/<uuid:mosaic_id>/", views.mosaic_detail, name="mosaic_detail"),
     path("cases/<uuid:case_id>/mosaics/", views.case_mosaics, name="case_mosaics"),
+    path("rois/<uuid:roi_id>/followup/", followup_views.followup_new, name="followup_new"),
+    path("followups/<uuid:followup_id>/", followup_views.followup_detail, name="followup_detail"),
     path("videos/<uuid:video_id>/mosaics/", views.video_mosaics, name="video_mosaics"),
     path("videos/<uuid:video_id>/mosaic/", views.mosaic_create, name="mosaic_create"),
 ]

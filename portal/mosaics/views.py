@@ -33,6 +33,7 @@ LOST_SHOWN = 20
 STAGES = (
     ("survey", "Survey frames"),
     ("register", "Register"),
+    ("loops", "Find loops"),
     ("align", "Align"),
     ("blend", "Blend"),
     ("write", "Write"),

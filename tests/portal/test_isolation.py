@@ -48,7 +48,7 @@ def _operations() -> Iterator[tuple[str, str]]:
 
 def _filled(path: str, ids: dict[str, str]) -> str:
     found = re.sub(r"\{(id|roi_id)\}", ids[path.split("/")[3]], path)
-    found = found.replace("{pts}", FRAME_PTS)
+    found = found.replace("{pts}", FRAME_PTS).replace("{rank}", "1").replace("{name}", "time")
     return re.sub(r"\{[zxy]\}", "0", found)
 
 
@@ -68,6 +68,10 @@ def test_the_api_knows_nothing_of_another_labs_objects(
     [
         ("/api/v1/search/", lambda w: {"roi": str(w.roi.pk)}),
         ("/api/v1/mosaics/", lambda w: {"video": str(w.video.pk)}),
+        (
+            "/api/v1/followups/",
+            lambda w: {"roi": str(w.roi.pk), "target": str(w.video.canvas_id)},
+        ),
         (
             "/api/v1/rois/",
             lambda w: {
@@ -108,7 +112,7 @@ def test_nothing_is_uploaded_into_another_labs_case(
 
 @pytest.mark.parametrize(
     "path",
-    ["cases", "slides", "videos", "rois", "jobs", "mosaics", "labels"],
+    ["cases", "slides", "videos", "rois", "jobs", "mosaics", "followups", "labels"],
 )
 def test_lists_show_nothing_of_another_lab(
     swept: world.World, stranger: User, api_as: Any, path: str

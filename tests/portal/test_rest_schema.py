@@ -37,7 +37,13 @@ def map_path_parameters(context: Any, path_parameters: dict[str, Any]) -> dict[s
 @schema.hook
 def map_body(context: Any, body: Any) -> Any:
     """So are those named in a body: ``case``, ``canvas``, ``roi``, ``video``."""
-    words = {"case": "cases", "canvas": "canvases", "roi": "rois", "video": "videos"}
+    words = {
+        "case": "cases",
+        "canvas": "canvases",
+        "roi": "rois",
+        "target": "canvases",
+        "video": "videos",
+    }
     if isinstance(body, dict):
         for name in words.keys() & body.keys():
             if sum(str(body[name]).encode()) % 2:

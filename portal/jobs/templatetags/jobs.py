@@ -17,6 +17,7 @@ TARGET_PAGES = {
     "slide": "archive:slide_open",
     "video": "archive:video_open",
     "mosaic": "mosaics:mosaic_detail",
+    "followup": "mosaics:followup_detail",
     "roi": "annotations:roi_open",
 }
 PILLS = {

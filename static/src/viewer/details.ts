@@ -87,11 +87,20 @@ export class Details {
     similar.href = isSaved ? `/rois/${state.id}/similar/` : "#";
     similar.setAttribute("aria-disabled", String(!isSaved));
     similar.title = isSaved ? "Find ROIs that look like this one" : "Available once the ROI is saved";
+    this.showFollowup(state);
     const problem = required(this.host, "[data-roi-problem]");
     problem.hidden = !state.problem;
     problem.textContent = state.problem?.message ?? "";
     this.revisions.show(state);
     this.store.freshen(state);
+  }
+
+  /** On videos and mosaics: the same place in another examination of the patient. */
+  private showFollowup(state: RoiState): void {
+    const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-followup]");
+    if (!link) return;
+    link.href = state.server ? `/rois/${state.id}/followup/` : "#";
+    link.setAttribute("aria-disabled", String(!state.server));
   }
 
   private showFacts(state: RoiState): void {

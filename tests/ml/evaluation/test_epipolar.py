@@ -107,7 +107,7 @@ def test_inliers_are_the_share_that_agrees() -> None:
 def _score(first: int, matches: int, error: float) -> EpipolarScore:
     n = float("nan")
     values = (error, 0.5, 0.9, 0.2, 0.1, 1.0, 9, error, 0.1, 0.2) if matches else (n,) * 10
-    return EpipolarScore(3, first, matches, *values, pose_deg=5.0 if matches else 180.0, seconds=1)  # type: ignore[arg-type]
+    return EpipolarScore(3, first, matches, *values, pose_deg=5.0 if matches else 180.0)  # type: ignore[arg-type]
 
 
 def test_pairs_without_matches_count_as_not_found_and_nothing_else() -> None:

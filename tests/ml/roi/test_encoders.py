@@ -8,11 +8,14 @@ import torch
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.networks.textons import TextonConfig
 from ml.roi.encoders.hub import HubEncoder, load_hub_encoder, stain_normalised
 from ml.roi.encoders.patch_cnn import PatchCnnEncoder, load_patch_cnn, save_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
+from ml.roi.encoders.textons import TextonEncoder, local_jets
 from ml.roi.stain import fixed_stains
+from ml.training.textons import TextonFitConfig, fit_textons
 
 
 @pytest.fixture
@@ -22,18 +25,29 @@ def cnn():
 
 
 @pytest.fixture
+def textons(tissue):
+    patch = tissue(224, 224, seed=9)
+    config = TextonConfig(words=8, scales_px=(1.0,))
+    jets = local_jets(patch, fixed_stains(patch), config)
+    return TextonEncoder(fit_textons(jets, config, fit=TextonFitConfig(rounds=2), seed=0))
+
+
+@pytest.fixture
 def patches(tissue):
     return [tissue(224, 224, seed=seed) for seed in range(3)]
 
 
-@pytest.mark.parametrize("spec", ["classical-1", "patch-cnn", "classical-1+patch-cnn"])
-def test_every_encoder_keeps_the_protocol(spec, cnn, patches):
-    encoder = make_patch_encoder(spec, cnn=cnn)
+@pytest.mark.parametrize(
+    "spec", ["classical-1", "patch-cnn", "textons-1", "textons-1+classical-1+patch-cnn"]
+)
+def test_every_encoder_keeps_the_protocol(spec, cnn, textons, patches):
+    encoder = make_patch_encoder(spec, cnn=cnn, textons=textons)
     assert isinstance(encoder, PatchEncoder) and encoder.name == spec
     stains = fixed_stains(np.concatenate(patches))
     together = encoder.encode(patches, stains)
     assert together.shape == (3, encoder.dim) and together.dtype == np.float32
-    assert encoder.scale.shape == (encoder.dim,)
+    assert encoder.scale.shape == encoder.alike.shape == (encoder.dim,)
+    assert encoder.alike.sum() == (8 if "textons-1" in spec else 0)
     assert np.array_equal(encoder.encode(patches[1:2], stains)[0], together[1])
 
 
@@ -51,8 +65,9 @@ def test_our_own_network_is_loaded_as_saved_to_half_precision(cnn, patches, tmp_
 def test_an_unknown_encoder_is_refused():
     with pytest.raises(UnknownNameError, match="unknown patch encoder 'inception'"):
         make_patch_encoder("inception")
-    with pytest.raises(WeightsError, match="its weights are not given"):
-        make_patch_encoder("patch-cnn")
+    for name in ("patch-cnn", "textons-1"):
+        with pytest.raises(WeightsError, match=f"{name}: its weights are not given"):
+            make_patch_encoder(name)
 
 
 def test_networks_of_the_hub_see_normalised_patches(patches):

@@ -28,6 +28,19 @@ def test_a_feature_that_follows_the_look_counts_less():
     assert gain[0] < 0.5 * np.median(gain[1:20])
 
 
+def test_features_that_are_alike_keep_what_each_varies():
+    data = slabs()
+    for slab in data:
+        slab[..., 1] *= 5
+    alike = np.zeros(FEATURE_DIM, np.bool_)
+    alike[:3] = True
+    ones = np.ones(FEATURE_DIM, np.float32)
+    share = np.array([0.5, 0.5])
+    metric = learn_metric(data, share, block_scale=ones, alike=alike, dim=10, ridge=1.0)
+    assert metric.scale[0] == metric.scale[1] == metric.scale[2] < 0.5
+    assert np.allclose(metric.scale[3:], 1, atol=0.1)
+
+
 def test_directions_come_by_falling_variance_and_unit_mean_square():
     data = slabs()
     metric = learn_metric(

@@ -15,11 +15,13 @@ from shapely.geometry import box
 from ml.cli import main
 from ml.errors import BadInputError, CancelledError, EmptyRegionError
 from ml.networks.gcn import GcnConfig
+from ml.networks.textons import TextonConfig
 from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
 from ml.training.pool import PatchPool, draw_region
 from ml.training.roi import train_roi
 from ml.training.roi_config import RoiTrainConfig
+from ml.training.textons import TextonFitConfig
 
 NETWORK = GcnConfig(vertex_dim=16, hidden_dim=16, out_dim=8)
 TINY = RoiTrainConfig(
@@ -79,6 +81,33 @@ def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_pa
     assert expected.keys() == found.keys()
     assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
     assert resumed["loss_last"] == straight[1]["loss_last"]
+
+
+def test_textons_are_learned_once_and_travel_with_the_encoder(data, tmp_path):
+    encoder = EncoderConfig(
+        features="textons-1",
+        keep_strength=0.5,
+        textons=TextonConfig(words=12, scales_px=(1.0, 2.0)),
+        network=dataclasses.replace(NETWORK, in_dim=12, vertex_dim=8),
+    )
+    config = dataclasses.replace(
+        TINY,
+        encoder=encoder,
+        texton_sources=TINY.sources,
+        texton_fit=TextonFitConfig(patches=4, rounds=2),
+        steps=2,
+    )
+    first = train_roi(config, data=data, out=tmp_path)
+    weights = load_file(tmp_path / "tiny.safetensors")
+    (file,) = tmp_path.glob("textons-*.safetensors")
+    written = file.stat().st_mtime_ns
+    train_roi(config, data=data, out=tmp_path)
+    assert file.stat().st_mtime_ns == written
+    again = load_file(tmp_path / "tiny.safetensors")
+    assert [key for key in weights if not np.array_equal(weights[key], again[key])] == []
+    found = encoder_from_file(tmp_path / "tiny.safetensors")
+    image = np.asarray(Image.open(data / "a.png"))
+    assert found.embed(image).shape == (16,) and np.isfinite(first["loss_last"])
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(straight, data):

@@ -40,6 +40,17 @@ TINY = VitTrainConfig(
 )
 
 
+SHORT = dataclasses.replace(TINY, held_out=(), epochs=1, warmup_steps=0, bootstrap_epochs=0)
+
+
+@pytest.fixture(scope="module")
+def everything(data, tmp_path_factory):
+    """Weights with nothing switched off."""
+    folder = tmp_path_factory.mktemp("everything")
+    train_vit(SHORT, data=data, out=folder)
+    return saved(folder)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
@@ -103,11 +114,9 @@ def test_the_loss_falls(data, tmp_path):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_every_switch_changes_the_weights(data, tmp_path, change):
-    short = dataclasses.replace(TINY, held_out=(), epochs=1, warmup_steps=0, bootstrap_epochs=0)
-    train_vit(short, data=data, out=tmp_path / "all")
-    train_vit(dataclasses.replace(short, **change), data=data, out=tmp_path / "without")
-    one, other = saved(tmp_path / "all"), saved(tmp_path / "without")
+def test_every_switch_changes_the_weights(data, everything, tmp_path, change):
+    train_vit(dataclasses.replace(SHORT, **change), data=data, out=tmp_path)
+    one, other = everything, saved(tmp_path)
     assert any(not np.array_equal(one[key], other[key]) for key in one)
 
 

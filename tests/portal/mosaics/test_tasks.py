@@ -23,6 +23,7 @@ from portal.mosaics.frames import frames_at, mosaic_report
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
 from portal.mosaics.services import mosaic_create
+from portal.mosaics.workplace import work_claim, work_exists
 
 
 def run_job(job: Job | None) -> Job:
@@ -135,7 +136,7 @@ def test_a_build_that_loses_its_lease_leaves_nothing(
     assert not Canvas.objects.filter(kind="mosaic").exists()
     assert not MosaicFrame.objects.exists()
     assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
-    assert list((storage / "scratch").iterdir()) == []
+    assert [p.name for p in (storage / "scratch").iterdir()] == [f"mosaic-{asked.mosaic.pk}"]
 
 
 def test_a_video_without_anything_to_see_fails_with_the_reason(
@@ -177,6 +178,47 @@ def test_a_build_is_cancelled_while_it_runs_and_can_be_asked_for_again(
     assert (again.is_new, again.mosaic.pk) == (True, mosaic.pk)
     assert again.job is not None
     assert again.job.pk != asked.job.pk
+
+
+def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
+    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ml.mosaic as engine
+
+    build, phases = engine.build_mosaic, []
+
+    def watched(*args: Any, progress: Any, **kwargs: Any) -> Any:
+        def note(done: int, total: int, phase: str) -> None:
+            if not phases or phases[-1] != phase:
+                phases.append(phase)
+            if phase == "blend" and not is_going_on:
+                Job.objects.update(cancel_requested=True)
+            progress(done, total, phase)
+
+        return build(*args, progress=note, **kwargs)
+
+    monkeypatch.setattr(engine, "build_mosaic", watched)
+    is_going_on = False
+    asked = mosaic_create(video=video, user=annotator)
+    assert run_job(asked.job).state == "cancelled"
+    assert phases[:2] == ["survey", "register"]
+    assert work_exists(asked.mosaic.pk)
+    is_going_on = True
+    phases.clear()
+    assert run_job(mosaic_create(video=video, user=annotator).job).state == "succeeded"
+    assert "survey" not in phases
+    assert "register" not in phases
+    assert phases[-1] == "write"
+    assert not work_exists(asked.mosaic.pk)
+
+
+def test_a_build_beside_a_ghost_works_without_its_stages(video: Video, annotator: User) -> None:
+    asked = mosaic_create(video=video, user=annotator)
+    with work_claim(asked.mosaic.pk) as mine:
+        assert mine is not None
+        with work_claim(asked.mosaic.pk) as other:
+            assert other is None
+        assert run_job(asked.job).state == "succeeded"
 
 
 def test_a_waiting_build_is_cancelled_at_once(video: Video, annotator: User) -> None:

@@ -12,7 +12,7 @@ from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.mosaics.workplace import work_folder, work_preview
+from portal.mosaics.workplace import work_preview
 
 
 def detail(mosaic: Mosaic) -> str:
@@ -80,7 +80,7 @@ def test_a_stopped_build_says_that_it_goes_on(
     mosaic = mosaic_create(video=ready_video, user=annotator, config={"model": "affine"}).mosaic
     Mosaic.objects.update(state="failed", error_code="cancelled", error_message="Cancelled.")
     assert "Try again" in page.get(detail(mosaic)).content.decode()
-    work_folder(mosaic.pk).mkdir(parents=True)
+    work_preview(mosaic.pk).parent.mkdir(parents=True)
     work_preview(mosaic.pk).write_bytes(b"x")
     text = page.get(detail(mosaic)).content.decode()
     assert "Go on" in text

@@ -1,0 +1,123 @@
+"""Writes of follow-ups: ask for one, publish what was found, note that the work failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from portal.annotations.models import Roi
+from portal.archive import storage
+from portal.archive.models import Canvas, ItemState
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.events import event_emit
+from portal.jobs.models import Job
+from portal.jobs.services import job_submit
+from portal.labs.models import User
+from portal.mosaics.followups import KINDS, followup_job, followup_targets
+from portal.mosaics.models import Followup
+from portal.mosaics.rules import require_build
+
+FOLLOWUP_KIND = "followup_find"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowupRequested:
+    """A follow-up and its newest job."""
+
+    followup: Followup
+    job: Job | None
+    is_new: bool
+
+
+def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequested:
+    """Look for an ROI's place in another video or mosaic of the patient; submits ``followup_find``.
+
+    The same outline and target give the same follow-up; one that failed is begun anew.
+
+    Raises:
+        ForbiddenError: not an annotator.
+        ConflictError: the ROI was deleted.
+        InvalidInputError: the target is of another patient, or neither is a place of a video.
+    """
+    require_build(user, roi.lab_id)
+    if roi.deleted_at is not None:
+        raise ConflictError("This ROI was deleted; restore it first.", code="roi-deleted")
+    if roi.canvas.kind not in KINDS:
+        raise InvalidInputError("roi: a place on a video or on a mosaic; this one is on neither.")
+    if not followup_targets(roi).filter(pk=target.pk).exists():
+        raise InvalidInputError(
+            "target: another video or mosaic of the same patient (the same pseudonym in the lab).",
+            code="other-patient",
+        )
+    with transaction.atomic():
+        followup, is_new = Followup.objects.get_or_create(
+            roi=roi,
+            roi_version=roi.version,
+            target=target,
+            defaults={"lab_id": roi.lab_id, "created_by": user},
+        )
+        if is_new or _again(followup):
+            return FollowupRequested(followup, _submit(followup, user), is_new=True)
+    return FollowupRequested(followup, followup_job(followup), is_new=False)
+
+
+def followup_preparing(*, followup: Followup) -> None:
+    """A failed one is worked on again (its job was retried from the jobs page)."""
+    _again(followup)
+
+
+def followup_ready(
+    *,
+    followup: Followup,
+    folder: Path,
+    hits: Sequence[Mapping[str, Any]],
+    searched: int,
+    seconds: float,
+) -> None:
+    """Publish what was found, pictures by one rename. Call in ``effect()``.
+
+    Emits ``followup.finished``.
+    """
+    followup.result = [dict(hit) for hit in hits]
+    followup.searched_count, followup.seconds = searched, round(seconds, 2)
+    followup.state, followup.error_code, followup.error_message = ItemState.READY, "", ""
+    followup.save()
+    storage.folder_publish(folder, storage.derived_folder(followup.pk))
+    payload = {"followup_id": str(followup.pk), "roi_id": str(followup.roi_id)}
+    found = {"found": len(followup.result)}
+    event_emit("followup.finished", lab_id=followup.lab_id, payload=payload | found)
+
+
+def followup_job_ended(*, payload: Mapping[str, Any]) -> None:
+    """Mark the follow-up of a failed or cancelled job as failed, with the reason."""
+    if payload.get("kind") != FOLLOWUP_KIND or payload.get("state") not in ("failed", "cancelled"):
+        return
+    Followup.objects.filter(pk=payload["target_id"]).exclude(state=ItemState.READY).update(
+        state=ItemState.FAILED,
+        error_code=str(payload.get("error_code") or payload["state"]),
+        error_message=str(payload.get("error_message") or "The work was cancelled."),
+    )
+
+
+def _again(followup: Followup) -> bool:
+    changed = Followup.objects.filter(pk=followup.pk, state=ItemState.FAILED).update(
+        state=ItemState.PREPARING, error_code="", error_message=""
+    )
+    if changed:
+        followup.state, followup.error_code, followup.error_message = ItemState.PREPARING, "", ""
+    return changed == 1
+
+
+def _submit(followup: Followup, user: User) -> Job:
+    return job_submit(
+        kind=FOLLOWUP_KIND,
+        args={"followup_id": str(followup.pk)},
+        lab=followup.roi.lab,
+        user=user,
+        target=followup,
+        target_name=f"{followup.roi.name or 'Place'} in {followup.target.name}",
+    )

@@ -1,0 +1,158 @@
+"""Where a place is looked for: the frames of a video, or windows of a mosaic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.imaging.slides import open_slide
+from ml.imaging.videos import iter_frames, read_frame
+from ml.types import ImageU8
+from portal.annotations.models import Roi
+from portal.archive import storage
+from portal.archive.frames import frame_table
+from portal.archive.models import Canvas, CanvasKind
+from portal.archive.selectors import canvas_video
+from portal.mosaics.planes import Floats
+
+SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4
+PLACE_MARGIN, PLACE_SMALLEST_PX, PLACE_LARGEST_PX = 0.75, 192, 720
+WINDOW_PX, WINDOW_STEP_PX, MOSAIC_LARGEST_PX = 640, 400, 2400
+MAX_HITS = 8
+
+
+class Hit(Protocol):
+    """What is used here of ``ml.mosaic.PlaceHit``."""
+
+    key: int
+    score: float
+    outline_frame: npt.NDArray[np.float64]
+
+
+Finder = Callable[[Iterable[tuple[int, ImageU8]], int], Sequence[Any]]
+"""Given keyed images and how many there are, the hits among them, the surest first."""
+
+
+def place_of(roi: Roi) -> tuple[ImageU8, Floats]:
+    """The ROI with its surroundings, at most 720 px, and its outline there."""
+    canvas = roi.canvas
+    side = max(roi.right - roi.left, roi.bottom - roi.top)
+    margin = max(side * PLACE_MARGIN, (PLACE_SMALLEST_PX - side) / 2)
+    left, top = max(0.0, roi.left - margin), max(0.0, roi.top - margin)
+    width = min(canvas.width_px, roi.right + margin) - left
+    height = min(canvas.height_px, roi.bottom + margin) - top
+    scale = min(1.0, PLACE_LARGEST_PX / max(width, height))
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    source = storage.resolve(canvas.pixels_path)
+    if canvas.kind == CanvasKind.VIDEO:
+        frame = read_frame(source, roi.frame_pts or 0)
+        cut = frame[round(top) : round(top + height), round(left) : round(left + width)]
+        image = np.asarray(cv2.resize(cut, size, interpolation=cv2.INTER_AREA), np.uint8)
+    else:
+        with open_slide(source) as slide:
+            image = slide.read_region((left, top), (width, height), size)
+    ring = roi.geometry["coordinates"][0]
+    if roi.geometry["type"] == "MultiPolygon":
+        ring = max((part[0] for part in roi.geometry["coordinates"]), key=len)
+    corners = (np.array(ring, np.float64) - [left, top]) * [size[0] / width, size[1] / height]
+    return image, corners
+
+
+class VideoFrames:
+    """Frames of a video: a sample of all, then those around the surest."""
+
+    def __init__(self, canvas: Canvas) -> None:
+        self._path = storage.resolve(canvas.pixels_path)
+        self._table = frame_table(canvas_video(canvas))
+        self.searched = 0
+
+    def __enter__(self) -> VideoFrames:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held open."""
+
+    def search(self, find: Finder) -> list[Any]:
+        """Ranked hits of both passes."""
+        step = -(-len(self._table) // SAMPLED_FRAMES)
+        count = -(-len(self._table) // step)
+        hits = list(find(((i, rgb) for i, _, rgb in iter_frames(self._path, step=step)), count))
+        self.searched = count
+        near = sorted({i for hit in hits[:2] for i in self._around(hit.key, step)})
+        hits += find(((i, self.image(i)) for i in near), len(near))
+        self.searched += len(near)
+        return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:MAX_HITS]
+
+    def image(self, index: int) -> ImageU8:
+        """One frame."""
+        return read_frame(self._path, int(self._table.pts[index]))
+
+    def names(self, index: int) -> dict[str, Any]:
+        """Index, PTS and time."""
+        pts = int(self._table.pts[index])
+        time_s = round(pts * self._table.time_base_s, 6)
+        return {"index": index, "pts": pts, "time_s": time_s}
+
+    def on_canvas(self, hit: Hit) -> Floats:
+        """The outline in pixels of the video."""
+        return hit.outline_frame
+
+    def _around(self, index: int, step: int) -> list[int]:
+        reach = np.linspace(-step, step, NEARBY_FRAMES + 2)[1:-1].round().astype(int)
+        wanted = {index + int(by) for by in reach} - {index}
+        return [i for i in wanted if 0 <= i < len(self._table) and i % step]
+
+
+class MosaicWindows:
+    """Overlapping windows of a mosaic, at most so fine that a few dozen cover it."""
+
+    def __init__(self, canvas: Canvas) -> None:
+        self._slide = open_slide(storage.resolve(canvas.pixels_path))
+        self._down = max(1.0, max(canvas.width_px, canvas.height_px) / MOSAIC_LARGEST_PX)
+        width, height = canvas.width_px / self._down, canvas.height_px / self._down
+        self._size = (min(WINDOW_PX, round(width)), min(WINDOW_PX, round(height)))
+        self._corners = [
+            (x, y) for y in _starts(height, self._size[1]) for x in _starts(width, self._size[0])
+        ]
+        self.searched = len(self._corners)
+
+    def __enter__(self) -> MosaicWindows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._slide.close()
+
+    def search(self, find: Finder) -> list[Any]:
+        """The surest window of each spot: neighbours that overlap find the same."""
+        windows = ((i, self.image(i)) for i in range(len(self._corners)))
+        hits: list[Any] = []
+        for hit in find(windows, len(self._corners)):
+            middle = self.on_canvas(hit).mean(axis=0)
+            reach = np.ptp(self.on_canvas(hit), axis=0).max() / 2
+            others = [self.on_canvas(other).mean(axis=0) for other in hits]
+            if all(np.linalg.norm(middle - other) > reach for other in others):
+                hits.append(hit)
+        return hits
+
+    def image(self, index: int) -> ImageU8:
+        """One window."""
+        x, y = self._corners[index]
+        size_l0 = (self._size[0] * self._down, self._size[1] * self._down)
+        return self._slide.read_region((x * self._down, y * self._down), size_l0, self._size)
+
+    def names(self, index: int) -> dict[str, Any]:
+        """A mosaic has no time."""
+        return {"index": None, "pts": None, "time_s": None}
+
+    def on_canvas(self, hit: Hit) -> Floats:
+        """The outline in level-0 pixels of the mosaic."""
+        return (hit.outline_frame + np.array(self._corners[hit.key])) * self._down
+
+
+def _starts(length: float, window: int) -> list[int]:
+    last = max(0, round(length) - window)
+    return sorted({*range(0, last, WINDOW_STEP_PX), last})
