@@ -54,6 +54,20 @@ class Encoder(BaseModel):
         return f"{self.name} {self.version}"
 
 
+class CanvasStain(models.Model):
+    """The stains of a slide, estimated once by a method and used for each of its ROIs."""
+
+    canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="+")
+    method = models.CharField(max_length=20)
+    estimate = models.JSONField(help_text="As ml.roi.stain.stain_to_dict writes it")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["canvas", "method"], name="canvas_stain_unique"),
+        )
+
+
 class Embedding(models.Model):
     """A vector of one version of one ROI by one encoder. Its integer id is its id in the index.
 

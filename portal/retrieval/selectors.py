@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -21,6 +22,7 @@ from portal.labs.models import User
 from portal.retrieval.models import (
     CANVASES_OF,
     CURRENT,
+    CanvasStain,
     Embedding,
     Encoder,
     EncoderKind,
@@ -132,6 +134,12 @@ def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[R
         lab_id=lab_id, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
     )
     return rois.exclude(pk__in=current.values("roi_id"))
+
+
+def stain_of(canvas: Canvas, *, method: str) -> dict[str, Any] | None:
+    """For a task: the stored stains of a slide by this method, None where they are yet unknown."""
+    found = CanvasStain.objects.filter(canvas=canvas, method=method).first()
+    return found.estimate if found else None
 
 
 def embed_job(*, roi: Roi) -> Job | None:

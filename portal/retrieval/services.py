@@ -15,6 +15,7 @@ from django.utils import timezone
 from ml.types import ArrayF32
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive import storage
+from portal.archive.models import Canvas
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.jobs.models import Job, JobState
@@ -22,7 +23,13 @@ from portal.jobs.services import job_submit
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import indexes, selectors
-from portal.retrieval.models import Embedding, Encoder, EncoderKind, IndexSnapshot
+from portal.retrieval.models import (
+    CanvasStain,
+    Embedding,
+    Encoder,
+    EncoderKind,
+    IndexSnapshot,
+)
 from portal.retrieval.selectors import BACKFILL_KIND, EMBED_KIND, IndexSource, Scope
 
 INDEX_KIND = "index_build"
@@ -206,6 +213,11 @@ def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
         target_name=f"{roi.name or 'ROI'} on {roi.canvas.name}",
         idempotency_key=key,
     )
+
+
+def stain_save(*, canvas: Canvas, method: str, estimate: dict[str, Any]) -> None:
+    """Store a slide's stains. Two workers find the same; the first one's row stays."""
+    CanvasStain.objects.get_or_create(canvas=canvas, method=method, defaults={"estimate": estimate})
 
 
 # -- embeddings ------------------------------------------------------------------------------------

@@ -22,7 +22,9 @@ from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:
+    from ml.imaging.slides import Slide
     from ml.roi import Embedded, RoiEncoder
+    from ml.roi.stain import StainEstimate
 
 
 @task(selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,))
@@ -112,7 +114,28 @@ def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:
         image = read_frame(path, roi.frame_pts)
         return network.embed_image(image, outline, mpp=_mpp(canvas), progress=context.progress)
     with open_slide(path) as slide:
-        return network.embed_region(slide, outline, mpp=_mpp(canvas), progress=context.progress)
+        return network.embed_region(
+            slide,
+            outline,
+            mpp=_mpp(canvas),
+            progress=context.progress,
+            stain=_stain(network, canvas, slide),
+        )
+
+
+def _stain(network: RoiEncoder, canvas: Canvas, slide: Slide) -> StainEstimate | None:
+    """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
+    if not network.normalises:
+        return None
+    from ml.roi.stain import stain_from_dict, stain_to_dict
+
+    method = network.config.stain
+    known = selectors.stain_of(canvas, method=method)
+    if known is not None:
+        return stain_from_dict(known)
+    estimate = network.estimate_stain(slide, _mpp(canvas))
+    services.stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
+    return estimate
 
 
 def _mpp(canvas: Canvas) -> float | None:

@@ -22,6 +22,7 @@ class BoxEncoder:
     """Vectors anyone can work out: centre and size of the outline's bounds."""
 
     version, config_hash, dim = "1", "abc", 4
+    normalises = False
 
     def __init__(self, name="box", kind="histology"):
         self.name, self.kind = name, kind
@@ -31,7 +32,7 @@ class BoxEncoder:
     def embed_image(self, image, polygon, *, mpp=None, progress):
         return self._embedded(polygon, progress)
 
-    def embed_region(self, slide, polygon_l0, mpp=None, progress=None):
+    def embed_region(self, slide, polygon_l0, mpp=None, progress=None, stain=None):
         assert slide.info.width_px == SIDE
         return self._embedded(polygon_l0, progress)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ml.errors import EmptyRegionError
+from ml.roi.stain import fixed_stains, stain_to_dict
 from portal.annotations.models import Roi
 from portal.annotations.selectors import rois_embedded
 from portal.annotations.services.rois import roi_delete, roi_update
@@ -16,7 +19,7 @@ from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import job_run
 from portal.retrieval import indexes, selectors, services
-from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.models import CanvasStain, Embedding, Encoder, IndexSnapshot
 from portal.retrieval.search import SimilarQuery, similar_search
 from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
@@ -246,3 +249,18 @@ def test_the_first_endoscopy_encoder_takes_over_what_another_kind_embedded(world
     world.run_jobs()
     current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
     assert [row.encoder for row in current] == [endoscopy]
+
+
+def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(world, encoder):
+    found = fixed_stains(np.full((4, 3), 120, np.uint8))
+    given, asked = [], []
+    encoder.normalises, encoder.config = True, SimpleNamespace(stain="nuclei")
+    encoder.estimate_stain = lambda slide, mpp: asked.append(slide) or found
+    embed = encoder.embed_region
+    encoder.embed_region = lambda *args, stain, **kw: given.append(stain) or embed(*args, **kw)
+    canvas = world.canvas(world.case("A1"))
+    for left in (10, 50):
+        world.embedded(canvas, left)
+    assert (len(asked), len(given)) == (1, 2)
+    assert [stain_to_dict(one) for one in given] == [stain_to_dict(found)] * 2
+    assert CanvasStain.objects.get().method == "nuclei"
