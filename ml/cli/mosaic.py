@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,35 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("frames", type=Path, help="a folder of images in name order, or a video")
     parser.add_argument("out", type=Path, help="folder for mosaic.tif, preview.jpg, mosaic.json")
     parser.add_argument("--mask", type=Path, help="image, bright where the scope sees")
-    parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
+    parser.add_argument(
+        "--model", default="auto", help="translation, similarity, affine, homography or auto"
+    )
     parser.add_argument("--descriptor", default=MosaicConfig().descriptor)
     parser.add_argument("--step", type=int, default=1, help="use every step-th frame")
+    parser.add_argument(
+        "--work-dir", type=Path, help="keep finished stages here: run again, it goes on from there"
+    )
+    parser.add_argument(
+        "--lens", type=float, nargs="+", default=(), help="fx fy cx cy [k1 k2 p1 p2 [k3]], px"
+    )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """Build; returns the size, the counts by status and every reason."""
-    config = MosaicConfig(model=args.model, descriptor=args.descriptor, step=args.step)
+    config = MosaicConfig(
+        model=args.model, descriptor=args.descriptor, step=args.step, lens=tuple(args.lens)
+    )
     mask = None if args.mask is None else read_image(args.mask)
     started = time.perf_counter()
     with terminal_progress() as progress:
-        result = build_mosaic(args.frames, args.out, config=config, mask=mask, progress=progress)
+        result = build_mosaic(
+            args.frames,
+            args.out,
+            config=config,
+            mask=mask,
+            progress=progress,
+            work_dir=args.work_dir,
+        )
     return {
         "width_px": result.width_px,
         "height_px": result.height_px,
@@ -39,6 +57,11 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "registered": result.n_registered,
         "reasons": dict(Counter(frame.reason for frame in result.frames if frame.reason)),
         "seconds": round(time.perf_counter() - started, 2),
+        "components": [
+            {"pyramid": part.pyramid, "registered": part.n_registered} for part in result.components
+        ],
+        "gaps": [gap.text for gap in result.gaps],
+        "quality": None if result.quality is None else asdict(result.quality),
         "pyramid": result.path.name,
         "manifest": result.manifest.name,
     }

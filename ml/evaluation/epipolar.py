@@ -24,7 +24,12 @@ from ml.evaluation.epipolar_scores import (
 from ml.evaluation.epipolar_sequence import Sequence, read_sequence
 from ml.evaluation.epipolar_tables import epipolar_tables
 from ml.evaluation.keypoint_data import EvaluationImage, read_image, read_images
-from ml.evaluation.keypoint_descriptors import ALL_NAMES, load_descriptors, split_names
+from ml.evaluation.keypoint_descriptors import (
+    ALL_NAMES,
+    load_descriptors,
+    split_names,
+    versions_of,
+)
 from ml.evaluation.keypoint_pictures import draw_pair, write_picture
 from ml.evaluation.keypoint_plots import write_epipolar_plots
 from ml.evaluation.keypoint_protocols import count_pair
@@ -85,6 +90,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         },
         "sequence": sequence.name,
         "frames": len(sequence.frames),
+        "versions": versions_of(descriptors),
         "skipped": skipped,
         "scores": {name: _by_gap(rows, gaps) for name, rows in scores.items()},
         "seconds": {n: seconds_a_pair(timed, n, args.max_keypoints) for n in descriptors},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ml.evaluation.keypoint_descriptors import versions_line
 from ml.evaluation.keypoint_tables import skipped_line, table
 
 _COLUMNS = (
@@ -43,7 +44,14 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
         " '< 1 px, sum' does not. All columns but the raw inliers are of `match_images`; those are"
         " of mutual neighbours under the ratio test, before any geometry."
     )
-    parts = [head, skipped_line(result["skipped"]), note, "**All gaps together (table I)**"]
+    versions = versions_line(result.get("versions", {}))
+    parts = [
+        head,
+        versions,
+        skipped_line(result["skipped"]),
+        note,
+        "**All gaps together (table I)**",
+    ]
     compared = f"p against {result['compared_with']}"
     rows = [
         [

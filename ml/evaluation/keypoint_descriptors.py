@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ml.errors import BadInputError, MlError
 from ml.keypoints import load_descriptor
@@ -43,3 +43,16 @@ def split_names(words: Sequence[str]) -> list[str]:
     """Names given apart or with commas, each once, in order."""
     names = [name.strip() for word in words for name in word.split(",")]
     return list(dict.fromkeys(name for name in names if name))
+
+
+def versions_of(descriptors: Mapping[str, Descriptor]) -> dict[str, str]:
+    """The version that each descriptor says it is of; hand-crafted ones say none."""
+    found = {name: str(getattr(d, "version", "")) for name, d in descriptors.items()}
+    return {name: version for name, version in found.items() if version}
+
+
+def versions_line(versions: Mapping[str, str]) -> str:
+    """One sentence on the versions, empty where there are none."""
+    if not versions:
+        return ""
+    return "Versions: " + ", ".join(f"{name} {v}" for name, v in versions.items()) + "."

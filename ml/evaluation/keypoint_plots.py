@@ -12,8 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_PALETTE = ("#2a6fbb", "#d1602c", "#3f8f5f", "#8a5bb0", "#b8902a", "#c2457a", "#4c9aa6", "#6b6f76")
-_MARKS = "osD^vPX*"
+_PALETTE = (
+    "#2a6fbb",
+    "#d1602c",
+    "#3f8f5f",
+    "#8a5bb0",
+    "#b8902a",
+    "#c2457a",
+    "#4c9aa6",
+    "#6b6f76",
+    "#101214",
+    "#8fbf3f",
+)
+_MARKS = "osD^vPX*hd"
 _INK, _FAINT = "#20242a", "#d9dce1"
 _VALUE_NAMES = {
     "rotation": "rotation, degrees",
@@ -79,7 +90,7 @@ def values_figure(papers: Mapping[str, Any]) -> Figure:
     for axes in panels[len(families) :]:
         axes.set_visible(False)
     if families:
-        _legend(panels[0])
+        _legend_below(figure, panels[0])
     return figure
 
 
@@ -110,7 +121,7 @@ def gaps_figure(scores: Mapping[str, Any], gaps: Sequence[str]) -> Figure:
         axes.set(xlabel="frames apart", ylabel=title)
         axes.set_xticks([int(gap) for gap in gaps])
         axes.set_ylim(0, None)
-    _legend(panels[0])
+    _legend_below(figure, panels[0])
     return figure
 
 
@@ -148,6 +159,13 @@ def _figure(
 def _legend(axes: Axes) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize=8, frameon=False)
+
+
+def _legend_below(figure: Figure, axes: Axes) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    if names:
+        style: dict[str, Any] = {"ncols": 5, "fontsize": 9, "frameon": False}
+        figure.legend(handles, names, loc="outside lower center", **style)
 
 
 def _write(folder: Path, figures: Mapping[str, Figure]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
+from ml.evaluation.keypoint_descriptors import versions_line
 from ml.evaluation.keypoint_pairs import CORE_FAMILIES, FAMILIES
 
 Cell = str | float | None
@@ -85,6 +86,7 @@ def _head(result: Mapping[str, Any]) -> str:
         f"{data['images']} images of {data['scenes']} scenes ({', '.join(data['folders'])}), long"
         f" side at most {options['long_side_px']} px; pairs: {pairs};"
         f" {data['real_homographies']} homographies between real frames; seed {options['seed']}.",
+        versions_line(result.get("versions", {})),
         skipped_line(result["skipped"]),
     ]
     return "\n".join(line for line in lines if line)
@@ -93,7 +95,7 @@ def _head(result: Mapping[str, Any]) -> str:
 def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     title = (
         f"**The papers' protocol: {options['max_keypoints']} key points of"
-        f" {options['detector']}, exact partners, PE <= 5 px; the five families together**"
+        f" {options['detector']}, exact partners, PE <= 5 px; {_together(found)}**"
     )
     heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
     heads += ["at best F1: precision", "score", "worst tenth: NN precision", "exact", "NNT score"]
@@ -126,6 +128,12 @@ def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         *_by_family(found, "nnt_score", "NNT matching score by family"),
         *_curve_readings(found),
     ]
+
+
+def _together(found: Mapping[str, Any]) -> str:
+    """Which of the papers' families a ``core`` row is over."""
+    there = [f for f in CORE_FAMILIES if any(f in s["families"] for s in found.values())]
+    return f"{', '.join(there)} together"
 
 
 def _by_family(found: Mapping[str, Any], key: str, title: str) -> list[str]:
@@ -178,7 +186,7 @@ def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     heads += ["mutual NN alone: precision", "right", "seconds a pair"]
     keys = ("precision", "right", "worst_right", "under_1px", "raw_precision", "raw_right")
     parts = []
-    for group, what in (("core", "the five families"), ("all", "all families, wide ones too")):
+    for group, what in (("core", _together(found)), ("all", "the wide families too")):
         rows = [
             [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
             for name, scores in found.items()

@@ -25,6 +25,7 @@ from ml.evaluation.keypoint_descriptors import (
     LEARNED_NAMES,
     load_descriptors,
     split_names,
+    versions_of,
 )
 from ml.evaluation.keypoint_pairs import (
     CORE_FAMILIES,
@@ -55,7 +56,7 @@ from ml.keypoints.describe import Descriptor
 from ml.types import ArrayF64, Progress
 
 PROTOCOLS = ("papers", "detectors", "leak", "hard", "unrelated")
-TIMED_PAIRS = 3
+TIMED_PAIRS = 1
 FRAME_GAPS = (1, 2, 4)
 """Real homographies are those between frames this far apart."""
 
@@ -73,7 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--hard-keypoints", type=int, default=1000, help="of the other protocols")
     add("--images", type=int, default=10, help="at most so many images over all folders")
     add("--per-family", type=int, help="at most so many values of a family an image")
-    add("--pairs", type=int, default=30, help="pairs of unrelated images, and of real frames")
+    add("--pairs", type=int, default=30, help="pairs of unrelated images")
+    add("--pair-images", type=int, default=12, help="at most so many images make those pairs")
+    add("--frame-pairs", type=int, default=12, help="pairs of real frames of the sequences")
     add("--long-side-px", type=int, default=720)
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
@@ -122,7 +125,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     images = read_images(args.folders, count=args.images, long_side_px=args.long_side_px)
     descriptors, skipped = load_descriptors(split_names(args.descriptors))
     frames = consecutive_pairs(
-        args.sequences, gaps=FRAME_GAPS, count=args.pairs, long_side_px=args.long_side_px
+        args.sequences, gaps=FRAME_GAPS, count=args.frame_pairs, long_side_px=args.long_side_px
     )
     homographies = real_homographies(frames)
     pairs = make_pairs(
@@ -136,6 +139,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     result: dict[str, Any] = {
         "options": _options(args),
         "data": _data(work, homographies),
+        "versions": versions_of(descriptors),
         "skipped": skipped,
     }
     for name in protocols:
@@ -217,9 +221,11 @@ def score_hard(work: Run) -> dict[str, Any]:
 
 def score_unrelated(work: Run) -> dict[str, Any]:
     """Each descriptor on pairs of images with nothing in common, and on real frames."""
-    unrelated = unrelated_pairs(work.images, count=work.args.pairs, seed=work.args.seed)
+    args = work.args
+    images = read_images(args.folders, count=args.pair_images, long_side_px=args.long_side_px)
+    unrelated = unrelated_pairs(images, count=args.pairs, seed=args.seed)
     both = [*unrelated, *work.frames]
-    keypoints = work.args.hard_keypoints
+    keypoints = args.hard_keypoints
     table = {}
     for name, descriptor in work.descriptors.items():
         scores, cache = [], SideCache()
@@ -231,20 +237,24 @@ def score_unrelated(work: Run) -> dict[str, Any]:
 
 
 def write_pictures(work: Run) -> list[str]:
-    """The largest transform of each family on one image, matched by each descriptor."""
+    """A pair of each family by each descriptor: ``match_images``, and mutual neighbours alone."""
     chosen: dict[str, Pair] = {}
     for pair in work.pairs:
         if pair.source == work.images[0].name or pair.family not in chosen:
             chosen[pair.family] = pair
-    names = []
+    names, keypoints = [], work.args.hard_keypoints
     for family, pair in chosen.items():
-        for name in work.descriptors:
-            found = SideCache().match(*pair_sides(pair), name, work.args.hard_keypoints)
-            is_right = projection_error(pair, found) <= HARD_PE_PX
-            title = f"{name}, {family.replace('_', ' ')} {pair.value:g}"
-            names.append(f"{family}-{name}.jpg")
-            picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
-            write_picture(work.args.pictures / names[-1], picture)
+        for name, descriptor in work.descriptors.items():
+            cache, sides = SideCache(), pair_sides(pair)
+            for stage, found in (
+                ("match_images", cache.match(*sides, name, keypoints)),
+                ("mutual", cache.mutual(*sides, descriptor, keypoints=keypoints)),
+            ):
+                is_right = projection_error(pair, found) <= HARD_PE_PX
+                title = f"{name} ({stage}), {family.replace('_', ' ')} {pair.value:g}"
+                names.append(f"{family}-{name}-{stage}.jpg")
+                picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
+                write_picture(work.args.pictures / names[-1], picture)
     return names
 
 
@@ -284,7 +294,7 @@ def _checked(args: argparse.Namespace) -> list[str]:
         for name in names:
             if name not in known:
                 raise UnknownNameError(kind, name, list(known))
-    for option in ("max_keypoints", "hard_keypoints", "images", "pairs"):
+    for option in ("max_keypoints", "hard_keypoints", "images", "pairs", "frame_pairs"):
         if getattr(args, option) < 1:
             raise BadInputError(f"{option}: expected at least 1, got {getattr(args, option)}")
     if not 0.0 < args.target <= 1.0:

@@ -75,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also without stain normalisation, and with stain-shifted queries",
     )
     parser.add_argument(
-        "--signals", action="store_true", help="also what an encoder is chosen by, without labels"
+        "--signals",
+        action="store_true",
+        help="also what an encoder is chosen by: stain shift, invariance, adjacent sections",
     )
     parser.add_argument("--sections", type=Path, help="folder of adjacent sections, for --signals")
     parser.add_argument("--plots", type=Path, help="folder for the plots (made if needed)")
@@ -96,6 +98,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         folds=args.folds,
         supervised=not args.no_supervised,
         robustness=args.robustness,
+        stain_shift=args.signals,
         options=options,
         keep=vectors,
         progress=progress,
@@ -125,6 +128,7 @@ def evaluate_retrieval(
     folds: int | None = None,
     supervised: bool = False,
     robustness: bool = False,
+    stain_shift: bool = False,
     options: RetrievalOptions | None = None,
     keep: dict[str, ArrayF32] | None = None,
     progress: Progress = no_progress,
@@ -137,6 +141,7 @@ def evaluate_retrieval(
         folds: score each of so many patient-disjoint folds against the others, too.
         supervised: train the supervised graph network on the same regions as well, cross-fitted.
         robustness: also without stain normalisation and with stain-shifted queries.
+        stain_shift: with stain-shifted queries alone.
         keep: filled with the vectors of each method, for plots.
     Returns:
         Plain data: encoder, regions, and for "labels" (and "groups") each protocol's table of
@@ -186,7 +191,7 @@ def evaluate_retrieval(
     }
     if dealt is not None and config is not None:
         result["folds"] = _score_folds(records, found.vectors, dealt, config, options)
-    if robustness:
+    if robustness or stain_shift:
         shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
         result["stain_shift"] = {
             name: shifted_scores(shifted, task, options) for name, task in tasks.items()

@@ -17,7 +17,7 @@ from ml.keypoints.geometry import (
 )
 from ml.keypoints.masks import scope_mask, specular_mask
 from ml.keypoints.match import match_descriptors
-from ml.keypoints.pipeline import match_images
+from ml.keypoints.pipeline import MatchConfig, match_images
 
 __all__ = [
     "DESCRIPTOR_NAMES",
@@ -25,6 +25,7 @@ __all__ = [
     "MODEL_NAMES",
     "Descriptor",
     "DetectorConfig",
+    "MatchConfig",
     "detect_keypoints",
     "estimate_fundamental",
     "estimate_transform",

@@ -69,7 +69,8 @@ class Consensus:
         """The same geometry from b to a."""
         matrix = self.matrix
         if matrix is not None:
-            matrix = np.linalg.inv(matrix) if self.kind == "plane" else matrix.T
+            turned = np.linalg.inv(matrix) if self.kind == "plane" else matrix.T
+            matrix = np.asarray(turned, np.float64)
         field = MotionField(self.field.xy_b, self.field.xy_a)
         return Consensus(self.kind, matrix, field, self.slack_px)
 

@@ -20,6 +20,9 @@ DEFAULT_NAME = "akaze"
 pair, RootSIFT's 79 / 57 / 44 at 16 / 16 / 13 px in 2.4 s. Over pairs of fetoscopy frames it keeps
 more than twice RootSIFT's inliers."""
 LEARNED: dict[str, str] = {
+    "triplet": "ml.keypoints.learned",
+    "cnn": "ml.keypoints.learned",
+    "graph": "ml.keypoints.learned",
     "tessera": "ml.keypoints.tessera",
     "vit": "ml.keypoints.vit",
 }

@@ -17,8 +17,11 @@ def predict_points(consensus: Consensus, xy_a: ArrayF32) -> tuple[ArrayF64, Arra
     """Where points of a lie in b: (N, 2) places, (N, 2, 2) local maps, (N,) uncertainty in px."""
     sample = consensus.field.at(xy_a)
     if consensus.kind == "plane" and consensus.matrix is not None:
-        jacobian = plane_jacobian(consensus.matrix, xy_a)
-        return transform_points(consensus.matrix, xy_a), jacobian, np.zeros(len(xy_a))
+        w = np.asarray(xy_a, np.float64) @ consensus.matrix[2, :2] + consensus.matrix[2, 2]
+        seen = w > 0.05  # at and beyond the plane's horizon only the field tells
+        sample.xy_b[seen] = transform_points(consensus.matrix, xy_a[seen])
+        sample.jacobian[seen] = plane_jacobian(consensus.matrix, xy_a[seen])
+        return sample.xy_b, sample.jacobian, np.where(seen, 0.0, sample.spread_px)
     return sample.xy_b, sample.jacobian, sample.spread_px
 
 

@@ -55,8 +55,7 @@ def polar_patches(
 
     Args:
         grey: (H, W) uint8. xy: (N, 2) float32 pixels, anywhere.
-        zoom: (N,) factor on the radii of each point; None is 1. Rings read their smoothing level
-            by the median of it.
+        zoom: (N,) factor on the radii of each point; None is 1.
     Returns:
         (N, 2, R, T) float32: grey with mean 0 and deviation 1 over the part of the patch inside
         the field of view (0 outside), and the share of each sample that is inside, in [0, 1]. For
@@ -108,14 +107,18 @@ def _all_sampled(
 ) -> ArrayF32:
     """(N, 2, R, T) of (grey times share, share), tile by tile of the image."""
     patches = np.empty((len(xy), 2, grid.rings, grid.angles), np.float32)
-    depth = int(grid.levels(float(np.median(zoom))).max()) + 1
+    octave = np.rint(2.0 * np.log2(zoom)) / 2.0  # what is smoothed alike
+    depth = int(grid.levels(2.0 ** float(octave.max())).max()) + 1
     margin = int(np.ceil((grid.radius_px * float(zoom.max()) + 64) / 64)) * 64
     for rows, (x0, y0, x1, y1) in _tiles(grey.shape, xy, margin):
         planes = _planes(grey[y0:y1, x0:x1], valid[y0:y1, x0:x1], depth)
         offset = np.array([x0, y0], np.float32)
-        for start in range(0, len(rows), CHUNK):
-            part = rows[start : start + CHUNK]
-            patches[part] = _sampled(planes, xy[part] - offset, zoom[part], grid)
+        for current in np.unique(octave[rows]):
+            alike = rows[octave[rows] == current]
+            levels = np.minimum(grid.levels(2.0 ** float(current)), len(planes) - 1)
+            for start in range(0, len(alike), CHUNK):
+                part = alike[start : start + CHUNK]
+                patches[part] = _sampled(planes, levels, xy[part] - offset, zoom[part], grid)
     return patches
 
 
@@ -156,12 +159,13 @@ def _planes(grey: ImageU8, valid: ImageU8, count: int) -> list[ArrayF32]:
     return planes
 
 
-def _sampled(planes: list[ArrayF32], xy: ArrayF32, zoom: ArrayF32, grid: PolarGrid) -> ArrayF32:
+def _sampled(
+    planes: list[ArrayF32], levels: np.ndarray, xy: ArrayF32, zoom: ArrayF32, grid: PolarGrid
+) -> ArrayF32:
     """(n, 2, R, T) bilinear samples; a level's pixel (0, 0) lies on the image's."""
     out = np.empty((len(xy), 2, grid.rings, grid.angles), np.float32)
     turn = np.arange(grid.angles) * (2 * np.pi / grid.angles)
-    radii, levels = grid.radii_px(), grid.levels(float(np.median(zoom)))
-    levels = np.minimum(levels, len(planes) - 1)
+    radii = grid.radii_px()
     for level in np.unique(levels):
         rings = np.flatnonzero(levels == level)
         step_x = np.outer(radii[rings], np.cos(turn)).ravel().astype(np.float32)

@@ -68,12 +68,14 @@ def consistent_matches(
     seeds = seeds[is_near[seeds].sum(axis=1) >= 5]
     for start in range(0, len(seeds), 64):
         part = seeds[start : start + 64]
-        inlier = _vote(a, b, part, index[part], is_near[part], radius_b=radius_b, config=config)
+        inlier, seed_agrees = _vote(
+            a, b, part, index[part], is_near[part], radius_b=radius_b, config=config
+        )
         votes, rows = inlier.sum(axis=1) + 1, is_near[part].sum(axis=1) + 1
         share = np.full(len(part), config.tolerance_share**2)
         log_nfa = log10_false_alarms(votes, rows, sample=3, share=share, models=float(len(seeds)))
         good = log_nfa < config.max_log10_nfa
-        keep[part[good]] = True
+        keep[part[good & seed_agrees]] = True
         keep[index[part[good]][inlier[good]]] = True
     return keep
 
@@ -111,8 +113,8 @@ def _vote(
     *,
     radius_b: float,
     config: SupportConfig,
-) -> ArrayBool:
-    """(S, K) bool: the neighbours that agree with the best map through each seed."""
+) -> tuple[ArrayBool, ArrayBool]:
+    """(S, K) bool: the neighbours that agree with the best map; (S,) whether the seed does."""
     offset_a, offset_b = a[index] - a[seeds][:, None], b[index] - b[seeds][:, None]
     tolerance = config.tolerance_share * radius_b
     linear = _trial_maps(offset_a, offset_b, is_near, config).astype(np.float32)
@@ -161,8 +163,8 @@ def _trial_maps(
 
 def _refitted(
     offset_a: ArrayF64, offset_b: ArrayF64, is_near: ArrayBool, inlier: ArrayBool, tolerance: float
-) -> ArrayBool:
-    """The agreeing neighbours after a least-squares fit (with a shift of the seed) to them."""
+) -> tuple[ArrayBool, ArrayBool]:
+    """Agreeing neighbours, and seeds, after a least-squares fit (the seed may shift) to them."""
     design = np.concatenate([offset_a, np.ones((*offset_a.shape[:2], 1))], axis=2)
     weighted = design * inlier[:, :, None]
     normal = weighted.transpose(0, 2, 1) @ design
@@ -172,4 +174,5 @@ def _refitted(
     voted = np.asarray(inlier.any(axis=1))
     again: ArrayBool = (error < tolerance) & is_near & voted[:, None]
     is_more = again.sum(axis=1) >= inlier.sum(axis=1)
-    return np.asarray(np.where(is_more[:, None], again, inlier), np.bool_)
+    seed_agrees = np.hypot(*solved[:, 2].T) < tolerance
+    return np.asarray(np.where(is_more[:, None], again, inlier)), np.asarray(seed_agrees)

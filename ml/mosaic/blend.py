@@ -28,6 +28,8 @@ COARSE_SHARE = 0.04
 """Gaussian of the band split, as a share of the frame's shorter side."""
 
 SPECULAR_WEIGHT = 0.05
+SHADING_RANGE = (0.7, 1.3)
+"""Compensated is no more than this: what is darker at the rim is noise as well."""
 
 
 def blend_frames(
@@ -70,7 +72,8 @@ def unshaded(rgb: ImageU8, survey: Survey) -> ImageU8:
     """The frame without the lamp's fall-off to the rim."""
     if survey.shading is None or float(np.ptp(survey.shading)) < 0.02:
         return rgb
-    factor = cv2.resize(1 / survey.shading, survey.size_px, interpolation=cv2.INTER_LINEAR)
+    limited = np.clip(survey.shading, *SHADING_RANGE)
+    factor = cv2.resize(1 / limited, survey.size_px, interpolation=cv2.INTER_LINEAR)
     bright = cv2.multiply(rgb.astype(np.float32), cv2.merge([factor] * 3))
     return np.asarray(np.clip(bright, 0, 255), np.uint8)
 

@@ -22,11 +22,14 @@ LEVELS = (0.25, 0.5)
 FINE_SIGMA, GROUND_SIGMA = 1.0, 4.0
 """Band of one level, in its px: finer is noise, coarser is the lamp's shading."""
 
+RIM_PX = 3
 MAX_ITERATIONS = 12
-MAX_POINTS = 12_000
+MIN_POINTS = 200
+SPREAD_POINTS = 1_500
+MAX_POINTS = 10_000
 """Only the px of the steepest grey take part: flat ones say nothing and cost as much."""
 
-STOP_PX = 0.01
+STOP_PX = 0.015
 TUKEY = 4.0
 MIN_OVERLAP = 0.15
 CELLS = 7
@@ -73,7 +76,9 @@ def direct_view(grey: ArrayF32, mask: ArrayBool) -> DirectView:
         small = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.float32)
         inside = cv2.resize(mask.astype(np.float32), size, interpolation=cv2.INTER_AREA) > 0.99
         images.append(_normalised(small, inside))
-        masks.append(inside)
+        # along the rim the band is one-sided
+        rim = np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8)
+        masks.append(cv2.erode(inside.astype(np.uint8), rim, borderValue=1) > 0)
     return DirectView(tuple(images), tuple(masks))
 
 
@@ -139,6 +144,7 @@ class _Level:
                 np.ones(len(rows)),
             ]
         )
+        self.points_32 = self.points.astype(np.float32)
         self.gradient = np.stack(
             [gradient_x[rows, columns], gradient_y[rows, columns]], axis=1
         ).astype(np.float64)
@@ -168,7 +174,7 @@ class _Level:
             normal = (weighted.T @ self.descent).astype(np.float64)
             normal += np.diag(self.prior * sampled[2] ** 2)
             right = (weighted.T @ residual).astype(np.float64)
-            normal[np.diag_indices(len(normal))] *= 1 + 1e-4
+            normal[np.diag_indices(len(normal))] += 1e-4 * np.diag(normal) + 1e-7 * np.trace(normal)
             try:
                 step = np.linalg.solve(normal, right)
             except np.linalg.LinAlgError:
@@ -182,23 +188,25 @@ class _Level:
 
     def _sample(self, state: ArrayF64) -> tuple[ArrayF32, ArrayF32, float] | None:
         """Residual and weight of each px of a, and the residuals' spread; None: no overlap."""
+        if len(self.template) < MIN_POINTS:
+            return None
         xy = self._project(state)
-        x, y = xy[None, :, 0], xy[None, :, 1]
+        x, y = xy[:1], xy[1:]
         warped = cv2.remap(self.image_b, x, y, cv2.INTER_LINEAR)[0]
         seen = cv2.remap(self.mask_b, x, y, cv2.INTER_NEAREST)[0] > 0
-        if seen.sum() < max(200, MIN_OVERLAP * len(seen)):
+        if seen.sum() < max(MIN_POINTS, MIN_OVERLAP * len(seen)):
             return None
         residual = warped - self.template
         inside = residual[seen]
-        middle = float(np.median(inside[::4]))
-        spread = max(1.4826 * float(np.median(np.abs(inside[::4] - middle))), 1e-3)
+        some = inside[:: max(1, len(inside) // SPREAD_POINTS)]
+        spread = max(1.4826 * float(np.median(np.abs(some - np.median(some)))), 1e-3)
         ratio = np.clip(np.abs(residual) / (TUKEY * spread), 0, 1)
         weight = np.where(seen, (1 - ratio**2) ** 2, 0).astype(np.float32)
         return residual.astype(np.float32), weight, spread
 
     def _project(self, state: ArrayF64) -> ArrayF32:
-        mapped = (self.unit @ state) @ self.points
-        return np.ascontiguousarray((mapped[:2] / mapped[2]).T, np.float32)
+        mapped = (self.unit @ state).astype(np.float32) @ self.points_32
+        return np.asarray(mapped[:2] / mapped[2], np.float32)
 
     def describe(self, state: ArrayF64, unit: ArrayF64) -> Alignment | None:
         sampled = self._sample(state)
@@ -213,7 +221,7 @@ class _Level:
         middle, roots = _cell_information(
             self.points, self.gradient, weight, inverse, count=len(cells)
         )
-        keep = np.abs(np.linalg.det(roots)) > 1e-6
+        keep = (roots**2).sum(axis=(1, 2)) > 1e-6
         in_b = state @ np.vstack([middle.T, np.ones(len(middle))])
         xy_a = middle * unit[0, 0] + unit[:2, 2]
         xy_b = (in_b[:2] / in_b[2]).T * unit[0, 0] + unit[:2, 2]

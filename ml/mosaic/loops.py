@@ -19,6 +19,7 @@ from ml.types import ArrayBool, ArrayF64, Progress
 LEAST_APART = 3
 """Landmarks nearer in time than this are neighbours, not loops."""
 
+SURE_INLIERS = 3
 LOOP_PHASE = "loops"
 
 
@@ -69,8 +70,12 @@ def verify_loops(
         progress(done, len(pairs), LOOP_PHASE)
         a, b = store.load(later), store.load(earlier)
         link = link_features(a, b, descriptor=descriptor, model=chained_model(model), config=config)
-        if link is not None:
-            found.append(replace(refined(link, a.view, b.view, model=model), kind="loop"))
+        if link is None:
+            continue
+        exact = refined(link, a.view, b.view, model=model)
+        # one false loop bends the whole map: key points alone must agree far better
+        if exact.kind == "direct" or link.inliers >= SURE_INLIERS * config.min_inliers:
+            found.append(replace(exact, kind="loop"))
     return tuple(found)
 
 

@@ -45,7 +45,7 @@ def nearest_in_model(matrix: ArrayF64, model: str, shape: tuple[int, ...]) -> Ar
     elif model == "translation":
         state[:2, :2] = np.eye(2)
     nearest: ArrayF64 = unit @ state @ np.linalg.inv(unit)
-    return nearest
+    return nearest / nearest[2, 2]
 
 
 def choose_model(source: FrameSource, survey: Survey, config: MosaicConfig) -> str:

@@ -7,7 +7,7 @@ video's own usual value, for scopes and organs differ:
 * glare: share of px whose smallest channel is near white.
 * blurred: 90th percentile of the Laplacian over the mean grey, against the neighbours' in time
   (a percentile: highlights stay sharp in a blurred frame, but are few).
-* smoke (or water, or fluid on the lens): the darkest spots are lifted, contrast and colour fade.
+* smoke (or water, or fluid on the lens): the darkest spots are lifted, colour and detail fade.
 * instrument: a large part of the view has lost the colour that tissue has, without being dark.
 """
 
@@ -48,7 +48,6 @@ class FrameMeasure:
     saturated: float = 0.0
     glare: float = 0.0
     floor: float = 0.0
-    contrast: float = 0.0
     colour: float = 0.0
     greyed: float = 0.0
 
@@ -64,14 +63,13 @@ def measure_frame(rgb: ImageU8) -> FrameMeasure:
     if inside.mean() < 0.02:
         return FrameMeasure(brightness=float(grey.mean()))
     brightness = float(grey[inside].mean())
-    floor, contrast, colour, greyed = _veil(rgb)
+    floor, colour, greyed = _veil(rgb)
     return FrameMeasure(
         focus=_focus(np.asarray(grey, np.uint8), inside) / max(brightness, 1.0),
         brightness=brightness if inside.mean() > 0.1 else 0.0,
         saturated=float((grey[inside] >= 250).mean()),
         glare=float((rgb.min(axis=2)[inside] >= 235).mean()),
         floor=floor,
-        contrast=contrast,
         colour=colour,
         greyed=greyed,
     )
@@ -138,9 +136,9 @@ def _cover(
     if usual.colour <= COLOURFUL:
         return None
     is_lifted = own.floor > LIFTED * usual.floor and own.colour < FADED * usual.colour
-    if is_lifted and own.contrast < FLAT * usual.contrast:
-        left = own.contrast / max(usual.contrast, 1e-9)
-        return "smoke", f"veiled by smoke or water: contrast {left:.0%} of the usual"
+    if is_lifted and own.focus < FLAT * usual.focus:
+        left = own.focus / max(usual.focus, 1e-9)
+        return "smoke", f"veiled by smoke or water: detail {left:.0%} of the usual"
     if own.greyed > GREY_SHARE + usual.greyed:
         return "instrument", f"covered by an instrument: {own.greyed:.0%} of the view is grey"
     return None
@@ -168,19 +166,17 @@ def _focus(grey: ImageU8, inside: np.ndarray) -> float:
     return float(np.percentile(edges, FOCUS_PERCENTILE))
 
 
-def _veil(rgb: ImageU8) -> tuple[float, float, float, float]:
-    """(floor, contrast, colour, share without colour) of the lit part, at ``COLOUR_PX``."""
+def _veil(rgb: ImageU8) -> tuple[float, float, float]:
+    """(floor, colour, share without colour) of the lit part, at ``COLOUR_PX``."""
     share = COLOUR_PX / max(rgb.shape[:2])
     size = (max(4, round(rgb.shape[1] * share)), max(4, round(rgb.shape[0] * share)))
     small = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)
     largest, smallest = small.max(axis=2), small.min(axis=2)
     lit = cv2.erode((largest > 2 * DARK_LEVEL).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
     if lit.sum() < 50:
-        return 0.0, 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0
     spread = (largest.astype(np.float32) - smallest) / np.maximum(largest, 1) * 255
-    plane = largest[lit].astype(np.float64)
-    contrast = float(plane.std() / plane.mean())
     floor = float(np.percentile(smallest[lit], 25))
     colour = float(np.median(spread[lit]))
     greyed = float(((spread < 0.35 * max(colour, COLOURFUL)) | (spread < 16))[lit].mean())
-    return floor, contrast, float(spread[lit].mean()), greyed
+    return floor, float(spread[lit].mean()), greyed

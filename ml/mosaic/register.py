@@ -151,7 +151,7 @@ class _Registrar:
                 link = direct_link(view, other.view, aligned, model=self.model)
             elif linked and other.chain == key.chain:
                 start: ArrayF64 = np.linalg.inv(other.place) @ key.place
-                found = self._aligned(view, other.view, start, LIKELY_NCC)
+                found = self._aligned(view, other.view, start, LIKELY_NCC, is_near=True)
                 link = (
                     None
                     if found is None
@@ -180,10 +180,15 @@ class _Registrar:
             self.growing.add(view, self.places)
 
     def _aligned(
-        self, a: FrameView, b: FrameView, start: ArrayF64, least: float
+        self, a: FrameView, b: FrameView, start: ArrayF64, least: float, *, is_near: bool = False
     ) -> Alignment | None:
         found = align_views(
-            a.direct, b.direct, start, generators=self.generators, work_shape=a.grey.shape
+            a.direct,
+            b.direct,
+            start,
+            generators=self.generators,
+            work_shape=a.grey.shape,
+            only_finest=is_near,
         )
         if found is None or found.ncc < least or len(found.xy_a) < 4:
             return None
@@ -263,7 +268,7 @@ def refined(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
         return link
     if not is_plausible(found.matrix, found.xy_a) or _apart(found.matrix, link) > AGREE_PX:
         return link
-    return replace(direct_link(a, b, found, model=model, kind=link.kind), inliers=link.inliers)
+    return replace(direct_link(a, b, found, model=model), inliers=link.inliers)
 
 
 def _apart(matrix: ArrayF64, link: Link) -> float:

@@ -52,7 +52,10 @@ def frame_view(position: int, rgb: ImageU8, survey: Survey) -> FrameView:
     share = COLOUR_PX / max(size)
     small = (max(1, round(size[0] * share)), max(1, round(size[1] * share)))
     colour = np.log(cv2.resize(rgb, small, interpolation=cv2.INTER_AREA).astype(np.float32) + 4)
-    return FrameView(position, smooth, mask, direct_view(grey, mask), colour.astype(np.float32))
+    # the lamp's fall-off, seen one-sidedly along the rim, would stand still as well
+    flat = grey if survey.shading is None else grey / survey.shading
+    direct = direct_view(flat.astype(np.float32), mask)
+    return FrameView(position, smooth, mask, direct, colour.astype(np.float32))
 
 
 def log_gain(a: FrameView, b: FrameView, xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayF32:

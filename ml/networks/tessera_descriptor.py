@@ -8,12 +8,14 @@ on, so none can flip.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from ml.errors import ShapeError
 
@@ -42,14 +44,20 @@ class _Ring(nn.Module):
         super().__init__()
         self.whole_radius = kernel[0] != 3
         self.conv = nn.Conv2d(in_width, width, kernel, stride, bias=False)
-        self.norm = nn.BatchNorm2d(width)
+        self.norm: nn.Module = nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 by a whole kernel."""
         x = torch.cat([x[..., -1:], x, x[..., :1]], dim=3)
         if not self.whole_radius:
             x = functional.pad(x, (0, 0, 1, 1))
-        return torch.relu(self.norm(self.conv(x)))
+        return functional.relu(self.norm(self.conv(x)), inplace=True)
+
+    def fold(self) -> None:
+        """Put the batch norm into the convolution."""
+        if isinstance(self.norm, nn.BatchNorm2d):
+            self.conv = fuse_conv_bn_eval(self.conv, self.norm)
+            self.norm = nn.Identity()
 
 
 class TesseraNet(nn.Module):
@@ -106,6 +114,13 @@ class TesseraNet(nn.Module):
         features = features.float()
         rows = self.norm(self.project(self.invariants(features)))
         return functional.normalize(rows, dim=1)
+
+    def folded(self) -> TesseraNet:
+        """A copy for inference, each batch norm inside its convolution."""
+        network = copy.deepcopy(self).eval()
+        for layer in network.layers:
+            layer.fold()
+        return network
 
     def invariants(self, features: Tensor) -> Tensor:
         """(B, C, t) features around the circle to (B, C (1 + 2 K)) that no shift changes.

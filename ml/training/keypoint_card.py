@@ -60,7 +60,7 @@ def _over(values: Sequence[float]) -> str:
         return "none"
     tenth = max(1, len(values) // 10)
     first, last = (sum(part) / tenth for part in (values[:tenth], values[-tenth:]))
-    return f"{first:.3f} (first tenth) to {last:.3f} (last tenth)"
+    return f"{first:.3g} (first tenth) to {last:.3g} (last tenth)"
 
 
 def _shares(history: Mapping[str, Sequence[float]]) -> str:

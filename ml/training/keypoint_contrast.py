@@ -46,7 +46,7 @@ class ContrastConfig:
     least_share: float = 0.5  # of the nodes a pair keeps, at random; 1 keeps all
     jitter_px: float = 0.5  # deviation of a view's points from their true place; 0 in the paper
     bank: int = 0  # pairs that a frozen CNN describes once, to be used again; 0: always new ones
-    steps: int = 450
+    steps: int = 430
     checkpoint_every: int = 50  # steps
     seed: int = 0
 

@@ -26,8 +26,14 @@ SWEEP_STEPS = 400
 
 
 def graph_config() -> ContrastConfig:
-    """The default run of ``graph``: over the CNN of ``cnn`` as it is, on a bank of pairs."""
-    return ContrastConfig(name="graph", has_graph=True, train_cnn=False, bank=160, steps=1200)
+    """The default run of ``graph``: over the CNN of ``cnn`` as it is, on a bank of pairs.
+
+    Departs from section 4.2 by a fifth of its learning rate: at 5e-4 the graph network left the
+    CNN's features worse than it found them (see the card).
+    """
+    return ContrastConfig(
+        name="graph", has_graph=True, train_cnn=False, learning_rate=1e-4, bank=60, steps=500
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

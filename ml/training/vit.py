@@ -24,7 +24,7 @@ from ml.roi.config import config_from_dict, config_hash
 from ml.training.novel_view_depth import DptDepth, folder_depth
 from ml.training.roi import one_thread, source_files
 from ml.training.vit_card import card_text, plot_losses, write_card, write_log
-from ml.training.vit_config import VitTrainConfig
+from ml.training.vit_config import VitTrainConfig, paper_config
 from ml.training.vit_pairs import DepthOf, Still, read_still
 from ml.training.vit_run import VitRun
 from ml.types import Progress, no_progress
@@ -35,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder the sources are in")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, log, plot")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
-    parser.add_argument("--backbone", help="folder or hub name of a transformers ViT, kept frozen")
+    parser.add_argument(
+        "--backbone",
+        help="folder or hub name of a transformers ViT, kept frozen, trained on as in the paper",
+    )
     parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
     parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
     parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
@@ -44,14 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_vit``."""
-    config = VitTrainConfig()
+    config = VitTrainConfig() if args.backbone is None else paper_config(args.backbone)
     if args.config is not None:
         try:
             values = json.loads(args.config.read_text())
         except ValueError as error:
             raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
         config = config_from_dict(VitTrainConfig, values, where=args.config.name)
-    if args.backbone is not None:
+    if args.backbone is not None and args.config is not None:
         network = dataclasses.replace(config.network, backbone=args.backbone)
         config = dataclasses.replace(config, network=network, train_backbone=False)
     return train_vit(

@@ -13,8 +13,7 @@ from ml.training.vit_pairs import LookConfig
 class VitTrainConfig:
     """One training run; the defaults made the shipped weights, from nothing.
 
-    For a pretrained backbone, as in the paper: ``network.backbone`` a name, ``train_backbone`` off,
-    ``warmup_steps`` 0, ``rates`` (1e-4, 5e-5), ``sampled_positive`` off, ``near_patches`` 0.
+    For a pretrained backbone see ``paper_config``.
     """
 
     name: str = "vit"  # of the descriptor
@@ -60,3 +59,26 @@ class VitTrainConfig:
     def last_step(self) -> int:
         """Steps that are taken."""
         return min(self.stop_after or self.total_steps, self.total_steps)
+
+
+def paper_config(backbone: str) -> VitTrainConfig:
+    """The paper's settings for a pretrained backbone, which stays frozen.
+
+    Args:
+        backbone: folder or hub name of a transformers ViT of patches of 14 (DINOv2), 8 or 16 px.
+    Source: dinov2-adaptation-endoscopic-matching, sections III-C and III-F. It tells neither the
+        size of the images it trains on, nor steps an epoch, nor the heads of the layer.
+    """
+    return VitTrainConfig(
+        network=VitConfig(backbone=backbone),
+        train_backbone=False,
+        crop_px=224,
+        zoom_out=(0.8, 1.5),
+        epochs=100,
+        stop_after=0,
+        rates=(1e-4, 5e-5),
+        decay=False,
+        warmup_steps=0,
+        sampled_positive=False,
+        near_patches=0.0,
+    )

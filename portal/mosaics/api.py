@@ -16,6 +16,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
 from portal.core.paging import Paging
@@ -26,6 +27,7 @@ from portal.mosaics.followup_api import FollowupViewSet
 from portal.mosaics.frames import frame_columns, frames_at, mosaic_frames
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_clean
+from portal.mosaics.projection import frames_of_roi, rois_in_frame, rois_on_part
 from portal.mosaics.serializers import (
     EstimateQuerySerializer,
     EstimateSerializer,
@@ -38,6 +40,12 @@ from portal.mosaics.serializers import (
     MosaicFrameSerializer,
     MosaicSerializer,
     PointSerializer,
+    ProjectedRoiSerializer,
+    ProjectedRoisSerializer,
+    ProjectionQuerySerializer,
+    RoiFramesQuerySerializer,
+    RoiFramesSerializer,
+    RoiSightingSerializer,
     SightingSerializer,
 )
 
@@ -187,6 +195,44 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         context = {"canvas_id": mosaic.video.canvas_id}
         rows = SightingSerializer(seen.frames, many=True, context=context).data
         return Response({"count": seen.count, "results": rows})
+
+    @extend_schema(
+        parameters=[ProjectionQuerySerializer],
+        responses=ProjectedRoisSerializer,
+        filters=False,
+        summary="ROIs carried between the mosaic and the frames of its video",
+    )
+    @action(detail=True, methods=["get"], url_path="projected-rois", pagination_class=None)
+    def projected_rois(self, request: Request, pk: str) -> Response:
+        """With `pts`: the mosaic's ROIs in that frame. Without: those of the frames, on a part."""
+        mosaic = self._mosaic(pk)
+        query = ProjectionQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        if "pts" in asked:
+            found = rois_in_frame(mosaic, pts=asked["pts"])
+        else:
+            found = rois_on_part(mosaic, part=asked.get("part", 0))
+        rows = ProjectedRoiSerializer(found, many=True).data
+        return Response({"count": len(found), "results": rows})
+
+    @extend_schema(
+        parameters=[RoiFramesQuerySerializer],
+        responses=RoiFramesSerializer,
+        filters=False,
+        summary="Which frames see an ROI of the mosaic, and where in each it lies",
+    )
+    @action(detail=True, methods=["get"], url_path="roi-frames", pagination_class=None)
+    def roi_frames(self, request: Request, pk: str) -> Response:
+        """At most 200, the sharpest that see all of it first."""
+        mosaic = self._mosaic(pk)
+        query = RoiFramesQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        roi = roi_get(user_of(request), query.validated_data["roi"])
+        seen = frames_of_roi(mosaic, roi)
+        context = {"canvas_id": mosaic.video.canvas_id}
+        rows = RoiSightingSerializer(seen, many=True, context=context).data
+        return Response({"count": len(seen), "results": rows})
 
     @extend_schema(parameters=[PartQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:

@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 
 from portal.archive import storage
 from portal.archive.http import REVALIDATE, bytes_response, range_response
+from portal.archive.models import ItemState
 from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
 from portal.mosaics.frames import part_of
 from portal.mosaics.models import Mosaic, MosaicPart
@@ -47,7 +48,8 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
         NotFoundError: nothing yet.
     """
     path = work_preview(mosaic.pk)
-    if mosaic.canvas is not None and mosaic.canvas.thumbnail_path:
+    is_ready = mosaic.state == ItemState.READY
+    if is_ready and mosaic.canvas is not None and mosaic.canvas.thumbnail_path:
         path = storage.resolve(mosaic.canvas.thumbnail_path)
     try:
         stamp, data = path.stat().st_mtime_ns, path.read_bytes()

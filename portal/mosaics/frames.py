@@ -22,6 +22,7 @@ from portal.mosaics.planes import (
 from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_code
 
 DECIMALS = 1  # of an outline on the screen
+MANY = 3000  # frames; beyond, outlines are coarser so that all of them stay small
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +232,7 @@ def frames_at(mosaic: Mosaic, *, x: float, y: float, part: int = 0, limit: int =
             from_centre_px=round(float(away_px[i]), 2),
             sharpness=rows[i][3],
             uncertainty_px=rows[i][4],
-            outline=_rounded(outline),
+            outline=rounded_outline(outline),
         )
         for i, outline in zip(order, outlines, strict=True)
     )
@@ -294,7 +295,8 @@ def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] 
     if not placed:
         yield from (None for _ in rows)
         return
-    xy, is_front = points_through(matrices(placed), thinned(view_of(mosaic)))
+    view = thinned(view_of(mosaic), at_most=32 if len(placed) <= MANY else 16)
+    xy, is_front = points_through(matrices(placed), view)
     flat = np.round(xy.reshape(len(placed), -1), DECIMALS).tolist()
     usable = [bool(row.all()) for row in is_front]
     found = iter(zip(flat, usable, strict=True))
@@ -303,12 +305,13 @@ def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] 
         yield outline if is_usable else None
 
 
-def thinned(polygon: Floats, *, at_most: int = 16) -> Floats:
+def thinned(polygon: Floats, *, at_most: int) -> Floats:
     """Fewer corners of a fine outline: enough to draw it."""
     if len(polygon) <= at_most:
         return polygon
     return polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
 
 
-def _rounded(outline: Floats) -> tuple[tuple[float, float], ...]:
-    return tuple((round(float(x), 2), round(float(y), 2)) for x, y in thinned(outline))
+def rounded_outline(outline: Floats) -> tuple[tuple[float, float], ...]:
+    """Corners to draw, to a hundredth of a pixel."""
+    return tuple((round(float(x), 2), round(float(y), 2)) for x, y in thinned(outline, at_most=32))

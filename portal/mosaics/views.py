@@ -59,8 +59,10 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
         "runs": runs,
         "lost": runs_lost(runs)[:LOST_SHOWN],
         "legend": reasons_of(runs),
-        "parts": [(part, thumbnail_url(part.canvas)) for part in mosaic.parts.all()],
-        "png_sizes": _png_sizes(mosaic),
+        "parts": [
+            (part, thumbnail_url(part.canvas), _png_sizes(part.canvas))
+            for part in mosaic.parts.all()
+        ],
         "growing_url": "" if is_ready else _growing_url(mosaic),
         "may_resume": not is_ready and work_exists(mosaic.pk),
         "may_build": may_build(user_of(request), mosaic.lab_id),
@@ -154,7 +156,9 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
         mosaic = selectors.mosaic_of_canvas(canvas)
         if mosaic is None:
             return ""
-        return render_to_string("mosaics/_canvas_action.html", {"mosaic": mosaic}, request)
+        parts = mosaic.parts.order_by("index")
+        context = {"mosaic": mosaic, "canvas": canvas, "parts": parts}
+        return render_to_string("mosaics/_canvas_action.html", context, request)
     video: Video | None = getattr(canvas, "video", None)
     return video_action(request, video) if video is not None else ""
 
@@ -203,11 +207,9 @@ def _growing_url(mosaic: Mosaic) -> str:
     return f"{reverse('api:mosaic-preview', args=[mosaic.pk])}?v={stamp:x}"
 
 
-def _png_sizes(mosaic: Mosaic) -> list[int]:
+def _png_sizes(canvas: Canvas) -> list[int]:
     """The sizes worth offering: up to the first that holds every pixel."""
-    if mosaic.canvas is None:
-        return []
-    full = max(mosaic.canvas.width_px, mosaic.canvas.height_px)
+    full = max(canvas.width_px, canvas.height_px)
     smaller = [size for size in PNG_SIZES if size < full]
     return [*smaller, full] if full <= PNG_LARGEST else smaller
 

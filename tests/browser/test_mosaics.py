@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
+from portal.annotations.services import roi_create
 from portal.archive import storage as archive_storage
 from portal.mosaics.models import MosaicFrame, MosaicPart
 from portal.mosaics.services import mosaic_create
@@ -83,7 +84,8 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
     assert 1 < rows.count() <= placed
     rows.first.locator(".sighting-choose").click()
     viewer.wait_text(
-        "[data-strip] [data-frame-index]", rows.first.locator(".sighting-facts").first.inner_text()
+        "[data-strip] [data-frame-index]",
+        rows.first.locator(".sighting-facts").first.inner_text().split(" · ")[0],
     )
     rows.first.get_by_role("link", name="Video").click()
     viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
@@ -134,4 +136,36 @@ def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mos
     viewer.page.locator("[data-span-build]").click()
     viewer.page.wait_for_url("**/mosaics/**")
     expect(viewer.page.locator("h2").first).to_contain_text("Being built: 0.08 s to 0.2 s")
+    assert viewer.problems == []
+
+
+def test_rois_are_carried_between_the_mosaic_and_the_frames(
+    open_viewer: Any, mosaic: Any, annotator: Any
+) -> None:
+    def square(left: float, top: float, side: float) -> dict[str, Any]:
+        right, low = left + side, top + side
+        ring = [[left, top], [right, top], [right, low], [left, low], [left, top]]
+        return {"type": "Polygon", "coordinates": [ring]}
+
+    x, y = mosaic.canvas.width_px / 2, mosaic.canvas.height_px / 2
+    roi_create(canvas=mosaic.canvas, user=annotator, geometry=square(x - 20, y - 20, 40), name="A")
+    roi_create(
+        canvas=mosaic.video.canvas,
+        user=annotator,
+        geometry=square(20, 20, 50),
+        name="B",
+        frame_index=0,
+    )
+    viewer = open_viewer(mosaic.canvas)
+    expect(viewer.page.locator("[data-roi-projected]")).to_contain_text("1 ROI is projected")
+    viewer.page.locator(".roi-row").click()
+    viewer.page.locator("[data-roi-frames]").click()
+    expect(viewer.page.locator("[data-frames-note]")).to_contain_text("see A")
+    expect(viewer.page.locator(".sighting").first).to_contain_text("100 % of it")
+    viewer.page.locator(".sighting").first.get_by_role("link", name="Video").click()
+    viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
+    viewer.page.wait_for_timeout(800)
+    box = viewer.page.locator("[data-map]").bounding_box()
+    viewer.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(viewer.page.locator("[data-toast]")).to_contain_text("A: projected from the mosaic")
     assert viewer.problems == []

@@ -14,6 +14,7 @@ import type { LinkTarget } from "./deep_link";
 import { Details } from "./details";
 import { required } from "./dom";
 import { exchange } from "./exchange";
+import { FrameProjections } from "./frame_projections";
 import { History } from "./history";
 import { keySheet, listenToKeys } from "./keys";
 import { Labels } from "./labels";
@@ -143,6 +144,7 @@ function connectTools(parts: Parts): void {
   let openSheet = (): void => undefined;
   parts.mosaic = canvas.kind === "mosaic" ? new MosaicView({ ...parts, tools }) : null;
   parts.miniMap = player ? new MiniMap(root, player, toasts) : null;
+  if (player && parts.miniMap) new FrameProjections(player, parts.miniMap, { ...parts, tools });
   const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, toasts) : null;
   const own = { mosaicKeys: parts.mosaic?.keys() ?? null, span, miniMap: parts.miniMap };
   const shared = { canAnnotate, tools, layer, mapView, history, labels, player, undo, redo, remove, setLabel };

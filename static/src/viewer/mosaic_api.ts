@@ -1,7 +1,7 @@
 /** Mosaics over REST: what there are, which frames saw a point, every frame at once, estimates. */
 
 import { getJson, postJson } from "./api";
-import type { Position } from "./types";
+import type { Position, RoiGeometry } from "./types";
 
 const ROOT = "/api/v1/mosaics/";
 
@@ -44,6 +44,25 @@ export interface Sighting {
   outline: Position[];
   image_url: string;
   viewer_url: string;
+}
+
+/** A frame that sees an ROI of the mosaic. */
+export interface RoiSighting extends Sighting {
+  geometry: RoiGeometry;
+  /** Of the outline that is in the frame. */
+  share: number;
+}
+
+export interface ProjectedRoi {
+  roi: string;
+  drawn_on: string;
+  frame_index: number | null;
+  frame_pts: number | null;
+  label: string | null;
+  name: string;
+  geometry: RoiGeometry;
+  share: number;
+  uncertainty_px: number | null;
 }
 
 export interface FrameReason {
@@ -111,4 +130,18 @@ export function estimate(video: string, { start_s, end_s }: Span, signal?: Abort
 
 export function mosaicBuild(video: string, config: Span): Promise<{ id: string }> {
   return postJson(ROOT, { video, config });
+}
+
+/** ROIs drawn on frames of the video, on a part of the mosaic. */
+export async function projectedOnPart(mosaic: string, part: number): Promise<ProjectedRoi[]> {
+  return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?part=${part}`)).results;
+}
+
+/** ROIs drawn on the mosaic, in one frame of the video. */
+export async function projectedInFrame(mosaic: string, pts: number, signal: AbortSignal): Promise<ProjectedRoi[]> {
+  return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?pts=${pts}`, signal)).results;
+}
+
+export async function roiFrames(mosaic: string, roi: string, signal?: AbortSignal): Promise<RoiSighting[]> {
+  return (await getJson<{ results: RoiSighting[] }>(`${ROOT}${mosaic}/roi-frames/?roi=${roi}`, signal)).results;
 }

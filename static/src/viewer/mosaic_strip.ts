@@ -18,6 +18,7 @@ export class MosaicStrip extends Emitter<StripEvents> {
   constructor(
     root: HTMLElement,
     private readonly fates: FrameFates,
+    private readonly part: number,
     private readonly videoHref: (pts: number) => string,
   ) {
     super();
@@ -61,8 +62,12 @@ export class MosaicStrip extends Emitter<StripEvents> {
     const index = (columns.index[this.place] ?? 0) + 1;
     const reason = this.fates.reason(this.place);
     const time = timeText(pts * columns.time_base_s);
-    const fate = reason?.code === "" ? "in the mosaic" : `not in it: ${reason?.name ?? "unknown"}`;
-    required(this.host, "[data-timeline-head]").style.left = `${(100 * (this.place + 0.5)) / Math.max(count, 1)}%`;
+    const part = this.fates.part(this.place);
+    const where = part === null || part === this.part ? "in the mosaic" : `in part ${part + 1}`;
+    const fate = reason?.code === "" ? where : `not in it: ${reason?.name ?? "unknown"}`;
+    const head = required(this.host, "[data-timeline-head]");
+    head.hidden = false;
+    head.style.left = `${(100 * (this.place + 0.5)) / Math.max(count, 1)}%`;
     required(this.host, "[data-frame-index]").textContent = `Frame ${index}`;
     required(this.host, "[data-frame-time]").textContent = `${time} · ${fate}`;
     const video = required<HTMLAnchorElement>(this.host, "[data-strip-video]");

@@ -2,16 +2,21 @@
 
 import type Projection from "ol/proj/Projection";
 
-import { FrameFates } from "./frame_columns";
 import type { LinkTarget } from "./deep_link";
+import { required } from "./dom";
+import { FrameFates } from "./frame_columns";
 import type { KeyGroup } from "./keys";
+import type { Labels } from "./labels";
 import type { MapView } from "./map_view";
-import { frameColumns, mosaicOfCanvas } from "./mosaic_api";
-import type { MosaicData } from "./mosaic_api";
+import { frameColumns, mosaicOfCanvas, projectedOnPart } from "./mosaic_api";
+import type { MosaicData, ProjectedRoi } from "./mosaic_api";
 import { MosaicLayers } from "./mosaic_layers";
 import { MosaicOverlay } from "./mosaic_overlay";
 import { MosaicStrip } from "./mosaic_strip";
 import { PanelTabs } from "./panel_tabs";
+import { ProjectedLayer, projectedHref, projectedText } from "./projected";
+import type { RoiLayer } from "./roi_layer";
+import type { RoiState } from "./roi_state";
 import { Sightings } from "./sightings";
 import type { Toasts } from "./toast";
 import type { Tools } from "./tools";
@@ -24,6 +29,8 @@ export interface MosaicTargets {
   mapView: MapView;
   tools: Tools;
   toasts: Toasts;
+  labels: Labels;
+  layer: RoiLayer;
 }
 
 /** Keys exist before the data is there; until then they do nothing. */
@@ -72,18 +79,22 @@ export class MosaicView {
     map.getLayers().insertAt(beneath + 1, this.overlay.layer);
     this.layers.followPointer(map);
     const fates = new FrameFates(await frameColumns(mosaic.id));
-    this.strip = new MosaicStrip(root, fates, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
+    this.strip = new MosaicStrip(root, fates, part.index, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
     this.connect(mosaic, part.index, fates, this.strip, onFrame);
     if (link.t !== null) this.strip.seekPts(link.t);
   }
 
   private connect(mosaic: MosaicData, part: number, fates: FrameFates, strip: MosaicStrip, onFrame: () => void): void {
     const { root, tools } = this.targets;
+    const projected = this.projected(mosaic, part);
     const actions = { open: () => this.tabs.open("frames"), choose: (pts: number) => strip.seekPts(pts) };
     const sightings = new Sightings(root, mosaic, part, this.overlay, actions);
     tools.on("point", ({ at, asked }) => {
-      if (asked || this.tabs.current === "frames") void sightings.ask(at);
+      const roi = asked ? null : projected.at(at, this.targets.mapView.view.getResolution() ?? 1);
+      if (roi) this.tell(roi);
+      else if (asked || this.tabs.current === "frames") void sightings.ask(at);
     });
+    this.connectRois(sightings);
     tools.on("tool", (tool) => {
       if (tool === "frames") this.tabs.open("frames");
     });
@@ -91,6 +102,44 @@ export class MosaicView {
       const isHere = fates.part(place) === part;
       this.overlay.showHead(isHere ? fates.outline(place) : null);
       onFrame();
+    });
+  }
+
+  /** ROIs of the video's frames, dashed; a note in the list of ROIs says that they are there. */
+  private projected(mosaic: MosaicData, part: number): ProjectedLayer {
+    const { root, labels, mapView, layer } = this.targets;
+    const projected = new ProjectedLayer(labels);
+    const layers = mapView.map.getLayers();
+    layers.insertAt(layers.getLength() - 1, projected.layer);
+    layer.on("display", ({ visible }) => projected.layer.setVisible(visible));
+    void projectedOnPart(mosaic.id, part)
+      .then((rois) => {
+        projected.show(rois);
+        const note = required(root, "[data-roi-projected]");
+        note.hidden = rois.length === 0;
+        const many = rois.length === 1 ? "1 ROI is" : `${rois.length} ROIs are`;
+        note.textContent = `${many} projected from frames of the video (dashed). Click one to go there.`;
+      })
+      .catch(() => undefined);
+    return projected;
+  }
+
+  private tell(roi: ProjectedRoi): void {
+    const { toasts, labels } = this.targets;
+    toasts.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
+  }
+
+  /** From the details of an ROI: the frames that see it. */
+  private connectRois(sightings: Sightings): void {
+    const { root, layer } = this.targets;
+    const button = required<HTMLButtonElement>(root, "[data-roi-frames]");
+    let chosen: RoiState | null = null;
+    layer.on("select", (state) => {
+      chosen = state;
+      button.disabled = !state?.server;
+    });
+    button.addEventListener("click", () => {
+      if (chosen) void sightings.askRoi(chosen.id, chosen.name || "this ROI");
     });
   }
 

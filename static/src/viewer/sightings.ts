@@ -1,8 +1,8 @@
 /** The frames that saw a point of a mosaic: a list, the sharpest first, each a way into the video. */
 
 import { element, required } from "./dom";
-import { framesAt } from "./mosaic_api";
-import type { MosaicData, Sighting } from "./mosaic_api";
+import { framesAt, roiFrames } from "./mosaic_api";
+import type { MosaicData, RoiSighting, Sighting } from "./mosaic_api";
 import type { MosaicOverlay } from "./mosaic_overlay";
 import type { Position } from "./types";
 import { timeText } from "./units";
@@ -48,6 +48,28 @@ export class Sightings {
     }
   }
 
+  /** The frames that see an ROI of the mosaic, and how much of it. */
+  async askRoi(roi: string, name: string): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.overlay.showMark(null);
+    this.overlay.showPointed(null);
+    this.actions.open();
+    this.say(`Looking for the frames that see ${name}…`);
+    try {
+      const found = await roiFrames(this.mosaic.id, roi, request.signal);
+      const share = new Map(found.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
+      this.fill(found, found.length, (frame) => share.get(frame as RoiSighting) ?? "");
+      if (found.length === 0) this.say(`No frame sees ${name}.`);
+      else this.say(`${found.length} ${found.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
+    } catch (error) {
+      if (request.signal.aborted) return;
+      this.list.replaceChildren();
+      this.say(error instanceof Error ? error.message : "The frames could not be found.");
+    }
+  }
+
   clear(): void {
     this.request?.abort();
     this.overlay.showMark(null);
@@ -59,20 +81,25 @@ export class Sightings {
   }
 
   private show([x, y]: Position, count: number, found: Sighting[]): void {
-    required(this.root, "[data-frames-count]").textContent = String(count);
+    this.fill(found, count, () => "");
     const where = `at ${Math.round(x)}, ${Math.round(y)} px`;
     if (count === 0) this.say(`No frame saw the point ${where}.`);
     else if (count > found.length) this.say(`${count} frames saw the point ${where}; the ${found.length} sharpest:`);
     else this.say(`${count} ${count === 1 ? "frame" : "frames"} saw the point ${where}, the sharpest first.`);
+  }
+
+  private fill(found: Sighting[], count: number, says: (frame: Sighting) => string): void {
+    required(this.root, "[data-frames-count]").textContent = String(count);
     const sharpest = Math.max(...found.map((frame) => frame.sharpness ?? 0), 1e-12);
-    this.list.replaceChildren(...found.map((frame) => this.row(frame, sharpest)));
+    this.list.replaceChildren(...found.map((frame) => this.row(frame, sharpest, says(frame))));
     this.list.scrollTop = 0;
   }
 
-  private row(frame: Sighting, sharpest: number): HTMLElement {
+  private row(frame: Sighting, sharpest: number, says: string): HTMLElement {
     const facts: string[] = [];
+    if (says) facts.push(says);
     if (frame.sharpness !== null) facts.push(`sharpness ${Math.round((100 * frame.sharpness) / sharpest)} %`);
-    if (frame.uncertainty_px !== null) facts.push(`± ${frame.uncertainty_px.toFixed(1)} px`);
+    const sure = frame.uncertainty_px === null ? "" : ` · ± ${frame.uncertainty_px.toFixed(2)} px`;
     const point = (): void => this.overlay.showPointed(frame.outline);
     const leave = (): void => this.overlay.showPointed(null);
     const picture = element("span", { class: "sighting-picture" }, this.picture(frame));
@@ -89,7 +116,7 @@ export class Sightings {
       },
       picture,
       element("span", { class: "sighting-title" }, timeText(frame.time_s)),
-      element("span", { class: "sighting-facts" }, `Frame ${frame.index + 1}`),
+      element("span", { class: "sighting-facts" }, `Frame ${frame.index + 1}${sure}`),
       element("span", { class: "sighting-facts" }, facts.join(" · ")),
     );
     const jump = element("a", { class: "btn btn--small", href: frame.viewer_url, title: "Open the video at this frame" }, "Video");

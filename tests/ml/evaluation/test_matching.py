@@ -58,7 +58,7 @@ def test_a_run_scores_every_protocol(folder: Path) -> None:
     )
     assert all((folder / "plots" / name).stat().st_size > 5000 for name in result["plots"])
     assert len(result["plots"]) == 3
-    assert len(list((folder / "pictures").iterdir())) == len(result["pictures"]) == 6
+    assert len(list((folder / "pictures").iterdir())) == len(result["pictures"]) == 12
     assert result["data"]["images"] == result["data"]["scenes"] == 3
     assert result["data"]["core_pairs"] == 9
     assert "unknown descriptor" in result["skipped"]["nonsense"]

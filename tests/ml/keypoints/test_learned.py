@@ -11,9 +11,22 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from ml.errors import ShapeError, WeightsError
-from ml.keypoints import learned
+from ml.keypoints import (
+    DetectorConfig,
+    detect_keypoints,
+    learned,
+    load_descriptor,
+    match_descriptors,
+    transform_points,
+)
 from ml.keypoints.learned import LearnedDescriptor, descriptor_from_file
-from ml.keypoints.learned_weights import StoredDescriptor, read_descriptor, save_descriptor
+from ml.keypoints.learned_weights import (
+    SHIPPED,
+    WEIGHTS_FOLDER,
+    StoredDescriptor,
+    read_descriptor,
+    save_descriptor,
+)
 from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
@@ -196,3 +209,27 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(weights):
     changed(weights, tensors=spoilt)
     with pytest.raises(WeightsError, match="holds NaN or infinity"):
         read_descriptor(weights)
+
+
+@pytest.mark.parametrize(("name", "least"), [("triplet", 0.5), ("cnn", 0.8), ("graph", 0.8)])
+def test_the_shipped_weights_match_a_turned_and_tilted_image(name, least, vessels, warped_vessels):
+    warped, matrix = warped_vessels
+    found = detect_keypoints(vessels, config=DetectorConfig("sift", max_keypoints=200))
+    moved = transform_points(matrix, found.xy).astype(np.float32)
+    inside = (moved > 0).all(axis=1) & (moved[:, 0] < 479) & (moved[:, 1] < 359)
+    one = np.ones(int(inside.sum()), np.float32)
+    descriptor = load_descriptor(name)
+    assert (descriptor.name, descriptor.dim, descriptor.detector) == (name, 128, "sift")
+    pairs, _ = match_descriptors(
+        descriptor.describe(vessels, found.xy[inside], one),
+        descriptor.describe(warped, moved[inside], one),
+        strategy="nn",
+    )
+    there = moved[inside]
+    error = np.linalg.norm(there[pairs[:, 0]] - there[pairs[:, 1]], axis=1)
+    assert (error <= 5).mean() >= least
+
+
+def test_the_shipped_weights_are_a_few_megabytes():
+    for file in SHIPPED.values():
+        assert (WEIGHTS_FOLDER / file).stat().st_size < 4 << 20

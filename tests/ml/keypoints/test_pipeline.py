@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, MlError, ShapeError, UnknownNameError
-from ml.keypoints import match_images, transform_points
+from ml.keypoints import MatchConfig, detect_keypoints, match_images, transform_points, views
+from ml.keypoints.detect import DetectorConfig
 
 
 @pytest.mark.parametrize("name", ["default", "sift", "orb", "akaze", "kaze"])
@@ -52,6 +53,74 @@ def test_other_kinds_of_image_match_too(change: object, vessels: np.ndarray) -> 
     assert np.isfinite(found.score).all()
 
 
+def test_nine_tenths_are_within_a_pixel(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    warped, truth = warped_vessels
+    found = match_images(vessels, warped, descriptor="akaze")
+    error = np.hypot(*(transform_points(truth, found.xy_a) - found.xy_b).T)
+    assert (error < 1).mean() > 0.9
+    raw = match_images(
+        vessels,
+        warped,
+        descriptor="akaze",
+        config=MatchConfig(is_refined=False, completion_rounds=0),
+    )
+    rough = np.hypot(*(transform_points(truth, raw.xy_a) - raw.xy_b).T)
+    assert np.median(error) < np.median(rough)
+    assert len(found) > 1.5 * len(raw)
+
+
+def test_without_completion_the_points_of_a_are_its_key_points(vessels: np.ndarray) -> None:
+    whole = np.full(vessels.shape[:2], 255, np.uint8)
+    shifted = np.roll(vessels, 5, axis=1)
+    config = MatchConfig(completion_rounds=0)
+    found = match_images(vessels, shifted, "akaze", mask_a=whole, mask_b=whole, config=config)
+    view = views.make_view(vessels, mask=whole)
+    points = detect_keypoints(view.image, config=DetectorConfig(name="akaze"), mask=view.mask)
+    known = {tuple(xy) for xy in view.to_image(points.xy).tolist()}
+    assert len(found) > 100
+    assert {tuple(xy) for xy in found.xy_a.tolist()} <= known
+
+
+def test_the_same_images_give_the_same_matches(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    one, two = (match_images(vessels, warped_vessels[0]) for _ in range(2))
+    for key in ("xy_a", "xy_b", "score"):
+        np.testing.assert_array_equal(getattr(one, key), getattr(two, key))
+
+
+def test_a_huge_image_is_matched_reduced_and_told_in_its_own_pixels(
+    vessels: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    huge = cv2.resize(vessels, None, fx=4, fy=4, interpolation=cv2.INTER_CUBIC)
+    monkeypatch.setattr(views, "MAX_WORK_PX", vessels[:, :, 0].size)
+    found = match_images(huge, vessels)
+    assert len(found) > 100
+    error = np.hypot(*((found.xy_a + 0.5) / 4 - 0.5 - found.xy_b).T)
+    assert np.quantile(error, 0.9) < 1.0
+
+
+def test_burnt_in_text_that_two_recordings_share_is_no_match(vessels: np.ndarray) -> None:
+    noise = np.random.default_rng(0).integers(0, 255, (*vessels.shape[:2], 3), np.uint8)
+    other = cv2.GaussianBlur(noise, (0, 0), 3)
+    pair = [vessels.copy(), other]
+    for image in pair:
+        cv2.putText(image, "ACME 10:22 14 mmHg", (60, 300), 0, 0.7, (230, 230, 0), 1, cv2.LINE_AA)
+    assert len(match_images(*pair, descriptor="sift")) == 0
+
+
+def test_a_mirrored_image_is_no_match(vessels: np.ndarray) -> None:
+    assert len(match_images(vessels, np.ascontiguousarray(vessels[:, ::-1]))) == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_handful_of_key_points_is_no_evidence(count: int, vessels: np.ndarray) -> None:
+    found = match_images(vessels, vessels, max_keypoints=count)
+    assert len(found) == 0
+
+
 def _dot() -> np.ndarray:
     image = np.full((64, 64), 60, np.uint8)
     cv2.circle(image, (32, 32), 4, 200, -1)
@@ -77,8 +146,8 @@ def test_unrelated_images_give_none(vessels: np.ndarray) -> None:
 
 
 def test_bad_input_is_one_clear_error(vessels: np.ndarray) -> None:
-    with pytest.raises(UnknownNameError, match="unknown descriptor 'graph'"):
-        match_images(vessels, vessels, descriptor="graph")
+    with pytest.raises(UnknownNameError, match="unknown descriptor 'surf'"):
+        match_images(vessels, vessels, descriptor="surf")
     with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
         match_images(vessels, vessels, max_keypoints=0)
     with pytest.raises(ShapeError):

@@ -13,7 +13,14 @@ from safetensors.numpy import load_file, save_file
 
 from ml.errors import ShapeError, WeightsError
 from ml.keypoints import load_descriptor
-from ml.keypoints.tessera import TesseraDescriptor, load, load_tessera, save_tessera
+from ml.keypoints.polar import PolarGrid, polar_patches
+from ml.keypoints.tessera import (
+    TesseraDescriptor,
+    load,
+    load_tessera,
+    save_tessera,
+    zoom_of,
+)
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
 from ml.types import Keypoints
 
@@ -96,13 +103,31 @@ def test_position_is_no_input(
     np.testing.assert_allclose(a, b, atol=2e-3)
 
 
-def test_key_points_of_any_scale_and_angle_give_what_describe_gives(
+def test_the_angle_is_not_used_and_the_scale_is(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
-    rng = np.random.default_rng(0)
-    points = Keypoints(xy, _ones(xy), rng.uniform(2, 40, len(xy)).astype(np.float32), -_ones(xy))
+    some = np.full(len(xy), 8, np.float32)
     expected = descriptor.describe(image, xy, _ones(xy))
-    np.testing.assert_array_equal(descriptor.describe_keypoints(image, points), expected)
+    points = Keypoints(xy, _ones(xy), some, np.arange(len(xy)).astype(np.float32))
+    np.testing.assert_allclose(descriptor.describe_keypoints(image, points), expected, atol=1e-5)
+    wider = Keypoints(xy, _ones(xy), 2 * some, -_ones(xy))
+    assert np.abs(descriptor.describe_keypoints(image, wider) - expected).max() > 1e-2
+
+
+def test_the_support_grows_with_the_scale_within_bounds_by_hand() -> None:
+    sizes = np.array([8.0, 16.0, 0.1, 1000.0, -1.0, np.nan], np.float32)
+    np.testing.assert_allclose(zoom_of(sizes), [1, 2**0.7, 0.6, 2.2, 1, 1], rtol=1e-5)
+
+
+def test_an_image_twice_as_large_is_described_alike_at_twice_the_scale(
+    image: np.ndarray, xy: np.ndarray
+) -> None:
+    grid = PolarGrid(rings=8, angles=16, radius_px=32.0, core_px=8.0)
+    large = cv2.resize(image, (602, 602), interpolation=cv2.INTER_CUBIC)
+    zoom = np.full(len(xy), 2, np.float32)
+    a = polar_patches(image, xy, grid=grid)
+    b = polar_patches(large, 2 * xy + 0.5, grid=grid, zoom=zoom)
+    assert np.abs(a - b).mean() < 0.08
 
 
 def test_colour_depth_and_alpha_of_one_picture_agree(

@@ -26,7 +26,7 @@ HISTORY = {
 
 def test_the_shares_stand_at_about_ten_epochs_with_the_first_and_the_last():
     text = training_text(SUMMARY, HISTORY, {})
-    assert "20 epochs, loss 1.500 (first tenth) to 0.750 (last tenth)" in text
+    assert "20 epochs, loss 1.5 (first tenth) to 0.75 (last tenth)" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows[0] == "| epoch | easy | semi hard | hard |"
     assert rows[2] == "| 1 | 0.500 | 0.300 | 0.200 |"

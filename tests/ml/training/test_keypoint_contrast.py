@@ -126,9 +126,11 @@ def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
 
 
 def test_the_default_runs_are_those_of_the_paper():
-    config = graph_config()
+    config = ContrastConfig()
     assert (config.temperature, config.neighbours, config.learning_rate) == (0.08, 10, 5e-4)
-    assert config.has_graph
+    assert not config.has_graph
+    assert graph_config().has_graph
+    assert not graph_config().train_cnn
 
 
 def test_a_mini_batch_is_a_node_and_those_next_to_it():

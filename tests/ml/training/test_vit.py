@@ -16,7 +16,7 @@ from ml.errors import BadInputError, CancelledError
 from ml.keypoints.vit import descriptor_from_file
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig
 from ml.training.vit import depth_source, train_vit
-from ml.training.vit_config import VitTrainConfig
+from ml.training.vit_config import VitTrainConfig, paper_config
 from ml.training.vit_run import VitRun, to_batch
 from ml.training.vit_score import score_pairs
 
@@ -150,6 +150,21 @@ def test_rates_follow_the_paper_where_they_do_not_decay(data, tmp_path):
     run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
     rates = [run._learning_rate(step) for step in (0, 5, 6, 199)]
     assert rates == [1e-4, 1e-4, 5e-5, 5e-5]
+
+
+def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
+    from transformers import Dinov2Config, Dinov2Model
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "mlp_ratio": 2}
+    Dinov2Model(Dinov2Config(image_size=28, patch_size=14, **sizes)).save_pretrained(tmp_path / "b")
+    paper = paper_config(str(tmp_path / "b"))
+    assert (paper.margin, paper.bootstrap_epochs, paper.epochs) == (1.0, 3, 100)
+    assert paper.rates == (1e-4, 5e-5) and paper.total_steps == paper.last_step
+    one = {"sources": ("stills",), "working_px": 240, "batch": 1, "held_out": (), "stop_after": 1}
+    summary = train_vit(dataclasses.replace(paper, **one), data=data, out=tmp_path / "out")
+    assert np.isfinite(summary["loss_last"]) and summary["steps"] == 1
+    assert descriptor_from_file(tmp_path / "out" / "vit.safetensors").network.patch_px == 14
 
 
 def test_settings_that_cannot_be_trained_are_refused(data, tmp_path):

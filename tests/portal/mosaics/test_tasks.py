@@ -22,8 +22,11 @@ from portal.labs.models import Lab, User
 from portal.mosaics.frames import frames_at, mosaic_report
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
+from portal.mosaics.selectors import mosaic_get
 from portal.mosaics.services import mosaic_create
 from portal.mosaics.workplace import work_claim, work_exists
+
+from .conftest import FRAME_HEIGHT, FRAME_WIDTH, STEP_PX, texture, write_video
 
 
 def run_job(job: Job | None) -> Job:
@@ -106,6 +109,43 @@ def test_the_parts_and_bounds_of_a_build_are_kept(mosaic: Mosaic) -> None:
     assert set(placed.values_list("part", flat=True)) == {0}
     assert not placed.filter(left=None).exists()
     assert mosaic.engine["config_hash"]
+
+
+def test_a_cut_in_the_scene_gives_two_parts_each_with_its_frames_and_layers(
+    ingest: Callable[..., Video], lab: Lab, annotator: User, tmp_path: Path
+) -> None:
+    """Ten frames over one wall, then ten over another: nothing joins them."""
+    frames = []
+    for seed in (11, 12):
+        scene = texture(FRAME_WIDTH + STEP_PX * 10, FRAME_HEIGHT, seed)
+        frames += [
+            np.ascontiguousarray(scene[:, STEP_PX * i : STEP_PX * i + FRAME_WIDTH])
+            for i in range(10)
+        ]
+    video = ingest(lab, annotator, write_video(tmp_path / "cut.mp4", frames))
+    asked = mosaic_create(video=video, user=annotator)
+    job = run_job(asked.job)
+    assert job.state == "succeeded", job.error_message + job.traceback
+    parts = list(asked.mosaic.parts.select_related("canvas"))
+    assert [part.index for part in parts] == [0, 1]
+    assert [part.canvas.name for part in parts] == [
+        "cut.mp4 mosaic, part 1",
+        "cut.mp4 mosaic, part 2",
+    ]
+    for part, wanted in zip(parts, (set(range(10)), set(range(10, 20))), strict=True):
+        placed = MosaicFrame.objects.filter(mosaic=asked.mosaic, part=part.index)
+        assert set(placed.values_list("index", flat=True)) <= wanted
+        assert placed.count() == part.registered_count >= 8
+        assert part.spans[0]["first_s"] is not None
+        assert archive_storage.resolve(part.canvas.pixels_path).is_file()
+        names = {layer["name"] for layer in part.layers}
+        assert {"coverage", "count", "uncertainty", "time"} <= names
+        for layer in part.layers:
+            assert (archive_storage.derived_folder(asked.mosaic.pk) / layer["png"]).is_file()
+    again = mosaic_get(annotator, asked.mosaic.pk)
+    second = frames_at(again, x=parts[1].canvas.width_px / 2, y=FRAME_HEIGHT / 2, part=1)
+    assert second.count > 0
+    assert all(frame.index >= 10 for frame in second.frames)
 
 
 def test_running_twice_leaves_the_same_rows_and_bytes(mosaic: Mosaic, annotator: User) -> None:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from portal.archive.models import Asset, Canvas, Video
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.models import Mosaic
+from portal.mosaics.models import Mosaic, MosaicPart
 from portal.mosaics.services import mosaic_create
 from portal.mosaics.workplace import work_preview
 
@@ -25,6 +25,7 @@ def test_a_built_mosaic_shows_size_counts_reasons_and_the_strip(
     text = page.get(detail(built)).content.decode()
     assert "170 × 80 px" in text
     assert "6 of 8 registered" in text
+    assert '<option value="170" selected>170 px</option>' in text  # never enlarged
     assert "Frame 4, 0.12 s: skipped, blurred" in text
     assert text.count("<rect") == 5
     assert "Too few points agree" in text
@@ -118,6 +119,16 @@ def test_the_case_shows_mosaics_and_the_button(
 def test_the_viewer_of_a_mosaic_leads_to_its_frames(page: Client, built: Mosaic) -> None:
     text = page.get(reverse("archive:viewer", args=[built.canvas_id])).content.decode()
     assert detail(built) in text
+    assert "Part 1" not in text
+    first = built.parts.get()
+    copy = Canvas.objects.get(pk=built.canvas_id)
+    copy.pk = None
+    copy._state.adding = True
+    copy.save()
+    MosaicPart.objects.create(mosaic=built, index=1, canvas=copy)
+    text = page.get(reverse("archive:viewer", args=[copy.pk])).content.decode()
+    assert "Part 2" in text
+    assert reverse("archive:viewer", args=[first.canvas_id]) in text
 
 
 def test_viewers_see_and_do_not_build(client: Client, viewer: User, ready_video: Video) -> None:

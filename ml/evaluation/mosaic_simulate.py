@@ -1,0 +1,187 @@
+"""Simulated sweeps of a scope over a real picture, with the exact transform of every frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.imaging.samples import packaged_image
+from ml.types import ArrayF32, ArrayF64, ImageU8
+
+FAULTS: tuple[str, ...] = ("blurred", "dark", "bright", "smoke", "instrument", "unrelated")
+
+
+@dataclass(frozen=True, slots=True)
+class SweepConfig:
+    """A sweep over ``retina.jpg`` of scikit-image (1,411 px).
+
+    Attributes:
+        frames: how many. size_px: their side.
+        path: "glide" crosses the picture once without coming back over itself; "loops" goes round
+            three times on shifted rings, so that every place is seen again much later; "loops-slow"
+            is the same cut off after the frames that it has, at the pace of 800 a sweep.
+        fault_share: share of the frames made unusable, in runs of one to three, evenly over
+            ``FAULTS``; a glare-free start is left.
+        exposure_drift: relative amplitude of slow changes of brightness.
+        tilt: standard deviation of the two perspective terms, per px.
+        break_at: share of the sweep after which the scope jumps elsewhere; 0 for never.
+        seed: of everything random.
+    """
+
+    frames: int = 100
+    size_px: int = 470
+    path: str = "glide"
+    fault_share: float = 0.0
+    exposure_drift: float = 0.12
+    tilt: float = 1.2e-5
+    break_at: float = 0.0
+    seed: int = 11
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSweep:
+    """(N, S, S, 3) uint8 frames; truth: index -> (3, 3) H_picture_from_frame; mask (S, S) uint8;
+    faults: index -> which of ``FAULTS``."""
+
+    frames: list[ImageU8]
+    truth: dict[int, ArrayF64]
+    mask: ImageU8
+    faults: dict[int, str]
+
+
+def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
+    """Film the picture: hand tremor, vignetting, round view, highlights, exposure drift, faults."""
+    picture = packaged_image("retina.jpg")
+    rng = np.random.default_rng(config.seed)
+    poses = _poses(rng, config, picture.shape[0])
+    faults = _faults(rng, config)
+    light, mask = _light(config.size_px)
+    spots = rng.uniform(0, 1, (8, 4))
+    drift = 1 + config.exposure_drift * np.sin(np.linspace(0, 5 * np.pi, config.frames) + 0.4)
+    size = (config.size_px, config.size_px)
+    frames = []
+    for n, pose in enumerate(poses):
+        flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+        seen = np.asarray(cv2.warpPerspective(picture, pose, size, flags=flags), np.float32)
+        seen = _faulty(seen, faults.get(n, ""), rng)
+        shown = _lit(np.asarray(seen * 1.15 * drift[n], np.float32), light, spots, n)
+        if faults.get(n) in ("dark", "bright"):
+            shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
+        noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
+        frames.append(np.clip(noisy, 0, 255).astype(np.uint8))
+    return SimulatedSweep(frames, dict(enumerate(poses)), mask, faults)
+
+
+def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[ArrayF64]:
+    """H_picture_from_frame; the middle moves inside the fundus, at most some px a frame."""
+    n, half = config.frames, (config.size_px - 1) / 2
+    t = np.linspace(0, 1, n)
+    reach = side * 0.5 - config.size_px * 0.56
+    if config.path.startswith("loops"):
+        # "loops-slow" moves as slowly over 100 frames as "loops" does over 800
+        angle = 2 * np.pi * 3 * t * (n / 800 if config.path == "loops-slow" else 1)
+        radius = reach * (0.72 + 0.16 * np.sin(2 * np.pi * t * 1.5))
+        x, y = side / 2 + radius * np.cos(angle), side / 2 + radius * np.sin(angle)
+    else:
+        x = side / 2 + reach * (1.5 * t - 0.75)
+        y = side / 2 + reach * 0.45 * np.sin(2 * np.pi * t)
+    if config.break_at:
+        later = t > config.break_at
+        x, y = np.where(later, side - x, x), np.where(later, y + 0.5 * reach, y)
+    tremor = np.stack([_smooth(rng, n) for _ in range(6)])
+    turn = 0.15 * np.sin(2 * np.pi * t + 0.7) + 0.01 * tremor[2]
+    zoom = 0.93 + 0.06 * np.cos(2 * np.pi * t) + 0.004 * tremor[3]
+    poses = []
+    for i in range(n):
+        c, s = zoom[i] * np.cos(turn[i]), zoom[i] * np.sin(turn[i])
+        at = (x[i] + 1.5 * tremor[0, i], y[i] + 1.5 * tremor[1, i])
+        placed = np.array([[c, -s, at[0]], [s, c, at[1]], [0, 0, 1]])
+        tilted = np.eye(3)
+        tilted[2, :2] = tremor[4:, i] * config.tilt
+        middle = np.array([[1, 0, -half], [0, 1, -half], [0, 0, 1.0]])
+        pose = placed @ tilted @ middle
+        poses.append(pose / pose[2, 2])
+    return poses
+
+
+def _smooth(rng: np.random.Generator, count: int) -> ArrayF64:
+    taps = np.exp(-0.5 * (np.arange(-9, 10) / 3.0) ** 2)
+    noise = np.convolve(rng.standard_normal(count + 18), taps, mode="valid")
+    return np.asarray(noise / max(float(noise.std()), 1e-9), np.float64)
+
+
+def _faults(rng: np.random.Generator, config: SweepConfig) -> dict[int, str]:
+    wanted = round(config.frames * config.fault_share)
+    faults: dict[int, str] = {}
+    kind = 0
+    while len(faults) < wanted:
+        first, run = int(rng.integers(3, config.frames - 4)), int(rng.integers(1, 4))
+        near = range(first - 2, first + run + 2)
+        if any(i in faults for i in near):
+            continue
+        faults |= dict.fromkeys(range(first, first + run), FAULTS[kind % len(FAULTS)])
+        kind += 1
+    return faults
+
+
+def _faulty(seen: ArrayF32, fault: str, rng: np.random.Generator) -> ArrayF32:
+    """The scene with something wrong in front of the lens; light faults come later."""
+    side = seen.shape[0]
+    if fault == "blurred":
+        length = max(9, side // 20)
+        kernel = np.zeros((length, length), np.float32)
+        turn = rng.uniform(0, np.pi)
+        for at in np.linspace(-length / 2, length / 2, 4 * length):
+            row = int(np.clip(length / 2 + at * np.sin(turn), 0, length - 1))
+            column = int(np.clip(length / 2 + at * np.cos(turn), 0, length - 1))
+            kernel[row, column] = 1
+        return np.asarray(cv2.filter2D(seen, -1, kernel / kernel.sum()), np.float32)
+    if fault == "smoke":
+        cloud = rng.uniform(0, 1, (5, 5)).astype(np.float32)
+        thick = 0.62 + 0.3 * cv2.resize(cloud, (side, side), interpolation=cv2.INTER_CUBIC)
+        thick = np.clip(thick, 0, 0.95)[..., None]
+        return np.asarray(seen * (1 - thick) + 165 * thick, np.float32)
+    if fault == "instrument":
+        return _instrument(seen, rng)
+    if fault == "unrelated":
+        noise = rng.uniform(20, 200, (side // 12, side // 12, 3)).astype(np.float32)
+        return np.asarray(cv2.resize(noise, (side, side), interpolation=cv2.INTER_CUBIC))
+    return seen
+
+
+def _instrument(seen: ArrayF32, rng: np.random.Generator) -> ArrayF32:
+    """A metal shaft from the rim across the middle, a good third of the view, with a highlight."""
+    side = seen.shape[0]
+    turn = rng.uniform(0, 2 * np.pi)
+    y, x = np.mgrid[:side, :side].astype(np.float32) - side / 2
+    along = x * np.cos(turn) + y * np.sin(turn)
+    across = (-x * np.sin(turn) + y * np.cos(turn)) / (0.21 * side)
+    inside = (np.abs(across) < 1) & (along > -0.3 * side)
+    shine = 95 + 85 * np.clip(1 - across**2, 0, 1) + 40 * np.exp(-((across - 0.3) ** 2) / 0.01)
+    metal = np.dstack([shine, shine * 1.01, shine * 1.03])
+    return np.asarray(np.where(inside[..., None], metal, seen), np.float32)
+
+
+def _light(size_px: int) -> tuple[ArrayF32, ImageU8]:
+    half = (size_px - 1) / 2
+    y, x = np.mgrid[:size_px, :size_px].astype(np.float32)
+    radius = np.hypot(x - half, y - half) / (size_px / 2)
+    light = (1.0 - 0.45 * radius**2) * np.clip((0.97 - radius) * 60, 0, 1)
+    return light.astype(np.float32), ((radius < 0.955) * 255).astype(np.uint8)
+
+
+def _lit(seen: ArrayF32, light: ArrayF32, spots: ArrayF64, n: int) -> ArrayF32:
+    """Highlights that stay with the lamp, then the lamp's fall-off."""
+    side = seen.shape[0]
+    glare = np.zeros(light.shape, np.float32)
+    for a, r, size, phase in spots:
+        angle, reach = 2 * np.pi * a, (0.05 + 0.3 * r) * side
+        strength = 0.5 + 0.5 * np.sin(6.28 * phase + n * 0.35)
+        x = side / 2 + reach * np.cos(angle) + 3 * np.sin(n * 0.2 + 6 * phase)
+        y = side / 2 + reach * np.sin(angle) + 3 * np.cos(n * 0.17 + 6 * phase)
+        radius = max(1, round((0.004 + 0.008 * size) * side * (0.6 + strength)))
+        cv2.circle(glare, (round(x), round(y)), radius, float(strength), -1)
+    glare = np.asarray(cv2.GaussianBlur(glare, (0, 0), 1.2), np.float32)[..., None]
+    return np.asarray((seen * (1 - glare) + 250 * glare) * light[..., None], np.float32)

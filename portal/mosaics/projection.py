@@ -1,0 +1,193 @@
+"""ROIs carried between a mosaic and the frames of its video, by the frames' transforms.
+
+A projected outline is derived each time it is asked for and never stored: the ROI stays where it
+was drawn. Straight edges stay straight, so corners are enough; what leaves the view is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shapely
+from django.db.models import Q
+from shapely.geometry import MultiPolygon, Polygon, mapping
+from shapely.geometry.base import BaseGeometry
+
+from portal.annotations.models import Roi
+from portal.core.errors import NotFoundError
+from portal.mosaics.frames import FrameSighting, part_of, rounded_outline, view_of
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
+from portal.mosaics.planes import Floats, inverse, matrices, points_through
+
+MIN_AREA_PX = 1.0
+MAX_ROIS, MAX_FRAMES = 2000, 200
+DECIMALS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectedRoi:
+    """An ROI as it appears on another plane than the one it was drawn on.
+
+    Attributes:
+        geometry: GeoJSON on the plane asked about, cut to what is seen there.
+        share: of the outline's area that is seen there.
+        uncertainty_px: one standard deviation of the frame's place on the mosaic.
+    """
+
+    roi: Roi
+    geometry: dict[str, Any]
+    share: float
+    uncertainty_px: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoiSighting:
+    """A frame that sees an ROI of the mosaic: as for a point, with the outline in the frame."""
+
+    frame: FrameSighting
+    geometry: dict[str, Any]
+    share: float
+
+
+def rois_on_part(mosaic: Mosaic, *, part: int = 0) -> list[ProjectedRoi]:
+    """ROIs drawn on frames of the video, projected onto a part of the mosaic."""
+    found = part_of(mosaic, part)
+    drawn = Roi.objects.live().filter(canvas=mosaic.video.canvas, frame_index__isnull=False)
+    rois = list(drawn.select_related("label").order_by("created_at", "id")[:MAX_ROIS])
+    placed = _placed(mosaic, {roi.frame_index for roi in rois if roi.frame_index is not None}, part)
+    plane = shapely.box(0, 0, found.canvas.width_px, found.canvas.height_px)
+    projected = []
+    for roi in rois:
+        if roi.frame_index not in placed:
+            continue
+        H, uncertainty_px = placed[roi.frame_index]
+        if (cut := projected_geometry(roi.geometry, H, plane)) is not None:
+            projected.append(ProjectedRoi(roi, *cut, uncertainty_px))
+    return projected
+
+
+def rois_in_frame(mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]:
+    """ROIs drawn on the mosaic, projected into one frame of the video.
+
+    Raises:
+        NotFoundError: the mosaic has no such frame. One that is not registered sees nothing.
+    """
+    frame = MosaicFrame.objects.filter(mosaic=mosaic, pts=pts).first()
+    if frame is None:
+        raise NotFoundError(f"The mosaic has no frame at PTS {pts}.", code="frame-not-found")
+    if frame.H_mosaic_from_frame is None:
+        return []
+    canvas_id = part_of(mosaic, frame.part or 0).canvas_id
+    near = Q()
+    if frame.left is not None:
+        near = Q(right__gte=frame.left, left__lte=frame.right)
+        near &= Q(bottom__gte=frame.top, top__lte=frame.bottom)
+    rois = Roi.objects.live().filter(near, canvas_id=canvas_id).select_related("label")
+    view = Polygon(view_of(mosaic))
+    H = inverse(matrices([frame.H_mosaic_from_frame]))[0]
+    projected = []
+    for roi in rois.order_by("created_at", "id")[:MAX_ROIS]:
+        if (cut := projected_geometry(roi.geometry, H, view)) is not None:
+            projected.append(ProjectedRoi(roi, *cut, frame.uncertainty_px))
+    return projected
+
+
+def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiSighting]:
+    """The frames that see an ROI of the mosaic, with its outline in each, the sharpest first.
+
+    Raises:
+        NotFoundError: the ROI is not on this mosaic.
+    """
+    parts = {part.canvas_id: part.index for part in mosaic.parts.all()}
+    if roi.canvas_id not in parts:
+        raise NotFoundError("This ROI is not on this mosaic.", code="roi-elsewhere")
+    near = Q(left__lte=roi.right, right__gte=roi.left, top__lte=roi.bottom, bottom__gte=roi.top)
+    rows = list(
+        MosaicFrame.objects.filter(
+            near | Q(left=None),
+            mosaic=mosaic,
+            part=parts[roi.canvas_id],
+            status=FrameStatus.REGISTERED,
+        ).order_by("index")
+    )
+    seen = sorted(_sightings(mosaic, roi, rows), key=_sharpest_first)
+    return seen[:MAX_FRAMES]
+
+
+def projected_geometry(
+    geometry: dict[str, Any], H: Floats, seen: BaseGeometry
+) -> tuple[dict[str, Any], float] | None:
+    """A GeoJSON outline through a homography, cut to what is seen, with the share that is left.
+
+    None where nothing is left, or a corner lies behind the plane.
+    """
+    polygons = geometry["coordinates"]
+    if geometry["type"] == "Polygon":
+        polygons = [polygons]
+    moved = []
+    for rings in polygons:
+        corners = [points_through(H[None], np.array(ring, np.float64)) for ring in rings]
+        if not all(is_front.all() for _, is_front in corners):
+            return None
+        shell, *holes = [xy[0] for xy, _ in corners]
+        moved.append(Polygon(shell, holes))
+    whole: BaseGeometry = shapely.make_valid(MultiPolygon(moved) if len(moved) > 1 else moved[0])
+    cut = _polygons_of(shapely.intersection(whole, seen))
+    if cut is None or cut.area < MIN_AREA_PX:
+        return None
+    share = min(1.0, float(cut.area / max(whole.area, 1e-9)))
+    plain = mapping(shapely.set_precision(cut, 10**-DECIMALS))
+    return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(share, 4)
+
+
+def _placed(
+    mosaic: Mosaic, indices: set[int], part: int
+) -> dict[int | None, tuple[Floats, float | None]]:
+    """Transform and uncertainty of the registered ones among these frames."""
+    rows = MosaicFrame.objects.filter(
+        mosaic=mosaic, part=part, status=FrameStatus.REGISTERED, index__in=indices
+    ).values_list("index", "H_mosaic_from_frame", "uncertainty_px")
+    return {index: (matrices([H])[0], uncertainty_px) for index, H, uncertainty_px in rows}
+
+
+def _sightings(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterator[RoiSighting]:
+    if not rows:
+        return
+    view = view_of(mosaic)
+    seen, second = Polygon(view), mosaic.video.time_base_s
+    H_mosaic_from_frame = matrices([row.H_mosaic_from_frame for row in rows])
+    H_frame_from_mosaic = inverse(H_mosaic_from_frame)
+    outlines, _ = points_through(H_mosaic_from_frame, view)
+    for row, H, outline in zip(rows, H_frame_from_mosaic, outlines, strict=True):
+        cut = projected_geometry(roi.geometry, H, seen)
+        if cut is None:
+            continue
+        centre = points_through(H[None], np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
+        frame = FrameSighting(
+            index=row.index,
+            pts=row.pts,
+            time_s=round(row.pts * second, 6),
+            xy_frame=(round(float(centre[0]), 2), round(float(centre[1]), 2)),
+            from_centre_px=round(float(np.linalg.norm(centre - view.mean(axis=0))), 2),
+            sharpness=row.sharpness,
+            uncertainty_px=row.uncertainty_px,
+            outline=rounded_outline(outline),
+        )
+        yield RoiSighting(frame, *cut)
+
+
+def _sharpest_first(seen: RoiSighting) -> tuple[float, float, int]:
+    """Frames that see all of it before those that see a part, to a tenth."""
+    return (-round(seen.share, 1), -(seen.frame.sharpness or 0.0), seen.frame.index)
+
+
+def _polygons_of(shape: BaseGeometry) -> Polygon | MultiPolygon | None:
+    """The areas of it, without the points and lines an intersection may leave."""
+    parts = shapely.get_parts(shape).tolist()
+    found = [part for part in parts if isinstance(part, Polygon) and part.area > 0]
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else MultiPolygon(found)

@@ -1,0 +1,68 @@
+"""Alignment alone finds what the other image's detector left out, and refuses what is not there."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from ml.keypoints.completion import apart_from, complete_matches, refine_matches
+from ml.keypoints.consensus import Consensus, find_consensus
+from ml.keypoints.geometry import transform_points
+from ml.keypoints.views import View, make_view
+from ml.types import Matches
+
+
+def _pair(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> tuple[View, View, Consensus, np.ndarray, np.ndarray]:
+    warped, truth = warped_vessels
+    xy = np.random.default_rng(0).uniform((90, 90), (390, 270), (200, 2)).astype("f4")
+    to = transform_points(truth, xy).astype("f4")
+    whole = np.full(vessels.shape[:2], 255, np.uint8)
+    views = make_view(vessels, mask=whole), make_view(warped, mask=whole)
+    offset_a, offset_b = views[0].offset_px, views[1].offset_px
+    return (*views, find_consensus(xy - offset_a, to - offset_b), xy - offset_a, to - offset_b)
+
+
+def test_points_are_found_where_they_are(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    a, b, consensus, xy, to = _pair(vessels, warped_vessels)
+    found = complete_matches(a, b, xy, consensus)
+    assert len(found) > 50
+    truth = {tuple(p): q for p, q in zip(xy.tolist(), to, strict=True)}
+    error = [
+        np.hypot(*(truth[tuple(p)] - q))
+        for p, q in zip(found.xy_a.tolist(), found.xy_b, strict=True)
+    ]
+    assert np.quantile(error, 0.95) < 0.5
+    assert ((found.score >= 0) & (found.score <= 0.5)).all()
+
+
+def test_what_b_does_not_show_is_not_found(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    a, b, consensus, xy, _ = _pair(vessels, warped_vessels)
+    noise = np.random.default_rng(1).integers(0, 255, b.image.shape, np.uint8)
+    other = make_view(cv2.GaussianBlur(noise, (0, 0), 3), mask=b.mask.astype(np.uint8) * 255)
+    assert len(complete_matches(a, other, xy, consensus)) <= 2
+
+
+def test_rough_places_become_exact(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    a, b, consensus, xy, to = _pair(vessels, warped_vessels)
+    rough = to + np.random.default_rng(2).normal(0, 0.8, to.shape).astype("f4")
+    given = Matches(xy, rough, np.full(len(xy), 0.6, np.float32))
+    found = refine_matches(a, b, given, consensus)
+    before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (given, found))
+    assert after < 0.4 * before
+    assert ((found.score >= 0.3) & (found.score <= 0.8)).all()
+
+
+def test_points_near_others_are_left_out() -> None:
+    xy = np.array([[0, 0], [10, 0], [20, 0]], np.float32)
+    others = np.array([[10, 1.5]], np.float32)
+    assert apart_from(xy, others).tolist() == [True, False, True]
+    assert apart_from(xy, others[:0]).all()
+    assert apart_from(xy[:0], others).shape == (0,)

@@ -1,0 +1,77 @@
+"""The kind of geometry is chosen by evidence, and enforced where it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import NotEnoughMatchesError
+from ml.keypoints.consensus import find_consensus, gric
+from ml.keypoints.geometry import transform_points
+
+PLANE = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])
+
+
+def _points(n: int = 200) -> np.ndarray:
+    return np.random.default_rng(1).uniform(0, 400, (n, 2))
+
+
+def _relief(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(4)
+    xy = rng.uniform(-0.5, 0.5, (n, 2))
+    depth = 3 + np.sin(5 * xy[:, 0]) + 0.6 * np.cos(6 * xy[:, 1])
+    scene = np.c_[xy * depth[:, None], depth]
+    moved = scene + np.array([0.25, 0.05, 0.1])
+    a, b = (500 * s[:, :2] / s[:, 2:] + 300 for s in (scene, moved))
+    return a.astype("f4"), (b + rng.normal(0, 0.2, b.shape)).astype("f4")
+
+
+def test_gric_by_hand() -> None:
+    # misfit 0.25 + 4 (cut at 2 (4 - 2)), 2 n log 4, 8 log 4n, n = 2
+    expected = 4.25 + 2 * 2 * np.log(4) + 8 * np.log(8)
+    assert gric(np.array([0.5, 50.0]), structure=2, parameters=8) == pytest.approx(expected)
+
+
+def test_a_plane_is_found_and_enforced() -> None:
+    xy_a = _points()
+    xy_b = transform_points(PLANE, xy_a) + np.random.default_rng(2).normal(0, 0.3, xy_a.shape)
+    xy_b[:6] += 8.0
+    found = find_consensus(xy_a.astype("f4"), xy_b.astype("f4"))
+    assert found.kind == "plane"
+    agrees = found.agrees(xy_a.astype("f4"), xy_b.astype("f4"), is_support=True)
+    assert not agrees[:6].any()
+    assert agrees[6:].mean() > 0.95
+
+
+def test_noise_along_one_direction_stays_a_plane() -> None:
+    xy_a = _points(400)
+    xy_b = transform_points(PLANE, xy_a)
+    xy_b[:, 0] += np.random.default_rng(2).normal(0, 2.0, 400)
+    assert find_consensus(xy_a.astype("f4"), xy_b.astype("f4")).kind == "plane"
+
+
+def test_a_relief_is_a_rigid_scene_and_no_plane_is_forced_on_it() -> None:
+    xy_a, xy_b = _relief()
+    found = find_consensus(xy_a, xy_b)
+    assert found.kind == "rigid"
+    assert found.agrees(xy_a, xy_b, is_support=True).mean() > 0.9
+    back = found.inverse()
+    assert back.agrees(xy_b, xy_a).mean() > 0.9
+
+
+def test_soft_tissue_keeps_what_agrees_locally() -> None:
+    xy_a = _points(500)
+    wave = 10 * np.c_[np.sin(xy_a[:, 1] / 40), np.cos(xy_a[:, 0] / 45)]
+    xy_b = (xy_a + wave).astype("f4")
+    found = find_consensus(xy_a.astype("f4"), xy_b)
+    assert found.kind == "local"
+    assert found.matrix is None
+    assert found.agrees(xy_a.astype("f4"), xy_b, is_support=True).mean() > 0.9
+
+
+def test_no_points_agree_on_nothing_and_five_are_too_few() -> None:
+    xy_a = _points().astype("f4")
+    found = find_consensus(xy_a, xy_a)
+    assert found.agrees(xy_a[:0], xy_a[:0]).shape == (0,)
+    with pytest.raises(NotEnoughMatchesError):
+        find_consensus(xy_a[:5], xy_a[:5])

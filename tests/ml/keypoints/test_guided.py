@@ -1,0 +1,81 @@
+"""The second pass looks near the predicted place only, and gives each key point once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ml.keypoints.consensus import Consensus
+from ml.keypoints.field import MotionField
+from ml.keypoints.geometry import transform_points
+from ml.keypoints.guided import guided_matches, plane_jacobian, predict_points
+
+
+def _rows(*values: float) -> np.ndarray:
+    return np.array([[np.cos(v), np.sin(v)] for v in values], np.float32)
+
+
+def test_the_twin_far_away_does_not_disturb() -> None:
+    # row 1 of b is nearer in descriptor space, but 100 px off the predicted place
+    xy_b = np.array([[10, 10], [110, 10]], np.float32)
+    pairs, distance = guided_matches(
+        _rows(0.0),
+        _rows(0.2, 0.01),
+        xy_b,
+        np.array([[11.0, 10.0]]),
+        np.array([4.0]),
+        ratio=0.9,
+        max_distance=1.0,
+    )
+    assert pairs.tolist() == [[0, 0]]
+    np.testing.assert_allclose(distance, 2 * np.sin(0.1), atol=1e-6)
+
+
+def test_two_alike_within_the_radius_are_refused_by_the_ratio() -> None:
+    xy_b = np.array([[10, 10], [12, 10]], np.float32)
+    args = (_rows(0.0), _rows(0.2, 0.21), xy_b, np.array([[11.0, 10.0]]), np.array([4.0]))
+    assert len(guided_matches(*args, ratio=0.9, max_distance=1.0)[0]) == 0
+    assert len(guided_matches(*args, ratio=0.99, max_distance=1.0)[0]) == 1
+    assert len(guided_matches(*args, ratio=0.99, max_distance=0.1)[0]) == 0
+
+
+def test_each_key_point_of_b_goes_to_the_nearest_of_a() -> None:
+    xy_b = np.array([[10, 10]], np.float32)
+    places, radius = np.array([[10.0, 10], [11, 10]]), np.array([4.0, 4.0])
+    pairs, _ = guided_matches(
+        _rows(0.3, 0.1), _rows(0.0), xy_b, places, radius, ratio=1.0, max_distance=1.0
+    )
+    assert pairs.tolist() == [[1, 0]]
+
+
+def test_rows_without_a_descriptor_never_match() -> None:
+    xy_b = np.array([[10, 10]], np.float32)
+    zero = np.zeros((1, 2), np.float32)
+    for a, b in ((zero, _rows(0.0)), (_rows(0.0), zero), (zero[:0], _rows(0.0))):
+        places = np.full((len(a), 2), 10.0)
+        found = guided_matches(a, b, xy_b, places, np.full(len(a), 4.0), ratio=1.0, max_distance=9)
+        assert len(found[0]) == 0
+
+
+def test_the_derivative_of_a_homography_is_that_of_small_steps() -> None:
+    matrix = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])
+    xy = np.array([[30.0, 40.0], [200.0, 10.0]])
+    step = 1e-4
+    slow = np.stack(
+        [
+            (transform_points(matrix, xy + d) - transform_points(matrix, xy - d)) / (2 * step)
+            for d in (np.array([step, 0]), np.array([0, step]))
+        ],
+        axis=2,
+    )
+    np.testing.assert_allclose(plane_jacobian(matrix, xy), slow, atol=1e-7)
+
+
+def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:
+    matrix = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.0]])
+    support = np.random.default_rng(0).uniform(0, 40, (30, 2))
+    field = MotionField(support, transform_points(matrix, support))
+    xy = np.array([[20, 20], [100, 5], [150, 5]], np.float32)  # before, on and behind it
+    places, jacobian, _ = predict_points(Consensus("plane", matrix, field, 4.0), xy)
+    np.testing.assert_allclose(places[0], [25, 25])
+    assert np.isfinite(places).all()
+    assert np.isfinite(jacobian).all()

@@ -1,0 +1,42 @@
+"""False alarms by hand and by trial, and coverage."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ml.keypoints.rejection import covered_cells, log10_false_alarms
+
+
+def test_false_alarms_by_hand() -> None:
+    # 3 (8 - 3) C(8, 5) C(5, 3) 0.01^2
+    expected = 3 * 5 * math.comb(8, 5) * math.comb(5, 3) * 0.01**2
+    found = log10_false_alarms(5, 8, sample=3, share=0.01, models=3.0)
+    np.testing.assert_allclose(found, math.log10(expected))
+
+
+def test_no_more_than_the_sample_proves_nothing() -> None:
+    found = log10_false_alarms([0, 2, 3], [10, 10, 10], sample=3, share=0.01)
+    assert np.isinf(found).all()
+
+
+def test_more_agreement_and_less_chance_are_fewer_false_alarms() -> None:
+    by_count = log10_false_alarms(np.arange(6, 20), 20, sample=3, share=0.05)
+    assert (np.diff(by_count) < 0).all()
+    by_share = log10_false_alarms(10, 20, sample=3, share=[0.001, 0.01, 0.1])
+    assert (np.diff(by_share) > 0).all()
+
+
+def test_random_partners_raise_fewer_alarms_than_the_bound() -> None:
+    rng = np.random.default_rng(0)
+    share, n, trials = 0.05, 30, 4000
+    agreeing = 2 + rng.binomial(n - 2, share, trials)  # a sample of two fixes a shift's support
+    log_nfa = log10_false_alarms(agreeing, np.full(trials, n), sample=2, share=share)
+    assert (log_nfa < 0).mean() < 0.01
+
+
+def test_cells_are_counted_once_each() -> None:
+    xy = np.array([[0, 0], [9, 9], [11, 0], [159, 159.0]])
+    assert covered_cells(xy, (160, 160)) == 3
+    assert covered_cells(np.zeros((0, 2)), (160, 160)) == 0
