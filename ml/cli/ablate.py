@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     """
     from ml.evaluation.retrieval_manifest import grouped, parse_groups, read_manifest
     from ml.evaluation.splits import SplitConfig, split_patients
+    from ml.networks.graph_encoders import GRAPH_ENCODERS
     from ml.roi import encoder_from_file, load_encoder
 
     is_file = str(args.encoder).endswith(".safetensors")
@@ -59,13 +60,13 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             graphs = sobol
             if sampling == "grid":
                 graphs = _graphs(encoder, records, grid=True, progress=progress)
-            for name in ("mean", "gcn", "diffpool", "topk") if sampling == "sobol" else ("gcn",):
+            for name in GRAPH_ENCODERS if sampling == "sobol" else ("gcn",):
                 for labelled in (False, True):
                     scheme = "supervised" if labelled else "self-supervised"
                     rows[f"{name}, {scheme}, {sampling}"] = _score(
                         name, records, graphs, folds, labelled=labelled, args=args
                     )
-                    progress(len(rows), 10, "combinations")
+                    progress(len(rows), 2 * len(GRAPH_ENCODERS) + 2, "combinations")
     result = {
         "data_set": args.folder.resolve().name,
         "encoder": {"name": encoder.name, "version": encoder.version},

@@ -153,8 +153,8 @@ def frames_markdown(scores: Mapping[str, Any]) -> str:
         "|" + " --- |" * (len(distances) + 1),
     ]
     for name, values in scores["ncc"].items():
-        cells = ["none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        row = ["none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances]
+        lines.append(f"| {name} | " + " | ".join(row) + " |")
     if "reference_px" in scores:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]

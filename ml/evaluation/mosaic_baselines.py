@@ -76,7 +76,7 @@ def sift_chain(frames: list[ImageU8]) -> dict[int, ArrayF64]:
 
     Stops where a pair fails: what comes after cannot be placed.
     """
-    sift, matcher = cv2.SIFT.create(2000), cv2.BFMatcher(cv2.NORM_L2)
+    sift, matcher = cv2.SIFT.create(2000, contrastThreshold=0.01), cv2.BFMatcher(cv2.NORM_L2)
     placed: dict[int, ArrayF64] = {0: np.eye(3)}
     before: tuple[Any, Any] | None = None
     for index, frame in enumerate(frames):

@@ -86,7 +86,7 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep) -> dict[str, Any]:
         if found.pixels is not None and found.dropped is not None:
             scores["seam"] = round(seam_visibility(found, sweep), 3)
     if sweep.faults and found.dropped is not None:
-        bad, dropped = set(sweep.faults), set(found.given) - set(found.placed)
+        bad, dropped = set(sweep.faults), set(found.dropped)
         scores["fault_recall"] = round(len(bad & dropped) / len(bad), 3)
         scores["fault_precision"] = round(len(bad & dropped) / max(len(dropped), 1), 3)
         named = Counter(f"{sweep.faults[i]} as {found.dropped.get(i, '?')}" for i in bad & dropped)

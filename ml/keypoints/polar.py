@@ -153,9 +153,9 @@ def _tiles(
 def _planes(grey: ImageU8, valid: ImageU8, count: int) -> list[ArrayF32]:
     """(h, w, 2) grey times validity, and validity, at full size and halved again and again."""
     share = valid.astype(np.float32)
-    planes = [cv2.merge([grey.astype(np.float32) * share, share])]
+    planes = [np.asarray(cv2.merge([grey.astype(np.float32) * share, share]), np.float32)]
     while len(planes) < count and min(planes[-1].shape[:2]) >= 4:
-        planes.append(cv2.pyrDown(planes[-1]))
+        planes.append(np.asarray(cv2.pyrDown(planes[-1]), np.float32))
     return planes
 
 

@@ -169,7 +169,8 @@ def _config(text: str, where: str) -> TesseraConfig:
     if not isinstance(values, dict) or set(values) - known:
         unknown = sorted(set(values) - known)
         raise WeightsError(f"{where}: unknown keys {unknown}; known: {', '.join(sorted(known))}")
-    return TesseraConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return TesseraConfig(**sizes)
 
 
 def _fill(network: nn.Module, tensors: dict[str, Tensor], where: str) -> None:

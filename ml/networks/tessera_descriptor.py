@@ -119,7 +119,8 @@ class TesseraNet(nn.Module):
         """A copy for inference, each batch norm inside its convolution."""
         network = copy.deepcopy(self).eval()
         for layer in network.layers:
-            layer.fold()
+            if isinstance(layer, _Ring):
+                layer.fold()
         return network
 
     def invariants(self, features: Tensor) -> Tensor:

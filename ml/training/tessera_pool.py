@@ -140,5 +140,4 @@ def _points(base: ImageU8, rng: np.random.Generator, pool: PoolConfig) -> ArrayF
 def _inside(grey: ImageU8, xy: ArrayF32) -> np.ndarray:
     """(N,) bool: inside the image."""
     height, width = grey.shape
-    inside: np.ndarray = ((xy >= 0) & (xy <= [width - 1, height - 1])).all(axis=1)
-    return inside
+    return np.asarray(((xy >= 0) & (xy <= [width - 1, height - 1])).all(axis=1))

@@ -84,7 +84,7 @@ def degraded(grey: ImageU8, rng: np.random.Generator, config: TesseraViewConfig)
         (H, W) uint8.
     """
     surround = cv2.GaussianBlur(np.minimum(grey, 12).astype(np.float32) / 12.0, (0, 0), 2)
-    image = grey.astype(np.float32)
+    image: np.ndarray = grey.astype(np.float32)
     if rng.random() < config.light:
         image *= _light(image.shape, rng)
     if rng.random() < config.haze:
@@ -161,7 +161,7 @@ def _rim(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 
 def _noise(shape: tuple[int, ...], rng: np.random.Generator, largest: float) -> np.ndarray:
-    noise = rng.standard_normal(shape[:2], np.float32)
+    noise: np.ndarray = rng.standard_normal(shape[:2], np.float32)
     if rng.random() < 0.4:  # what a demosaic or a codec leaves is not white
         noise = cv2.GaussianBlur(noise, (0, 0), 0.8) * 2
     return noise * np.float32(rng.uniform(1, largest))

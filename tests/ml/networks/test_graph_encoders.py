@@ -45,5 +45,5 @@ def test_all_weights_are_trained(network):
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown graph encoder 'gat'"):
-        make_graph_encoder("gat", in_dim=5, hidden_dim=8, out_dim=4)
+    with pytest.raises(UnknownNameError, match="unknown graph encoder 'gin'"):
+        make_graph_encoder("gin", in_dim=5, hidden_dim=8, out_dim=4)

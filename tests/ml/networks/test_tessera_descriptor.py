@@ -49,6 +49,14 @@ def test_the_invariants_are_the_spectrum_turned_by_the_phase_of_the_reference() 
         np.testing.assert_allclose(found[row, :, 2], turned.imag, atol=1e-5)
 
 
+def test_the_folded_network_gives_the_same() -> None:
+    network, x = TesseraNet(TINY).train(), torch.randn(40, 2, 8, 16)
+    network(x)  # batch norms that do something
+    folded = network.folded()
+    assert network.training and not folded.training
+    assert torch.allclose(folded(x), network.eval()(x), atol=1e-5)
+
+
 def test_an_empty_patch_gives_no_nan() -> None:
     assert torch.isfinite(_network()(torch.zeros(2, 2, 8, 16))).all()
 

@@ -1,0 +1,70 @@
+"""What stands still on the lens; a clock; a long video that hardly moves; the growing preview."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError
+from ml.imaging.samples import make_sample_video
+from ml.imaging.videos import probe_video
+from ml.mosaic import MosaicConfig, build_mosaic
+from ml.mosaic.frames import survey_frames
+from ml.mosaic.sources import ArraySource
+from ml.types import no_progress
+
+if TYPE_CHECKING:
+    from tests.ml.mosaic.conftest import Sweep
+
+
+def _survey(frames: list[np.ndarray]):  # type: ignore[no-untyped-def]
+    source = ArraySource(frames, 1)
+    return survey_frames(source, config=MosaicConfig(), mask=None, progress=no_progress)
+
+
+def test_burnt_in_text_is_masked_and_tissue_is_not(sweep: Sweep) -> None:
+    frames = [frame.copy() for frame in [*sweep.frames, *sweep.frames[::-1]]]
+    clean = _survey(frames).mask
+    for frame in frames:
+        cv2.putText(frame, "12:40", (70, 100), cv2.FONT_HERSHEY_SIMPLEX, 0.6, (255, 255, 255), 2)
+    masked = clean & ~_survey(frames).mask
+    assert masked[84:104, 70:120].mean() > 0.5
+    assert masked[120:180].mean() < 0.02
+
+
+def test_a_fixed_grain_is_a_fibre_bundle_and_a_still_scene_is_not(sweep: Sweep) -> None:
+    moving = [*sweep.frames, *sweep.frames[::-1]]
+    grain = cv2.GaussianBlur(np.random.default_rng(0).normal(0, 40, (200, 200, 1)), (0, 0), 1.0)
+    fibres = [np.clip(f + grain[..., None], 0, 255).astype(np.uint8) for f in moving]
+    assert _survey(fibres).is_fibre
+    assert not _survey(moving).is_fibre
+    assert not _survey([fibres[0]] * 14).is_fibre
+
+
+def test_a_video_that_stands_still_has_one_key_frame(sweep: Sweep, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    still = sweep.frames[3].astype(float)
+    frames = [np.clip(still + rng.normal(0, 2, still.shape), 0, 255) for _ in range(16)]
+    result = build_mosaic([f.astype(np.uint8) for f in frames], tmp_path / "out")
+    assert result.n_registered == 16
+    assert sum(frame.is_key for frame in result.frames) == 1
+
+
+def test_a_span_of_a_video_tells_its_seconds(tmp_path: Path) -> None:
+    video = tmp_path / "sweep.mp4"
+    make_sample_video(video, frames=220, size_px=200)
+    pts = probe_video(video).frames.pts
+    seen: list[Path] = []
+    span = MosaicConfig(start_pts=int(pts[10]), end_pts=int(pts[27]))
+    part = build_mosaic(video, tmp_path / "part", config=span, preview=seen.append)
+    assert [frame.index for frame in part.frames] == list(range(10, 28))
+    np.testing.assert_allclose([f.time_s for f in part.frames], np.arange(10, 28) / 25)
+    assert part.n_registered >= 12
+    assert part.components[0].spans[0].first_s == pytest.approx(0.4)
+    assert seen
+    with pytest.raises(BadInputError, match="span: expected time stamps within"):
+        build_mosaic(video, tmp_path / "none", config=MosaicConfig(start_pts=int(pts[-1]) + 9))
