@@ -10,6 +10,7 @@ from ml.cli.output import describe_result, terminal_progress
 
 PROTOCOLS: Registry = {
     "retrieval": ("ml.evaluation.retrieval", "similar regions of other patients"),
+    "places": ("ml.evaluation.places", "a data set of places that a moving scope sees again"),
     "splits": ("ml.evaluation.splits", "patient-disjoint folds of similar class shares"),
     "matching": ("ml.evaluation.matching", "key point matches against known transforms"),
     "epipolar": ("ml.evaluation.epipolar", "key point matches against known camera poses"),

@@ -39,7 +39,7 @@ from ml.roi.stain import (
     estimate_stain,
     estimate_stain_of_image,
 )
-from ml.roi.stained import STAINS, stained_patches
+from ml.roi.stained import NORMALISED, STAINS, stained_patches
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 MIN_TISSUE_SHARE = 0.05
@@ -189,13 +189,22 @@ class RoiEncoder:
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
 
+    @property
+    def normalises(self) -> bool:
+        """Whether patches are made to look like the target slide: ``stain`` is needed then."""
+        return self.config.stain in NORMALISED
+
+    def estimate_stain(self, slide: Slide, mpp: float | None = None) -> StainEstimate:
+        """The stains of a slide as this encoder finds them, to be stored and given as ``stain``."""
+        return estimate_stain(slide, mpp=mpp, config=self._stain_config())
+
     def _stain_config(self) -> StainConfig:
         return StainConfig(method=self.config.stain)
 
     def _stains_of(
         self, slide: Slide, mpp: float | None, stain: StainEstimate | None
     ) -> Callable[[], StainEstimate]:
-        return lambda: stain or estimate_stain(slide, mpp=mpp, config=self._stain_config())
+        return lambda: stain or self.estimate_stain(slide, mpp)
 
     def _slide_sample(
         self,

@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 ARCHITECTURE = "roi-gcn"
 _PREFIXES = {PATCH_CNN: "patch.", TEXTONS: "textons."}
 WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
-SHIPPED = {"roi-default": "roi-default.safetensors"}
+SHIPPED = {
+    "roi-default": "roi-default.safetensors",
+    "roi-endoscopy": "roi-endoscopy.safetensors",
+}
 SHIPPED_PATCH_CNN = "patch-cnn.safetensors"
-ALIASES = {"default": "roi-default"}
+ALIASES = {"default": "roi-default", "endoscopy": "roi-endoscopy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def load_encoder(name: str = "default") -> RoiEncoder:
     """A shipped encoder by name, loaded once a process; its methods are thread-safe.
 
     Args:
-        name: "default" or a name of ``list_encoders``.
+        name: "default" (histology), "endoscopy", or a name of ``list_encoders``.
     Raises:
         UnknownNameError: no such encoder.
         WeightsError: its file is missing or damaged.

@@ -28,7 +28,7 @@ from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.weights import SHIPPED_PATCH_CNN, WEIGHTS_FOLDER, save_encoder
 from ml.training.pool import PatchPool, load_or_build_pool
-from ml.training.roi_config import IMAGE_SUFFIXES, PoolKey, RoiTrainConfig
+from ml.training.roi_config import ENDOSCOPY, IMAGE_SUFFIXES, PoolKey, RoiTrainConfig
 from ml.training.roi_run import RoiRun
 from ml.training.textons import load_or_fit_textons
 from ml.types import Progress, no_progress
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder the sources are in")
     parser.add_argument("--out", type=Path, required=True, help="folder for pool and checkpoints")
     parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
+    parser.add_argument("--endoscopy", action="store_true", help="of frames and mosaics")
     parser.add_argument(
         "--patch-weights", type=Path, help="our own patch encoder (the shipped one)"
     )
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_roi``."""
-    config = RoiTrainConfig()
+    config = ENDOSCOPY if args.endoscopy else RoiTrainConfig()
     if args.config is not None:
         try:
             values = json.loads(args.config.read_text())
@@ -202,6 +203,7 @@ def _pools(  # noqa: PLR0917
             encoder.keep_strength,
             encoder.sampling,
             density=config.pool_density,
+            window=config.window,
             looks=config.looks,
             stain_strength=config.stain_strength,
             zoom_strength=config.zoom_strength,
@@ -215,6 +217,7 @@ def _pools(  # noqa: PLR0917
             config=config.encoder,
             encoder=patches,
             density=config.pool_density,
+            window=config.window,
             looks=config.looks,
             strength=(config.stain_strength, config.zoom_strength),
             seed=config.seed + number,

@@ -22,6 +22,9 @@ from ml.training.augment import random_look
 from ml.training.pool import MIN_TISSUE_SHARE, slide_pixels, stained
 from ml.types import ArrayF32, Progress
 
+WHOLE = (0.0, 0.0, 1.0, 1.0)
+"""Left, top, right, bottom, as shares of a source."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextonFitConfig:
@@ -32,6 +35,7 @@ class TextonFitConfig:
     whitening: float = 0.05  # added to the eigenvalues of the correlation
     rounds: int = 20  # of k-means
     density: float = 1.0  # patches per patch area that the patches are drawn from
+    window: tuple[float, ...] = WHOLE  # part of a source they are drawn from
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,7 @@ def _of_file(
 ) -> list[ArrayF32]:
     """Measurements of at most ``count`` patches of tissue, each (points, jet_dim)."""
     with open_slide(path) as slide:
-        pixels, centres = slide_pixels(slide, config, fit.density, 0)
+        pixels, centres = slide_pixels(slide, config, (fit.density, fit.window), 0)
     patch_px = config.sampling.patch_px
     corners = patch_corners(centres[rng.permutation(len(centres))], patch_px)
     cut = (cut_patch(pixels, corner, patch_px) for corner in corners)

@@ -5,12 +5,26 @@ from __future__ import annotations
 from django.db import models
 
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas
+from portal.archive.models import Canvas, CanvasKind
 from portal.core.models import BaseModel
 from portal.labs.models import Lab, LabOwned, LabOwnedQuerySet
 
 CURRENT = models.Q(superseded_at__isnull=True)
 """Embeddings that searches may find."""
+
+
+class EncoderKind(models.TextChoices):
+    """What an encoder was trained for; each kind has a default of its own."""
+
+    HISTOLOGY = "histology", "Histology"
+    ENDOSCOPY = "endoscopy", "Endoscopy"
+
+
+CANVASES_OF = {
+    EncoderKind.HISTOLOGY: (CanvasKind.SLIDE, CanvasKind.STILL),
+    EncoderKind.ENDOSCOPY: (CanvasKind.VIDEO, CanvasKind.MOSAIC),
+}
+"""The canvases whose ROIs an encoder of a kind embeds."""
 
 
 class Encoder(BaseModel):
@@ -20,7 +34,9 @@ class Encoder(BaseModel):
     version = models.CharField(max_length=40)
     config_hash = models.CharField(max_length=64)
     dim = models.PositiveIntegerField()
-    kind = models.CharField(max_length=20, default="histology")
+    kind = models.CharField(
+        max_length=20, choices=EncoderKind.choices, default=EncoderKind.HISTOLOGY
+    )
     is_default = models.BooleanField(default=False)
     is_next = models.BooleanField(
         default=False, help_text="Takes the default's place once it has embedded every lab"
@@ -36,6 +52,20 @@ class Encoder(BaseModel):
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
+
+
+class CanvasStain(models.Model):
+    """The stains of a slide, estimated once by a method and used for each of its ROIs."""
+
+    canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="+")
+    method = models.CharField(max_length=20)
+    estimate = models.JSONField(help_text="As ml.roi.stain.stain_to_dict writes it")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["canvas", "method"], name="canvas_stain_unique"),
+        )
 
 
 class Embedding(models.Model):

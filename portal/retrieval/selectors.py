@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -18,7 +19,15 @@ from portal.archive.models import Canvas, Case
 from portal.core.errors import NotFoundError
 from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
-from portal.retrieval.models import CURRENT, Embedding, Encoder, IndexSnapshot
+from portal.retrieval.models import (
+    CANVASES_OF,
+    CURRENT,
+    CanvasStain,
+    Embedding,
+    Encoder,
+    EncoderKind,
+    IndexSnapshot,
+)
 
 EMBED_KIND = "roi_embed"
 BACKFILL_KIND = "lab_embed"
@@ -41,18 +50,28 @@ def encoder_list() -> QuerySet[Encoder]:
     return Encoder.objects.all()
 
 
-def encoder_default() -> Encoder | None:
-    """The encoder that searches use unless told otherwise; None before the first embedding."""
-    return Encoder.objects.filter(is_default=True).first()
+def encoder_kind_for(canvas: Canvas) -> EncoderKind:
+    """The kind of encoder that embeds the ROIs of this canvas."""
+    return next(kind for kind, canvases in CANVASES_OF.items() if canvas.kind in canvases)
+
+
+def encoder_default(kind: str = EncoderKind.HISTOLOGY) -> Encoder | None:
+    """The encoder of a kind that searches use unless told otherwise; None before its first use."""
+    return Encoder.objects.filter(is_default=True, kind=kind).first()
+
+
+def encoder_next(kind: str) -> Encoder | None:
+    """The encoder that is about to take the place of the kind's default, if one is."""
+    return Encoder.objects.filter(is_next=True, kind=kind).first()
 
 
 def encoder_for(roi: Roi) -> Encoder | None:
-    """The encoder to search with from this ROI: the default, or the one about to take its place.
+    """The encoder to search with from this ROI: its kind's default, or the one that follows it.
 
     An ROI drawn while the default is being replaced is embedded by the next one alone.
     """
-    chosen = encoder_default()
-    following = Encoder.objects.filter(is_next=True).first()
+    kind = encoder_kind_for(roi.canvas)
+    chosen, following = encoder_default(kind), encoder_next(kind)
     if following is None or chosen is None or embedding_current(roi=roi, encoder=chosen):
         return chosen
     return following if embedding_current(roi=roi, encoder=following) else chosen
@@ -95,6 +114,13 @@ def rois_with_embedding(roi_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     return set(current.values_list("roi_id", flat=True))
 
 
+def embeddings_of_other_kinds(encoder: Encoder) -> QuerySet[Embedding]:
+    """Current embeddings of ROIs of the encoder's kind by encoders of another kind."""
+    return Embedding.objects.filter(
+        CURRENT, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
+    ).exclude(encoder__kind=encoder.kind)
+
+
 def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
     """For a task: the ROI with its canvas, or None where it is deleted or gone."""
     found: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
@@ -102,9 +128,18 @@ def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
 
 
 def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[Roi]:
-    """For a task: the lab's live ROIs that this encoder has yet to embed."""
+    """For a task: the lab's live ROIs of the encoder's kind that it has yet to embed."""
     current = Embedding.objects.filter(lab_id=lab_id, encoder=encoder, superseded_at__isnull=True)
-    return Roi.objects.live().filter(lab_id=lab_id).exclude(pk__in=current.values("roi_id"))
+    rois = Roi.objects.live().filter(
+        lab_id=lab_id, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
+    )
+    return rois.exclude(pk__in=current.values("roi_id"))
+
+
+def stain_of(canvas: Canvas, *, method: str) -> dict[str, Any] | None:
+    """For a task: the stored stains of a slide by this method, None where they are yet unknown."""
+    found = CanvasStain.objects.filter(canvas=canvas, method=method).first()
+    return found.estimate if found else None
 
 
 def embed_job(*, roi: Roi) -> Job | None:

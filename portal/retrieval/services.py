@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from ml.types import ArrayF32
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive import storage
+from portal.archive.models import Canvas
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.jobs.models import Job, JobState
@@ -22,11 +23,18 @@ from portal.jobs.services import job_submit
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import indexes, selectors
-from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.models import (
+    CanvasStain,
+    Embedding,
+    Encoder,
+    EncoderKind,
+    IndexSnapshot,
+)
 from portal.retrieval.selectors import BACKFILL_KIND, EMBED_KIND, IndexSource, Scope
 
 INDEX_KIND = "index_build"
-DEFAULT_ENCODER = "default"
+DEFAULT_ENCODERS = {EncoderKind.HISTOLOGY: "default", EncoderKind.ENDOSCOPY: "endoscopy"}
+"""The encoder of each kind, by its name in ``ml.roi``."""
 REBUILD_LEAST = 500
 """So many changes since the last index file cause a new one, or a twentieth of the file if that is
 more: what is newer is searched exactly, in about 1 ms for each 5,000."""
@@ -48,9 +56,9 @@ class EncoderFacts:
 def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
     """The encoder's row, made on first sight. Called by workers, which alone can load encoders.
 
-    The first default is the default at once. Another one that is to take its place is ``is_next``
-    until it has embedded every lab's ROIs (``encoder_switch_if_complete``); until then searches
-    go on with the old one.
+    The first default of a kind is the default at once. Another one that is to take its place is
+    ``is_next`` until it has embedded every lab's ROIs (``encoder_switch_if_complete``); until then
+    searches go on with the old one.
     """
     known = Encoder.objects.filter(
         name=facts.name, version=facts.version, config_hash=facts.config_hash
@@ -70,26 +78,32 @@ def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
 
 
 def _promote(encoder: Encoder) -> None:
-    is_first = not Encoder.objects.filter(is_default=True).exists()
-    Encoder.objects.filter(is_next=True).update(is_next=False)
+    """Make it its kind's default, or the next one where there is a default to search meanwhile."""
+    is_first = selectors.encoder_default(encoder.kind) is None
+    Encoder.objects.filter(is_next=True, kind=encoder.kind).update(is_next=False)
     encoder.is_default, encoder.is_next = is_first, not is_first
     encoder.save(update_fields=["is_default", "is_next", "updated_at"])
-    if encoder.is_next:
+    # Before a kind had an encoder of its own, another kind's embedded its ROIs.
+    if encoder.is_next or selectors.embeddings_of_other_kinds(encoder).exists():
         _backfill_submit(encoder)
 
 
 def encoder_switch_if_complete() -> bool:
-    """Make the next encoder the default if no job that embeds with it is left.
+    """Make each next encoder the default of its kind if no job that embeds with it is left.
 
     Called whenever such a job ends. ROIs that could not be embedded (no tissue) hold up nothing.
     """
-    encoder = Encoder.objects.filter(is_next=True).first()
-    if encoder is None or selectors.backfill_jobs_open(encoder).exists():
+    switched = [_switch_if_complete(encoder) for encoder in Encoder.objects.filter(is_next=True)]
+    return any(switched)
+
+
+def _switch_if_complete(encoder: Encoder) -> bool:
+    if selectors.backfill_jobs_open(encoder).exists():
         return False
     with transaction.atomic():
         if not Encoder.objects.filter(pk=encoder.pk, is_next=True).update(is_next=False):
             return False
-        Encoder.objects.filter(is_default=True).update(is_default=False)
+        Encoder.objects.filter(is_default=True, kind=encoder.kind).update(is_default=False)
         Encoder.objects.filter(pk=encoder.pk).update(is_default=True)
         event_emit("encoder.switched", lab_id=None, payload={"encoder_id": str(encoder.pk)})
     return True
@@ -136,7 +150,7 @@ def embeddings_supersede(*, roi_id: uuid.UUID) -> int:
 
 def _carry_over(roi: Roi) -> bool:
     """Give the ROI a copy of its newest vector, if that is of its present outline."""
-    encoder = selectors.encoder_default()
+    encoder = selectors.encoder_default(selectors.encoder_kind_for(roi.canvas))
     newest = Embedding.objects.filter(roi=roi, encoder=encoder).order_by("-pk").first()
     if encoder is None or newest is None:
         return False
@@ -201,6 +215,11 @@ def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
     )
 
 
+def stain_save(*, canvas: Canvas, method: str, estimate: dict[str, Any]) -> None:
+    """Store a slide's stains. Two workers find the same; the first one's row stays."""
+    CanvasStain.objects.get_or_create(canvas=canvas, method=method, defaults={"estimate": estimate})
+
+
 # -- embeddings ------------------------------------------------------------------------------------
 
 
@@ -231,8 +250,9 @@ def embedding_save(
 def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
     """Insert under the encoder's lock, so that ids become visible in their order."""
     Encoder.objects.select_for_update().get(pk=encoder.pk)
-    older = Embedding.objects.filter(roi=roi, encoder=encoder, superseded_at__isnull=True)
-    older.exclude(roi_version=roi.version).update(superseded_at=timezone.now())
+    current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
+    outdated = Q(encoder=encoder) & ~Q(roi_version=roi.version) | ~Q(encoder__kind=encoder.kind)
+    current.filter(outdated).update(superseded_at=timezone.now())
     row, is_new = Embedding.objects.get_or_create(
         encoder=encoder,
         roi=roi,

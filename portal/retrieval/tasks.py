@@ -17,23 +17,23 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import NotFoundError
 from portal.core.tasks import JobContext, UserError, task
 from portal.retrieval import indexes, selectors, services
-from portal.retrieval.models import Encoder
+from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:
+    from ml.imaging.slides import Slide
     from ml.roi import Embedded, RoiEncoder
+    from ml.roi.stain import StainEstimate
 
 
 @task(selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,))
-def roi_embed(
-    context: JobContext, *, roi_id: str, encoder: str = services.DEFAULT_ENCODER
-) -> dict[str, Any]:
+def roi_embed(context: JobContext, *, roi_id: str) -> dict[str, Any]:
     """Turn an ROI into its vector. Skipped where the ROI is deleted or has one already."""
-    network, row = _encoder(encoder)
     roi = selectors.roi_to_embed(uuid.UUID(roi_id))
     if roi is None:
         return {"skipped": "deleted"}
+    network, row = _encoder(selectors.encoder_kind_for(roi.canvas))
     known = selectors.embedding_current(roi=roi, encoder=row)
     if known is not None:
         return {"embedding_id": known.pk, "skipped": "embedded already"}
@@ -89,19 +89,18 @@ def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> dict[str,
     return {"submitted": count}
 
 
-def _encoder(name: str) -> tuple[RoiEncoder, Encoder]:
+def _encoder(kind: EncoderKind) -> tuple[RoiEncoder, Encoder]:
     from ml.roi import load_encoder
 
-    network = load_encoder(name)
+    network = load_encoder(services.DEFAULT_ENCODERS[kind])
     facts = EncoderFacts(
         name=network.name,
         version=str(network.version),
         config_hash=network.config_hash,
         dim=network.dim,
-        kind=network.kind,
+        kind=kind,
     )
-    is_default = name == services.DEFAULT_ENCODER
-    return network, services.encoder_register(facts=facts, is_default=is_default)
+    return network, services.encoder_register(facts=facts, is_default=True)
 
 
 def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:
@@ -115,7 +114,28 @@ def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:
         image = read_frame(path, roi.frame_pts)
         return network.embed_image(image, outline, mpp=_mpp(canvas), progress=context.progress)
     with open_slide(path) as slide:
-        return network.embed_region(slide, outline, mpp=_mpp(canvas), progress=context.progress)
+        return network.embed_region(
+            slide,
+            outline,
+            mpp=_mpp(canvas),
+            progress=context.progress,
+            stain=_stain(network, canvas, slide),
+        )
+
+
+def _stain(network: RoiEncoder, canvas: Canvas, slide: Slide) -> StainEstimate | None:
+    """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
+    if not network.normalises:
+        return None
+    from ml.roi.stain import stain_from_dict, stain_to_dict
+
+    method = network.config.stain
+    known = selectors.stain_of(canvas, method=method)
+    if known is not None:
+        return stain_from_dict(known)
+    estimate = network.estimate_stain(slide, _mpp(canvas))
+    services.stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
+    return estimate
 
 
 def _mpp(canvas: Canvas) -> float | None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.roi.encoders.classical import ClassicalEncoder
+from ml.roi.encoders.colour import NAME as COLOUR
+from ml.roi.encoders.colour import ColourEncoder
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.hub import RESNET50, load_hub_encoder
 from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder
@@ -26,8 +28,8 @@ def make_patch_encoder(
     """A patch encoder.
 
     Args:
-        spec: "textons-1", "classical-1", "patch-cnn", "resnet50", "resnet50:PATH",
-            "hf:NAME-OR-PATH", or several joined by "+".
+        spec: "textons-1", "colour-1", "classical-1", "patch-cnn", "resnet50",
+            "resnet50:PATH", "hf:NAME-OR-PATH", or several joined by "+".
         cnn, textons: our own, where ``spec`` names them.
         weights: how much each of several counts in ``scale``; by default the same.
     Raises:
@@ -42,6 +44,8 @@ def make_patch_encoder(
 def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
     if name == ClassicalEncoder.name:
         return ClassicalEncoder()
+    if name == COLOUR:
+        return ColourEncoder()
     if name in own:
         trained = own[name]
         if trained is None:
@@ -53,5 +57,5 @@ def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
         return load_hub_encoder(name, name.removeprefix("resnet50:"))
     if name.startswith(HUB_PREFIX):
         return load_hub_encoder(name, name.removeprefix(HUB_PREFIX))
-    known = [*own, ClassicalEncoder.name, "resnet50", f"{HUB_PREFIX}<name>"]
+    known = [*own, COLOUR, ClassicalEncoder.name, "resnet50", f"{HUB_PREFIX}<name>"]
     raise UnknownNameError("patch encoder", name, known)

@@ -21,16 +21,18 @@ SIDE = 400
 class BoxEncoder:
     """Vectors anyone can work out: centre and size of the outline's bounds."""
 
-    name, version, config_hash, dim, kind = "box", "1", "abc", 4, "histology"
+    version, config_hash, dim = "1", "abc", 4
+    normalises = False
 
-    def __init__(self):
+    def __init__(self, name="box", kind="histology"):
+        self.name, self.kind = name, kind
         self.calls = 0
         self.fails_with = None
 
     def embed_image(self, image, polygon, *, mpp=None, progress):
         return self._embedded(polygon, progress)
 
-    def embed_region(self, slide, polygon_l0, mpp=None, progress=None):
+    def embed_region(self, slide, polygon_l0, mpp=None, progress=None, stain=None):
         assert slide.info.width_px == SIDE
         return self._embedded(polygon_l0, progress)
 
@@ -52,8 +54,9 @@ def box_vector(bounds):
 @pytest.fixture
 def encoder(monkeypatch):
     made = BoxEncoder()
+    known = {"default": made, "endoscopy": BoxEncoder("scope", "endoscopy")}
     module = ModuleType("ml.roi")
-    module.load_encoder = lambda name="default": made
+    module.load_encoder = lambda name="default": known[name]
     monkeypatch.setitem(sys.modules, "ml.roi", module)
     return made
 

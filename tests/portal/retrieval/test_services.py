@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ml.errors import EmptyRegionError
+from ml.roi.stain import fixed_stains, stain_to_dict
 from portal.annotations.models import Roi
 from portal.annotations.selectors import rois_embedded
 from portal.annotations.services.rois import roi_delete, roi_update
@@ -16,7 +19,8 @@ from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import job_run
 from portal.retrieval import indexes, selectors, services
-from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
+from portal.retrieval.models import CanvasStain, Embedding, Encoder, IndexSnapshot
+from portal.retrieval.search import SimilarQuery, similar_search
 from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
 from tests.portal.retrieval.conftest import square
@@ -204,3 +208,59 @@ def test_an_roi_drawn_while_the_default_is_replaced_searches_with_the_next(world
     assert selectors.encoder_for(drawn) == new
     assert selectors.encoder_for(old_roi) == old
     assert rois_embedded([drawn.pk]) == {drawn.pk}
+
+
+def test_slides_and_mosaics_have_encoders_and_searches_of_their_own(world):
+    slide = world.embedded(world.canvas(world.case("A1")))
+    other_slide = world.embedded(world.canvas(world.case("A2")))
+    mosaic = world.embedded(world.canvas(world.case("B1"), kind="mosaic"))
+    other_mosaic = world.embedded(world.canvas(world.case("B2"), kind="mosaic"))
+    assert selectors.encoder_for(slide).name == "box"
+    assert selectors.encoder_for(mosaic).name == "scope"
+    for roi, other in ((slide, other_slide), (mosaic, other_mosaic)):
+        query = SimilarQuery(roi=roi, encoder=selectors.encoder_for(roi))
+        assert [hit.roi for hit in similar_search(world.user, query).hits] == [other]
+
+
+def test_a_new_default_of_one_kind_leaves_the_other_kind_alone(world, encoder):
+    mosaic = world.embedded(world.canvas(world.case("B1"), kind="mosaic"))
+    world.embedded(world.canvas(world.case("A1")))
+    encoder.version = "2"
+    services.encoder_register(
+        facts=EncoderFacts("box", "2", "abc", 4, "histology"), is_default=True
+    )
+    world.run_jobs()
+    assert selectors.encoder_default("endoscopy").name == "scope"
+    assert selectors.encoder_default().version == "2"
+    assert Embedding.objects.filter(roi=mosaic).count() == 1  # not embedded by the new one
+
+
+def test_the_first_endoscopy_encoder_takes_over_what_another_kind_embedded(world):
+    slide = world.embedded(world.canvas(world.case("A1")))
+    histology = selectors.encoder_for(slide)
+    canvas = world.canvas(world.case("B1"), kind="mosaic")
+    roi = world.roi(canvas)
+    Job.objects.all().delete()
+    Embedding.objects.create(
+        lab=world.lab, encoder=histology, roi=roi, canvas=canvas, roi_version=1, vector=bytes(16)
+    )
+    facts = EncoderFacts("scope", "1", "abc", 4, "endoscopy")
+    endoscopy = services.encoder_register(facts=facts, is_default=True)
+    world.run_jobs()
+    current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
+    assert [row.encoder for row in current] == [endoscopy]
+
+
+def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(world, encoder):
+    found = fixed_stains(np.full((4, 3), 120, np.uint8))
+    given, asked = [], []
+    encoder.normalises, encoder.config = True, SimpleNamespace(stain="nuclei")
+    encoder.estimate_stain = lambda slide, mpp: asked.append(slide) or found
+    embed = encoder.embed_region
+    encoder.embed_region = lambda *args, stain, **kw: given.append(stain) or embed(*args, **kw)
+    canvas = world.canvas(world.case("A1"))
+    for left in (10, 50):
+        world.embedded(canvas, left)
+    assert (len(asked), len(given)) == (1, 2)
+    assert [stain_to_dict(one) for one in given] == [stain_to_dict(found)] * 2
+    assert CanvasStain.objects.get().method == "nuclei"
