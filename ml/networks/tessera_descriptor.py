@@ -42,15 +42,13 @@ class _Ring(nn.Module):
         self, in_width: int, width: int, *, stride: int = 1, kernel: tuple[int, int] = (3, 3)
     ) -> None:
         super().__init__()
-        self.whole_radius = kernel[0] != 3
-        self.conv = nn.Conv2d(in_width, width, kernel, stride, bias=False)
+        padding = (1 if kernel[0] == 3 else 0, 0)  # zeros along the radius
+        self.conv = nn.Conv2d(in_width, width, kernel, stride, padding, bias=False)
         self.norm: nn.Module = nn.BatchNorm2d(width)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, in_width, r, t) to (B, width, r / stride, t / stride); r to 1 by a whole kernel."""
         x = torch.cat([x[..., -1:], x, x[..., :1]], dim=3)
-        if not self.whole_radius:
-            x = functional.pad(x, (0, 0, 1, 1))
         return functional.relu(self.norm(self.conv(x)), inplace=True)
 
     def fold(self) -> None:
