@@ -27,6 +27,7 @@ where links speak, and keeps shear and perspective from running away along a lon
 MAX_ITERATIONS = 25
 DAMPING = 1e-3
 STOP_PX = 1e-3
+_LINKS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +264,17 @@ def _normal_equations(
 ) -> tuple[sparse.csc_matrix, ArrayF64]:
     """J^T W J and J^T W r; ``both`` holds each point's (2, 2K) derivatives by its two frames."""
     k = both.shape[2] // 2
-    weighted = both * weight[:, None, None]
-    normal = np.add.reduceat(np.einsum("prk,prl->pkl", weighted, both), problem.starts)
-    right = np.add.reduceat(np.einsum("prk,pr->pk", weighted, residual), problem.starts)
+    normal = np.empty((len(problem.starts), 2 * k, 2 * k))
+    right = np.empty((len(problem.starts), 2 * k))
+    ends = np.r_[problem.starts[1:], len(both)]
+    # a point's products take K^2 numbers: some links at a time, or they fill the memory
+    for first in range(0, len(problem.starts), _LINKS_AT_ONCE):
+        links = slice(first, first + _LINKS_AT_ONCE)
+        points = slice(problem.starts[first], ends[links][-1])
+        starts = problem.starts[links] - problem.starts[first]
+        weighted = both[points] * weight[points, None, None]
+        normal[links] = np.add.reduceat(np.einsum("prk,prl->pkl", weighted, both[points]), starts)
+        right[links] = np.add.reduceat(np.einsum("prk,pr->pk", weighted, residual[points]), starts)
     index = np.concatenate(
         [problem.a[:, None] * k + np.arange(k), problem.b[:, None] * k + np.arange(k)], axis=1
     )
