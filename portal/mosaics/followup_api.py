@@ -28,7 +28,7 @@ from portal.mosaics.models import Followup
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
 
 
-class HitSerializer(serializers.Serializer[Any]):
+class FollowupHitSerializer(serializers.Serializer[Any]):
     """A frame (or a window of a mosaic) that shows the place."""
 
     rank = serializers.IntegerField()
@@ -66,7 +66,7 @@ class FollowupSerializer(serializers.Serializer[Any]):
             return None
         return {"code": followup.error_code, "message": followup.error_message}
 
-    @extend_schema_field(HitSerializer(many=True))
+    @extend_schema_field(FollowupHitSerializer(many=True))
     def get_results(self, followup: Followup) -> list[dict[str, Any]]:
         """Ranked, the surest first."""
         return [hit_represent(followup, hit) for hit in followup.result]

@@ -126,6 +126,8 @@ SPECTACULAR_SETTINGS = {
         "JobStateEnum": "portal.jobs.models.JobState",
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
+        "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
+        "CanvasKindEnum": "portal.archive.models.CanvasKind",
     },
 }
 
