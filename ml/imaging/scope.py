@@ -67,7 +67,9 @@ def make_sample_video(
     os.close(handle)
     try:
         with av.open(temporary, "w", format="mp4", options={"movflags": "+faststart"}) as target:
-            stream = target.add_stream("libx264", rate=FPS, options={"crf": str(_CRF)})
+            # with its macroblock tree x264 does not give the same bytes from run to run
+            options = {"crf": str(_CRF), "x264-params": "mbtree=0"}
+            stream = target.add_stream("libx264", rate=FPS, options=options)
             stream.width = stream.height = size_px
             stream.pix_fmt = "yuv420p"
             stream.codec_context.thread_count = 1  # the same bytes on every machine

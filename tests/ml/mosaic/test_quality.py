@@ -15,7 +15,7 @@ UNSEEN_HERE = "unrelated"
 
 def test_simulated_faults_are_found_by_name() -> None:
     found = wanted = false = named = 0
-    for seed in (5, 6, 7):
+    for seed in (5, 6, 7, 8, 9, 10):
         sweep = simulate_sweep(SweepConfig(frames=80, size_px=240, fault_share=0.25, seed=seed))
         measures = [measure_frame(frame) for frame in sweep.frames]
         codes = [code for code, _ in verdicts(measures, [("", "")] * 80, MosaicConfig())]
@@ -25,8 +25,8 @@ def test_simulated_faults_are_found_by_name() -> None:
         found += sum(bool(codes[i]) for i in to_find)
         named += sum(codes[i] == fault for i, fault in to_find.items())
         false += sum(bool(code) for i, code in enumerate(codes) if i not in sweep.faults)
-    assert found >= 0.9 * wanted
-    assert false <= 0.05 * found
+    assert found >= 0.95 * wanted
+    assert false <= 0.05 * (found + false)
     assert named >= 0.9 * found
 
 
