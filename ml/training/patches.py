@@ -28,6 +28,7 @@ from ml.roi.features import PATCH_PX, tissue_share
 from ml.roi.geometry import downsample_for
 from ml.roi.patches import cut_patch, isotropic_mpp, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
+from ml.training.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.patch_views import Source, draw_view, stain_sample, stained_views
 from ml.training.patches_config import PatchTrainConfig
 from ml.training.roi import one_thread, source_files
@@ -139,14 +140,11 @@ class PatchRun:
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
         state = {
-            "hash": config_hash(self.config),
             "scheme": self.scheme.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "losses": self.losses,
         }
-        temporary = self.checkpoint.with_suffix(".tmp")
-        torch.save(state, temporary)
-        temporary.replace(self.checkpoint)
+        write_checkpoint(self.checkpoint, self.config, state)
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one.
@@ -154,14 +152,9 @@ class PatchRun:
         Raises:
             BadInputError: it belongs to another configuration.
         """
-        if not self.checkpoint.is_file():
+        state = read_checkpoint(self.checkpoint, self.config)
+        if state is None:
             return
-        state = torch.load(self.checkpoint, weights_only=True)
-        if state["hash"] != config_hash(self.config):
-            raise BadInputError(
-                "the output folder holds a checkpoint of another configuration"
-                f" ({state['hash']}, this is {config_hash(self.config)}): choose another folder"
-            )
         self.scheme.load_state_dict(state["scheme"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.losses = list(state["losses"])

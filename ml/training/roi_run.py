@@ -9,12 +9,11 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from ml.errors import BadInputError
 from ml.networks.gcn import ProjectionHead, RoiGcn
-from ml.roi.config import config_hash
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.graph import build_graph
 from ml.training.augment import vertex_dropout
+from ml.training.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.losses import nt_xent
 from ml.training.metric import learn_metric
 from ml.training.pool import PatchPool, draw_region
@@ -76,15 +75,12 @@ class RoiRun:
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
         state = {
-            "hash": config_hash(self.config),
             "network": self.network.state_dict(),
             "head": self.head.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "losses": self.losses,
         }
-        temporary = self.checkpoint.with_suffix(".tmp")
-        torch.save(state, temporary)
-        temporary.replace(self.checkpoint)
+        write_checkpoint(self.checkpoint, self.config, state)
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one.
@@ -92,14 +88,9 @@ class RoiRun:
         Raises:
             BadInputError: it belongs to another configuration.
         """
-        if not self.checkpoint.is_file():
+        state = read_checkpoint(self.checkpoint, self.config)
+        if state is None:
             return
-        state = torch.load(self.checkpoint, weights_only=True)
-        if state["hash"] != config_hash(self.config):
-            raise BadInputError(
-                "the output folder holds a checkpoint of another configuration"
-                f" ({state['hash']}, this is {config_hash(self.config)}): choose another folder"
-            )
         self.network.load_state_dict(state["network"])
         self.head.load_state_dict(state["head"])
         self.optimiser.load_state_dict(state["optimiser"])

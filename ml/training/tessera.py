@@ -24,6 +24,7 @@ from ml.errors import BadInputError
 from ml.keypoints.tessera import grid_of, save_tessera
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
 from ml.roi.config import config_from_dict, config_hash
+from ml.training.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.roi import one_thread
 from ml.training.tessera_losses import contrastive, hardest_triplet, near_mask, second_order
 from ml.training.tessera_pool import Part, PoolConfig, draw_pool, load_stills
@@ -160,14 +161,11 @@ class TesseraRun:
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
         state = {
-            "hash": config_hash(self.config),
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "losses": self.losses,
         }
-        temporary = self.checkpoint.with_suffix(".tmp")
-        torch.save(state, temporary)
-        temporary.replace(self.checkpoint)
+        write_checkpoint(self.checkpoint, self.config, state)
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one.
@@ -175,14 +173,9 @@ class TesseraRun:
         Raises:
             BadInputError: it belongs to another configuration.
         """
-        if not self.checkpoint.is_file():
+        state = read_checkpoint(self.checkpoint, self.config)
+        if state is None:
             return
-        state = torch.load(self.checkpoint, weights_only=True)
-        if state["hash"] != config_hash(self.config):
-            raise BadInputError(
-                "the output folder holds a checkpoint of another configuration"
-                f" ({state['hash']}, this is {config_hash(self.config)}): choose another folder"
-            )
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.losses = list(state["losses"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from ml.errors import BadInputError
 from ml.networks.vit_adapter import VitMatcher
-from ml.roi.config import config_hash
+from ml.training.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.view_mining import (
     contrastive_loss,
     hardest_negatives,
@@ -90,16 +89,13 @@ class VitRun:
 
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
-        state: dict[str, Any] = {
-            "hash": config_hash(self.config),
+        state = {
             "network": self.network.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "losses": self.losses,
             "validation": self.validation,
         }
-        temporary = self.checkpoint.with_suffix(".tmp")
-        torch.save(state, temporary)
-        temporary.replace(self.checkpoint)
+        write_checkpoint(self.checkpoint, self.config, state)
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one.
@@ -107,14 +103,9 @@ class VitRun:
         Raises:
             BadInputError: it belongs to another configuration.
         """
-        if not self.checkpoint.is_file():
+        state = read_checkpoint(self.checkpoint, self.config)
+        if state is None:
             return
-        state = torch.load(self.checkpoint, weights_only=True)
-        if state["hash"] != config_hash(self.config):
-            raise BadInputError(
-                "the output folder holds a checkpoint of another configuration"
-                f" ({state['hash']}, this is {config_hash(self.config)}): choose another folder"
-            )
         self.network.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.losses, self.validation = list(state["losses"]), list(state["validation"])

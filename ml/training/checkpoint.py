@@ -1,0 +1,40 @@
+"""Checkpoints: the state of an interrupted run, tied to the configuration it belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ml.errors import BadInputError
+from ml.roi.config import config_hash
+
+
+def write_checkpoint(path: Path, config: Any, state: dict[str, Any]) -> None:
+    """Write a run's state, whole or not at all.
+
+    Args:
+        config: dataclass of the run, whose hash is stored beside the state.
+        state: what ``torch.load(weights_only=True)`` reads back: tensors, plain containers.
+    """
+    temporary = path.with_suffix(".tmp")
+    torch.save({"hash": config_hash(config), **state}, temporary)
+    temporary.replace(path)
+
+
+def read_checkpoint(path: Path, config: Any) -> dict[str, Any] | None:
+    """The state written there, or None where nothing is.
+
+    Raises:
+        BadInputError: it belongs to another configuration.
+    """
+    if not path.is_file():
+        return None
+    state: dict[str, Any] = torch.load(path, weights_only=True)
+    if state["hash"] != config_hash(config):
+        raise BadInputError(
+            "the output folder holds a checkpoint of another configuration"
+            f" ({state['hash']}, this is {config_hash(config)}): choose another folder"
+        )
+    return state
