@@ -8,6 +8,7 @@ import json
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ml.errors import BadInputError
@@ -52,6 +53,21 @@ def config_from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "c
     for name, value in values.items():
         arguments[name] = _converted(hints[name], value, f"{where}.{name}")
     return cls(**arguments)
+
+
+def config_from_file(default: T, path: Path | None) -> T:
+    """The configuration, of the default's class, in a JSON file; without a file the default.
+
+    Raises:
+        BadInputError: not JSON, or as ``config_from_dict``.
+    """
+    if path is None:
+        return default
+    try:
+        values = json.loads(path.read_text())
+    except ValueError as error:
+        raise BadInputError(f"{path.name}: not JSON: {error}") from error
+    return config_from_dict(type(default), values, where=path.name)
 
 
 def config_hash(config: Any, *more: bytes) -> str:

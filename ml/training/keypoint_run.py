@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from ml.errors import BadInputError
-from ml.roi.config import config_from_dict, config_hash
+from ml.roi.config import config_from_file, config_hash
 
 T = TypeVar("T")
 
@@ -35,13 +35,7 @@ def config_of(cls: type[T], path: Path | None) -> T:
     Raises:
         BadInputError: not JSON, or an unknown key.
     """
-    if path is None:
-        return cls()
-    try:
-        values = json.loads(path.read_text())
-    except ValueError as error:
-        raise BadInputError(f"{path.name}: not JSON: {error}") from error
-    return config_from_dict(cls, values, where=path.name)
+    return config_from_file(cls(), path)
 
 
 def data_folder(data: Path | None) -> Path:

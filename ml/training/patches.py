@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from shapely.geometry import box
 from ml.errors import BadInputError
 from ml.imaging.slides import open_slide
 from ml.networks.patch_cnn import PatchCnn
-from ml.roi.config import config_from_dict, config_hash
+from ml.roi.config import config_from_file, config_hash
 from ml.roi.encoders.patch_cnn import save_patch_cnn
 from ml.roi.features import PATCH_PX, tissue_share
 from ml.roi.geometry import downsample_for
@@ -46,13 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_patches``."""
-    config = PatchTrainConfig()
-    if args.config is not None:
-        try:
-            values = json.loads(args.config.read_text())
-        except ValueError as error:
-            raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
-        config = config_from_dict(PatchTrainConfig, values, where=args.config.name)
+    default = PatchTrainConfig()
+    config = config_from_file(default, args.config)
     return train_patches(
         config, data=args.data, out=args.out, weights=args.weights, progress=progress
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
-import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ import numpy as np
 import torch
 
 from ml.errors import BadInputError
-from ml.roi.config import config_from_dict, config_hash
+from ml.roi.config import config_from_file, config_hash
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
@@ -48,13 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_roi``."""
-    config = ENDOSCOPY if args.endoscopy else RoiTrainConfig()
-    if args.config is not None:
-        try:
-            values = json.loads(args.config.read_text())
-        except ValueError as error:
-            raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
-        config = config_from_dict(RoiTrainConfig, values, where=args.config.name)
+    default = ENDOSCOPY if args.endoscopy else RoiTrainConfig()
+    config = config_from_file(default, args.config)
     return train_roi(
         config,
         data=args.data,

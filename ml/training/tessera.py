@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from torch import Tensor
 from ml.errors import BadInputError
 from ml.keypoints.tessera import grid_of, save_tessera
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
-from ml.roi.config import config_from_dict, config_hash
+from ml.roi.config import config_from_file, config_hash
 from ml.training.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.roi import one_thread
 from ml.training.tessera_losses import contrastive, hardest_triplet, near_mask, second_order
@@ -72,13 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_tessera``."""
-    config = TesseraTrainConfig()
-    if args.config is not None:
-        try:
-            values = json.loads(args.config.read_text())
-        except ValueError as error:
-            raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
-        config = config_from_dict(TesseraTrainConfig, values, where=args.config.name)
+    default = TesseraTrainConfig()
+    config = config_from_file(default, args.config)
     return train_tessera(
         config, data=args.data, out=args.out, weights=args.weights, progress=progress
     )

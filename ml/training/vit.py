@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.keypoints.vit import save_descriptor
-from ml.roi.config import config_from_dict, config_hash
+from ml.roi.config import config_from_file, config_hash
 from ml.training.novel_view_depth import DptDepth, folder_depth
 from ml.training.roi import one_thread, source_files
 from ml.training.vit_card import card_text, plot_losses, write_card, write_log
@@ -47,13 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_vit``."""
-    config = VitTrainConfig() if args.backbone is None else paper_config(args.backbone)
-    if args.config is not None:
-        try:
-            values = json.loads(args.config.read_text())
-        except ValueError as error:
-            raise BadInputError(f"{args.config.name}: not JSON: {error}") from error
-        config = config_from_dict(VitTrainConfig, values, where=args.config.name)
+    default = VitTrainConfig() if args.backbone is None else paper_config(args.backbone)
+    config = config_from_file(default, args.config)
     if args.backbone is not None and args.config is not None:
         network = dataclasses.replace(config.network, backbone=args.backbone)
         config = dataclasses.replace(config, network=network, train_backbone=False)
