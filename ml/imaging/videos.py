@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, FrameNotFoundError
 from ml.imaging.containers import (
@@ -23,7 +25,7 @@ from ml.imaging.containers import (
 )
 from ml.imaging.frametable import describe, frame_table
 from ml.imaging.transcode import Rendition, transcode_h264
-from ml.types import ImageU8, Progress, VideoInfo, no_progress
+from ml.types import FrameTable, ImageU8, Progress, VideoInfo, no_progress
 
 __all__ = [
     "Rendition",
@@ -74,13 +76,7 @@ def read_frame(path: str | Path, pts: int) -> ImageU8:
         FrameNotFoundError: no frame has that time stamp.
     """
     with open_video(path) as (container, stream):
-        base = time_base_of(stream)
-        step = max(1, round(_STEP_BACK_S / base))
-        start = stream.start_time or 0
-        for steps in range(1, _MAX_STEPS):
-            target = pts - step * steps * max(1, steps // 4)
-            if target <= start:
-                break
+        for target in _targets(stream, pts):
             container.seek(target, stream=stream, backward=True)
             began, found = _scan(decode_frames(container, stream), pts)
             if found is not None:
@@ -90,13 +86,13 @@ def read_frame(path: str | Path, pts: int) -> ImageU8:
     return _read_from_start(path, pts)
 
 
-def _scan(frames: Iterator[tuple[int, object]], pts: int) -> tuple[int | None, ImageU8 | None]:
+def _scan(frames: Iterator[tuple[int, VideoFrame]], pts: int) -> tuple[int | None, ImageU8 | None]:
     """First time stamp seen, and the wanted frame if the scan met it after a clean start."""
     began: int | None = None
     for at, frame in frames:
         began = at if began is None else began
         if at == pts and began < pts:
-            return began, frame_rgb(frame)  # type: ignore[arg-type]
+            return began, frame_rgb(frame)
         if at >= pts:
             break
     return began, None
@@ -121,6 +117,7 @@ def iter_frames(
     step: int = 1,
     start_pts: int | None = None,
     stop_pts: int | None = None,
+    table: FrameTable | None = None,
 ) -> Iterator[tuple[int, int, ImageU8]]:
     """Yield (index, pts, rgb) of every ``step``-th frame, in presentation order.
 
@@ -128,15 +125,60 @@ def iter_frames(
 
     Args:
         start_pts, stop_pts: first and last time stamp wanted, both inclusive.
+        table: the video's own; with it what lies well before ``start_pts`` is not decoded.
     """
     with open_video(path) as (container, stream):
-        size: tuple[int, int] | None = None
-        for index, (pts, frame) in enumerate(decode_frames(container, stream)):
-            size = size or (frame.width, frame.height)
-            if stop_pts is not None and pts > stop_pts:
+        first = next(decode_frames(container, stream), None)
+    if first is None:
+        return
+    size = (first[1].width, first[1].height)
+    start = first[0] if start_pts is None else start_pts
+    frames: Iterator[tuple[int, tuple[int, VideoFrame]]]
+    if table is not None and start > first[0]:
+        frames = _numbered(_decoded_from(path, start), table)
+    else:
+        frames = enumerate(_decoded_from(path, None))
+    for index, (pts, frame) in frames:
+        if stop_pts is not None and pts > stop_pts:
+            return
+        if index % step == 0 and pts >= start:
+            yield index, pts, frame_rgb(frame, size)
+
+
+def _decoded_from(path: str | Path, pts: int | None) -> Iterator[tuple[int, VideoFrame]]:
+    """Decode on from a clean start at or before a time stamp; None: from the beginning."""
+    with open_video(path) as (container, stream):
+        for target in () if pts is None else _targets(stream, pts):
+            container.seek(target, stream=stream, backward=True)
+            frames = decode_frames(container, stream)
+            first = next(frames, None)
+            if pts is not None and first is not None and first[0] < pts:
+                yield first
+                yield from frames
                 return
-            if index % step == 0 and (start_pts is None or pts >= start_pts):
-                yield index, pts, frame_rgb(frame, size)
+    with open_video(path) as (container, stream):
+        yield from decode_frames(container, stream)
+
+
+def _numbered(
+    frames: Iterator[tuple[int, VideoFrame]], table: FrameTable
+) -> Iterator[tuple[int, tuple[int, VideoFrame]]]:
+    """With the index that the table gives each time stamp; what is not in it is left out."""
+    for pts, frame in frames:
+        index = int(np.searchsorted(table.pts, pts))
+        if index < len(table) and table.pts[index] == pts:
+            yield index, (pts, frame)
+
+
+def _targets(stream: VideoStream, pts: int) -> Iterator[int]:
+    """Where to seek for a time stamp: a second before it, then farther and farther back."""
+    step = max(1, round(_STEP_BACK_S / time_base_of(stream)))
+    start = stream.start_time or 0
+    for steps in range(1, _MAX_STEPS):
+        target = pts - step * steps * max(1, steps // 4)
+        if target <= start:
+            return
+        yield target
 
 
 def poster_frame(path: str | Path, info: VideoInfo) -> ImageU8:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ml.errors import CorruptFileError, FrameNotFoundError, NoVideoStreamError
-from ml.imaging import frametable
+from ml.imaging import frametable, videos
+from ml.imaging.containers import decode_frames
 from ml.imaging.videos import iter_frames, poster_frame, probe_video, read_frame
 from tests.ml.imaging.conftest import number_of
 
@@ -53,6 +54,31 @@ def test_iteration_agrees_with_the_table(
     table = probe_video(path).frames
     met = [(index, pts, number_of(rgb)) for index, pts, rgb in iter_frames(path)]
     assert met == [(n, int(table.pts[n]), n) for n in range(30)]
+
+
+@pytest.mark.parametrize(("name", "codec", "extra"), KINDS)
+def test_a_late_span_is_reached_without_decoding_what_lies_before(
+    make_video: MakeVideo,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    codec: str,
+    extra: dict[str, object],
+) -> None:
+    path = make_video(name, codec, frames=150, options={"g": "10"}, **extra)
+    table = probe_video(path).frames
+    decoded: list[int] = []
+
+    def counted(container: object, stream: object) -> Iterator[tuple[int, object]]:
+        for pts, frame in decode_frames(container, stream):  # type: ignore[arg-type]
+            decoded.append(pts)
+            yield pts, frame
+
+    monkeypatch.setattr(videos, "decode_frames", counted)
+    span = {"start_pts": int(table.pts[120]), "stop_pts": int(table.pts[130])}
+    met = [(i, p, number_of(rgb)) for i, p, rgb in iter_frames(path, table=table, **span)]
+    assert met == [(n, int(table.pts[n]), n) for n in range(120, 131)]
+    if name in ("a.mp4", "a.mkv", "a.mov", "a.webm"):
+        assert len(decoded) < 80
 
 
 def test_iteration_by_steps_between_two_time_stamps(make_video: MakeVideo) -> None:
