@@ -8,17 +8,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ml.errors import NotEnoughMatchesError
 from ml.evaluation.keypoint_data import EvaluationImage
-from ml.keypoints import (
-    DetectorConfig,
-    detect_keypoints,
-    estimate_transform,
-    load_descriptor,
-    transform_points,
-)
-from ml.keypoints.pipeline import match_keypoints
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Keypoints
+from ml.keypoints import transform_points
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 CORE_FAMILIES = ("rotation", "translation", "scale", "blur", "viewpoint")
 """The papers' families, at the values of graph-ssl-endoscopic-matching, section 4.3.1."""
@@ -40,10 +32,6 @@ VALUES: dict[str, tuple[float, ...]] = {
 
 NOISE_SD = 4.0
 """Grey levels of the noise on every viewpoint pair."""
-
-MIN_INLIERS = 30
-MOST_CORNER_SHIFT = 0.3
-"""A homography between frames that moves a corner by more of the diagonal is taken for wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,37 +87,6 @@ def make_pairs(
                 value = values[(first + k) % len(values)]
                 pairs.append(_make(image, family, value, homographies, rng))
     return pairs
-
-
-def real_homographies(
-    frame_pairs: Iterable[tuple[EvaluationImage, EvaluationImage]],
-) -> list[ArrayF64]:
-    """Homographies between real frames, in units of the frame's width and height.
-
-    Found by SIFT and MAGSAC; pairs with few inliers or an improbable motion are left out.
-    Source: graph-ssl-endoscopic-matching, section 4.3.2; adaptive-triplet, section 3.3.2; both
-    with SIFT and RANSAC.
-    """
-    sift = load_descriptor("sift")
-    found = []
-    for a, b in frame_pairs:
-        matches = match_keypoints(sift, a.rgb, _sift_points(a), b.rgb, _sift_points(b))
-        try:
-            transform = estimate_transform(matches.xy_a, matches.xy_b)
-        except NotEnoughMatchesError:
-            continue
-        unit = np.diag([a.rgb.shape[1], a.rgb.shape[0], 1.0])
-        matrix = np.linalg.inv(unit) @ transform.matrix @ unit
-        corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
-        shift = np.abs(transform_points(matrix, corners) - corners).max()
-        if transform.inliers.sum() >= MIN_INLIERS and shift <= MOST_CORNER_SHIFT:
-            found.append(np.asarray(matrix / matrix[2, 2], np.float64))
-    return found
-
-
-def _sift_points(image: EvaluationImage) -> Keypoints:
-    config = DetectorConfig(name="sift", max_keypoints=1000)
-    return detect_keypoints(image.rgb, config=config, mask=as_u8(image.mask))
 
 
 def as_u8(mask: ArrayBool | None) -> ImageU8 | None:

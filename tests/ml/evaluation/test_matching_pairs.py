@@ -17,14 +17,14 @@ from ml.evaluation.keypoint_data import (
     unrelated_pairs,
 )
 from ml.evaluation.keypoint_descriptors import load_descriptors, split_names
+from ml.evaluation.keypoint_homographies import real_homographies
 from ml.evaluation.keypoint_pairs import (
     FAMILIES,
     VALUES,
     make_pairs,
     motion_blur_kernel,
-    real_homographies,
 )
-from ml.evaluation.keypoint_protocols import (
+from ml.evaluation.keypoint_papers import (
     CoordinatesDescriptor,
     PointCache,
     papers_pair,
