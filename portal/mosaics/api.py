@@ -12,6 +12,7 @@ from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import mixins, serializers, viewsets
+from rest_framework import status as http_status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -22,7 +23,7 @@ from portal.archive.selectors import video_get
 from portal.core.paging import Paging
 from portal.jobs.api import JobSerializer, job_accepted
 from portal.labs.requests import UUID_REGEX, user_of
-from portal.mosaics import downloads, selectors, services
+from portal.mosaics import downloads, removal, selectors, services
 from portal.mosaics.followup_api import FollowupViewSet
 from portal.mosaics.frames import frame_columns, frames_at, mosaic_frames
 from portal.mosaics.models import Mosaic
@@ -137,6 +138,12 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         if asked.job is not None and not asked.job.has_ended:
             return job_accepted(asked.job, request, **body)
         return Response({**body, "job": JobSerializer(asked.job).data if asked.job else None})
+
+    @extend_schema(responses={204: None}, summary="Delete a mosaic")
+    def destroy(self, request: Request, pk: str) -> Response:
+        """A build is cancelled first; 409 where regions are drawn on it."""
+        removal.mosaic_delete(mosaic=self._mosaic(pk), user=user_of(request))
+        return Response(status=http_status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
         parameters=[EstimateQuerySerializer],

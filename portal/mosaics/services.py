@@ -119,14 +119,19 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
 def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
     """Mark the mosaic of a failed or cancelled job as failed, with the reason.
 
-    Heard from ``job.ended``, in the transaction that ends the job. One that became ready stays.
-    Emits ``mosaic.failed``.
+    Heard from ``job.ended``, in the transaction that ends the job. One that became ready stays; of
+    one that was deleted meanwhile, what the worker kept is dropped. Emits ``mosaic.failed``.
     """
     if payload.get("kind") != JOB_KIND or payload.get("state") not in ("failed", "cancelled"):
         return
+    mosaic_id = uuid.UUID(payload["target_id"])
+    mosaic = Mosaic.objects.filter(pk=mosaic_id).first()
+    if mosaic is None:
+        transaction.on_commit(partial(work_drop, mosaic_id))
+        return
     code = str(payload.get("error_code") or payload["state"])
     changed = (
-        Mosaic.objects.filter(pk=payload["target_id"])
+        Mosaic.objects.filter(pk=mosaic_id)
         .exclude(state=ItemState.READY)
         .update(
             state=ItemState.FAILED,
@@ -135,7 +140,6 @@ def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
         )
     )
     if changed:
-        mosaic = Mosaic.objects.get(pk=payload["target_id"])
         _emit(mosaic, "mosaic.failed", error_code=code)
 
 

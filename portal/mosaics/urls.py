@@ -9,6 +9,7 @@ from portal.mosaics import followup_views, views
 app_name = "mosaics"
 urlpatterns = [
     path("mosaics/<uuid:mosaic_id>/", views.mosaic_detail, name="mosaic_detail"),
+    path("mosaics/<uuid:mosaic_id>/delete/", views.mosaic_delete, name="mosaic_delete"),
     path("cases/<uuid:case_id>/mosaics/", views.case_mosaics, name="case_mosaics"),
     path("rois/<uuid:roi_id>/followup/", followup_views.followup_new, name="followup_new"),
     path("followups/<uuid:followup_id>/", followup_views.followup_detail, name="followup_detail"),

@@ -17,11 +17,11 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
 from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
-from portal.core.errors import InvalidInputError, UnavailableError
+from portal.core.errors import InvalidInputError, PortalError, UnavailableError
 from portal.core.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.requests import user_of
-from portal.mosaics import selectors, services
+from portal.mosaics import removal, selectors, services
 from portal.mosaics.downloads import PNG_LARGEST, PNG_SIZES
 from portal.mosaics.frames import frame_runs, mosaic_report, reasons_of, runs_lost
 from portal.mosaics.models import Mosaic
@@ -112,6 +112,21 @@ def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     if not asked.is_new and asked.mosaic.state == ItemState.READY:
         messages.info(request, "This mosaic has been built already.")
     return redirect("mosaics:mosaic_detail", mosaic_id=asked.mosaic.pk)
+
+
+@login_required
+@require_POST
+def mosaic_delete(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
+    """Delete a mosaic that carries no regions, and go to the others of its video."""
+    user = user_of(request)
+    mosaic = selectors.mosaic_get(user, mosaic_id)
+    try:
+        removal.mosaic_delete(mosaic=mosaic, user=user)
+    except PortalError as error:
+        messages.error(request, error.message)
+        return redirect("mosaics:mosaic_detail", mosaic_id=mosaic_id)
+    messages.success(request, f"{mosaic.name} was deleted.")
+    return redirect("mosaics:video_mosaics", video_id=mosaic.video_id)
 
 
 @login_required

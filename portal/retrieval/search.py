@@ -140,7 +140,7 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     embedding = selectors.embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
-    found, used = _nearest(query, embedding)
+    found, used = _nearest_present(query, embedding)
     rows = selectors.hits_of(user, found[0])
     ranked = [
         (rows[int(pk)], float(distance))
@@ -188,7 +188,21 @@ def _check(query: SimilarQuery) -> None:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
 
 
-def _nearest(query: SimilarQuery, embedding: Embedding) -> tuple[Found, IndexUsed]:
+def _nearest_present(query: SimilarQuery, embedding: Embedding) -> tuple[Found, IndexUsed]:
+    """The search, without what was deleted with its canvas after the index file was written.
+
+    No row is left of it that could mask it. Others take its place: k hits stay k hits.
+    """
+    gone = np.empty(0, dtype=np.int64)
+    while True:
+        found, used = _nearest(query, embedding, gone)
+        missing = selectors.ids_missing(found[0])
+        if not len(missing):
+            return found, used
+        gone = np.concatenate([gone, missing])
+
+
+def _nearest(query: SimilarQuery, embedding: Embedding, gone: ArrayI64) -> tuple[Found, IndexUsed]:
     """The search proper. The order of reads matters: the snapshot, then what changed since."""
     scope = Scope(query.encoder, query.roi.lab_id)
     snapshot = selectors.snapshot_latest(scope)
@@ -196,7 +210,7 @@ def _nearest(query: SimilarQuery, embedding: Embedding) -> tuple[Found, IndexUse
     if index is None:
         snapshot = None
     masked = selectors.ids_masked(scope, snapshot)
-    excluded = np.concatenate([masked, _excluded(query, scope, embedding)])
+    excluded = np.concatenate([masked, gone, _excluded(query, scope, embedding)])
     allowed = _allowed(query, scope)
     newer_ids, newer = deltas.get(scope, selectors.ids_newer(scope, snapshot))
     vector = selectors.vector_of(embedding)

@@ -226,6 +226,12 @@ def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
     return _stacked(found, dim)
 
 
+def ids_missing(ids: ArrayI64) -> ArrayI64:
+    """Those of the ids that no row has any more."""
+    found = _ids(Embedding.objects.filter(pk__in=ids.tolist()).order_by())
+    return ids[~np.isin(ids, found)]
+
+
 def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
     """What a page shows of each hit, in one query, once more only what the person may see."""
     rows = (

@@ -114,6 +114,19 @@ def test_a_deleted_roi_is_masked_at_once_and_found_at_once_when_restored(world, 
     assert encoder.calls == calls, "the vector of the same outline is not computed again"
 
 
+def test_what_went_with_its_canvas_gives_its_place_to_the_next_nearest(world):
+    """Its rows are gone, its vectors still in the index file: two hits stay two hits."""
+    query = world.embedded(world.canvas(world.case("A1")), 100, 100)
+    doomed, other = world.canvas(world.case("A2")), world.canvas(world.case("A3"))
+    for left in (110, 120, 130):
+        world.embedded(doomed, left, 100)
+    kept = [world.embedded(other, left, 100) for left in (140, 150)]
+    build_index(world)
+    doomed.delete()
+    assert found(search(world, query, k=2)) == [roi.pk for roi in kept]
+    assert found(search(world, query, k=20)) == [roi.pk for roi in kept]
+
+
 def test_a_redrawn_roi_is_not_found_by_its_old_outline(world):
     query = world.embedded(world.canvas(world.case("A1")), 100, 100)
     other = world.embedded(world.canvas(world.case("A2")), 150, 100)

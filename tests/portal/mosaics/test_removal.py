@@ -1,0 +1,198 @@
+"""A mosaic is deleted: its work stopped, its rows and files gone, the work of people kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from rest_framework.test import APIClient
+
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_create, roi_delete
+from portal.archive import storage as archive_storage
+from portal.archive.models import Canvas, Video
+from portal.core.errors import ConflictError, ForbiddenError
+from portal.core.models import Event
+from portal.jobs.models import Job
+from portal.labs.models import Lab, User
+from portal.mosaics.followup_services import followup_create
+from portal.mosaics.models import Followup, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.removal import mosaic_delete
+from portal.mosaics.services import mosaic_create
+from portal.mosaics.workplace import stages_folder, work_folder
+
+from .conftest import make_mosaic, make_video, run_job
+
+SQUARE = {"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50], [5, 5]]]}
+OnCommit = Callable[..., Any]
+
+
+def files_of(mosaic: Mosaic) -> list[Path]:
+    """A file in each folder that belongs to it."""
+    found = [
+        archive_storage.derived_folder(mosaic.pk) / "mosaic.tif",
+        stages_folder(mosaic.pk) / "survey.npz",
+        *(archive_storage.cache_folder(part.canvas_id) / "t.jpg" for part in mosaic.parts.all()),
+    ]
+    for path in found:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    return found
+
+
+def test_rows_and_files_go_and_the_video_stays(
+    built: Mosaic, annotator: User, django_capture_on_commit_callbacks: OnCommit
+) -> None:
+    files, video = files_of(built), built.video
+    with django_capture_on_commit_callbacks(execute=True):
+        mosaic_delete(mosaic=built, user=annotator)
+        assert all(path.exists() for path in files), "not before the rows are gone for good"
+    assert [path for path in files if path.parent.exists()] == []
+    for model in (Mosaic, MosaicPart, MosaicFrame):
+        assert not model.objects.exists()
+    assert not Canvas.objects.filter(kind="mosaic").exists()
+    video.refresh_from_db()
+    assert video.canvas is not None
+    event = Event.objects.get(name="mosaic.deleted")
+    assert event.payload["name"] == "Sweep mosaic"
+    assert event.payload["deleted_by"] == str(annotator.pk)
+    assert event.lab_id == video.lab_id
+
+
+def test_a_deleted_mosaic_can_be_asked_for_again(built: Mosaic, annotator: User) -> None:
+    video = built.video
+    mosaic_delete(mosaic=built, user=annotator)
+    assert mosaic_create(video=video, user=annotator).is_new
+
+
+def test_regions_are_not_lost_silently(built: Mosaic, annotator: User) -> None:
+    assert built.canvas is not None
+    rois = [roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE).roi for _ in range(2)]
+    with pytest.raises(ConflictError, match="it carries 2 regions") as caught:
+        mosaic_delete(mosaic=built, user=annotator)
+    assert (caught.value.code, caught.value.details) == ("item-in-use", {"holds": {"ROIs": 2}})
+    assert Mosaic.objects.filter(pk=built.pk).exists()
+    for roi in rois:
+        roi_delete(roi=roi, user=annotator, expected_version=1)
+    mosaic_delete(mosaic=built, user=annotator)
+    assert not Roi.objects.exists()
+
+
+def test_follow_ups_into_it_are_stopped_and_go_with_it(
+    built: Mosaic, lab: Lab, annotator: User, django_capture_on_commit_callbacks: OnCommit
+) -> None:
+    later = make_mosaic(make_video(lab, annotator, accession=built.case.accession, name="Later"))
+    assert later.canvas is not None
+    assert built.canvas is not None
+    roi = roi_create(canvas=later.canvas, user=annotator, geometry=SQUARE).roi
+    asked = followup_create(roi=roi, target=built.canvas, user=annotator)
+    picture = archive_storage.derived_folder(asked.followup.pk) / "hit-1.jpg"
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes(b"x")
+    with django_capture_on_commit_callbacks(execute=True):
+        mosaic_delete(mosaic=built, user=annotator)
+    assert Job.objects.get(kind="followup_find").state == "cancelled"
+    assert not Followup.objects.exists()
+    assert not picture.parent.exists()
+    assert Roi.objects.get() == roi
+
+
+def test_a_waiting_build_is_cancelled_first(
+    ready_video: Video, annotator: User, django_capture_on_commit_callbacks: OnCommit
+) -> None:
+    mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
+    stages_folder(mosaic.pk).mkdir(parents=True)
+    with django_capture_on_commit_callbacks(execute=True):
+        mosaic_delete(mosaic=mosaic, user=annotator)
+    assert Job.objects.get().state == "cancelled"
+    assert not work_folder(mosaic.pk).exists()
+
+
+def test_a_running_build_stops_and_leaves_nothing(
+    video: Video,
+    annotator: User,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: OnCommit,
+) -> None:
+    import ml.mosaic as engine
+
+    asked, build, kept = mosaic_create(video=video, user=annotator), engine.build_mosaic, []
+
+    def deleted_meanwhile(*args: Any, progress: Any, **more: Any) -> Any:
+        def note(done: int, total: int, phase: str) -> None:
+            if phase == "register" and Mosaic.objects.exists():
+                mosaic_delete(mosaic=Mosaic.objects.get(), user=annotator)
+                kept.append(stages_folder(asked.mosaic.pk).exists())
+            progress(done, total, phase)
+
+        return build(*args, progress=note, **more)
+
+    monkeypatch.setattr(engine, "build_mosaic", deleted_meanwhile)
+    with django_capture_on_commit_callbacks(execute=True):
+        job = run_job(asked.job)
+    assert (job.state, kept) == ("cancelled", [True])
+    assert not Mosaic.objects.exists()
+    assert not Canvas.objects.filter(kind="mosaic").exists()
+    assert not work_folder(asked.mosaic.pk).exists()
+    assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
+
+
+def test_who_may_delete(built: Mosaic, viewer: User, manager: User, annotator: User) -> None:
+    with pytest.raises(ForbiddenError):
+        mosaic_delete(mosaic=built, user=viewer)
+    theirs = mosaic_create(video=built.video, user=manager, config={"step": 2}).mosaic
+    with pytest.raises(ForbiddenError):  # its build is another person's
+        mosaic_delete(mosaic=theirs, user=annotator)
+    assert Mosaic.objects.count() == 2
+    assert Job.objects.get().state == "queued"
+    mosaic_delete(mosaic=built, user=annotator)
+    mosaic_delete(mosaic=theirs, user=manager)
+    assert not Mosaic.objects.exists()
+
+
+def test_the_page_deletes_and_goes_to_the_others_of_its_video(page: Client, built: Mosaic) -> None:
+    path = reverse("mosaics:mosaic_delete", args=[built.pk])
+    assert path in page.get(reverse("mosaics:mosaic_detail", args=[built.pk])).content.decode()
+    assert page.get(path).status_code == 405
+    answer = page.post(path, follow=True)
+    assert answer.redirect_chain == [(reverse("mosaics:video_mosaics", args=[built.video_id]), 302)]
+    assert "Sweep mosaic was deleted." in answer.content.decode()
+
+
+def test_the_page_says_why_not(page: Client, built: Mosaic, annotator: User) -> None:
+    assert built.canvas is not None
+    roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE)
+    answer = page.post(reverse("mosaics:mosaic_delete", args=[built.pk]), follow=True)
+    assert answer.redirect_chain[0][0] == reverse("mosaics:mosaic_detail", args=[built.pk])
+    assert "it carries 1 region. Delete it first" in answer.content.decode()
+
+
+def test_rest(
+    api: APIClient, api_as: Any, viewer: User, annotator: User, built: Mosaic, foreign_built: Mosaic
+) -> None:
+    def path(mosaic: Mosaic) -> str:
+        return f"/api/v1/mosaics/{mosaic.pk}/"
+
+    assert APIClient().delete(path(built)).status_code == 401
+    assert api_as(viewer).delete(path(built)).status_code == 403
+    assert api.delete(path(foreign_built)).status_code == 404
+    assert built.canvas is not None
+    roi = roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE).roi
+    refused = api.delete(path(built))
+    assert (refused.status_code, refused.json()["code"]) == (409, "item-in-use")
+    roi_delete(roi=roi, user=annotator, expected_version=1)
+    assert api.delete(path(built)).status_code == 204
+    assert api.get(path(built)).status_code == 404
+    assert Mosaic.objects.get() == foreign_built
+
+
+def test_strangers_find_nothing_to_delete(client: Client, stranger: User, built: Mosaic) -> None:
+    path = reverse("mosaics:mosaic_delete", args=[built.pk])
+    assert client.post(path).status_code == 302
+    client.force_login(stranger)
+    assert client.post(path).status_code == 404
+    assert Mosaic.objects.filter(pk=built.pk).exists()
