@@ -73,6 +73,9 @@ class PngQuerySerializer(PartQuerySerializer):
         max_value=downloads.PNG_LARGEST,
         default=2048,
         help_text="Longer side, pixels; never enlarged",
+        error_messages={
+            "max_value": f"At most {downloads.PNG_LARGEST} px; pyramid.tif holds all pixels."
+        },
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 from django.http import HttpRequest, HttpResponse
@@ -13,16 +15,19 @@ from django.http.response import HttpResponseBase
 from portal.archive import storage
 from portal.archive.http import REVALIDATE, bytes_response, range_response
 from portal.archive.models import ItemState
-from portal.core.errors import InvalidInputError, NotFoundError, UnavailableError
+from portal.core.errors import NotFoundError, UnavailableError
 from portal.mosaics.frames import part_of
 from portal.mosaics.models import Mosaic, MosaicPart
 from portal.mosaics.workplace import work_preview
 
 MANIFEST_NAME = "mosaic.json"
-PNG_SIZES = (1024, 2048, 4096, 8192)
+PNG_SIZES = (1024, 2048, 4096)
 PNG_LARGEST = PNG_SIZES[-1]
+"""Made while the browser waits: about 1 s of one core and 45 MiB. All pixels are in the TIFF."""
 PNG_SMALLEST = 64
+PNG_WITHIN_S = 20.0
 _PNG_COMPRESSION = 4  # of 9: larger ones take many times as long for a few per cent
+_png_at_work = threading.Lock()
 
 
 def layer_response(request: HttpRequest, mosaic: Mosaic, *, part: int, name: str) -> HttpResponse:
@@ -79,22 +84,35 @@ def png_response(
 ) -> HttpResponseBase:
     """One part as PNG, its longer side at most ``size_px``, never enlarged.
 
-    Made once, row by row in little memory, and kept in the canvas' cache.
+    Made once and kept in the canvas' cache.
+
+    Raises:
+        UnavailableError: it would take too long now.
     """
     found = part_of(mosaic, part)
     size_px = min(size_px, max(found.canvas.width_px, found.canvas.height_px))
-    if size_px > PNG_LARGEST:
-        raise InvalidInputError(
-            f"size: at most {PNG_LARGEST} px; download the pyramidal TIFF for all pixels."
-        )
     path = storage.cache_folder(found.canvas_id) / f"{found.canvas.content_hash[:16]}-{size_px}.png"
-    if not path.exists():
-        _write_png(storage.resolve(found.canvas.pixels_path), path, size_px)
+    _make_png(storage.resolve(found.canvas.pixels_path), path, size_px)
     etag = f'"g-{found.canvas.content_hash[:24]}-{size_px}"'
     return _download(request, path, etag, "image/png", _filename(found, f"{size_px}.png"))
 
 
-def _write_png(source: Path, target: Path, size_px: int) -> None:
+def _make_png(source: Path, target: Path, size_px: int) -> None:
+    """Once, and one at a time in this process: many who ask cannot add up their memory."""
+    if target.exists():
+        return
+    ends = time.monotonic() + PNG_WITHIN_S
+    if not _png_at_work.acquire(timeout=PNG_WITHIN_S):
+        raise UnavailableError("Other pictures are being made. Try again in a moment.")
+    try:
+        if not target.exists():
+            _write_png(source, target, size_px, ends=ends)
+    finally:
+        _png_at_work.release()
+
+
+def _write_png(source: Path, target: Path, size_px: int, *, ends: float) -> None:
+    """From the nearest larger level of the pyramid, some rows at a time; stopped at ``ends``."""
     import pyvips
 
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,9 +120,15 @@ def _write_png(source: Path, target: Path, size_px: int) -> None:
     os.close(handle)
     try:
         image = pyvips.Image.thumbnail(str(source), size_px, height=size_px, size="down")
+        image.set_progress(True)
+        image.signal_connect("eval", lambda *_: image.set_kill(time.monotonic() > ends))
         image.pngsave(name, compression=_PNG_COMPRESSION, keep="icc")
         Path(name).replace(target)
     except pyvips.Error as error:
+        if time.monotonic() > ends:
+            raise UnavailableError(
+                "This picture takes too long now. Ask for a smaller one, or for the pyramidal TIFF."
+            ) from error
         raise UnavailableError("This mosaic cannot be read from the stored file.") from error
     finally:
         Path(name).unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import uuid
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from PIL import Image
 from rest_framework.test import APIClient
 
 from portal.archive import storage as archive_storage
@@ -206,15 +204,6 @@ def test_downloads_of_a_built_mosaic(api: APIClient, mosaic: Mosaic) -> None:
     assert (part.status_code, part["Content-Length"]) == (206, "4")
     manifest = json.loads(b"".join(api.get(url(mosaic, "manifest.json")).streaming_content))
     assert len(manifest["frames"]) == 10
-    png = api.get(url(mosaic, "image.png"), {"size": 100})
-    picture = Image.open(io.BytesIO(b"".join(png.streaming_content)))
-    assert (picture.format, max(picture.size)) == ("PNG", 100)
-    whole = api.get(url(mosaic, "image.png"), {"size": 8192})
-    picture = Image.open(io.BytesIO(b"".join(whole.streaming_content)))
-    assert mosaic.canvas is not None
-    assert picture.size == (mosaic.canvas.width_px, mosaic.canvas.height_px)
-    for size in ("9000", "3", "x"):
-        assert api.get(url(mosaic, "image.png"), {"size": size}).status_code == 400
 
 
 def test_files_of_a_mosaic_that_is_not_ready_are_a_conflict(api: APIClient, built: Mosaic) -> None:
