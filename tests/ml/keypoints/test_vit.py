@@ -49,6 +49,50 @@ def dinov2(tmp_path_factory):
     return str(folder)
 
 
+PUBLISHED = {
+    "attention_probs_dropout_prob": 0.0,
+    "drop_path_rate": 0.0,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.0,
+    "image_size": 518,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-06,
+    "layerscale_value": 1.0,
+    "mlp_ratio": 4,
+    "num_channels": 3,
+    "patch_size": 14,
+    "qkv_bias": True,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 2,
+    "hidden_size": 24,
+}
+"""config.json of facebook/dinov2-base as published, but 24 wide with 2 heads, not 768 with 12."""
+
+KINDS = {
+    "base": {"model_type": "dinov2", "use_swiglu_ffn": False},
+    "giant": {"model_type": "dinov2", "use_swiglu_ffn": True},
+    "registers": {
+        "model_type": "dinov2_with_registers",
+        "use_swiglu_ffn": False,
+        "num_register_tokens": 4,
+    },
+}
+"""What sets the published variants apart: giant's gated layers, the four register tokens."""
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def published(request, tmp_path_factory):
+    """A folder as the hub holds it: config.json and safetensors, random weights."""
+    from transformers import AutoConfig, AutoModel
+
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "config.json").write_text(json.dumps(PUBLISHED | KINDS[request.param]))
+    AutoModel.from_config(AutoConfig.from_pretrained(folder)).save_pretrained(folder)
+    assert (folder / "model.safetensors").is_file()
+    return str(folder)
+
+
 def texture(shape, seed=0):
     noise = np.random.default_rng(seed).integers(0, 256, (*shape, 3)).astype(np.uint8)
     return cv2.GaussianBlur(noise, (0, 0), 2.5)
@@ -237,6 +281,37 @@ def test_a_transformers_model_alone_is_the_baseline(dinov2):
     xy, ones = np.array([[10, 12], [33, 20]], np.float32), np.ones(2, np.float32)
     found = descriptor.describe(texture((50, 90)), xy, ones)
     assert found.shape == (2, 24) and np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+
+
+def test_a_model_of_the_published_shape_gives_one_unit_row_a_patch(published):
+    from transformers import AutoModel
+
+    descriptor = load_descriptor(f"vit:{published}")
+    assert (descriptor.dim, descriptor.network.patch_px) == (24, 14)
+    image = texture((70, 98))  # 5 x 7 patches; the position table is of 37 x 37
+    features, scale = descriptor.describe_map(image)
+    assert features.shape == (24, 5, 7) and scale == (1, 1)
+    pixels = (torch.from_numpy(image).permute(2, 0, 1)[None] / 255 - descriptor.network.mean) / (
+        descriptor.network.std
+    )
+    model = AutoModel.from_pretrained(published).eval()
+    with torch.no_grad():
+        tokens = model(pixel_values=pixels).last_hidden_state[0]
+    extra = 1 + getattr(model.config, "num_register_tokens", 0)
+    assert len(tokens) == extra + 35
+    by_hand = torch.nn.functional.normalize(tokens[extra:], dim=1).T.reshape(24, 5, 7)
+    assert torch.allclose(features, by_hand, atol=1e-4)
+    assert (features.flatten(1).T @ features.flatten(1) < 0.9999).sum() > 35 * 30
+
+
+def test_a_model_of_the_published_shape_is_adapted_and_matches_densely(published, tmp_path):
+    network = VitMatcher(VitConfig(backbone=published, heads=2))
+    path = tmp_path / "adapted.safetensors"
+    save_descriptor(path, network, version="1")
+    descriptor = descriptor_from_file(path)
+    image = texture((84, 112))
+    found = match_dense(image, image, descriptor=descriptor)
+    assert len(found) >= 0.9 * 6 * 8 and np.allclose(found.xy_a, found.xy_b, atol=1e-3)
 
 
 def test_an_adapted_dinov2_is_stored_without_its_backbone(dinov2, tmp_path):

@@ -80,6 +80,39 @@ def test_a_saved_dpt_on_dinov2_is_loaded_and_gives_depth(tmp_path, inverse):
     assert np.isclose(np.median(depth), 1, rtol=0.05)
 
 
+def test_a_dpt_of_the_published_shape_is_loaded_and_gives_depth(tmp_path):
+    """As facebook/dpt-dinov2-small-nyu (taps after layers 3, 6, 9, 12), but 24 wide, for 126 px."""
+    from transformers import Dinov2Config, DPTConfig, DPTForDepthEstimation
+
+    torch.manual_seed(0)
+    backbone = Dinov2Config(
+        hidden_size=24,
+        num_attention_heads=2,
+        image_size=126,
+        patch_size=14,
+        out_indices=[3, 6, 9, 12],
+        apply_layernorm=False,
+        reshape_hidden_states=False,
+    )
+    config = DPTConfig(
+        backbone_config=backbone,
+        neck_hidden_sizes=[8, 8, 16, 16],
+        fusion_hidden_size=256,
+        use_bias_in_fusion_residual=False,
+        add_projection=True,
+    )
+    model = DPTForDepthEstimation(config)
+    with torch.no_grad():
+        model.head.head[-2].bias.fill_(1)  # a random head may give no positive depth at all
+    model.save_pretrained(tmp_path)
+    depth_of = DptDepth(str(tmp_path))
+    assert (depth_of.side_px, depth_of.patch_px) == (126, 14)
+    image = np.random.default_rng(0).integers(0, 256, (60, 90, 3)).astype(np.uint8)
+    depth = depth_of(image)
+    assert depth.shape == (60, 90) and (depth > 0).all()
+    assert np.isclose(np.median(depth), 1, rtol=0.05)
+
+
 def test_a_depth_model_that_is_not_there_is_named_without_its_folder(tmp_path):
     with pytest.raises(WeightsError, match="'nothing' cannot be loaded") as caught:
         DptDepth(str(tmp_path / "nothing"))
