@@ -13,22 +13,25 @@ import numpy.typing as npt
 from ml.errors import BadInputError, MosaicError
 from ml.mosaic.chain import Chain, chain_pieces
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.frames import Survey, survey_frames
+from ml.mosaic.frames import Seen, Survey, measure_frames, survey_of
 from ml.mosaic.growing import GrowingPreview
 from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.lens import CorrectedSource
 from ml.mosaic.loops import loops_by_look
 from ml.mosaic.manifest import write_manifest
 from ml.mosaic.pieces import Piece, render_piece, worth_a_mosaic
-from ml.mosaic.register import Registration, register_frames
+from ml.mosaic.register import register_frames
+from ml.mosaic.registration import Registration
 from ml.mosaic.report import make_result
 from ml.mosaic.result import MosaicResult
 from ml.mosaic.sources import FrameSource, open_source
-from ml.mosaic.stages import Stages, build_key
+from ml.mosaic.stages import KEY_NAME, Stages, build_key, family_key
 from ml.mosaic.write import publish
 from ml.types import Progress, no_progress
 
 DEFAULT_CONFIG = MosaicConfig()
+KNOWN_NAMES = (KEY_NAME, "seen.npz", "registration.npz", "landmarks")
+"""What stays of a build whose source grows."""
 
 
 def build_mosaic(
@@ -40,6 +43,7 @@ def build_mosaic(
     progress: Progress = no_progress,
     work_dir: str | Path | None = None,
     preview: Callable[[Path], None] | None = None,
+    grows: bool = False,
 ) -> MosaicResult:
     """Build the mosaics of a sweep and write them to ``out_dir``; see ``ml.mosaic.result``.
 
@@ -57,12 +61,17 @@ def build_mosaic(
             however the build ends.
         preview: called with the path of a small JPEG of the map so far, every few key frames while
             registering and again once aligned; the file is replaced each time.
+        grows: more frames will come at the end: a longer ``config.end_pts`` or video, more images
+            in the folder. What is known of the frames so far then stays in ``work_dir``; called
+            again with the same folder, only the new frames are surveyed and registered, all are
+            optimised and blended together, and the result is that of building at once. Where the
+            source does not begin with the frames that are known, it is built anew.
     Returns:
         MosaicResult: every frame of the source with transform, status and reason.
     Raises:
-        BadInputError: no frames there, or none in the span. ShapeError: the mask is not of the
-        frames' size. MosaicError: no frame usable, no two frames registered, or the canvas too
-        large.
+        BadInputError: no frames there, or none in the span; ``grows`` without ``work_dir``.
+        ShapeError: the mask is not of the frames' size. MosaicError: no frame usable, no two frames
+        registered, or the canvas too large.
     """
     target = Path(out_dir)
     if target.exists() and not target.is_dir():
@@ -72,11 +81,17 @@ def build_mosaic(
     )
     if config.lens:
         source = CorrectedSource(source, config.lens)
+    if grows and work_dir is None:
+        raise BadInputError("grows: expected a work_dir, in which the frames so far stay known")
     target.parent.mkdir(parents=True, exist_ok=True)
     kept = None if work_dir is None else Path(work_dir)
     folder = kept or Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        stages = Stages(folder, build_key(frames_or_video, mask, config))
+        stages = Stages(
+            folder,
+            build_key(frames_or_video, mask, config),
+            family=family_key(mask, config) if grows else "",
+        )
         result = _run(
             source,
             target,
@@ -87,7 +102,7 @@ def build_mosaic(
             growing=GrowingPreview(folder, preview),
         )
         if kept is not None:
-            stages.clear()
+            stages.clear(keep=KNOWN_NAMES if grows else ())
         return result
     finally:
         if kept is None:
@@ -107,17 +122,23 @@ def _run(
     """The stages, each skipped where an earlier run has finished it."""
     survey: Survey | None = stages.load("survey")
     if survey is None:
-        survey = stages.save(
-            "survey", survey_frames(source, config=config, mask=mask, progress=progress)
-        )
+        known: Seen | None = stages.load_earlier("seen")
+        seen = measure_frames(source, config=config, progress=progress, known=known)
+        stages.save("seen", seen)
+        survey = stages.save("survey", survey_of(seen, config=config, mask=mask))
     store = LandmarkStore(stages.folder / "landmarks", cap=config.max_landmarks)
     registration: Registration | None = stages.load("registration")
     if registration is None:
-        store.clear()
         registration = stages.save(
             "registration",
             register_frames(
-                source, survey, config=config, store=store, progress=progress, growing=growing
+                source,
+                survey,
+                config=config,
+                store=store,
+                progress=progress,
+                growing=growing,
+                earlier=stages.load_earlier("registration"),
             ),
         )
     store.restore(registration.landmarks)

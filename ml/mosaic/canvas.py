@@ -12,7 +12,7 @@ from ml.keypoints import transform_points
 from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import Survey
-from ml.mosaic.register import Tracked
+from ml.mosaic.registration import Tracked
 from ml.types import ArrayF64
 
 

@@ -16,7 +16,7 @@ from ml.mosaic.features import is_plausible
 from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
 from ml.mosaic.loops import loops_by_place
-from ml.mosaic.register import Registration
+from ml.mosaic.registration import Registration
 from ml.types import ArrayBool, ArrayF64, Progress
 
 HOP_COST = 30.0

@@ -34,7 +34,9 @@ class MosaicConfig:
         min_inliers, min_inlier_share: a pair with less is not linked.
         min_focus: sharpness under this share of the neighbours' median is blurred.
         min_brightness: mean grey inside the scope under this is too dark.
-        sample_frames: frames from which the scope's mask and fixed pattern are estimated.
+        lens_frames: the first so many frames that moved tell what stands still on the lens; frames
+            that come later change nothing in it.
+        sample_frames: so many of these are used, evenly chosen.
         revisit_links: links tried between a landmark and those it lies over.
         min_piece: a piece of the video with fewer frames becomes no mosaic of its own, unless it
             is the only one.
@@ -64,6 +66,7 @@ class MosaicConfig:
     min_inlier_share: float = 0.2
     min_focus: float = 0.68
     min_brightness: float = 18.0
+    lens_frames: int = 300
     sample_frames: int = 41
     revisit_links: int = 3
     min_piece: int = 4
@@ -81,7 +84,8 @@ class MosaicConfig:
             raise UnknownNameError("motion model", self.model, list(MODEL_CHOICES))
         if self.descriptor not in DESCRIPTOR_NAMES:
             raise UnknownNameError("descriptor", self.descriptor, list(DESCRIPTOR_NAMES))
-        for name in ("step", "max_keypoints", "min_inliers", "sample_frames", "max_canvas_px"):
+        counts = ("step", "max_keypoints", "min_inliers", "sample_frames", "lens_frames")
+        for name in (*counts, "max_canvas_px"):
             if getattr(self, name) < 1:
                 raise BadInputError(f"{name}: expected at least 1, got {getattr(self, name)}")
         if self.work_px < 64:

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.errors import MosaicError, ShapeError
-from ml.keypoints.masks import checked_mask, scope_mask
+from ml.errors import MosaicError
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.quality import FrameMeasure, measure_frame, verdicts
+from ml.mosaic.scope import LensSampler, LensViews, estimate_lens
 from ml.mosaic.sources import FrameSource, SourceFrame
-from ml.types import ArrayBool, ArrayF32, ImageU8, Progress
-
-GRAIN_SIGMA, COARSE_SIGMA, SHADE_SIGMA = 1.5, 3.0, 25.0
-PATTERN_STRENGTH, PATTERN_SAME = 1.5, 0.4
-"""Robust spread (grey levels) of the still grain, and its correlation between the halves of the
-video, above which a fibre bundle is assumed: in vivo fetoscopy has 3.5 and 0.8."""
-
-MOVING_SHARE = 0.7
-PATTERN_RIM_PX = 15
-MIN_PATTERN_FRAMES = 12
-LIVELY = 4.0
-"""Median change of a px over time (grey levels) from which what does not change is an overlay."""
-
-STILL_SHARE, STILL_MAX = 0.2, 2.5
-SHADING_RANGE = (0.3, 1.5)
-
-OVERLAY_GROW_PX = 4
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +30,30 @@ class FrameCheck:
     reason_code: str = ""
     exposure: float = 0.0
     time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What has been measured of the frames so far: enough to judge them, and to go on with more.
+
+    Attributes:
+        index, pts: (N,) int64. time_s: (N,) float64, NaN for a source without a clock.
+        measures: (N, 7) float64, the fields of ``FrameMeasure``.
+        lens: frames from which what stands still is learned.
+        unfit: position -> (reason code, reason) of the frames that could not be measured.
+        size_px: (width, height) of the first frame that could be read.
+    """
+
+    index: ArrayI64
+    pts: ArrayI64
+    time_s: ArrayF64
+    measures: ArrayF64
+    lens: LensViews
+    unfit: dict[int, tuple[str, str]]
+    size_px: tuple[int, int] | None
+
+    def __len__(self) -> int:
+        return len(self.pts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,68 +79,157 @@ class Survey:
     is_fibre: bool
     shading: ArrayF32 | None = None
 
+    def usable(self) -> list[int]:
+        """Positions of the frames without a reason against them."""
+        return [i for i, check in enumerate(self.checks) if not check.reason]
 
-def survey_frames(
-    source: FrameSource,
-    *,
-    config: MosaicConfig,
-    mask: npt.NDArray[Any] | None,
-    progress: Progress,
-) -> Survey:
-    """Decode all frames once; measure each; estimate the mask, overlays and the fixed pattern.
+    def lens_digest(self) -> str:
+        """Names what stands still on the lens: all that registration knows of other frames."""
+        digest = hashlib.sha256(repr((self.size_px, self.scale, self.is_fibre)).encode())
+        for plane in (self.mask, self.pattern, self.shading):
+            digest.update(b"" if plane is None else np.ascontiguousarray(plane).tobytes())
+        return digest.hexdigest()
+
+
+def measure_frames(
+    source: FrameSource, *, config: MosaicConfig, progress: Progress, known: Seen | None = None
+) -> Seen:
+    """Decode the frames once and measure each.
+
+    Args:
+        known: of an earlier, shorter state of the source; its frames are not measured again. Where
+            the source does not begin with them (the first and the last are compared), all are.
+    Raises:
+        MosaicError: no frame at all could be read.
+    """
+    seen = _Measuring(known, config) if _goes_on(source, known) else _Measuring(None, config)
+    for frame in source.frames(len(seen)):
+        progress(len(seen), source.count, "survey")
+        seen.add(frame)
+    if seen.size_px is None:
+        raise MosaicError(f"survey: none of {len(seen)} frames could be read")
+    return seen.all()
+
+
+def survey_of(seen: Seen, *, config: MosaicConfig, mask: npt.NDArray[Any] | None = None) -> Survey:
+    """Judge the frames, and learn what stands still on the lens.
 
     Raises:
-        MosaicError: no frame at all, or none usable.
         ShapeError: the given mask is not of the frames' size.
     """
-    size_px: tuple[int, int] | None = None
-    greys: list[tuple[int, ImageU8]] = []
-    bare: list[SourceFrame] = []
-    measures: list[FrameMeasure] = []
-    unfit: list[tuple[str, str]] = []
-    wanted = set(np.linspace(0, source.count - 1, config.sample_frames).astype(int).tolist())
-    for done, frame in enumerate(source.frames()):
-        progress(done, source.count, "survey")
-        if frame.rgb is not None and size_px is None:
-            size_px = (frame.rgb.shape[1], frame.rgb.shape[0])
-        bare.append(SourceFrame(frame.index, frame.pts, None, frame.time_s))
-        unfit.append(_unfit(frame, size_px))
-        if unfit[-1][0] or size_px is None or frame.rgb is None:
-            measures.append(FrameMeasure())
-            continue
-        if done in wanted:
-            greys.append((done, work_grey(frame.rgb, work_scale(size_px, config))))
-        measures.append(measure_frame(frame.rgb))
-    if size_px is None:
-        raise MosaicError(f"survey: none of {len(bare)} frames could be read")
-    found = verdicts(measures, unfit, config)
+    if seen.size_px is None:
+        raise MosaicError("survey: no frame was read")
+    unfit = [seen.unfit.get(i, ("", "")) for i in range(len(seen))]
+    found = verdicts([FrameMeasure(*row) for row in seen.measures.tolist()], unfit, config)
+    held = list(zip(seen.lens.positions, seen.lens.greys, strict=True))
     # what veils the scene would pass for the lens
-    clear = [grey for done, grey in greys if not found[done][0]] or [grey for _, grey in greys]
-    pattern, is_fibre = _fixed_pattern(clear)
-    inside = _mask(clear, mask, size_px)
-    if not is_fibre:
-        inside = inside & ~_overlay(clear, inside)
+    clear = [grey for i, grey in held if not found[i][0]] or [grey for _, grey in held]
+    chosen = np.unique(np.linspace(0, len(clear) - 1, config.sample_frames).astype(int))
+    lens = estimate_lens([clear[i] for i in chosen], mask, seen.size_px)
     return Survey(
-        checks=tuple(map(_check, bare, measures, found)),
-        size_px=size_px,
-        scale=work_scale(size_px, config),
-        mask=inside,
-        pattern=pattern,
-        is_fibre=is_fibre,
-        shading=_shading(clear, inside),
+        checks=tuple(_check(seen, i, verdict) for i, verdict in enumerate(found)),
+        size_px=seen.size_px,
+        scale=work_scale(seen.size_px, config),
+        mask=lens.mask,
+        pattern=lens.pattern,
+        is_fibre=lens.is_fibre,
+        shading=lens.shading,
     )
 
 
-def _check(frame: SourceFrame, measure: FrameMeasure, verdict: tuple[str, str]) -> FrameCheck:
+class _Measuring:
+    """Frames seen so far, growing."""
+
+    def __init__(self, known: Seen | None, config: MosaicConfig) -> None:
+        self._known, self._config = known, config
+        self._frames: list[tuple[int, int, float]] = []
+        self._measures: list[list[float]] = []
+        self._unfit = dict(known.unfit) if known else {}
+        self.size_px = known.size_px if known else None
+        views = known.lens if known else LensViews()
+        self._lens = LensSampler(views, count=config.sample_frames, among=config.lens_frames)
+
+    def __len__(self) -> int:
+        return len(self._frames) + (len(self._known) if self._known else 0)
+
+    def add(self, frame: SourceFrame) -> None:
+        position, measure = len(self), FrameMeasure()
+        if frame.rgb is not None and self.size_px is None:
+            self.size_px = (frame.rgb.shape[1], frame.rgb.shape[0])
+        unfit = _unfit(frame, self.size_px)
+        if unfit[0]:
+            self._unfit[position] = unfit
+        elif frame.rgb is not None and self.size_px is not None:
+            measure = measure_frame(frame.rgb)
+            grey = work_grey(frame.rgb, work_scale(self.size_px, self._config))
+            is_lit = measure.brightness >= self._config.min_brightness
+            self._lens.add(position, grey, is_lit=is_lit)
+        time_s = np.nan if frame.time_s is None else frame.time_s
+        self._frames.append((frame.index, frame.pts, time_s))
+        self._measures.append(_row(measure))
+
+    def all(self) -> Seen:
+        width = len(FrameMeasure.__slots__)
+        new = Seen(
+            index=np.array([frame[0] for frame in self._frames], np.int64),
+            pts=np.array([frame[1] for frame in self._frames], np.int64),
+            time_s=np.array([frame[2] for frame in self._frames], np.float64),
+            measures=np.array(self._measures, np.float64).reshape(-1, width),
+            lens=self._lens.views(),
+            unfit=self._unfit,
+            size_px=self.size_px,
+        )
+        return new if self._known is None else _joined(self._known, new)
+
+
+def _joined(known: Seen, new: Seen) -> Seen:
+    return replace(
+        new,
+        index=np.concatenate([known.index, new.index]),
+        pts=np.concatenate([known.pts, new.pts]),
+        time_s=np.concatenate([known.time_s, new.time_s]),
+        measures=np.concatenate([known.measures, new.measures]),
+    )
+
+
+def _goes_on(source: FrameSource, known: Seen | None) -> bool:
+    """Whether a source begins with the frames that are known, told by the first and the last."""
+    if known is None or not 0 < len(known) <= source.count:
+        return False
+    for position in {0, len(known) - 1}:
+        frame = next(iter(source.frames(position)), None)
+        if frame is None or frame.pts != known.pts[position]:
+            return False
+        is_fit = position not in known.unfit and frame.rgb is not None
+        measure = measure_frame(frame.rgb) if is_fit and frame.rgb is not None else FrameMeasure()
+        if _row(measure) != known.measures[position].tolist():
+            return False
+    return True
+
+
+def _row(measure: FrameMeasure) -> list[float]:
+    return [float(getattr(measure, name)) for name in FrameMeasure.__slots__]
+
+
+def _check(seen: Seen, i: int, verdict: tuple[str, str]) -> FrameCheck:
     code, reason = verdict
+    measure, time_s = FrameMeasure(*seen.measures[i].tolist()), float(seen.time_s[i])
     return FrameCheck(
-        frame.index, frame.pts, measure.focus, reason, code, measure.brightness, frame.time_s
+        index=int(seen.index[i]),
+        pts=int(seen.pts[i]),
+        focus=measure.focus,
+        reason=reason,
+        reason_code=code,
+        exposure=measure.brightness,
+        time_s=None if np.isnan(time_s) else time_s,
     )
 
 
-def usable_frames(source: FrameSource, survey: Survey) -> Iterator[tuple[int, ImageU8]]:
-    """Yield (position, rgb) of each usable frame; position counts all frames of the source."""
-    for position, frame in enumerate(source.frames()):
+def usable_frames(
+    source: FrameSource, survey: Survey, *, first: int = 0
+) -> Iterator[tuple[int, ImageU8]]:
+    """Yield (position, rgb) of each usable frame from the ``first``-th frame of the source on."""
+    for position, frame in enumerate(source.frames(first), first):
         is_usable = position < len(survey.checks) and not survey.checks[position].reason
         if is_usable and frame.rgb is not None:
             yield position, frame.rgb
@@ -158,108 +256,3 @@ def _unfit(frame: SourceFrame, size_px: tuple[int, int] | None) -> tuple[str, st
     if size_px is not None and size != size_px:
         return "size", f"size {size[0]} x {size[1]} differs from {size_px[0]} x {size_px[1]} px"
     return "", ""
-
-
-def _overlay(greys: list[ImageU8], inside: ArrayBool) -> ArrayBool:
-    """(h, w) bool: burnt-in text, logos, dead px, black bars: still while the scene moves."""
-    if len(greys) < MIN_PATTERN_FRAMES:
-        return np.zeros(inside.shape, np.bool_)
-    change = (
-        np.stack([cv2.GaussianBlur(g, (3, 3), 0) for g in greys]).astype(np.float32).std(axis=0)
-    )
-    usual = float(np.median(change[inside])) if inside.any() else 0.0
-    if usual < LIVELY:
-        return np.zeros(inside.shape, np.bool_)
-    still = (change < min(STILL_SHARE * usual, STILL_MAX)) & inside
-    if still[inside].mean() > 0.4:
-        return np.zeros(inside.shape, np.bool_)
-    size = 2 * OVERLAY_GROW_PX + 1
-    grown = cv2.dilate(still.astype(np.uint8), np.ones((size, size), np.uint8))
-    return np.asarray(grown > 0) & inside
-
-
-def _shading(greys: list[ImageU8], inside: ArrayBool) -> ArrayF32:
-    """(h, w) float32: an even polynomial of the distance to the middle, fitted to the mean.
-
-    Over a moving scene the mean keeps the lamp and loses the organ; of few frames it does not.
-    """
-    flat = np.ones(inside.shape, np.float32)
-    if len(greys) < MIN_PATTERN_FRAMES or inside.sum() < 500:
-        return flat
-    mean = np.mean(np.stack(greys).astype(np.float32), axis=0)
-    rows, columns = np.nonzero(inside)
-    y, x = np.mgrid[: inside.shape[0], : inside.shape[1]].astype(np.float32)
-    radius = np.hypot(x - columns.mean(), y - rows.mean())
-    radius = radius / max(float(radius[inside].max()), 1.0)
-    ring = np.clip((radius * 20).astype(np.int64), 0, 19)
-    middle = np.array(
-        [
-            np.median(mean[inside & (ring == i)]) if (inside & (ring == i)).any() else np.nan
-            for i in range(20)
-        ]
-    )
-    known = np.isfinite(middle) & (middle > 4)
-    at = (np.arange(20) + 0.5) / 20
-    if known.sum() < 8:
-        return flat
-    basis = np.stack([np.ones(20), at**2, at**4], axis=1)
-    terms = np.linalg.lstsq(basis[known], middle[known], rcond=None)[0]
-    fitted = terms[0] + terms[1] * radius**2 + terms[2] * radius**4
-    share = fitted / max(float(fitted[inside].mean()), 1.0)
-    return np.clip(share, *SHADING_RANGE).astype(np.float32)
-
-
-def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
-    """Temporal median without its coarse shading: what stands still while the scene moves.
-
-    A fibre bundle is told by its grain, which is the same in both halves of the video, and by a
-    scene that moves under it: of a video that stands still the median is the scene. What is taken
-    off then is everything that stands still, for the coarser part of it would hold a direct
-    alignment back.
-    """
-    shape = greys[0].shape if greys else (1, 1)
-    nothing = np.zeros(shape, np.float32)
-    if len(greys) < MIN_PATTERN_FRAMES:
-        return nothing, False
-    stack = np.stack(greys)
-    still = np.median(stack, axis=0).astype(np.float32)
-    size = 2 * PATTERN_RIM_PX + 1
-    inside = cv2.erode((still > 30).astype(np.uint8), np.ones((size, size), np.uint8)) > 0
-    if inside.sum() < 500:
-        return nothing, False
-    halves = [np.median(half, axis=0).astype(np.float32) for half in np.array_split(stack, 2)]
-    first, second = (_grain(half)[inside] for half in halves)
-    spread = 1.4826 * float(np.median(np.abs(_grain(still)[inside])))
-    same = float(np.corrcoef(first, second)[0, 1]) if first.std() and second.std() else 0.0
-    coarse = cv2.GaussianBlur(still, (0, 0), COARSE_SIGMA)
-    scene = float((coarse - cv2.GaussianBlur(still, (0, 0), SHADE_SIGMA))[inside].std())
-    moved = np.median(
-        [
-            (cv2.GaussianBlur(g.astype(np.float32), (0, 0), COARSE_SIGMA) - coarse)[inside].std()
-            for g in greys[:: max(1, len(greys) // 9)]
-        ]
-    )
-    if spread < PATTERN_STRENGTH or same < PATTERN_SAME or moved < MOVING_SHARE * scene:
-        return nothing, False
-    return np.asarray(still - cv2.GaussianBlur(still, (0, 0), SHADE_SIGMA), np.float32), True
-
-
-def _grain(grey: ArrayF32) -> ArrayF32:
-    return np.asarray(grey - cv2.GaussianBlur(grey, (0, 0), GRAIN_SIGMA), np.float32)
-
-
-def _mask(
-    greys: list[ImageU8], given: npt.NDArray[Any] | None, size_px: tuple[int, int]
-) -> ArrayBool:
-    if not greys:
-        raise MosaicError("survey: no sampled frame could be read")
-    height, width = greys[0].shape
-    if given is None:
-        return scope_mask(np.max(np.stack(greys), axis=0), margin_px=2)
-    plane = np.asarray(given)
-    if plane.shape[:2] != (size_px[1], size_px[0]):
-        expected = f"({size_px[1]}, {size_px[0]}) as the frames"
-        raise ShapeError("mask", expected=expected, actual=str(plane.shape))
-    inside = checked_mask(plane, (size_px[1], size_px[0])).astype(np.uint8)
-    small = cv2.resize(inside, (width, height), interpolation=cv2.INTER_NEAREST)
-    return small.astype(np.bool_)

@@ -28,15 +28,8 @@ class LandmarkStore:
 
     def add(self, features: Features) -> None:
         """Keep a landmark."""
-        if self._seen % self._every == 0:
+        if self._take(features.view.position):
             self._write(features)
-            self.positions.append(features.view.position)
-            if len(self.positions) > self._cap:
-                for gone in self.positions[1::2]:
-                    self._path(gone).unlink(missing_ok=True)
-                self.positions = self.positions[::2]
-                self._every *= 2
-        self._seen += 1
 
     def clear(self) -> None:
         """Forget what an unfinished run has left in the folder."""
@@ -47,6 +40,25 @@ class LandmarkStore:
     def restore(self, positions: tuple[int, ...]) -> None:
         """Take up what an earlier run has left in the folder."""
         self.positions = list(positions)
+
+    def go_on_after(self, marked: tuple[int, ...]) -> bool:
+        """Take up as if those landmarks had just come; False where one of them is gone."""
+        self.positions, self._every, self._seen = [], 1, 0
+        for position in marked:
+            self._take(position)
+        return all(self._path(position).is_file() for position in self.positions)
+
+    def _take(self, position: int) -> bool:
+        self._seen += 1
+        if (self._seen - 1) % self._every:
+            return False
+        self.positions.append(position)
+        if len(self.positions) > self._cap:
+            for gone in self.positions[1::2]:
+                self._path(gone).unlink(missing_ok=True)
+            self.positions = self.positions[::2]
+            self._every *= 2
+        return self.positions[-1] == position
 
     def load(self, position: int) -> Features:
         """Read a landmark back."""

@@ -32,9 +32,9 @@ class CorrectedSource:
         self._source, self.count = source, source.count
         self._maps: dict[tuple[int, int], tuple[ArrayF32, ArrayF32]] = {}
 
-    def frames(self) -> Iterator[SourceFrame]:
+    def frames(self, first: int = 0) -> Iterator[SourceFrame]:
         """Yield every frame, corrected."""
-        for frame in self._source.frames():
+        for frame in self._source.frames(first):
             yield frame if frame.rgb is None else replace(frame, rgb=self._corrected(frame.rgb))
 
     def _corrected(self, rgb: ImageU8) -> ImageU8:

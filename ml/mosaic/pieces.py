@@ -15,7 +15,7 @@ from ml.mosaic.config import MosaicConfig
 from ml.mosaic.exposure import frame_gains
 from ml.mosaic.frames import Survey
 from ml.mosaic.layers import write_layers
-from ml.mosaic.register import Registration
+from ml.mosaic.registration import Registration
 from ml.mosaic.result import MosaicLayer
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.stages import Stages

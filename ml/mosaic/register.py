@@ -9,6 +9,7 @@ nearer to the truth on thin texture (docs/models/mosaic.md).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, replace
 
@@ -23,10 +24,11 @@ from ml.mosaic.frames import Survey, usable_frames
 from ml.mosaic.growing import GrowingPreview
 from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
-from ml.mosaic.models import chained_model, choose_model, motion_generators
+from ml.mosaic.models import SAMPLE_FRAMES, chained_model, choose_model, motion_generators
+from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.views import FrameView, frame_view, log_gain
-from ml.types import ArrayF64, Progress
+from ml.types import ArrayF64, ImageU8, Progress
 
 SURE_NCC, LIKELY_NCC = 0.5, 0.36
 """Correlation that a link by grey values needs: alone, or where the chain already says where.
@@ -40,26 +42,6 @@ FULL_INLIERS = 300
 """Inliers that a perfect link by grey values stands for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
-    """A frame that rides along with a key frame: matrix (3, 3), its working px to the key's."""
-
-    position: int
-    key: int
-    matrix: ArrayF64
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """Links between key frames, the frames riding along, the landmarks, and the model chosen."""
-
-    links: tuple[Link, ...]
-    keys: tuple[int, ...]
-    tracked: tuple[Tracked, ...]
-    landmarks: tuple[int, ...]
-    model: str
-
-
 def register_frames(
     source: FrameSource,
     survey: Survey,
@@ -68,25 +50,41 @@ def register_frames(
     store: LandmarkStore,
     progress: Progress,
     growing: GrowingPreview | None = None,
+    earlier: Registration | None = None,
 ) -> Registration:
     """Link every key frame to those before it; memory holds the last ``max(skips)`` only.
 
     Args:
         store: takes the landmarks, key frames whose key points are kept for loops, on disk.
+        earlier: of a shorter state of the source; what of it still holds is not done again.
     """
-    model = choose_model(source, survey, config) if config.model == "auto" else config.model
+    usable, lens = survey.usable(), survey.lens_digest()
+    kept = still_holding(earlier, usable, lens=lens)
+    model = _model(source, survey, config, kept)
     worker = _Registrar(survey, config, store, model, growing)
-    total = sum(not check.reason for check in survey.checks)
-    for done, (position, rgb) in enumerate(usable_frames(source, survey)):
-        progress(done, total, "register")
+    first, last = 0, -1
+    if kept is not None and kept.model == model and store.go_on_after(kept.landmarks):
+        first, last = worker.go_on_after(kept)
+    else:
+        store.clear()
+    for position, rgb in usable_frames(source, survey, first=first):
+        if position <= last:
+            worker.recall(position, rgb)
+            continue
+        progress(bisect_left(usable, position), len(usable), "register")
         worker.add(frame_view(position, rgb, survey))
-    return Registration(
-        tuple(worker.links),
-        tuple(worker.keys),
-        tuple(worker.tracked),
-        tuple(store.positions),
-        model,
-    )
+    return worker.registration(lens)
+
+
+def _model(
+    source: FrameSource, survey: Survey, config: MosaicConfig, kept: Registration | None
+) -> str:
+    """The motion model; that of an earlier registration, where the same frames decided on it."""
+    if config.model != "auto":
+        return config.model
+    if kept is not None and len(kept.taken()) >= SAMPLE_FRAMES:
+        return kept.model
+    return choose_model(source, survey, config)
 
 
 @dataclass(slots=True)
@@ -119,8 +117,10 @@ class _Registrar:
         self.links: list[Link] = []
         self.keys: list[int] = []
         self.tracked: list[Tracked] = []
+        self.trail: list[KeyTrail] = []
         self.motion = np.eye(3)
-        self.landmark: _Key | None = None
+        self.landmark: _Key | KeyTrail | None = None
+        self.survey, self.known = survey, dict[int, KeyTrail]()
         height, width = survey.mask.shape
         self.side_px = float(max(width, height))
         self.corners = np.array(
@@ -172,12 +172,59 @@ class _Registrar:
             self.motion = np.eye(3)
         self.keys.append(view.position)
         self.recent.append(key)
-        self._mark(key)
+        is_landmark = self._mark(key)
+        trail = KeyTrail(view.position, key.chain, key.place, self.motion, is_landmark)
+        self.trail.append(trail)
         if self.growing is not None:
             if not linked:
                 self.places = {}  # a new piece: the preview follows the one that grows
             self.places[view.position] = key.place
             self.growing.add(view, self.places)
+
+    def go_on_after(self, kept: Registration) -> tuple[int, int]:
+        """Take up an earlier registration; the key frames it needs again come by ``recall``.
+
+        Returns:
+            Position of the first frame wanted again, and of the last one that was taken.
+        """
+        self.links, self.keys = list(kept.links), list(kept.keys)
+        self.tracked, self.trail = list(kept.tracked), list(kept.trail)
+        last, at = kept.taken()[-1], kept.trail[-1]
+        self.motion = at.motion if at.position == last else self.tracked[-1].matrix
+        self.landmark = next((key for key in reversed(kept.trail) if key.is_landmark), None)
+        recent = kept.trail[-max(self.config.skips) :]
+        self.known = {key.position: key for key in recent}
+        if self.growing is not None:
+            self._show_again(kept)
+        return recent[0].position, last
+
+    def recall(self, position: int, rgb: ImageU8) -> None:
+        """Take a known frame again, for the links of those that follow."""
+        if position in self.known:
+            key, view = self.known[position], frame_view(position, rgb, self.survey)
+            self.recent.append(_Key(view, key.chain, key.place))
+
+    def _show_again(self, kept: Registration) -> None:
+        """The growing preview of the piece that goes on, from its landmarks."""
+        for key in kept.trail:
+            if key.chain == key.position:
+                self.places = {}
+            self.places[key.position] = key.place
+        for position in self.store.positions:
+            if position in self.places and self.growing is not None:
+                self.growing.add(self.store.load(position).view, self.places)
+
+    def registration(self, lens: str) -> Registration:
+        """All that was found."""
+        return Registration(
+            tuple(self.links),
+            tuple(self.keys),
+            tuple(self.tracked),
+            tuple(self.store.positions),
+            self.model,
+            tuple(self.trail),
+            lens,
+        )
 
     def _aligned(
         self, a: FrameView, b: FrameView, start: ArrayF64, least: float, *, is_near: bool = False
@@ -215,15 +262,16 @@ class _Registrar:
         shift = transform_points(matrix, self.corners) - self.corners
         return float(np.hypot(*shift.T).max())
 
-    def _mark(self, key: _Key) -> None:
+    def _mark(self, key: _Key) -> bool:
         """Keep the key points of a key frame that is far from the last one kept."""
         last = self.landmark
         if last is not None and last.chain == key.chain:
             relative: ArrayF64 = np.linalg.inv(last.place) @ key.place
             if self._moved(relative) < self.config.landmark_share * self.side_px:
-                return
+                return False
         self.landmark = key
         self.store.add(self._features(key))
+        return True
 
 
 def direct_link(

@@ -14,7 +14,7 @@ from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import Survey
 from ml.mosaic.pieces import Piece
-from ml.mosaic.register import Registration
+from ml.mosaic.registration import Registration
 from ml.mosaic.result import (
     FAILED,
     MANIFEST_NAME,

@@ -36,8 +36,8 @@ class FrameSource(Protocol):
 
     count: int
 
-    def frames(self) -> Iterator[SourceFrame]:
-        """Yield every frame, the same each time."""
+    def frames(self, first: int = 0) -> Iterator[SourceFrame]:
+        """Yield every frame from the ``first``-th on, the same each time."""
 
 
 def open_source(
@@ -72,9 +72,9 @@ class ArraySource:
         self._arrays, self._step = arrays, step
         self.count = -(-len(arrays) // step)
 
-    def frames(self) -> Iterator[SourceFrame]:
+    def frames(self, first: int = 0) -> Iterator[SourceFrame]:
         """Yield every step-th array as RGB."""
-        for index in range(0, len(self._arrays), self._step):
+        for index in range(first * self._step, len(self._arrays), self._step):
             yield SourceFrame(index, index, as_rgb(np.asarray(self._arrays[index])))
 
 
@@ -90,9 +90,9 @@ class FolderSource:
         self._names, self._step = names, step
         self.count = -(-len(names) // step)
 
-    def frames(self) -> Iterator[SourceFrame]:
+    def frames(self, first: int = 0) -> Iterator[SourceFrame]:
         """Yield every step-th image."""
-        for index in range(0, len(self._names), self._step):
+        for index in range(first * self._step, len(self._names), self._step):
             data = np.frombuffer(self._names[index].read_bytes(), np.uint8)
             pixels = cv2.imdecode(data, cv2.IMREAD_COLOR) if len(data) else None
             rgb = None if pixels is None else cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)
@@ -107,30 +107,33 @@ class VideoSource:
     ) -> None:
         from ml.imaging.videos import probe_video
 
-        table = probe_video(path).frames
-        self._path, self._step, self._base_s = path, step, table.time_base_s
-        self._start_pts, self._end_pts = start_pts, end_pts
-        wanted = table.pts[::step]
+        self._table = probe_video(path).frames
+        self._path, self._step, self._end_pts = path, step, end_pts
+        wanted = self._table.pts[::step]
         inside = np.ones(len(wanted), np.bool_)
         if start_pts is not None:
             inside &= wanted >= start_pts
         if end_pts is not None:
             inside &= wanted <= end_pts
-        self.count = int(inside.sum())
+        self._pts = wanted[inside]
+        self.count = len(self._pts)
         if len(wanted) and not self.count:
             known = f"{int(wanted[0])} to {int(wanted[-1])}"
             raise BadInputError(
                 f"span: expected time stamps within {known}, got {start_pts} to {end_pts}"
             )
 
-    def frames(self) -> Iterator[SourceFrame]:
-        """Yield every step-th decodable frame of the span."""
+    def frames(self, first: int = 0) -> Iterator[SourceFrame]:
+        """Yield every step-th decodable frame of the span; what lies before is not decoded."""
         from ml.imaging.videos import iter_frames
 
+        if first >= self.count:
+            return
+        start = int(self._pts[first])
         for index, pts, rgb in iter_frames(
-            self._path, step=self._step, start_pts=self._start_pts, stop_pts=self._end_pts
+            self._path, step=self._step, start_pts=start, stop_pts=self._end_pts, table=self._table
         ):
-            yield SourceFrame(int(index), int(pts), rgb, float(pts) * self._base_s)
+            yield SourceFrame(int(index), int(pts), rgb, float(pts) * self._table.time_base_s)
 
 
 def as_rgb(image: npt.NDArray[Any]) -> ImageU8:

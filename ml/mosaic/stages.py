@@ -15,18 +15,31 @@ import numpy.typing as npt
 
 from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.frames import FrameCheck, Survey
+from ml.mosaic.frames import FrameCheck, Seen, Survey
 from ml.mosaic.links import Link
-from ml.mosaic.register import Registration, Tracked
+from ml.mosaic.registration import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
+from ml.mosaic.scope import LensViews
 
-ENGINE = "2.0"
+ENGINE = "2.1"
 """Changes whenever the same input and configuration would give other bytes."""
 
 KEY_NAME = "key.json"
 HASHED_BYTES = 1 << 20
 _TYPES: dict[str, Any] = {
-    t.__name__: t for t in (Chain, FrameCheck, Link, MosaicLayer, Registration, Survey, Tracked)
+    t.__name__: t
+    for t in (
+        Chain,
+        FrameCheck,
+        KeyTrail,
+        LensViews,
+        Link,
+        MosaicLayer,
+        Registration,
+        Seen,
+        Survey,
+        Tracked,
+    )
 }
 T = TypeVar("T")
 
@@ -34,24 +47,25 @@ T = TypeVar("T")
 class Stages:
     """Stage outputs in a folder, each written whole or not at all.
 
-    The folder belongs to one input and configuration; what it holds of another is removed.
+    The folder belongs to a family of builds: one input and configuration, or all states of an input
+    that grows. What it holds of another family is removed.
     """
 
-    def __init__(self, folder: Path, key: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, key: str, *, family: str = "") -> None:
+        self.folder, self._key = folder, key
         folder.mkdir(parents=True, exist_ok=True)
         note = folder / KEY_NAME
-        if not note.is_file() or note.read_text() != key:
+        if not note.is_file() or note.read_text() != (family or key):
             self.clear()
-            _write(note, key.encode())
+            _write(note, (family or key).encode())
 
     def load(self, name: str) -> Any | None:
-        """What a stage left, or None where it did not finish."""
-        path = self.folder / f"{name}.npz"
-        if not path.is_file():
-            return None
-        with np.load(path) as data:
-            return _decoded(json.loads(str(data["tree"])), data)
+        """What a stage of this very build left, or None where it did not finish."""
+        return self._read(name, self._key)
+
+    def load_earlier(self, name: str) -> Any | None:
+        """What the stage left last, be it for an earlier state of the input; None: nothing."""
+        return self._read(name, None)
 
     def save(self, name: str, value: T) -> T:
         """Keep a stage's output; returns it."""
@@ -61,17 +75,33 @@ class Stages:
         temporary = path.with_suffix(".part")
         with temporary.open("wb") as file:
             named: dict[str, Any] = {f"a{i}": array for i, array in enumerate(arrays)}
-            np.savez(file, tree=np.array(tree), **named)
+            np.savez(file, key=np.array(self._key), tree=np.array(tree), **named)
         temporary.replace(path)
         return value
 
-    def clear(self) -> None:
-        """Remove everything in the folder."""
+    def clear(self, *, keep: Sequence[str] = ()) -> None:
+        """Remove everything in the folder but what is named."""
         for path in self.folder.iterdir():
+            if path.name in keep:
+                continue
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+    def _read(self, name: str, key: str | None) -> Any | None:
+        path = self.folder / f"{name}.npz"
+        if not path.is_file():
+            return None
+        with np.load(path) as data:
+            if key is not None and str(data["key"]) != key:
+                return None
+            return _decoded(json.loads(str(data["tree"])), data)
+
+
+def family_key(mask: npt.NDArray[Any] | None, config: MosaicConfig) -> str:
+    """Names all states of an input that grows at its end; which input, its frames must tell."""
+    return build_key((), mask, dataclasses.replace(config, end_pts=None))
 
 
 def build_key(

@@ -13,7 +13,7 @@ from ml.errors import BadInputError
 from ml.imaging.samples import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.mosaic import MosaicConfig, build_mosaic
-from ml.mosaic.frames import survey_frames
+from ml.mosaic.frames import measure_frames, survey_of
 from ml.mosaic.sources import ArraySource
 from ml.types import no_progress
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def _survey(frames: list[np.ndarray]):  # type: ignore[no-untyped-def]
     source = ArraySource(frames, 1)
-    return survey_frames(source, config=MosaicConfig(), mask=None, progress=no_progress)
+    seen = measure_frames(source, config=MosaicConfig(), progress=no_progress)
+    return survey_of(seen, config=MosaicConfig())
 
 
 def test_burnt_in_text_is_masked_and_tissue_is_not(sweep: Sweep) -> None:

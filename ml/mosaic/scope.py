@@ -1,0 +1,225 @@
+"""What stands still on the lens: the view's outline, overlays, a fibre bundle's pattern, the lamp.
+
+All of it is learned from frames that moved, so that a scope that rests teaches nothing false, and
+from the first ``config.lens_frames`` of these alone, so that frames that come later change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import MosaicError, ShapeError
+from ml.keypoints.masks import checked_mask, scope_mask
+from ml.types import ArrayBool, ArrayF32, ImageU8
+
+THUMB_PX, MOVED_LEVEL = 64, 1.0
+"""A frame moved when its thumbnail, the mean taken off, differs by so many grey levels on average
+from the last one that did: noise of 4 levels makes 0.4, fetoscopy moves by 2.6 and more a frame."""
+
+GRAIN_SIGMA, COARSE_SIGMA, SHADE_SIGMA = 1.5, 3.0, 25.0
+PATTERN_STRENGTH, PATTERN_SAME = 1.5, 0.4
+"""Robust spread (grey levels) of the still grain, and its correlation between the halves of the
+video, above which a fibre bundle is assumed: in vivo fetoscopy has 3.5 and 0.8."""
+
+MOVING_SHARE = 0.7
+PATTERN_RIM_PX = 15
+MIN_PATTERN_FRAMES = 12
+LIVELY = 4.0
+"""Median change of a px over time (grey levels) from which what does not change is an overlay."""
+
+STILL_SHARE, STILL_MAX = 0.2, 2.5
+SHADING_RANGE = (0.3, 1.5)
+
+OVERLAY_GROW_PX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LensViews:
+    """Evenly chosen frames among those that moved.
+
+    Attributes:
+        positions: of the frames. greys: the same frames, (h, w) uint8 at working size.
+        moved: how many frames moved so far. every: of these every so-manieth is kept.
+        thumb: of the last one that moved.
+    """
+
+    positions: tuple[int, ...] = ()
+    greys: tuple[ImageU8, ...] = ()
+    moved: int = 0
+    every: int = 1
+    thumb: ArrayF32 | None = None
+
+
+class LensSampler:
+    """Takes frames one by one; holds between ``count`` and twice as many of those that moved."""
+
+    def __init__(self, views: LensViews, *, count: int, among: int) -> None:
+        self._positions, self._greys = list(views.positions), list(views.greys)
+        self._moved, self._every, self._thumb = views.moved, views.every, views.thumb
+        self._count, self._among = count, among
+
+    def add(self, position: int, grey: ImageU8, *, is_lit: bool) -> None:
+        """Take a frame, (h, w) at working size; one that is too dark only where it is the first."""
+        if self._moved >= self._among or (self._moved and not is_lit):
+            return
+        thumb = _thumbnail(grey)
+        if self._thumb is not None and float(np.abs(thumb - self._thumb).mean()) < MOVED_LEVEL:
+            return
+        self._thumb = thumb
+        if self._moved % self._every == 0:
+            self._positions.append(position)
+            self._greys.append(grey)
+        self._moved += 1
+        if len(self._positions) > 2 * self._count:
+            self._positions, self._greys = self._positions[::2], self._greys[::2]
+            self._every *= 2
+
+    def views(self) -> LensViews:
+        """What is held now."""
+        return LensViews(
+            tuple(self._positions), tuple(self._greys), self._moved, self._every, self._thumb
+        )
+
+
+def _thumbnail(grey: ImageU8) -> ArrayF32:
+    share = THUMB_PX / max(grey.shape)
+    size = (max(1, round(grey.shape[1] * share)), max(1, round(grey.shape[0] * share)))
+    small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    return np.asarray(small - small.mean(), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """See ``Survey``, which holds the same."""
+
+    mask: ArrayBool
+    pattern: ArrayF32
+    is_fibre: bool
+    shading: ArrayF32
+
+
+def estimate_lens(
+    greys: list[ImageU8], mask: npt.NDArray[Any] | None, size_px: tuple[int, int]
+) -> Lens:
+    """Estimate what stands still from (h, w) frames at working size.
+
+    Args:
+        mask: a given one at full size, or None. size_px: (width, height) of the full frames.
+    Raises:
+        MosaicError: no frame. ShapeError: the given mask is not of the frames' size.
+    """
+    pattern, is_fibre = _fixed_pattern(greys)
+    inside = _mask(greys, mask, size_px)
+    if not is_fibre:
+        inside = inside & ~_overlay(greys, inside)
+    return Lens(inside, pattern, is_fibre, _shading(greys, inside))
+
+
+def _overlay(greys: list[ImageU8], inside: ArrayBool) -> ArrayBool:
+    """(h, w) bool: burnt-in text, logos, dead px, black bars: still while the scene moves."""
+    if len(greys) < MIN_PATTERN_FRAMES:
+        return np.zeros(inside.shape, np.bool_)
+    change = (
+        np.stack([cv2.GaussianBlur(g, (3, 3), 0) for g in greys]).astype(np.float32).std(axis=0)
+    )
+    usual = float(np.median(change[inside])) if inside.any() else 0.0
+    if usual < LIVELY:
+        return np.zeros(inside.shape, np.bool_)
+    still = (change < min(STILL_SHARE * usual, STILL_MAX)) & inside
+    if still[inside].mean() > 0.4:
+        return np.zeros(inside.shape, np.bool_)
+    size = 2 * OVERLAY_GROW_PX + 1
+    grown = cv2.dilate(still.astype(np.uint8), np.ones((size, size), np.uint8))
+    return np.asarray(grown > 0) & inside
+
+
+def _shading(greys: list[ImageU8], inside: ArrayBool) -> ArrayF32:
+    """(h, w) float32: an even polynomial of the distance to the middle, fitted to the mean.
+
+    Over a moving scene the mean keeps the lamp and loses the organ; of few frames it does not.
+    """
+    flat = np.ones(inside.shape, np.float32)
+    if len(greys) < MIN_PATTERN_FRAMES or inside.sum() < 500:
+        return flat
+    mean = np.mean(np.stack(greys).astype(np.float32), axis=0)
+    rows, columns = np.nonzero(inside)
+    y, x = np.mgrid[: inside.shape[0], : inside.shape[1]].astype(np.float32)
+    radius = np.hypot(x - columns.mean(), y - rows.mean())
+    radius = radius / max(float(radius[inside].max()), 1.0)
+    ring = np.clip((radius * 20).astype(np.int64), 0, 19)
+    middle = np.array(
+        [
+            np.median(mean[inside & (ring == i)]) if (inside & (ring == i)).any() else np.nan
+            for i in range(20)
+        ]
+    )
+    known = np.isfinite(middle) & (middle > 4)
+    at = (np.arange(20) + 0.5) / 20
+    if known.sum() < 8:
+        return flat
+    basis = np.stack([np.ones(20), at**2, at**4], axis=1)
+    terms = np.linalg.lstsq(basis[known], middle[known], rcond=None)[0]
+    fitted = terms[0] + terms[1] * radius**2 + terms[2] * radius**4
+    share = fitted / max(float(fitted[inside].mean()), 1.0)
+    return np.clip(share, *SHADING_RANGE).astype(np.float32)
+
+
+def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
+    """Temporal median without its coarse shading: what stands still while the scene moves.
+
+    A fibre bundle is told by its grain, which is the same in both halves of the video, and by a
+    scene that moves under it: of a video that stands still the median is the scene. What is taken
+    off then is everything that stands still, for the coarser part of it would hold a direct
+    alignment back.
+    """
+    shape = greys[0].shape if greys else (1, 1)
+    nothing = np.zeros(shape, np.float32)
+    if len(greys) < MIN_PATTERN_FRAMES:
+        return nothing, False
+    stack = np.stack(greys)
+    still = np.median(stack, axis=0).astype(np.float32)
+    size = 2 * PATTERN_RIM_PX + 1
+    inside = cv2.erode((still > 30).astype(np.uint8), np.ones((size, size), np.uint8)) > 0
+    if inside.sum() < 500:
+        return nothing, False
+    halves = [np.median(half, axis=0).astype(np.float32) for half in np.array_split(stack, 2)]
+    first, second = (_grain(half)[inside] for half in halves)
+    spread = 1.4826 * float(np.median(np.abs(_grain(still)[inside])))
+    same = float(np.corrcoef(first, second)[0, 1]) if first.std() and second.std() else 0.0
+    coarse = cv2.GaussianBlur(still, (0, 0), COARSE_SIGMA)
+    scene = float((coarse - cv2.GaussianBlur(still, (0, 0), SHADE_SIGMA))[inside].std())
+    moved = np.median(
+        [
+            (cv2.GaussianBlur(g.astype(np.float32), (0, 0), COARSE_SIGMA) - coarse)[inside].std()
+            for g in greys[:: max(1, len(greys) // 9)]
+        ]
+    )
+    if spread < PATTERN_STRENGTH or same < PATTERN_SAME or moved < MOVING_SHARE * scene:
+        return nothing, False
+    return np.asarray(still - cv2.GaussianBlur(still, (0, 0), SHADE_SIGMA), np.float32), True
+
+
+def _grain(grey: ArrayF32) -> ArrayF32:
+    return np.asarray(grey - cv2.GaussianBlur(grey, (0, 0), GRAIN_SIGMA), np.float32)
+
+
+def _mask(
+    greys: list[ImageU8], given: npt.NDArray[Any] | None, size_px: tuple[int, int]
+) -> ArrayBool:
+    if not greys:
+        raise MosaicError("survey: no sampled frame could be read")
+    height, width = greys[0].shape
+    if given is None:
+        return scope_mask(np.max(np.stack(greys), axis=0), margin_px=2)
+    plane = np.asarray(given)
+    if plane.shape[:2] != (size_px[1], size_px[0]):
+        expected = f"({size_px[1]}, {size_px[0]}) as the frames"
+        raise ShapeError("mask", expected=expected, actual=str(plane.shape))
+    inside = checked_mask(plane, (size_px[1], size_px[0])).astype(np.uint8)
+    small = cv2.resize(inside, (width, height), interpolation=cv2.INTER_NEAREST)
+    return small.astype(np.bool_)

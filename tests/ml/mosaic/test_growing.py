@@ -1,0 +1,168 @@
+"""Frames that come later: the same map as built at once, and only the new frames cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError, CancelledError
+from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
+from ml.imaging.samples import make_sample_video
+from ml.imaging.videos import probe_video
+from ml.keypoints import transform_points
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, frames, register
+from ml.mosaic.links import Link
+from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
+from ml.types import ImageU8
+
+if TYPE_CHECKING:
+    from tests.ml.mosaic.conftest import Sweep
+
+CONFIG = MosaicConfig(lens_frames=45)
+
+
+class Calls(Counter[str]):
+    """How often a frame was measured and how often one was registered."""
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> Calls:
+        measure, add = frames.measure_frame, register._Registrar.add
+
+        def measured(rgb: ImageU8) -> Any:
+            self["measured"] += 1
+            return measure(rgb)
+
+        def added(worker: Any, view: Any) -> None:
+            self["registered"] += 1
+            add(worker, view)
+
+        monkeypatch.setattr(frames, "measure_frame", measured)
+        monkeypatch.setattr(register._Registrar, "add", added)
+        return self
+
+
+def assert_same(grown: MosaicResult, at_once: MosaicResult, *, within_px: float) -> None:
+    width, height = at_once.frame_size_px
+    corners = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float64)
+    assert (grown.width_px, grown.height_px) == (at_once.width_px, at_once.height_px)
+    for a, b in zip(grown.frames, at_once.frames, strict=True):
+        assert (a.index, a.pts, a.status, a.reason, a.component, a.is_key) == (
+            b.index,
+            b.pts,
+            b.status,
+            b.reason,
+            b.component,
+            b.is_key,
+        )
+        if a.H_mosaic_from_frame is not None and b.H_mosaic_from_frame is not None:
+            own = transform_points(a.H_mosaic_from_frame, corners)
+            other = transform_points(b.H_mosaic_from_frame, corners)
+            assert np.abs(own - other).max() < within_px
+
+
+def test_sixty_frames_and_forty_more_are_a_hundred_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = simulate_sweep(SweepConfig(frames=100, size_px=200, fault_share=0.05))
+    at_once = build_mosaic(sweep.frames, tmp_path / "at-once", config=CONFIG)
+    out, work = tmp_path / "out", tmp_path / "work"
+    first = build_mosaic(sweep.frames[:60], out, config=CONFIG, work_dir=work, grows=True)
+    assert len(first.frames) == 60
+    assert {"seen.npz", "registration.npz", "landmarks"} < {p.name for p in work.iterdir()}
+    calls = Calls().watch(monkeypatch)
+    grown = build_mosaic(sweep.frames, out, config=CONFIG, work_dir=work, grows=True)
+    usable = sum(frame.status != "skipped" for frame in grown.frames[60:])
+    assert calls["measured"] == 40 + 2, "the new ones, and two to know the video again"
+    assert calls["registered"] == usable
+    assert_same(grown, at_once, within_px=0.01)
+    assert (tmp_path / "at-once/mosaic.tif").read_bytes() == (out / "mosaic.tif").read_bytes()
+
+
+def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    video = tmp_path / "sweep.mp4"
+    make_sample_video(video, frames=220, size_px=200)
+    pts = probe_video(video).frames.pts
+    spans = [
+        MosaicConfig(start_pts=int(pts[30]), end_pts=int(pts[end]), lens_frames=20)
+        for end in (58, 70)
+    ]
+    at_once = build_mosaic(video, tmp_path / "at-once", config=spans[1])
+    out, work = tmp_path / "out", tmp_path / "work"
+    build_mosaic(video, out, config=spans[0], work_dir=work, grows=True)
+    calls, shown = Calls().watch(monkeypatch), list[Path]()
+    grown = build_mosaic(
+        video, out, config=spans[1], work_dir=work, grows=True, preview=shown.append
+    )
+    assert calls["measured"] == 12 + 2
+    assert shown, "the preview shows the map so far"
+    assert_same(grown, at_once, within_px=0.01)
+
+
+def test_killed_while_it_grows_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sweep = simulate_sweep(SweepConfig(frames=36, size_px=200, path="loops-slow"))
+    config = MosaicConfig(lens_frames=20)
+    at_once = build_mosaic(sweep.frames, tmp_path / "at-once", config=config)
+    out, work = tmp_path / "out", tmp_path / "work"
+    build_mosaic(sweep.frames[:26], out, config=config, work_dir=work, grows=True)
+
+    def stop(done: int, total: int, phase: str) -> None:
+        if phase == "register" and done > 31:
+            raise CancelledError("stopped by the user")
+
+    before = (out / "mosaic.json").read_bytes()
+    with pytest.raises(CancelledError):
+        build_mosaic(sweep.frames, out, config=config, work_dir=work, grows=True, progress=stop)
+    assert (out / "mosaic.json").read_bytes() == before, "the map so far stays"
+    calls = Calls().watch(monkeypatch)
+    grown = build_mosaic(sweep.frames, out, config=config, work_dir=work, grows=True)
+    assert (calls["measured"], calls["registered"]) == (0, 10)
+    assert_same(grown, at_once, within_px=0.01)
+
+
+def test_another_video_in_the_same_folder_is_built_anew(sweep: Sweep, tmp_path: Path) -> None:
+    other = [np.ascontiguousarray(frame[::-1]) for frame in sweep.frames]
+    work = tmp_path / "work"
+    build_mosaic(sweep.frames[:8], tmp_path / "out", work_dir=work, grows=True)
+    grown = build_mosaic(other, tmp_path / "out", work_dir=work, grows=True)
+    assert_same(grown, build_mosaic(other, tmp_path / "other"), within_px=1e-9)
+    shorter = build_mosaic(other[:6], tmp_path / "out", work_dir=work, grows=True)
+    assert [frame.status for frame in shorter.frames] == ["registered"] * 6
+
+
+def test_growing_needs_a_place_for_what_is_known(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="grows: expected a work_dir"):
+        build_mosaic([np.zeros((64, 64, 3), np.uint8)] * 2, tmp_path / "out", grows=True)
+
+
+def _key(position: int, *, is_landmark: bool) -> KeyTrail:
+    return KeyTrail(position, 0, np.eye(3), np.eye(3), is_landmark)
+
+
+def _link(a: int, b: int) -> Link:
+    none = np.zeros((0, 2), np.float32)
+    return Link(a, b, none, none, np.eye(3), 1, np.zeros(3, np.float32), np.zeros((0, 2, 2)))
+
+
+def test_what_holds_ends_before_the_first_frame_judged_otherwise() -> None:
+    earlier = Registration(
+        links=(_link(2, 0), _link(5, 2)),
+        keys=(0, 2, 5),
+        tracked=(Tracked(1, 0, np.eye(3)), Tracked(6, 5, np.eye(3))),
+        landmarks=(0, 5),
+        model="affine",
+        trail=(_key(0, is_landmark=True), _key(2, is_landmark=False), _key(5, is_landmark=True)),
+        lens="x",
+    )
+    kept = still_holding(earlier, [0, 1, 2, 4, 5, 6, 7], lens="x")
+    assert kept is not None
+    assert (kept.keys, kept.landmarks, kept.taken()) == ((0, 2), (0,), [0, 1, 2])
+    assert [(link.a, link.b) for link in kept.links] == [(2, 0)]
+    whole = still_holding(earlier, [0, 1, 2, 5, 6, 9], lens="x")
+    assert whole is not None
+    assert whole.taken() == [0, 1, 2, 5, 6]
+    assert still_holding(earlier, [1, 2], lens="x") is None
+    assert still_holding(earlier, [0, 1, 2, 5, 6], lens="y") is None
+    assert still_holding(None, [0], lens="x") is None
