@@ -7,6 +7,7 @@ from ml.mosaic.config import MosaicConfig
 from ml.mosaic.followup import Candidate, FollowupConfig, PlaceHit, draw_hit, find_place
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.result import MosaicFrame, MosaicResult
+from ml.mosaic.spans import NothingRegisteredError
 
 __all__ = [
     "Candidate",
@@ -14,6 +15,7 @@ __all__ = [
     "MosaicConfig",
     "MosaicFrame",
     "MosaicResult",
+    "NothingRegisteredError",
     "PlaceHit",
     "build_mosaic",
     "draw_hit",

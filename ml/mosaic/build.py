@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ml.errors import BadInputError, MosaicError
+from ml.errors import BadInputError
 from ml.mosaic.chain import Chain, chain_pieces
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import Seen, Survey, measure_frames, survey_of
@@ -22,9 +22,10 @@ from ml.mosaic.manifest import write_manifest
 from ml.mosaic.pieces import Piece, render_piece, worth_a_mosaic
 from ml.mosaic.register import register_frames
 from ml.mosaic.registration import Registration
-from ml.mosaic.report import make_result
+from ml.mosaic.report import make_frames, make_result
 from ml.mosaic.result import MosaicResult
 from ml.mosaic.sources import FrameSource, open_source
+from ml.mosaic.spans import NothingRegisteredError
 from ml.mosaic.stages import KEY_NAME, Stages, build_key, family_key
 from ml.mosaic.write import publish
 from ml.types import Progress, no_progress
@@ -190,13 +191,8 @@ def _chosen(
     chosen = worth_a_mosaic(chains, registration, config)
     if chosen:
         return chosen
-    usable = sum(not check.reason for check in survey.checks)
-    reasons = sorted({check.reason.split(":")[0] for check in survey.checks if check.reason})
-    detail = f" ({', '.join(reasons)})" if reasons else ""
-    raise MosaicError(
-        f"register: no two of {usable} usable frames, out of {len(survey.checks)}, "
-        f"show the same place{detail}"
-    )
+    frames = make_frames((), chains, survey, registration)
+    raise NothingRegisteredError(frames, usable=sum(not check.reason for check in survey.checks))
 
 
 def _publish(result: MosaicResult, pieces: list[Piece], target: Path) -> None:

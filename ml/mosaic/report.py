@@ -28,9 +28,9 @@ from ml.mosaic.result import (
     MosaicGap,
     MosaicQuality,
     MosaicResult,
-    MosaicSpan,
     component_name,
 )
+from ml.mosaic.spans import frames_in_words, span_in_words, span_of
 from ml.mosaic.stages import ENGINE
 
 
@@ -44,7 +44,7 @@ def make_result(
     folder: Path,
 ) -> MosaicResult:
     """Everything the manifest says, from what the stages have left."""
-    frames = _frames(pieces, chains, survey, registration)
+    frames = make_frames(pieces, chains, survey, registration)
     first = pieces[0]
     links = [link for piece in pieces for link in piece.chain.links]
     return MosaicResult(
@@ -74,18 +74,20 @@ def find_gaps(frames: Sequence[MosaicFrame]) -> tuple[MosaicGap, ...]:
         if is_in:
             continue
         code, _ = Counter(f.reason_code for f in members).most_common(1)[0]
-        span = _span(members)
-        text = f"{_span_words(span)} ({_count(len(members))}): {REASON_CODES.get(code, code)}"
+        span = span_of(members)
+        why = REASON_CODES.get(code, code)
+        text = f"{span_in_words(span)} ({frames_in_words(len(members))}): {why}"
         gaps.append(MosaicGap(span, len(members), code, text))
     return tuple(gaps)
 
 
-def _frames(
+def make_frames(
     pieces: Sequence[Piece],
     chains: Sequence[Chain],
     survey: Survey,
     registration: Registration,
 ) -> tuple[MosaicFrame, ...]:
+    """What became of every frame; without pieces, why each is in none."""
     place = {f: piece for piece in pieces for f in piece.canvas.transforms}
     riding = {f: piece for piece in pieces for f in piece.canvas.riding}
     key_of = {item.position: item.key for item in registration.tracked}
@@ -154,7 +156,7 @@ def _component(piece: Piece, frames: Sequence[MosaicFrame], survey: Survey) -> M
     spans = []
     for is_own, run in groupby(frames, key=lambda f: f.component == piece.index):
         if is_own:
-            spans.append(_span(list(run)))
+            spans.append(span_of(list(run)))
     first, last = own[0].time_s, own[-1].time_s
     return MosaicComponent(
         index=piece.index,
@@ -181,24 +183,3 @@ def _quality(frames: Sequence[MosaicFrame], total: int, loops: int) -> MosaicQua
         loops_closed=loops,
         max_sigma_px=round(max(sigmas), 4) if sigmas else None,
     )
-
-
-def _span(members: Sequence[MosaicFrame]) -> MosaicSpan:
-    first, last = members[0], members[-1]
-    return MosaicSpan(first.index, last.index, first.time_s, last.time_s)
-
-
-def _span_words(span: MosaicSpan) -> str:
-    if span.first_s is None or span.last_s is None:
-        if span.first_index == span.last_index:
-            return f"frame {span.first_index}"
-        return f"frames {span.first_index} to {span.last_index}"
-    return f"{_clock(span.first_s)} to {_clock(span.last_s)}"
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds // 60)}:{seconds % 60:04.1f}"
-
-
-def _count(frames: int) -> str:
-    return "1 frame" if frames == 1 else f"{frames} frames"

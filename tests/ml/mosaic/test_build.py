@@ -12,7 +12,13 @@ import tifffile
 
 from ml.errors import BadInputError, CancelledError, MosaicError, ShapeError, UnknownNameError
 from ml.evaluation.mosaic import score_against_truth
-from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, read_manifest
+from ml.mosaic import (
+    MosaicConfig,
+    MosaicResult,
+    NothingRegisteredError,
+    build_mosaic,
+    read_manifest,
+)
 from ml.mosaic.result import LAYER_NAMES
 
 if TYPE_CHECKING:
@@ -176,6 +182,18 @@ def test_what_cannot_become_a_mosaic_is_refused(
     with pytest.raises(MosaicError, match=text):
         build_mosaic(frames, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refusal_names_what_kept_out_which_frames(tmp_path: Path) -> None:
+    black, flat = np.zeros((64, 64, 3), np.uint8), np.full((64, 64, 3), 90, np.uint8)
+    with pytest.raises(NothingRegisteredError) as caught:
+        build_mosaic([black, black, flat, flat, flat], tmp_path / "out")
+    assert str(caught.value).endswith(
+        "show the same place; no structure: frames 2 to 4 (3 frames);"
+        " too dark: frames 0 to 1 (2 frames)"
+    )
+    assert [f.reason_code for f in caught.value.frames] == ["dark"] * 2 + ["uniform"] * 3
+    assert {f.status for f in caught.value.frames} == {"skipped"}
 
 
 def test_a_canvas_over_the_limit_is_refused_with_its_size(sweep: Sweep, tmp_path: Path) -> None:
