@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 
 from ml.keypoints.consensus import Consensus
 from ml.keypoints.guided import predict_points
+from ml.keypoints.parallel import both
 from ml.keypoints.refine import AlignConfig, Alignment, align_patches, smoothed
 from ml.keypoints.views import View
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Matches
@@ -39,17 +40,65 @@ class CompletionConfig:
     step_side_px: float = 650.0
 
 
-def refine_matches(
-    view_a: View,
-    view_b: View,
-    matches: Matches,
-    consensus: Consensus,
-    *,
-    config: CompletionConfig = CompletionConfig(),
-) -> Matches:
+@dataclass(frozen=True, slots=True)
+class SmoothPair:
+    """Two views ready for alignment from a to b.
+
+    Attributes:
+        view_a, view_b: the views. plane_a, plane_b: (h, w) float32, their smoothed grey.
+        config: when an alignment is trusted.
+        align: the alignment, its patches grown with view b so that they hold the same tissue.
+    """
+
+    view_a: View
+    view_b: View
+    plane_a: ArrayF32
+    plane_b: ArrayF32
+    config: CompletionConfig
+    align: AlignConfig
+
+    def inverse(self) -> SmoothPair:
+        """From b to a; what is smooth already stays where both views are of one size."""
+        step_px = _step_px(self.view_a, self.config)
+        if step_px != self.align.step_px:
+            return smooth_pair(self.view_b, self.view_a, config=self.config)
+        return replace(
+            self,
+            view_a=self.view_b,
+            view_b=self.view_a,
+            plane_a=self.plane_b,
+            plane_b=self.plane_a,
+        )
+
+    def aligned(
+        self, xy_a: ArrayF32, xy_b: npt.NDArray[np.floating], jacobian: ArrayF64
+    ) -> Alignment:
+        """``refine.align_patches`` of (N, 2) points, with (N, 2, 2) local maps."""
+        return align_patches(
+            self.plane_a,
+            self.plane_b,
+            xy_a.astype(np.float64),
+            np.asarray(xy_b, np.float64),
+            jacobian,
+            config=self.align,
+        )
+
+
+def smooth_pair(
+    view_a: View, view_b: View, *, config: CompletionConfig = CompletionConfig()
+) -> SmoothPair:
+    """Smooth both views, once for all alignments between them."""
+    step_px = _step_px(view_b, config)
+    align = replace(config.align, step_px=step_px, smooth_px=step_px * config.align.smooth_px)
+    plane_a, plane_b = both(lambda v: smoothed(v.grey, align.smooth_px), view_a, view_b)
+    return SmoothPair(view_a, view_b, plane_a, plane_b, config, align)
+
+
+def refine_matches(pair: SmoothPair, matches: Matches, consensus: Consensus) -> Matches:
     """Move each place in b to where its patch fits best; keep it where the fit is poor."""
+    config = pair.config
     _, jacobian, _ = predict_points(consensus, matches.xy_a)
-    found = _aligned(view_a, view_b, matches.xy_a, matches.xy_b, jacobian, config=config)
+    found = pair.aligned(matches.xy_a, matches.xy_b, jacobian)
     moved = np.hypot(*(found.xy_b - matches.xy_b).T)
     good = found.is_converged & (moved <= config.max_shift_px) & (found.zncc >= config.min_zncc)
     xy_b = np.where(good[:, None], found.xy_b, matches.xy_b).astype(np.float32)
@@ -57,23 +106,17 @@ def refine_matches(
     return Matches(matches.xy_a, xy_b, score.astype(np.float32))
 
 
-def complete_matches(
-    view_a: View,
-    view_b: View,
-    xy_a: ArrayF32,
-    consensus: Consensus,
-    *,
-    config: CompletionConfig = CompletionConfig(),
-) -> Matches:
+def complete_matches(pair: SmoothPair, xy_a: ArrayF32, consensus: Consensus) -> Matches:
     """Find key points of a in b by alignment alone, from their predicted places."""
     places, jacobian, _ = predict_points(consensus, xy_a)
+    view_b = pair.view_b
     size = np.array([view_b.grey.shape[1] - 1, view_b.grey.shape[0] - 1])
     inside = ((places >= 0) & (places <= size)).all(axis=1)
     xy_a, places, jacobian = xy_a[inside], places[inside], jacobian[inside]
-    found = _aligned(view_a, view_b, xy_a, places, jacobian, config=config)
+    found = pair.aligned(xy_a, places, jacobian)
     moved = np.hypot(*(found.xy_b - places).T)
     xy_b = found.xy_b.astype(np.float32)
-    keep = _trusted(found, moved, view_b, config) & consensus.agrees(xy_a, xy_b)
+    keep = _trusted(found, moved, view_b, pair.config) & consensus.agrees(xy_a, xy_b)
     score = np.clip(0.5 * found.zncc[keep], 0.0, 1.0)
     return Matches(xy_a[keep], xy_b[keep], score.astype(np.float32))
 
@@ -86,27 +129,8 @@ def apart_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float = 2.0) -> A
     return np.asarray(nearest >= distance_px, np.bool_)
 
 
-def _aligned(
-    view_a: View,
-    view_b: View,
-    xy_a: ArrayF32,
-    xy_b: npt.NDArray[np.floating],
-    jacobian: ArrayF64,
-    *,
-    config: CompletionConfig,
-) -> Alignment:
-    """Align with patches that grow with the view, so that they hold the same tissue."""
-    step_px = max(1.0, float(np.sqrt(view_b.grey.size)) / config.step_side_px)
-    align = replace(config.align, step_px=step_px, smooth_px=step_px * config.align.smooth_px)
-    plane_a, plane_b = (smoothed(v.grey, align.smooth_px) for v in (view_a, view_b))
-    return align_patches(
-        plane_a,
-        plane_b,
-        xy_a.astype(np.float64),
-        np.asarray(xy_b, np.float64),
-        jacobian,
-        config=align,
-    )
+def _step_px(view: View, config: CompletionConfig) -> float:
+    return max(1.0, float(np.sqrt(view.grey.size)) / config.step_side_px)
 
 
 def _trusted(

@@ -11,15 +11,18 @@ import numpy.typing as npt
 from ml.errors import BadInputError
 from ml.keypoints.completion import (
     CompletionConfig,
+    SmoothPair,
     apart_from,
     complete_matches,
     refine_matches,
+    smooth_pair,
 )
 from ml.keypoints.consensus import Consensus, find_consensus
 from ml.keypoints.describe import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.guided import guided_matches, predict_points
 from ml.keypoints.match import match_mutual
+from ml.keypoints.parallel import both
 from ml.keypoints.rejection import covered_cells
 from ml.keypoints.support import SupportConfig, consistent_matches
 from ml.keypoints.views import View, make_view
@@ -110,8 +113,9 @@ def match_images(
         raise BadInputError(f"max_keypoints: expected at least 1, got {max_keypoints}")
     loaded = load_descriptor(descriptor)
     detection = DetectorConfig(name=detector or loaded.detector, max_keypoints=max_keypoints)
-    a = _side(make_view(image_a, mask=mask_a, name="image_a"), loaded, detection)
-    b = _side(make_view(image_b, mask=mask_b, name="image_b"), loaded, detection)
+    view_a = make_view(image_a, mask=mask_a, name="image_a")
+    view_b = make_view(image_b, mask=mask_b, name="image_b")
+    a, b = both(lambda view: _side(view, loaded, detection), view_a, view_b)
     found = _match_sides(a, b, loaded, config)
     order = np.argsort(-found.score, kind="stable")
     return Matches(
@@ -154,10 +158,12 @@ def _match_sides(a: _Side, b: _Side, descriptor: Descriptor, config: MatchConfig
     pairs, score = _guided(a, b, pairs[keep], score[keep], consensus=consensus, config=config)
     found = Matches(a.points.xy[pairs[:, 0]], b.points.xy[pairs[:, 1]], score)
     consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    there = smooth_pair(a.view, b.view, config=config.completion)
     if config.is_refined:
-        found = refine_matches(a.view, b.view, found, consensus, config=config.completion)
+        found = refine_matches(there, found, consensus)
+    back = there.inverse()
     for _ in range(config.completion_rounds):
-        found = _completed(a, b, found, config)
+        found = _completed(a, b, found, ways=(there, back), config=config)
     return _final(a, b, found, config)
 
 
@@ -202,14 +208,21 @@ def _guided(
     return np.concatenate([pairs, added]), np.r_[score, np.zeros(len(added), np.float32)]
 
 
-def _completed(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
+def _completed(
+    a: _Side,
+    b: _Side,
+    found: Matches,
+    *,
+    ways: tuple[SmoothPair, SmoothPair],
+    config: MatchConfig,
+) -> Matches:
     """Adds key points of either image that alignment alone finds in the other."""
     consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
     free = a.points.xy[apart_from(a.points.xy, found.xy_a, distance_px=0.5)]
-    more = complete_matches(a.view, b.view, free, consensus, config=config.completion)
+    more = complete_matches(ways[0], free, consensus)
     found = _joined(found, more)
     free = b.points.xy[apart_from(b.points.xy, found.xy_b, distance_px=2.0)]
-    back = complete_matches(b.view, a.view, free, consensus.inverse(), config=config.completion)
+    back = complete_matches(ways[1], free, consensus.inverse())
     return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
 
 

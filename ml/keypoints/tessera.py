@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,9 @@ follows a detector's error and blur, no scale at all loses what comes nearer. Ch
 AKAZE key points found independently."""
 
 
+@lru_cache(maxsize=1)
 def load(name: str = "tessera") -> TesseraDescriptor:
-    """The shipped descriptor.
+    """The shipped descriptor, read once: it holds nothing of the images that it describes.
 
     Raises:
         WeightsError: see ``load_tessera``.

@@ -5,7 +5,12 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from ml.keypoints.completion import apart_from, complete_matches, refine_matches
+from ml.keypoints.completion import (
+    apart_from,
+    complete_matches,
+    refine_matches,
+    smooth_pair,
+)
 from ml.keypoints.consensus import Consensus, find_consensus
 from ml.keypoints.geometry import transform_points
 from ml.keypoints.views import View, make_view
@@ -28,7 +33,7 @@ def test_points_are_found_where_they_are(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, consensus, xy, to = _pair(vessels, warped_vessels)
-    found = complete_matches(a, b, xy, consensus)
+    found = complete_matches(smooth_pair(a, b), xy, consensus)
     assert len(found) > 50
     truth = {tuple(p): q for p, q in zip(xy.tolist(), to, strict=True)}
     error = [
@@ -45,7 +50,7 @@ def test_what_b_does_not_show_is_not_found(
     a, b, consensus, xy, _ = _pair(vessels, warped_vessels)
     noise = np.random.default_rng(1).integers(0, 255, b.image.shape, np.uint8)
     other = make_view(cv2.GaussianBlur(noise, (0, 0), 3), mask=b.mask.astype(np.uint8) * 255)
-    assert len(complete_matches(a, other, xy, consensus)) <= 2
+    assert len(complete_matches(smooth_pair(a, other), xy, consensus)) <= 2
 
 
 def test_rough_places_become_exact(
@@ -54,7 +59,7 @@ def test_rough_places_become_exact(
     a, b, consensus, xy, to = _pair(vessels, warped_vessels)
     rough = to + np.random.default_rng(2).normal(0, 0.8, to.shape).astype("f4")
     given = Matches(xy, rough, np.full(len(xy), 0.6, np.float32))
-    found = refine_matches(a, b, given, consensus)
+    found = refine_matches(smooth_pair(a, b), given, consensus)
     before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (given, found))
     assert after < 0.4 * before
     assert ((found.score >= 0.3) & (found.score <= 0.8)).all()
