@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
 
 from ml.errors import WeightsError
 from ml.keypoints.describe import _checked_points
 from ml.keypoints.pixels import to_grey
 from ml.keypoints.polar import PolarGrid, polar_patches
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
+from ml.networks.weightsfile import filled, halved, read_tensors, write_tensors
 from ml.types import ArrayF32, Keypoints
 
 ARCHITECTURE = "tessera"
@@ -127,21 +125,14 @@ def grid_of(config: TesseraConfig) -> PolarGrid:
 
 def save_tessera(path: str | Path, *, name: str, version: str, network: TesseraNet) -> None:
     """Write the weights in half precision, whole or not at all."""
-    path = Path(path)
-    metadata = {
-        "architecture": ARCHITECTURE,
-        "name": name,
-        "version": version,
-        "config": json.dumps(dataclasses.asdict(network.config), sort_keys=True),
-    }
-    tensors = {
-        key: (value.half() if value.is_floating_point() else value).detach().contiguous()
-        for key, value in network.state_dict().items()
-    }
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file(tensors, temporary, metadata=metadata)
-    temporary.chmod(0o644)
-    temporary.replace(path)
+    write_tensors(
+        Path(path),
+        halved(network),
+        architecture=ARCHITECTURE,
+        name=name,
+        version=version,
+        config=network.config,
+    )
 
 
 def load_tessera(path: str | Path, *, name: str = "tessera") -> TesseraDescriptor:
@@ -151,22 +142,9 @@ def load_tessera(path: str | Path, *, name: str = "tessera") -> TesseraDescripto
         WeightsError: no such file, damaged, of another architecture or other sizes.
     """
     path = Path(path)
-    if not path.is_file():
-        raise WeightsError(f"{path.name}: no such weights file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
-    found = metadata.get("architecture", "unknown")
-    if found != ARCHITECTURE:
-        raise WeightsError(
-            f"{path.name}: weights of architecture {found!r}, expected {ARCHITECTURE!r}"
-        )
-    network = TesseraNet(_config(metadata.get("config", ""), path.name))
-    _fill(network, tensors, path.name)
-    return TesseraDescriptor(network, name=name)
+    metadata, tensors = read_tensors(path, ARCHITECTURE)
+    network = TesseraNet(_config(metadata["config"], path.name))
+    return TesseraDescriptor(filled(network, tensors, path.name), name=name)
 
 
 def _config(text: str, where: str) -> TesseraConfig:
@@ -180,14 +158,3 @@ def _config(text: str, where: str) -> TesseraConfig:
         raise WeightsError(f"{where}: unknown keys {unknown}; known: {', '.join(sorted(known))}")
     sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
     return TesseraConfig(**sizes)
-
-
-def _fill(network: nn.Module, tensors: dict[str, Tensor], where: str) -> None:
-    expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
-    actual = {key: tuple(value.shape) for key, value in tensors.items()}
-    if expected != actual:
-        wrong = sorted(k for k in expected | actual if expected.get(k) != actual.get(k))[0]
-        raise WeightsError(
-            f"{where}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
-        )
-    network.load_state_dict(tensors)

@@ -12,6 +12,7 @@ from ml.errors import BadInputError, UnknownNameError, WeightsError
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
 from ml.networks.textons import TextonBank
+from ml.networks.weightsfile import filled, halved, read_tensors, whole, write_tensors
 from ml.roi.config import EncoderConfig, config_from_dict, config_hash
 from ml.roi.embed import RoiEncoder
 from ml.roi.encoders.combined import CombinedEncoder
@@ -21,7 +22,6 @@ from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.encoders.textons import TextonEncoder
-from ml.roi.weightsfile import filled, halved, read_tensors, whole, write_tensors
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from ml.imaging.slides import open_slide
 from ml.networks.textons import TextonBank, TextonConfig, nearest_word
+from ml.networks.weightsfile import filled, read_tensors, whole, write_tensors
 from ml.roi.config import EncoderConfig, config_hash
 from ml.roi.encoders.textons import NAME, TextonEncoder, local_jets
 from ml.roi.features import tissue_share
 from ml.roi.patches import cut_patch, patch_corners
-from ml.roi.weightsfile import filled, read_tensors, whole, write_tensors
 from ml.training.augment import random_look
 from ml.training.pool import MIN_TISSUE_SHARE, slide_pixels, stained
 from ml.types import ArrayF32, Progress

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from ml.errors import BadInputError, WeightsError
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.networks.weightsfile import filled, halved, read_tensors, write_tensors
 from ml.roi.config import config_from_dict
 from ml.roi.stain import StainEstimate, stain_channels
-from ml.roi.weightsfile import filled, halved, read_tensors, write_tensors
 from ml.types import ArrayF32, ImageU8
 
 ARCHITECTURE = "patch-cnn"

@@ -170,7 +170,7 @@ def test_a_missing_or_damaged_file_is_refused(tmp_path):
 
 def test_another_architecture_is_refused(weights):
     changed(weights, metadata=lambda m: {**m, "architecture": "roi-gcn"})
-    with pytest.raises(WeightsError, match="architecture 'roi-gcn', expected one of triplet-cnn"):
+    with pytest.raises(WeightsError, match="architecture 'roi-gcn', expected 'triplet-cnn' or"):
         read_descriptor(weights)
 
 

@@ -205,7 +205,12 @@ def test_unknown_keys_and_other_sizes_are_refused(tmp_path: Path) -> None:
         ({"rings": 8, "colour": 1}, r"unknown keys \['colour'\]"),
         ({"rings": 8, "angles": 16}, "expected"),
     ):
-        metadata = {"architecture": "tessera", "config": json.dumps(values)}
+        metadata = {
+            "architecture": "tessera",
+            "name": "tessera",
+            "version": "1",
+            "config": json.dumps(values),
+        }
         save_file(tensors, tmp_path / "v.safetensors", metadata=metadata)
         with pytest.raises(WeightsError, match=message):
             load_tessera(tmp_path / "v.safetensors")

@@ -8,20 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ml.errors import WeightsError
 
+KEYS = frozenset({"name", "version", "config"})
+"""What ``write_tensors`` says of a file besides its architecture."""
+
 N = TypeVar("N", bound=nn.Module)
 
 
-def read_tensors(path: Path, architecture: str) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a file written by ``write_tensors``.
+def read_tensors(
+    path: Path, *architectures: str, keys: frozenset[str] = KEYS
+) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a file written by ``write_tensors`` or ``write_file``.
 
+    Args:
+        architectures: any of these will do. keys: of the metadata, besides the architecture.
     Raises:
-        WeightsError: no such file, damaged, of another architecture, metadata incomplete.
+        WeightsError: no such file, damaged, of another architecture, metadata with a key missing
+            or unknown.
     """
     if not path.is_file():
         raise WeightsError(f"{path.name}: no such weights file")
@@ -32,13 +41,13 @@ def read_tensors(path: Path, architecture: str) -> tuple[dict[str, str], dict[st
     except (SafetensorError, OSError) as error:
         raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
     found = metadata.get("architecture", "unknown")
-    if found != architecture:
-        raise WeightsError(
-            f"{path.name}: weights of architecture {found!r}, expected {architecture!r}"
-        )
-    missing = {"name", "version", "config"} - set(metadata)
-    if missing:
-        raise WeightsError(f"{path.name}: metadata without {sorted(missing)[0]!r}")
+    if found not in architectures:
+        expected = " or ".join(repr(name) for name in architectures)
+        raise WeightsError(f"{path.name}: weights of architecture {found!r}, expected {expected}")
+    wrong = sorted((keys | {"architecture"}) ^ set(metadata))
+    if wrong:
+        problem = "with unknown key" if wrong[0] in metadata else "without"
+        raise WeightsError(f"{path.name}: metadata {problem} {wrong[0]!r}")
     return metadata, tensors
 
 
@@ -51,24 +60,29 @@ def write_tensors(
     version: str,
     config: Any,
 ) -> None:
-    """Write tensors with what they are, whole or not at all; ``config`` is a dataclass."""
+    """Write tensors with what they are; ``config`` is a dataclass. See ``write_file``."""
     metadata = {
         "architecture": architecture,
         "name": name,
         "version": version,
         "config": json.dumps(dataclasses.asdict(config), sort_keys=True),
     }
+    write_file(path, tensors, metadata)
+
+
+def write_file(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors and metadata, whole or not at all."""
     temporary = path.with_name(f".{path.name}.tmp")
-    save_file(dict(tensors), temporary, metadata=metadata)
+    save_file(dict(tensors), temporary, metadata=dict(metadata))
     temporary.chmod(0o644)
     temporary.replace(path)
 
 
 def filled(network: N, tensors: Mapping[str, Tensor], where: str) -> N:
-    """The network with these tensors.
+    """The network with these tensors, in its own precision.
 
     Raises:
-        WeightsError: a tensor is missing, too many, or of another size.
+        WeightsError: a tensor is missing, too many, of another size, or not finite.
     """
     expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
     actual = {key: tuple(value.shape) for key, value in tensors.items()}
@@ -77,6 +91,9 @@ def filled(network: N, tensors: Mapping[str, Tensor], where: str) -> N:
         raise WeightsError(
             f"{where}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
         )
+    for key in sorted(tensors):
+        if not torch.isfinite(tensors[key].float()).all():
+            raise WeightsError(f"{where}: {key!r}: holds NaN or infinity")
     network.load_state_dict(dict(tensors))
     return network
 
