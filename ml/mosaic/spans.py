@@ -17,10 +17,10 @@ class NothingRegisteredError(MosaicError):
     """No two frames show the same place; ``frames`` tells what became of each."""
 
     def __init__(self, frames: Sequence[MosaicFrame], *, usable: int) -> None:
-        super().__init__(
-            f"register: no two of {usable} usable frames, out of {len(frames)}, show the same"
-            f" place; {reasons_in_words(frames)}"
-        )
+        what = f"none of {len(frames)} frames is usable"
+        if usable:
+            what = f"no two of {usable} usable frames, out of {len(frames)}, show the same place"
+        super().__init__(f"register: {what}; {reasons_in_words(frames)}")
         self.frames = tuple(frames)
 
 

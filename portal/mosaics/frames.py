@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -154,23 +154,10 @@ def frame_runs(mosaic: Mosaic) -> list[FrameRun]:
     runs: list[FrameRun] = []
     for place, (index, pts, status, code, reason) in enumerate(rows):
         kind = REASONS[reason_code(status=status, code=code, reason=reason)]
-        run = FrameRun(
-            place, place + 1, status, kind, reason, index, index, pts * second, pts * second, pts
-        )
+        time_s = round(pts * second, 6)
+        run = FrameRun(place, place + 1, status, kind, reason, index, index, time_s, time_s, pts)
         if runs and (runs[-1].status, runs[-1].kind) == (status, kind):
-            last = runs.pop()
-            run = FrameRun(
-                last.start,
-                place + 1,
-                status,
-                kind,
-                last.reason,
-                last.first_index,
-                index,
-                last.first_s,
-                run.last_s,
-                last.first_pts,
-            )
+            run = replace(runs.pop(), stop=run.stop, last_index=run.last_index, last_s=run.last_s)
         runs.append(run)
     return runs
 

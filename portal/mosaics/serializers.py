@@ -13,9 +13,11 @@ from portal.annotations.representation import INT64_MAX, FiniteField, GeometryFi
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
 from portal.jobs.api import JobSerializer
-from portal.mosaics.frames import FrameSighting, mosaic_report
+from portal.mosaics.frames import FrameSighting, frame_runs, mosaic_report, runs_lost
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import MAX_STEP
+
+LOST_LISTED = 100
 
 
 def layer_url(part: MosaicPart, name: str) -> str:
@@ -58,6 +60,19 @@ class ReasonSerializer(serializers.Serializer[Any]):
     code = serializers.CharField(source="reason.code")
     reason = serializers.CharField(source="reason.name")
     count = serializers.IntegerField()
+
+
+class LostRunSerializer(serializers.Serializer[Any]):
+    """Frames in a row that are in no part, for one reason; both ends belong to it."""
+
+    status = serializers.ChoiceField(FrameStatus.choices)
+    code = serializers.CharField(source="kind.code")
+    reason = serializers.CharField(source="kind.name")
+    frames = serializers.IntegerField(source="width")
+    first_s = serializers.FloatField()
+    last_s = serializers.FloatField()
+    first_index = serializers.IntegerField()
+    last_index = serializers.IntegerField()
 
 
 class MosaicReportSerializer(serializers.Serializer[Any]):
@@ -156,6 +171,7 @@ class MosaicDetailSerializer(MosaicSerializer):
     """With the report on its frames."""
 
     report = serializers.SerializerMethodField()
+    lost = serializers.SerializerMethodField()
     gaps = serializers.ListField(
         child=serializers.DictField(), help_text="Runs of frames in no part, with a sentence each"
     )
@@ -164,6 +180,11 @@ class MosaicDetailSerializer(MosaicSerializer):
     def get_report(self, mosaic: Mosaic) -> Any:
         """Counts by status and reason."""
         return MosaicReportSerializer(mosaic_report(mosaic)).data
+
+    @extend_schema_field(LostRunSerializer(many=True))
+    def get_lost(self, mosaic: Mosaic) -> Any:
+        """The 100 longest runs of frames in no part, each for one reason; also where it failed."""
+        return LostRunSerializer(runs_lost(frame_runs(mosaic))[:LOST_LISTED], many=True).data
 
 
 class MosaicAcceptedSerializer(MosaicSerializer):

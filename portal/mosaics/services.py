@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.mosaics.build import Built, BuiltPart
+from portal.mosaics.build import Built, BuiltFrame, BuiltPart
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import options_clean, options_hash, options_words
 from portal.mosaics.planes import Floats, bounds_of, matrices, view_polygon
@@ -98,7 +98,7 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     derived = storage.derived_folder(mosaic.pk)
     canvases = [_write_part(mosaic, part, derived, len(built.parts)) for part in built.parts]
     _drop_surplus(mosaic, keep=len(built.parts))
-    _write_frames(mosaic, built)
+    _write_frames(mosaic, built.frames, outline=built.outline)
     canvas = canvases[0]
     mosaic.canvas = canvas
     mosaic.state, mosaic.error_code, mosaic.error_message = ItemState.READY, "", ""
@@ -114,6 +114,17 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     transaction.on_commit(partial(work_drop, mosaic.pk))
     _emit(mosaic, "mosaic.finished", canvas_id=str(canvas.pk))
     return canvas
+
+
+def mosaic_refused(*, mosaic: Mosaic, frames: Sequence[BuiltFrame]) -> None:
+    """Keep why each frame is in no mosaic, for its page: none could be built of them.
+
+    The end of its job marks it as failed. One that became ready meanwhile stays.
+    """
+    with transaction.atomic():
+        waiting = Mosaic.objects.select_for_update().filter(state=ItemState.PREPARING)
+        if waiting.filter(pk=mosaic.pk).exists():
+            _write_frames(mosaic, frames, outline=())
 
 
 def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
@@ -211,9 +222,11 @@ def _drop_surplus(mosaic: Mosaic, *, keep: int) -> None:
         part.canvas.delete()
 
 
-def _write_frames(mosaic: Mosaic, built: Built) -> None:
+def _write_frames(
+    mosaic: Mosaic, frames: Sequence[BuiltFrame], *, outline: Sequence[Sequence[float]]
+) -> None:
     mosaic.frames.all().delete()
-    bounds = _bounds(mosaic, built)
+    bounds = _bounds(mosaic, frames, outline)
     MosaicFrame.objects.bulk_create(
         (
             MosaicFrame(
@@ -234,19 +247,21 @@ def _write_frames(mosaic: Mosaic, built: Built) -> None:
                 part=frame.part,
                 **bounds.get(frame.index, {}),
             )
-            for frame in built.frames
+            for frame in frames
         ),
         batch_size=500,
     )
 
 
-def _bounds(mosaic: Mosaic, built: Built) -> dict[int, dict[str, float]]:
+def _bounds(
+    mosaic: Mosaic, frames: Sequence[BuiltFrame], outline: Sequence[Sequence[float]]
+) -> dict[int, dict[str, float]]:
     """Of each placed frame; left out where a corner of it lies behind the plane."""
-    placed = [f for f in built.frames if f.H_mosaic_from_frame is not None]
+    placed = [f for f in frames if f.H_mosaic_from_frame is not None]
     canvas = mosaic.video.canvas
     if not placed or canvas is None:
         return {}
-    view: Floats = view_polygon(built.outline, width_px=canvas.width_px, height_px=canvas.height_px)
+    view: Floats = view_polygon(outline, width_px=canvas.width_px, height_px=canvas.height_px)
     rows = bounds_of(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
     names = ("left", "top", "right", "bottom")
     grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # as far as a point at the rim counts

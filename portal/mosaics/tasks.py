@@ -21,9 +21,8 @@ from portal.core.tasks import JobContext, UserError, task
 from portal.mosaics.build import Built, BuiltFrame, BuiltPart
 from portal.mosaics.followup_services import FOLLOWUP_KIND, followup_preparing, followup_ready
 from portal.mosaics.models import Followup, Mosaic
-from portal.mosaics.options import span_words
 from portal.mosaics.selectors import span_frames
-from portal.mosaics.services import JOB_KIND, mosaic_preparing, mosaic_ready
+from portal.mosaics.services import JOB_KIND, mosaic_preparing, mosaic_ready, mosaic_refused
 from portal.mosaics.targets import MosaicWindows, VideoFrames, place_of
 from portal.mosaics.workplace import work_claim
 
@@ -58,7 +57,7 @@ def _mosaic(mosaic_id: str) -> Mosaic:
 
 
 def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | None) -> Built:
-    from ml.mosaic import build_mosaic
+    from ml.mosaic import NothingRegisteredError, build_mosaic
 
     canvas = mosaic.video.canvas
     if canvas is None:
@@ -76,13 +75,21 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
             work_dir=stages,
             preview=_in_its_place,
         )
+    except NothingRegisteredError as error:
+        mosaic_refused(mosaic=mosaic, frames=[_frame(frame) for frame in error.frames])
+        raise UserError(_sentence(error), code=error.code) from error
     except MlError as error:
         if error.code == "cancelled":
             raise
-        span = span_words(mosaic.config).removeprefix("from ")
-        where = f"From {span}: " if span else ""
-        raise UserError(f"{where}{_sentence(error)}", code=error.code) from error
+        raise UserError(f"{_seconds(mosaic)}: {_sentence(error)}", code=error.code) from error
     return _built(result, folder, seconds=time.monotonic() - began)
+
+
+def _seconds(mosaic: Mosaic) -> str:
+    """``From 2 s to 5.48 s``: of the frames asked for."""
+    span, second = span_frames(mosaic.video, mosaic.config), mosaic.video.time_base_s
+    first_s, last_s = span.first_pts * second, span.last_pts * second
+    return f"From {round(first_s, 2):g} s to {round(last_s, 2):g} s"
 
 
 def _in_its_place(path: Path) -> None:

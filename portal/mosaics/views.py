@@ -49,13 +49,13 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     mosaic = selectors.mosaic_get(user_of(request), mosaic_id)
     is_ready = mosaic.state == ItemState.READY
     job = selectors.mosaic_jobs([mosaic]).get(mosaic.pk)
-    runs = frame_runs(mosaic) if is_ready else []
+    runs = frame_runs(mosaic) if mosaic.state != ItemState.PREPARING else []
     context = {
         "mosaic": mosaic,
         "job": job,
         "stages": _stages(job),
         "span": span_words(mosaic.config),
-        "report": mosaic_report(mosaic) if is_ready else None,
+        "report": mosaic_report(mosaic) if runs else None,
         "runs": runs,
         "lost": runs_lost(runs)[:LOST_SHOWN],
         "legend": reasons_of(runs),

@@ -170,8 +170,8 @@ def test_a_given_mask_bounds_what_is_shown(sweep: Sweep, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("frames", "text"),
     [
-        ([np.zeros((64, 64, 3), np.uint8)] * 3, "no two of 0 usable frames, out of 3.*too dark"),
-        ([np.full((64, 64, 3), 90, np.uint8)] * 3, "no two of 0 usable.*no structure"),
+        ([np.zeros((64, 64, 3), np.uint8)] * 3, "register: none of 3 frames is usable; too dark"),
+        ([np.full((64, 64, 3), 90, np.uint8)] * 3, "none of 3 frames is usable; no structure"),
         ([], "survey: none of 0 frames"),
     ],
     ids=["black", "uniform", "none"],
@@ -189,7 +189,7 @@ def test_a_refusal_names_what_kept_out_which_frames(tmp_path: Path) -> None:
     with pytest.raises(NothingRegisteredError) as caught:
         build_mosaic([black, black, flat, flat, flat], tmp_path / "out")
     assert str(caught.value).endswith(
-        "show the same place; no structure: frames 2 to 4 (3 frames);"
+        "none of 5 frames is usable; no structure: frames 2 to 4 (3 frames);"
         " too dark: frames 0 to 1 (2 frames)"
     )
     assert [f.reason_code for f in caught.value.frames] == ["dark"] * 2 + ["uniform"] * 3

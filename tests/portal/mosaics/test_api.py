@@ -74,6 +74,36 @@ def test_a_mosaic_with_its_report(api: APIClient, built: Mosaic) -> None:
     }
 
 
+def test_lost_frames_are_named_by_seconds_and_reason_in_every_state(
+    api: APIClient, built: Mosaic
+) -> None:
+    MosaicFrame.objects.filter(index=4).update(status="skipped", reason_code="blurred")
+    for state in ("ready", "failed"):
+        Mosaic.objects.update(state=state)
+        assert api.get(url(built)).json()["lost"] == [
+            {
+                "status": "skipped",
+                "code": "blurred",
+                "reason": "blurred",
+                "frames": 2,
+                "first_s": 0.12,
+                "last_s": 0.16,
+                "first_index": 3,
+                "last_index": 4,
+            },
+            {
+                "status": "failed",
+                "code": "no-match",
+                "reason": "no match",
+                "frames": 1,
+                "first_s": 0.2,
+                "last_s": 0.2,
+                "first_index": 5,
+                "last_index": 5,
+            },
+        ]
+
+
 def test_a_failed_one_says_why(api: APIClient, built: Mosaic) -> None:
     Mosaic.objects.update(state="failed", error_code="mosaic-failed", error_message="No two.")
     body = api.get(url(built)).json()

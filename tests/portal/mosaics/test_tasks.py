@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ml.errors import MosaicError
 from portal.annotations.services import roi_create
 from portal.archive import storage as archive_storage
 from portal.archive.frames import frame_table
@@ -19,11 +20,11 @@ from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
 from portal.jobs.services import job_cancel, job_retry
 from portal.labs.models import Lab, User
-from portal.mosaics.frames import frames_at, mosaic_report
+from portal.mosaics.frames import frame_runs, frames_at, mosaic_report, runs_lost
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
 from portal.mosaics.selectors import mosaic_get
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services import mosaic_create, mosaic_refused
 from portal.mosaics.workplace import work_claim, work_exists
 
 from .conftest import FRAME_HEIGHT, FRAME_WIDTH, STEP_PX, texture, write_video
@@ -193,6 +194,54 @@ def test_a_video_without_anything_to_see_fails_with_the_reason(
     assert not job.traceback
     assert not Canvas.objects.filter(kind="mosaic").exists()
     assert Event.objects.filter(name="mosaic.failed").count() == 1
+
+
+def test_a_video_of_which_nothing_is_usable_says_which_seconds_and_why(
+    ingest: Callable[..., Video], lab: Lab, annotator: User, tmp_path: Path
+) -> None:
+    """Half a second of darkness, then a wall without structure, 25 frames a second."""
+    shape = (FRAME_HEIGHT, FRAME_WIDTH, 3)
+    frames = [np.zeros(shape, np.uint8)] * 12 + [np.full(shape, 128, np.uint8)] * 8
+    video = ingest(lab, annotator, write_video(tmp_path / "lost.mp4", frames))
+    asked = mosaic_create(video=video, user=annotator)
+    job = run_job(asked.job)
+    asked.mosaic.refresh_from_db()
+    assert (
+        asked.mosaic.error_message
+        == job.error_message
+        == (
+            "None of 20 frames is usable; too dark: 0:00.0 to 0:00.4 (12 frames);"
+            " no structure: 0:00.5 to 0:00.8 (8 frames)."
+        )
+    )
+    lost = runs_lost(frame_runs(mosaic_get(annotator, asked.mosaic.pk)))
+    assert [(run.kind.code, run.width, run.first_s, run.last_s) for run in lost] == [
+        ("dark", 12, 0.0, 0.44),
+        ("uniform", 8, 0.48, 0.76),
+    ]
+    again = run_job(mosaic_create(video=video, user=annotator).job)
+    assert again.error_message == job.error_message
+    assert MosaicFrame.objects.filter(mosaic=asked.mosaic).count() == 20
+
+
+def test_a_span_that_fails_otherwise_is_named(
+    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ml.mosaic as engine
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise MosaicError("blend: the mosaic would be too large")
+
+    monkeypatch.setattr(engine, "build_mosaic", refuse)
+    asked = mosaic_create(video=video, user=annotator, config={"start_s": 0.1})
+    assert run_job(asked.job).error_message == (
+        "From 0.12 s to 0.36 s: The mosaic would be too large."
+    )
+
+
+def test_what_was_refused_changes_nothing_of_a_mosaic_that_is_ready(built: Mosaic) -> None:
+    mosaic_refused(mosaic=built, frames=[])
+    assert built.frames.count() == 8
 
 
 def test_a_build_is_cancelled_while_it_runs_and_can_be_asked_for_again(

@@ -49,6 +49,8 @@ def test_a_failed_one_says_why_and_can_be_tried_again(page: Client, built: Mosai
     text = page.get(detail(built)).content.decode()
     assert "No two." in text
     assert "Try again" in text
+    assert "Frame 4, 0.12 s: skipped, blurred" in text
+    assert "Open in viewer" not in text
 
 
 def test_other_configurations_come_through_the_form(page: Client, ready_video: Video) -> None:
