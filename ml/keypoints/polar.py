@@ -16,6 +16,11 @@ DARK_LEVEL = 10
 TILE_PX = 2048
 """Larger images are sampled tile by tile, so that their float copies stay small."""
 
+RIM_PX = 16
+"""A point at most so far outside the field of view is one of its rim: it sees the field only."""
+
+_RIM = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * RIM_PX + 1, 2 * RIM_PX + 1))
+
 CHUNK = 512
 NOISE_LEVEL = 1.5
 """Grey levels added to a patch's contrast: flat patches must not become pure noise."""
@@ -59,14 +64,16 @@ def polar_patches(
     Returns:
         (N, 2, R, T) float32: grey with mean 0 and deviation 1 over the part of the patch inside
         the field of view (0 outside), and the share of each sample that is inside, in [0, 1]. For
-        a point outside the field of view (burnt-in text, say) the whole image counts as inside.
+        a point beyond the rim of the field of view (burnt-in text, say) the whole image counts as
+        inside.
     """
     patches = np.zeros((len(xy), 2, grid.rings, grid.angles), np.float32)
     if not len(xy):
         return patches
     valid = field_of_view(grey)
+    near = cv2.dilate(valid, _RIM)  # on the rim itself noise would decide the side
     at = np.clip(np.rint(xy), 0, [grey.shape[1] - 1, grey.shape[0] - 1]).astype(np.int64)
-    is_inside = valid[at[:, 1], at[:, 0]] > 0
+    is_inside = near[at[:, 1], at[:, 0]] > 0
     factor = np.ones(len(xy), np.float32) if zoom is None else np.asarray(zoom, np.float32)
     for rows, share in ((is_inside, valid), (~is_inside, np.ones_like(valid))):
         if rows.any():
