@@ -6,7 +6,6 @@ from collections.abc import Sequence as Rows
 from dataclasses import dataclass, field
 from typing import Any
 
-import cv2
 import numpy as np
 from scipy import stats
 
@@ -15,7 +14,7 @@ from ml.evaluation.epipolar_sequence import Sequence
 from ml.evaluation.keypoint_metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.keypoint_pairs import as_u8
 from ml.evaluation.keypoint_sides import SideCache, Sides
-from ml.keypoints import estimate_fundamental, symmetric_epipolar_px
+from ml.keypoints import estimate_fundamental, estimate_pose, symmetric_epipolar_px
 from ml.keypoints.describe import Descriptor
 from ml.types import ArrayF64, ImageU8, Matches
 
@@ -37,7 +36,8 @@ class EpipolarScore:
         inliers: eq. 19, share of ``raw_matches`` that RANSAC keeps. raw_matches: mutual neighbours
             under the descriptor's ratio test, before any geometry. raw_epipolar_px, raw_under_1px,
             raw_under_3px: of those.
-        pose_deg: larger of the errors of rotation and of the translation's direction.
+        pose_deg: larger of the errors of rotation and of the translation's direction, of the
+            essential matrix by RANSAC at 1 px. pose_magsac_deg: the same by MAGSAC.
     """
 
     gap: int
@@ -54,6 +54,7 @@ class EpipolarScore:
     raw_under_1px: float
     raw_under_3px: float
     pose_deg: float
+    pose_magsac_deg: float
 
 
 @dataclass(slots=True)
@@ -127,6 +128,7 @@ def score_pair(
         raw_under_1px=raw_under_1px,
         raw_under_3px=raw_under_3px,
         pose_deg=pose_error_deg(sequence, a, b, found),
+        pose_magsac_deg=pose_error_deg(sequence, a, b, found, method="magsac"),
     )
 
 
@@ -153,28 +155,23 @@ def inlier_share(matches: Matches) -> float:
     return precision(int(found), len(matches))
 
 
-def pose_error_deg(sequence: Sequence, a: int, b: int, matches: Matches) -> float:
+def pose_error_deg(
+    sequence: Sequence, a: int, b: int, matches: Matches, *, method: str = "ransac"
+) -> float:
     """Larger of the errors of rotation and translation direction; 180 where no pose came out.
 
     The sign of the translation is not told by an essential matrix without depth: the better one
     counts, as is usual.
     """
-    xy_a, xy_b = matches.xy_a.astype(np.float64), matches.xy_b.astype(np.float64)
-    if len(xy_a) < 5:
-        return NO_POSE_DEG
-    camera = sequence.camera
     try:
-        essential, inliers = cv2.findEssentialMat(xy_a, xy_b, camera, cv2.RANSAC, 0.9999, 1.0)
-        if essential is None or essential.shape != (3, 3):
-            return NO_POSE_DEG
-        _, rotation, shift, _ = cv2.recoverPose(essential, xy_a, xy_b, camera, mask=inliers)
-    except cv2.error:  # degenerate samples
+        pose = estimate_pose(matches.xy_a, matches.xy_b, sequence.camera, method=method)
+    except NotEnoughMatchesError:
         return NO_POSE_DEG
     poses = sequence.world_from_camera
     truth = np.linalg.inv(poses[b]) @ poses[a]
-    turn = _angle_deg((np.trace(truth[:3, :3].T @ rotation) - 1) / 2)
+    turn = _angle_deg((np.trace(truth[:3, :3].T @ pose.rotation) - 1) / 2)
     along = truth[:3, 3] / max(float(np.linalg.norm(truth[:3, 3])), 1e-12)
-    direction = _angle_deg(float(np.dot(along, shift.ravel())))
+    direction = _angle_deg(float(np.dot(along, pose.direction)))
     return max(turn, min(direction, 180 - direction))
 
 
@@ -213,8 +210,8 @@ def summary(scores: Rows[EpipolarScore]) -> dict[str, Any]:
     """Means over pairs (NaN, a pair without matches, left out), pose AUC, partner found.
 
     Returns:
-        ``MEANS``; ``epipolar_px_sd``; ``auc_5deg`` ...; ``partner_found``, the share of pairs with
-        any match; ``pairs``.
+        ``MEANS``; ``epipolar_px_sd``; ``auc_5deg`` ..., ``magsac_auc_5deg`` ...;
+        ``partner_found``, the share of pairs with any match; ``pairs``.
     """
     table: dict[str, Any] = {"pairs": len(scores)}
     for key in MEANS:
@@ -224,6 +221,8 @@ def summary(scores: Rows[EpipolarScore]) -> dict[str, Any]:
     table["partner_found"] = round(float(np.mean([s.matches > 0 for s in scores])), 4)
     for limit in AUC_DEG:
         table[f"auc_{limit}deg"] = round(pose_auc([s.pose_deg for s in scores], limit), 4)
+        errors_deg = [s.pose_magsac_deg for s in scores]
+        table[f"magsac_auc_{limit}deg"] = round(pose_auc(errors_deg, limit), 4)
     return table
 
 

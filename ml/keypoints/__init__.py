@@ -18,6 +18,7 @@ from ml.keypoints.geometry import (
 from ml.keypoints.masks import scope_mask, specular_mask
 from ml.keypoints.match import match_descriptors
 from ml.keypoints.pipeline import MatchConfig, match_images
+from ml.keypoints.pose import Pose, estimate_pose
 
 __all__ = [
     "DESCRIPTOR_NAMES",
@@ -26,8 +27,10 @@ __all__ = [
     "Descriptor",
     "DetectorConfig",
     "MatchConfig",
+    "Pose",
     "detect_keypoints",
     "estimate_fundamental",
+    "estimate_pose",
     "estimate_transform",
     "load_descriptor",
     "match_descriptors",

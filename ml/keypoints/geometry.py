@@ -40,7 +40,7 @@ def estimate_transform(
         ShapeError: the two are not (N, 2) of one N, or not finite.
     Source: Barath et al. 2020 (MAGSAC++); Fischler and Bolles 1981 (RANSAC).
     """
-    _check(xy_a, xy_b, method)
+    check_matches(xy_a, xy_b, method)
     if model not in MODEL_NAMES:
         raise UnknownNameError("motion model", model, list(MODEL_NAMES))
     needed = MIN_MATCHES[model]
@@ -70,7 +70,7 @@ def estimate_fundamental(
     Raises:
         NotEnoughMatchesError: fewer than 8 matches or agreeing matches.
     """
-    _check(xy_a, xy_b, method)
+    check_matches(xy_a, xy_b, method)
     needed = MIN_MATCHES["fundamental"]
     if len(xy_a) < needed:
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
@@ -148,7 +148,8 @@ def _is_proper(matrix: np.ndarray) -> bool:
     return bool(np.linalg.det(matrix / matrix[2, 2]) > 1e-6)
 
 
-def _check(xy_a: ArrayF32, xy_b: ArrayF32, method: str) -> None:
+def check_matches(xy_a: ArrayF32, xy_b: ArrayF32, method: str) -> None:
+    """Refuse an unknown robust method, and matches that are not (N, 2) of one N or not finite."""
     if method not in METHOD_NAMES:
         raise UnknownNameError("robust method", method, list(METHOD_NAMES))
     for name, xy in (("xy_a", xy_a), ("xy_b", xy_b)):

@@ -89,6 +89,7 @@ def test_exact_matches_give_the_pose_and_all_inliers() -> None:
     exact = _matches(*(scene.project(np.arange(60), frame) for frame in (0, 1)))
     assert pose_error_deg(scene, 0, 1, exact) < 0.1
     assert inlier_share(exact) == 1.0
+    assert pose_error_deg(scene, 0, 1, exact, method="magsac") < 0.1
     few = _matches(exact.xy_a[:4], exact.xy_b[:4])
     assert pose_error_deg(scene, 0, 1, few) == 180.0
     assert inlier_share(few) == 0.0
@@ -107,7 +108,8 @@ def test_inliers_are_the_share_that_agrees() -> None:
 def _score(first: int, matches: int, error: float) -> EpipolarScore:
     n = float("nan")
     values = (error, 0.5, 0.9, 0.2, 0.1, 1.0, 9, error, 0.1, 0.2) if matches else (n,) * 10
-    return EpipolarScore(3, first, matches, *values, pose_deg=5.0 if matches else 180.0)  # type: ignore[arg-type]
+    poses = (5.0, 2.5) if matches else (180.0, 180.0)
+    return EpipolarScore(3, first, matches, *values, *poses)  # type: ignore[arg-type]
 
 
 def test_pairs_without_matches_count_as_not_found_and_nothing_else() -> None:
@@ -117,6 +119,8 @@ def test_pairs_without_matches_count_as_not_found_and_nothing_else() -> None:
     assert table["matches"] == 50
     # recall rises to 1/3 at 5 degrees, jumps to 2/3 there and stays: (5 / 6 + 10 / 3) / 10
     assert table["auc_10deg"] == pytest.approx(0.4167, abs=1e-4)
+    # the same at 2.5 degrees: (2.5 / 6 + 7.5 * 2 / 3) / 10
+    assert table["magsac_auc_10deg"] == pytest.approx(0.5417, abs=1e-4)
 
 
 def test_the_t_test_compares_pairs_that_both_matched() -> None:
