@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ml.keypoints.learned import descriptor_from_file
 from ml.keypoints.learned_weights import StoredDescriptor, save_descriptor
 from ml.roi.config import config_hash
 from ml.training.keypoint_card import write_training
-from ml.training.keypoint_contrast import ContrastConfig, ContrastRun
+from ml.training.keypoint_contrast import ContrastConfig, ContrastRun, ViewPair
 from ml.training.keypoint_run import (
     add_run_arguments,
     config_of,
@@ -27,7 +28,7 @@ from ml.training.keypoint_run import (
     write_loss_plot,
 )
 from ml.training.keypoint_validate import validate
-from ml.training.keypoint_views import read_stills
+from ml.training.keypoint_views import Still, read_stills
 from ml.training.roi import one_thread
 from ml.types import Progress, no_progress
 
@@ -40,9 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Train by command line arguments; see ``train_contrast``."""
+    config = config_of(ContrastConfig, args.config)
+    stills, held_out = read_stills(data_folder(args.data), config.stills, progress=progress)
     return train_contrast(
-        config_of(ContrastConfig, args.config),
-        data=data_folder(args.data),
+        config,
+        stills,
+        held_out,
         out=args.out,
         weights=args.weights,
         start=args.start,
@@ -53,11 +57,13 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 
 def train_contrast(
     config: ContrastConfig,
+    stills: Sequence[Still],
+    held_out: Sequence[Still] = (),
     *,
-    data: Path,
     out: Path,
     weights: Path | None = None,
     start: Path | None = None,
+    bank: dict[int, ViewPair] | None = None,
     card: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
@@ -67,9 +73,10 @@ def train_contrast(
 
     Args:
         config: the run; a checkpoint of another configuration is refused.
-        data: folder the stills' folder is in.
+        held_out: stills for validation only; may be empty.
         weights: file to write, by default ``out/<name>.safetensors``.
         start: weights whose CNN the run starts from.
+        bank: pairs of an earlier run over the same stills, frozen CNN and seed; more are added.
         card: model card whose figures of training are written anew.
         progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
     Returns:
@@ -78,9 +85,8 @@ def train_contrast(
     """
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    stills, held_out = read_stills(data, config.stills, progress=progress)
     with one_thread():
-        training = ContrastRun(config, stills, out / "checkpoint.pt", start)
+        training = ContrastRun(config, stills, out / "checkpoint.pt", start, bank)
         losses = training.train(progress)
     weights = weights or out / f"{config.name}.safetensors"
     stored = StoredDescriptor(

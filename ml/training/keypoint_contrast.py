@@ -37,7 +37,8 @@ class ContrastConfig:
     graph: KeypointGnnConfig = field(default_factory=KeypointGnnConfig)
     stills: StillsConfig = field(default_factory=StillsConfig)
     view: ViewConfig = field(default_factory=ViewConfig)
-    neighbours: int = 10  # nodes of a mini-batch: one and those next to it (section 4.2)
+    neighbours: int = 10  # nodes of a mini-batch: one and its neighbours (section 4.2)
+    far: float = 0.0  # share of the neighbours from anywhere in the image; the rest are the nearest
     temperature: float = 0.08  # tau of equation 5 (section 4.2)
     projection_dim: int = 128  # of the projection under the cosine
     learning_rate: float = 5e-4  # Adam (section 4.2)
@@ -60,9 +61,11 @@ class ContrastRun:
         stills: Sequence[Still],
         checkpoint: Path,
         start: Path | None = None,
+        bank: dict[int, ViewPair] | None = None,
     ) -> None:
+        """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed."""
         self.config, self.stills = config, stills
-        self._bank: dict[int, _Pair] = {}
+        self._bank = {} if bank is None else bank
         torch.manual_seed(config.seed)
         self.network = KeypointCnn(config.network)
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
@@ -120,10 +123,11 @@ class ContrastRun:
         pair = self._pair(rng)
         rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
         first, second = (self._projected(pair, side, rows) for side in (0, 1))
-        groups = torch.from_numpy(neighbour_batches(pair.xy[0][rows], config.neighbours))
+        nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
+        groups = torch.from_numpy(nodes)
         return cross_view(first[groups], second[groups], temperature=config.temperature)
 
-    def _pair(self, rng: np.random.Generator) -> _Pair:
+    def _pair(self, rng: np.random.Generator) -> ViewPair:
         """A pair drawn afresh, or one of the bank, whose features are computed once."""
         if self.config.train_cnn or not self.config.bank:
             return self._drawn(rng)
@@ -133,7 +137,7 @@ class ContrastRun:
             self._bank[number] = self._drawn(own)
         return self._bank[number]
 
-    def _drawn(self, rng: np.random.Generator) -> _Pair:
+    def _drawn(self, rng: np.random.Generator) -> ViewPair:
         still = self.stills[int(rng.integers(len(self.stills)))]
         view = make_view(rng, still, self.config.view)
         moved = transform_points(view.H_view_from_still, still.xy).astype(np.float32)
@@ -149,9 +153,9 @@ class ContrastRun:
                 for i, points in enumerate(xy)
             ]
         size = (still.grey.shape[0], still.grey.shape[1])
-        return _Pair(xy, (features[0], features[1]), size)
+        return ViewPair(xy, (features[0], features[1]), size)
 
-    def _projected(self, pair: _Pair, side: int, rows: ArrayI64) -> Tensor:
+    def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""
         vectors = pair.features[side][torch.from_numpy(rows)]
         if self.graph is not None:
@@ -164,7 +168,7 @@ class ContrastRun:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class ViewPair:
     """A still and a view of it: points (N, 2) and features (N, D) of the nodes seen in both."""
 
     xy: tuple[ArrayF32, ArrayF32]
@@ -184,14 +188,27 @@ def kept_rows(rng: np.random.Generator, count: int, *, least_share: float) -> Ar
     return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
 
 
-def neighbour_batches(xy: ArrayF32, size: int) -> ArrayI64:
-    """(N, size) rows: each node with the nodes nearest to it, itself first; fewer if N is less.
+def neighbour_batches(
+    rng: np.random.Generator, xy: ArrayF32, size: int, *, far: float = 0.0
+) -> ArrayI64:
+    """(N, size) rows: each node first, then its neighbours, no node twice; fewer if N is less.
 
-    Source: graph-ssl-endoscopic-matching, section 4.2, "mini-batch of node neighbors".
+    Every node of the graph is a neighbour of every other. A share ``far`` of those of a mini-batch
+    are drawn among all, for what a key point is mistaken for lies far away more often than near;
+    the rest are the nearest.
+
+    Source: graph-ssl-endoscopic-matching, section 4.2, "mini-batch of node neighbors"; which
+        neighbours these are the paper does not say.
     """
     count = min(size, len(xy))
-    nearest = cKDTree(xy).query(xy, k=count)[1].reshape(len(xy), count)
-    return np.asarray(nearest, np.int64)
+    drawn = round(far * (count - 1))
+    near = cKDTree(xy).query(xy, k=count - drawn)[1].reshape(len(xy), count - drawn)
+    if not drawn:
+        return np.asarray(near, np.int64)
+    order = rng.random((len(xy), len(xy)))
+    np.put_along_axis(order, near, np.inf, axis=1)
+    others = np.argpartition(order, drawn - 1, axis=1)[:, :drawn]
+    return np.concatenate([near, others], axis=1).astype(np.int64)
 
 
 def load_cnn(network: KeypointCnn, path: Path) -> None:

@@ -43,6 +43,33 @@ def adaptive_triplet(
     return (loss.clamp(min=0) if hinge else loss).sum()
 
 
+def mean_adaptive_triplet(anchor: Tensor, positive: Tensor, *, hinge: bool = False) -> Tensor:
+    """``adaptive_triplet`` averaged over every choice of each triplet's random negative.
+
+    The negative of a triplet is drawn among the anchors and positives of the other triplets; this
+    is the mean over all 2 (N - 1) of them, which a long run of single draws comes to, without
+    waiting for the few draws that still cost something.
+
+    Args:
+        anchor, positive: (N, D) of unit length, N >= 2, row i of both is triplet i.
+    Returns:
+        Scalar: the sum over the triplets.
+    Raises:
+        ShapeError: the two differ in shape, or N < 2.
+    Source: adaptive-triplet-endoscopic-matching, section 2.2 and equations 1 and 2.
+    """
+    if anchor.shape != positive.shape or anchor.ndim != 2 or len(anchor) < 2:
+        actual = f"{tuple(anchor.shape)}, {tuple(positive.shape)}"
+        raise ShapeError("triplets", expected="two of (N, D), N >= 2", actual=actual)
+    count = len(anchor)
+    near = (anchor - positive).square().sum(dim=1)
+    far = 2 - 2 * anchor @ torch.cat([anchor, positive]).T  # of unit vectors
+    loss = near[:, None] + near[:, None] / 2 - far
+    own = torch.eye(count, dtype=torch.bool, device=anchor.device).repeat(1, 2)
+    loss = (loss.clamp(min=0) if hinge else loss).masked_fill(own, 0.0)
+    return loss.sum() / (2 * count - 2)
+
+
 def triplet_shares(anchor: Tensor, positive: Tensor, negative: Tensor) -> TripletShares:
     """How many triplets are hard, semi-hard and easy; ties are not easy, and not hard.
 

@@ -112,17 +112,27 @@ def write_log(out: Path, config: Any, history: Mapping[str, Sequence[Any]], **mo
 
 
 def write_loss_plot(
-    path: Path, lines: Mapping[str, Sequence[float]], *, x: str, y: str = "loss"
+    path: Path,
+    lines: Mapping[str, Sequence[float]],
+    *,
+    x: str,
+    y: str = "loss",
+    values: Sequence[float] | None = None,
 ) -> bool:
-    """Draw lines over steps or epochs as PNG; False where matplotlib is not installed."""
+    """Draw lines over steps or epochs, or over ``values``, as PNG.
+
+    Returns:
+        False where matplotlib is not installed.
+    """
     if importlib.util.find_spec("matplotlib") is None:
         return False
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.add_subplot()
-    for name, values in lines.items():
-        axes.plot(range(1, len(values) + 1), values, label=name, linewidth=1)
+    for name, line in lines.items():
+        steps = range(1, len(line) + 1) if values is None else values
+        axes.plot(steps, line, label=name, linewidth=1, marker=None if values is None else "o")
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     axes.grid(color="#d9dce1", linewidth=0.6)

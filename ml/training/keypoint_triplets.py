@@ -34,10 +34,11 @@ class PerspectiveConfig:
 
 @dataclass(frozen=True, slots=True)
 class TripletSet:
-    """Anchors and positives, (N, 1, S, S) uint8; row i of both is triplet i."""
+    """Anchors and positives, (N, 1, S, S) uint8; row i of both is triplet i of ``still[i]``."""
 
     anchors: Tensor
     positives: Tensor
+    still: ArrayI64
 
     def __len__(self) -> int:
         return len(self.anchors)
@@ -76,8 +77,7 @@ def draw_triplets(
         anchors.append(_as_u8(windows[:, :, edge : edge + patch_px, edge : edge + patch_px]))
         warped = perspective_patches(rng, windows, patch_px=patch_px, config=perspective)
         positives.append(_relit(rng, _as_u8(warped), light))
-    order = torch.from_numpy(rng.permutation(len(chosen)))
-    return TripletSet(torch.cat(anchors)[order], torch.cat(positives)[order])
+    return TripletSet(torch.cat(anchors), torch.cat(positives), origin[chosen].astype(np.int64))
 
 
 def perspective_patches(
@@ -118,6 +118,24 @@ def random_negatives(rng: np.random.Generator, count: int) -> ArrayI64:
     """
     other = (np.arange(count) + rng.integers(1, count, count)) % count
     return np.asarray(other + count * rng.integers(0, 2, count), np.int64)
+
+
+def still_batches(rng: np.random.Generator, still: ArrayI64, size: int) -> list[ArrayI64]:
+    """Rows in batches, in random order, those of one still together as far as they go.
+
+    A random negative within such a batch is a patch of the same image mostly, which is what a key
+    point is told apart from when two images are matched.
+
+    Args:
+        still: (N,) of each row. size: of a batch, at least 1; the last one may be smaller.
+    Returns:
+        batches: every row once.
+    """
+    shuffled = rng.permutation(len(still))
+    turn = rng.permutation(int(still.max(initial=-1)) + 1)
+    rows = shuffled[np.argsort(turn[still[shuffled]], kind="stable")]
+    batches = [rows[i : i + size] for i in range(0, len(rows), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def as_patches(stored: Tensor) -> Tensor:

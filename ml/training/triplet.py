@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,12 @@ from ml.keypoints.learned_weights import StoredDescriptor, read_descriptor, save
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
 from ml.roi.config import config_hash
 from ml.training.keypoint_card import SHARES, write_training
-from ml.training.keypoint_losses import TripletShares, adaptive_triplet, triplet_shares
+from ml.training.keypoint_losses import (
+    TripletShares,
+    adaptive_triplet,
+    mean_adaptive_triplet,
+    triplet_shares,
+)
 from ml.training.keypoint_run import (
     Checkpoint,
     add_run_arguments,
@@ -40,6 +46,7 @@ from ml.training.keypoint_triplets import (
     as_patches,
     draw_triplets,
     random_negatives,
+    still_batches,
 )
 from ml.training.keypoint_validate import validate
 from ml.training.keypoint_views import Still, StillsConfig, ViewConfig, read_sequence, read_stills
@@ -52,20 +59,23 @@ class TripletConfig:
     """One run of ``triplet``."""
 
     name: str = "triplet"  # of the descriptor
-    version: str = "1.0"  # of the descriptor
+    version: str = "1.1"  # of the descriptor
     ratio: float = 0.95  # ratio test that goes with it
     network: TripletCnnConfig = field(default_factory=TripletCnnConfig)
     stills: StillsConfig = field(default_factory=StillsConfig)
     perspective: PerspectiveConfig = field(default_factory=PerspectiveConfig)
     light: ViewConfig = field(default_factory=ViewConfig)  # its photometric part
-    triplets: int = 480  # of a data set; the paper has 300 key points
+    triplets: int = 3600  # of a data set; five of them are the "over 15000" of section 3.2
     epochs: int = 100  # 250 in section 3.2; five data sets here as there
     renew_every: int = 20  # epochs a data set is used for; 50 in section 3.2
     batch: int = 36  # section 3.2
+    by_still: bool = True  # batches of patches of one still; False: of any
+    all_negatives: bool = True  # the mean over all draws of a negative; False: one draw
     learning_rate: float = 0.01  # ten times section 3.2: with the hinge few triplets still count
+    decay: bool = True  # to zero by a cosine; section 3.2 names its rate the initial one
     momentum: float = 0.9  # section 3.2
     hinge: bool = True  # see keypoint_losses.adaptive_triplet; the paper prints none
-    checkpoint_every: int = 10  # epochs
+    checkpoint_every: int = 2  # epochs
     seed: int = 0
 
 
@@ -218,15 +228,23 @@ class TripletRun:
         )
 
     def _epoch(self, epoch: int, triplets: TripletSet, history: dict[str, list[Any]]) -> None:
-        rng = np.random.default_rng((self.config.seed, epoch))
-        order = rng.permutation(len(triplets))
-        batches = [
-            order[i : i + self.config.batch] for i in range(0, len(order), self.config.batch)
-        ]
+        config = self.config
+        rng = np.random.default_rng((config.seed, epoch))
+        if config.by_still:
+            batches = still_batches(rng, triplets.still, config.batch)
+        else:
+            order = rng.permutation(len(triplets))
+            batches = [order[i : i + config.batch] for i in range(0, len(order), config.batch)]
+        for group in self.optimiser.param_groups:
+            share = 0.5 * (1 + math.cos(math.pi * epoch / config.epochs)) if config.decay else 1.0
+            group["lr"] = config.learning_rate * share
         total, shares, seen = 0.0, np.zeros(3), 0
         for batch in (rows for rows in batches if len(rows) > 1):
             anchor, positive, negative = self._embedded(triplets, batch, rng)
-            loss = adaptive_triplet(anchor, positive, negative, hinge=self.config.hinge)
+            if config.all_negatives:
+                loss = mean_adaptive_triplet(anchor, positive, hinge=config.hinge)
+            else:
+                loss = adaptive_triplet(anchor, positive, negative, hinge=config.hinge)
             self.optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimiser.step()

@@ -12,6 +12,7 @@ from ml.training.keypoint_losses import (
     Projection,
     adaptive_triplet,
     cross_view,
+    mean_adaptive_triplet,
     triplet_shares,
 )
 
@@ -39,6 +40,29 @@ def test_the_triplet_loss_is_equations_1_and_2_one_triplet_at_a_time(hinge):
         one = near - far + near / 2
         total += max(one, 0.0) if hinge else one
     assert float(adaptive_triplet(a, p, n, hinge=hinge)) == pytest.approx(total, rel=1e-4)
+
+
+@pytest.mark.parametrize("hinge", [False, True])
+def test_the_mean_over_negatives_is_that_of_every_draw(hinge):
+    a, p = torch.nn.functional.normalize(torch.randn(2, 5, 4), dim=2)
+    both, total = torch.cat([a, p]), 0.0
+    for i in range(5):
+        others = [both[k] for k in range(10) if k not in (i, i + 5)]
+        assert len(others) == 8
+        for other in others:
+            one = adaptive_triplet(a[i : i + 1], p[i : i + 1], other[None], hinge=hinge)
+            total += float(one) / 8
+    found = mean_adaptive_triplet(a, p, hinge=hinge)
+    assert float(found) == pytest.approx(total, rel=1e-4, abs=1e-5)
+
+
+def test_two_triplets_have_two_negatives_each():
+    a = rows((1.0, 0.0), (0.0, 1.0))
+    # near is 0; both other features of each anchor are 2 away, or 2 and 2: -2 each
+    assert float(mean_adaptive_triplet(a, a)) == pytest.approx(-4)
+    assert float(mean_adaptive_triplet(a, a, hinge=True)) == 0
+    with pytest.raises(ShapeError, match="N >= 2"):
+        mean_adaptive_triplet(a[:1], a[:1])
 
 
 def test_unit_features_bound_the_loss_at_minus_four_a_triplet():

@@ -21,6 +21,7 @@ from ml.training.keypoint_triplets import (
     draw_triplets,
     perspective_patches,
     random_negatives,
+    still_batches,
 )
 from ml.training.keypoint_views import Still, StillsConfig, ViewConfig, read_stills
 from ml.training.triplet import TripletConfig, train_triplet
@@ -158,6 +159,31 @@ def test_a_negative_is_of_another_triplet_and_all_others_come_up():
         assert (rows % 4 != np.arange(4)).all()
         seen |= {(i, int(row)) for i, row in enumerate(rows)}
     assert len(seen) == 4 * 6
+
+
+def test_batches_hold_every_row_once_and_one_still_as_far_as_they_go():
+    still = np.array([2, 0, 0, 2, 0, 0, 2, 2, 1, 1])
+    seen = set()
+    for seed in range(20):
+        batches = still_batches(np.random.default_rng(seed), still, 4)
+        assert [len(batch) for batch in batches].count(4) == 2 and len(batches) == 3
+        assert sorted(np.concatenate(batches)) == list(range(10))
+        of_each = [sum(int(i in still[batch]) for batch in batches) for i in range(3)]
+        assert max(of_each) <= 2  # a still is split between neighbouring batches only
+        seen.add(tuple(np.concatenate(batches)))
+    assert len(seen) > 15
+    assert still_batches(np.random.default_rng(0), np.zeros(0, np.int64), 4) == []
+
+
+@pytest.mark.parametrize("switch", ["by_still", "all_negatives", "decay"])
+def test_each_switch_changes_what_is_learnt(stills, tmp_path, switch):
+    found = []
+    for value in (True, False):
+        config = dataclasses.replace(TINY, epochs=2, **{switch: value})
+        train_triplet(config, stills[0], out=tmp_path / str(value))
+        weights = load_file(tmp_path / str(value) / "triplet.safetensors")
+        found.append(weights["network.convolution.weight"])
+    assert not np.array_equal(*found)
 
 
 def test_too_few_key_points_are_refused():
