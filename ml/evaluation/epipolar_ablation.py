@@ -59,7 +59,7 @@ def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher
     The baseline is the descriptor's own frozen backbone: without a DINOv2 at hand that is the small
     one that ships. Matches outside the sequence's mask are left out in every row alike.
     """
-    from ml.keypoints.vit import DenseConfig, match_dense
+    from ml.keypoints.vit_dense import DenseConfig, match_dense
 
     bare: Any = copy.deepcopy(descriptor)
     del bare.network.adapter[:]

@@ -120,7 +120,7 @@ def test_a_descriptor_depends_on_its_own_code_and_not_on_that_of_others() -> Non
     assert "ml/networks/triplet_cnn.py" in learned - sift
     assert not {"ml/keypoints/tessera.py", "ml/keypoints/pipeline.py"} & (sift | learned)
     hard = {str(path.relative_to(ROOT)) for path in imported_files("ml.keypoints.vit", HARD)}
-    assert {"ml/keypoints/pipeline.py", "ml/keypoints/phase.py"} <= hard
+    assert {"ml/keypoints/pipeline.py", "ml/networks/vit_adapter.py"} <= hard
 
 
 def test_comments_and_docstrings_are_no_code(tmp_path: Path, monkeypatch: Any) -> None:

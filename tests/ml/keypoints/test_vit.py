@@ -14,16 +14,9 @@ from safetensors.torch import load_file, save_file
 
 from ml.errors import BadInputError, ShapeError, WeightsError
 from ml.keypoints import load_descriptor
-from ml.keypoints.vit import (
-    DenseConfig,
-    VitDescriptor,
-    descriptor_from_file,
-    load,
-    match_dense,
-    mutual_patches,
-    save_descriptor,
-    vit_config_from_dict,
-)
+from ml.keypoints.vit import VitDescriptor, descriptor_from_file, load
+from ml.keypoints.vit_dense import DenseConfig, match_dense, mutual_patches
+from ml.keypoints.vit_weights import save_network, vit_config_from_dict
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig, VitMatcher
 from ml.types import Keypoints
 
@@ -135,7 +128,9 @@ def test_any_image_gives_unit_rows_and_zero_rows_outside(tiny, image):
 
 def test_tokens_stay_bounded_however_large_the_image(tiny):
     for shape in ((40, 9000), (3000, 2000), (10, 10), (2, 4000)):
-        pixels, scale = tiny._input(np.zeros((max(shape[0], 16), max(shape[1], 16)), np.uint8))
+        pixels, scale = tiny.network_input(
+            np.zeros((max(shape[0], 16), max(shape[1], 16)), np.uint8)
+        )
         assert pixels.shape[0] * pixels.shape[1] <= 400 * 16
         assert min(pixels.shape[:2]) >= 8 and min(scale) > 0
 
@@ -240,7 +235,7 @@ def test_images_of_two_sizes_keep_their_own_pixels(tiny):
 
 def test_a_file_is_read_back_and_says_what_it_is(tiny, tmp_path):
     path = tmp_path / "own.safetensors"
-    save_descriptor(path, tiny.network, version="3.1")
+    save_network(path, tiny.network, version="3.1")
     loaded = descriptor_from_file(path)
     assert loaded.version == "3.1" and loaded.network.config == TINY
     xy, ones = np.array([[10, 12]], np.float32), np.ones(1, np.float32)
@@ -259,7 +254,7 @@ def rewritten(path, out, **metadata):
 
 def test_files_that_are_not_ours_are_refused(tiny, tmp_path):
     path, other = tmp_path / "own.safetensors", tmp_path / "other.safetensors"
-    save_descriptor(path, tiny.network, version="1")
+    save_network(path, tiny.network, version="1")
     with pytest.raises(WeightsError, match=r"none\.safetensors: no such weights file"):
         load(f"vit:{tmp_path}/none.safetensors")
     other.write_bytes(b"nothing")
@@ -307,7 +302,7 @@ def test_a_model_of_the_published_shape_gives_one_unit_row_a_patch(published):
 def test_a_model_of_the_published_shape_is_adapted_and_matches_densely(published, tmp_path):
     network = VitMatcher(VitConfig(backbone=published, heads=2))
     path = tmp_path / "adapted.safetensors"
-    save_descriptor(path, network, version="1")
+    save_network(path, network, version="1")
     descriptor = descriptor_from_file(path)
     image = texture((84, 112))
     found = match_dense(image, image, descriptor=descriptor)
@@ -317,7 +312,7 @@ def test_a_model_of_the_published_shape_is_adapted_and_matches_densely(published
 def test_an_adapted_dinov2_is_stored_without_its_backbone(dinov2, tmp_path):
     network = VitMatcher(VitConfig(backbone=dinov2, heads=2))
     path = tmp_path / "adapted.safetensors"
-    save_descriptor(path, network, version="1")
+    save_network(path, network, version="1")
     assert all(key.startswith("adapter.") for key in load_file(path))
     loaded = descriptor_from_file(path)
     pixels = torch.rand(1, 3, 28, 28)

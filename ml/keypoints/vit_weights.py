@@ -1,0 +1,105 @@
+"""Weights of the ``vit`` descriptor: files that say what they are, and refusal of what is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ml.errors import BadInputError, WeightsError
+from ml.networks.vit_adapter import SMALL, SmallVitConfig, VitConfig, VitMatcher
+
+ARCHITECTURE = "vit-adapter"
+
+
+def save_network(path: Path, network: VitMatcher, *, version: str) -> None:
+    """Write what was trained (in half precision) and the configuration, whole or not at all.
+
+    A backbone of ``transformers`` is named, not copied.
+    """
+    tensors = {key: value.half().contiguous() for key, value in _stored(network).items()}
+    metadata = {
+        "architecture": ARCHITECTURE,
+        "version": version,
+        "config": json.dumps(dataclasses.asdict(network.config), sort_keys=True),
+    }
+    temporary = path.with_name(f".{path.name}.tmp")
+    save_file(tensors, temporary, metadata=metadata)
+    temporary.chmod(0o644)
+    temporary.replace(path)
+
+
+def read_network(path: Path) -> tuple[VitMatcher, str]:
+    """The network of a file of ``save_network``, and its version.
+
+    Raises:
+        WeightsError: missing, damaged, of another architecture, or a backbone not to be had.
+    """
+    metadata, tensors = _read(path)
+    try:
+        config = vit_config_from_dict(json.loads(metadata["config"]))
+    except (BadInputError, KeyError, TypeError, ValueError) as error:
+        raise WeightsError(f"{path.name}: unreadable configuration: {error}") from error
+    network = VitMatcher(config)
+    expected = {key: tuple(value.shape) for key, value in _stored(network).items()}
+    actual = {key: tuple(value.shape) for key, value in tensors.items()}
+    if expected != actual:
+        wrong = sorted(k for k in expected | actual if expected.get(k) != actual.get(k))[0]
+        raise WeightsError(
+            f"{path.name}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
+        )
+    network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+    return network, metadata.get("version", "")
+
+
+def vit_config_from_dict(values: dict[str, Any]) -> VitConfig:
+    """A configuration from plain data.
+
+    Raises:
+        BadInputError: an unknown key.
+    """
+    small = dict(values.get("small", {}))
+    _refuse_unknown(VitConfig, values)
+    _refuse_unknown(SmallVitConfig, small)
+    if "stem" in small:
+        small["stem"] = tuple(small["stem"])
+    return VitConfig(**{**values, "small": SmallVitConfig(**small)})
+
+
+def _refuse_unknown(cls: type[Any], values: dict[str, Any]) -> None:
+    known = {f.name for f in dataclasses.fields(cls)}
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise BadInputError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}")
+
+
+def _stored(network: VitMatcher) -> dict[str, Tensor]:
+    """The floating-point state that a file holds; counters of batches are left out."""
+    is_own = network.config.backbone == SMALL
+    return {
+        key: value
+        for key, value in network.state_dict().items()
+        if value.is_floating_point() and (is_own or not key.startswith("backbone."))
+    }
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    if not path.is_file():
+        raise WeightsError(f"{path.name}: no such weights file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
+    found = metadata.get("architecture", "unknown")
+    if found != ARCHITECTURE:
+        raise WeightsError(
+            f"{path.name}: weights of architecture {found!r}, expected {ARCHITECTURE!r}"
+        )
+    return metadata, tensors
