@@ -11,30 +11,32 @@ from ml.errors import BadInputError
 from ml.roi.config import config_hash
 
 
-def write_checkpoint(path: Path, config: Any, state: dict[str, Any]) -> None:
+def write_checkpoint(path: Path, config: Any, state: dict[str, Any], *, start: bytes = b"") -> None:
     """Write a run's state, whole or not at all.
 
     Args:
         config: dataclass of the run, whose hash is stored beside the state.
         state: what ``torch.load(weights_only=True)`` reads back: tensors, plain containers.
+        start: digest of the weights that the run started from, if from any; hashed as well.
     """
     temporary = path.with_suffix(".tmp")
-    torch.save({"hash": config_hash(config), **state}, temporary)
+    torch.save({"hash": config_hash(config, start), **state}, temporary)
     temporary.replace(path)
 
 
-def read_checkpoint(path: Path, config: Any) -> dict[str, Any] | None:
+def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str, Any] | None:
     """The state written there, or None where nothing is.
 
     Raises:
-        BadInputError: it belongs to another configuration.
+        BadInputError: it belongs to another configuration, or to a run from other weights.
     """
     if not path.is_file():
         return None
     state: dict[str, Any] = torch.load(path, weights_only=True)
-    if state["hash"] != config_hash(config):
+    wanted = config_hash(config, start)
+    if state["hash"] != wanted:
         raise BadInputError(
             "the output folder holds a checkpoint of another configuration"
-            f" ({state['hash']}, this is {config_hash(config)}): choose another folder"
+            f" ({state['hash']}, this is {wanted}): choose another folder"
         )
     return state

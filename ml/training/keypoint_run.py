@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from ml.errors import BadInputError
-from ml.roi.config import config_from_file, config_hash
+from ml.roi.config import config_from_file
+from ml.training.checkpoint import read_checkpoint, write_checkpoint
 
 T = TypeVar("T")
 
@@ -50,7 +51,9 @@ def data_folder(data: Path | None) -> Path:
 
 
 class Checkpoint:
-    """State of a run in one file, bound to its configuration and to the weights it started from.
+    """Networks, optimiser and history of a run in one file.
+
+    It is bound to the run's configuration and to the weights that the run started from.
 
     Attributes:
         history: plain lists by name, one entry a step or epoch; they travel with the weights.
@@ -65,38 +68,29 @@ class Checkpoint:
         optimiser: torch.optim.Optimizer,
         start: Path | None = None,
     ) -> None:
-        self.path = path
+        self.path, self.config = path, config
         self.modules, self.optimiser = dict(modules), optimiser
         self.history: dict[str, list[Any]] = {}
-        begun = hashlib.sha256(start.read_bytes()).digest() if start is not None else b""
-        self._hash = config_hash(config, begun)
+        self._start = hashlib.sha256(start.read_bytes()).digest() if start is not None else b""
 
     def save(self) -> None:
         """Write it, whole or not at all."""
         state = {
-            "hash": self._hash,
             "modules": {name: module.state_dict() for name, module in self.modules.items()},
             "optimiser": self.optimiser.state_dict(),
             "history": self.history,
         }
-        temporary = self.path.with_suffix(".tmp")
-        torch.save(state, temporary)
-        temporary.replace(self.path)
+        write_checkpoint(self.path, self.config, state, start=self._start)
 
     def resume(self) -> None:
         """Go on from the file, if there is one.
 
         Raises:
-            BadInputError: it belongs to another configuration.
+            BadInputError: it belongs to another configuration, or to a run from other weights.
         """
-        if not self.path.is_file():
+        state = read_checkpoint(self.path, self.config, start=self._start)
+        if state is None:
             return
-        state = torch.load(self.path, weights_only=True)
-        if state["hash"] != self._hash:
-            raise BadInputError(
-                "the output folder holds a checkpoint of another configuration"
-                f" ({state['hash']}, this is {self._hash}): choose another folder"
-            )
         for name, module in self.modules.items():
             module.load_state_dict(state["modules"][name])
         self.optimiser.load_state_dict(state["optimiser"])

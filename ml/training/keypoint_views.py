@@ -14,10 +14,11 @@ from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.masks import scope_mask
 from ml.keypoints.pixels import MIN_SIDE_PX, equalise, to_grey
 from ml.training.roi_config import IMAGE_SUFFIXES
+from ml.training.stills import Area, areas_mask, read_still, resized
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Progress
 
-BURNT_IN = ((0.0, 0.90, 0.24, 1.0), (0.84, 0.92, 1.0, 1.0))
-"""Text and logo of the laparoscopy stills: left, top, right, bottom as shares of the image."""
+BURNT_IN: tuple[Area, ...] = ((0.0, 0.90, 0.24, 1.0), (0.84, 0.92, 1.0, 1.0))
+"""Text and logo of the laparoscopy stills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def read_stills(
     kept: tuple[list[Still], list[Still]] = ([], [])
     for done, path in enumerate(paths, 1):
         long_side = config.long_sides_px[done % len(config.long_sides_px)]
-        still = make_still(path.name, _read(path), long_side_px=long_side, config=config)
+        still = make_still(path.name, read_still(path), long_side_px=long_side, config=config)
         if still is not None:
             kept[int(path.name.startswith(config.held_out))].append(still)
         progress(done, len(paths), "reading stills")
@@ -122,20 +123,18 @@ def make_still(
     *,
     long_side_px: int,
     config: StillsConfig,
-    burnt_in: Sequence[tuple[float, float, float, float]] = BURNT_IN,
+    burnt_in: Sequence[Area] = BURNT_IN,
     least: int = 20,
 ) -> Still | None:
     """A still, cropped to what the scope sees, with its key points; None with fewer than ``least``.
 
     Args:
-        long_side_px: of the whole image, before it is cropped. burnt_in: see ``burnt_in_mask``.
+        long_side_px: of the whole image, before it is cropped.
+        burnt_in: where no key point may lie.
     """
-    scale = long_side_px / max(image.shape[:2])
-    size = (round(image.shape[1] * scale), round(image.shape[0] * scale))
-    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    small = np.asarray(cv2.resize(image, size, interpolation=method), np.uint8)
+    small = resized(image, long_side_px=long_side_px)
     grey = to_grey(small)
-    mask = scope_mask(grey, margin_px=8) & ~burnt_in_mask(grey.shape, burnt_in)
+    mask = scope_mask(grey, margin_px=8) & ~areas_mask(grey.shape, burnt_in)
     seen = _bounding_box(mask)
     small, grey, mask = small[seen], np.ascontiguousarray(grey[seen]), mask[seen]
     if min(grey.shape) < MIN_SIDE_PX:
@@ -147,17 +146,6 @@ def make_still(
     if len(xy) < least:
         return None
     return Still(name, grey, equalise(grey), xy)
-
-
-def burnt_in_mask(
-    shape: tuple[int, ...], areas: Sequence[tuple[float, float, float, float]]
-) -> ArrayBool:
-    """(H, W) bool, True where the recorder wrote into the image."""
-    mask = np.zeros(shape[:2], np.bool_)
-    for left, top, right, bottom in areas:
-        rows = slice(int(top * shape[0]), int(np.ceil(bottom * shape[0])))
-        mask[rows, int(left * shape[1]) : int(np.ceil(right * shape[1]))] = True
-    return mask
 
 
 def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayF32:
@@ -246,10 +234,3 @@ def _bounding_box(mask: ArrayBool) -> tuple[slice, slice]:
     if not len(rows):
         return slice(0, 0), slice(0, 0)
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def _read(path: Path) -> ImageU8:
-    pixels = cv2.imdecode(np.frombuffer(path.read_bytes(), np.uint8), cv2.IMREAD_COLOR)
-    if pixels is None:
-        raise BadInputError(f"{path.name}: expected an image, found nothing to read")
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.keypoints.vit import save_descriptor
+from ml.keypoints.vit_weights import save_network
 from ml.roi.config import config_from_file, config_hash
 from ml.training.novel_view_depth import DptDepth, folder_depth
 from ml.training.roi import one_thread, source_files
 from ml.training.vit_card import card_text, plot_losses, write_card, write_log
 from ml.training.vit_config import VitTrainConfig, paper_config
-from ml.training.vit_pairs import DepthOf, Still, read_still
+from ml.training.vit_pairs import DepthOf, Still, make_still
 from ml.training.vit_run import VitRun
 from ml.types import Progress, no_progress
 
@@ -96,7 +96,7 @@ def train_vit(
         losses = run.train(progress)
         by_threshold = run.by_threshold()
     weights = weights or out / f"{config.name}.safetensors"
-    save_descriptor(weights, run.network, version=config.version)
+    save_network(weights, run.network, version=config.version)
     summary = {
         "name": config.name,
         "version": config.version,
@@ -154,7 +154,7 @@ def read_stills(
     for done, path in enumerate(files, 1):
         is_held = path.name.startswith(config.held_out) if config.held_out else False
         chosen = held_out if is_held else stills
-        chosen.append(read_still(path, working_px=config.working_px, depth_of=depth_of))
+        chosen.append(make_still(path, working_px=config.working_px, depth_of=depth_of))
         progress(done, len(files), "reading")
     if not stills:
         raise BadInputError("every still is held out: none is left to train on")

@@ -9,8 +9,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ml.errors import BadInputError
 from ml.keypoints.masks import scope_mask
+from ml.keypoints.pixels import to_grey
 from ml.training.novel_view import (
     MotionConfig,
     NovelView,
@@ -19,11 +19,18 @@ from ml.training.novel_view import (
     synthesise_view,
 )
 from ml.training.novel_view_depth import synthetic_depth
+from ml.training.stills import Area, areas_mask, read_still, resized
 from ml.types import ArrayBool, ArrayF64, ImageU8
 
-BURNT_IN = ((0.0, 0.9, 0.22, 1.0), (0.86, 0.92, 0.95, 1.0), (0.0, 0.965, 1.0, 1.0))
-"""Where the laparoscopy stills hold text, a logo and a black strip: (left, top, right, bottom) as
-shares of the sides."""
+BURNT_IN: tuple[Area, ...] = (
+    (0.0, 0.9, 0.22, 1.0),
+    (0.86, 0.92, 0.95, 1.0),
+    (0.0, 0.965, 1.0, 1.0),
+)
+"""Where the laparoscopy stills hold text, a logo and a black strip."""
+
+_LEAST_PX = 16
+"""Stills are not made narrower."""
 
 _CONTEXT = 0.25
 """A crop is cut with so much more around it, share of its side: the moved camera sees beyond."""
@@ -70,35 +77,16 @@ class Pair:
     valid: ArrayBool
 
 
-def read_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) -> Still:
+def make_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) -> Still:
     """Read a still, scaled to ``working_px`` on its longer side.
 
     Raises:
         BadInputError: not an image.
     """
-    pixels = cv2.imread(str(path), cv2.IMREAD_COLOR)
-    if pixels is None:
-        raise BadInputError(f"{path.name}: expected an image, found nothing to read")
-    scale = working_px / max(pixels.shape[:2])
-    size = (max(round(pixels.shape[1] * scale), 16), max(round(pixels.shape[0] * scale), 16))
-    method = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    image = np.asarray(
-        cv2.cvtColor(cv2.resize(pixels, size, interpolation=method), cv2.COLOR_BGR2RGB), np.uint8
-    )
-    grey = np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8)
-    mask = scope_mask(grey, margin_px=4) & ~burnt_in((size[1], size[0]))
+    image = resized(read_still(path), long_side_px=working_px, least_px=_LEAST_PX)
+    mask = scope_mask(to_grey(image), margin_px=4) & ~areas_mask(image.shape, BURNT_IN)
     depth = None if depth_of is None else depth_of(path.stem, image)
     return Still(path.stem, image, mask, depth)
-
-
-def burnt_in(shape: tuple[int, int]) -> ArrayBool:
-    """(H, W) bool, True where the stills hold burnt-in text, a logo or a strip."""
-    height, width = shape
-    mask = np.zeros(shape, np.bool_)
-    for left, top, right, bottom in BURNT_IN:
-        rows = slice(int(top * height), int(np.ceil(bottom * height)))
-        mask[rows, int(left * width) : int(np.ceil(right * width))] = True
-    return mask
 
 
 def draw_pair(

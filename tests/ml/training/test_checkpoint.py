@@ -27,3 +27,12 @@ def test_the_state_of_another_run_is_refused(tmp_path):
     write_checkpoint(tmp_path / "checkpoint.pt", Run(), {})
     with pytest.raises(BadInputError, match="a checkpoint of another configuration"):
         read_checkpoint(tmp_path / "checkpoint.pt", Run(steps=4))
+
+
+def test_a_run_from_other_weights_is_another_run(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    write_checkpoint(path, Run(), {"losses": []}, start=b"one")
+    assert read_checkpoint(path, Run(), start=b"one")["losses"] == []
+    for start in (b"", b"two"):
+        with pytest.raises(BadInputError, match="a checkpoint of another configuration"):
+            read_checkpoint(path, Run(), start=start)

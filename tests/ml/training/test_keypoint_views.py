@@ -13,7 +13,6 @@ from ml.training.keypoint_views import (
     Still,
     StillsConfig,
     ViewConfig,
-    burnt_in_mask,
     make_still,
     make_view,
     motion_kernel,
@@ -76,12 +75,6 @@ def test_kept_points_are_apart_and_the_first_ones():
     xy = np.array([[0, 0], [3, 0], [6, 0], [6, 4]], np.float32)
     assert spaced(xy, apart_px=5.0).tolist() == [[0, 0], [6, 0]]
     assert len(spaced(xy, apart_px=0.0)) == 4
-
-
-def test_burnt_in_areas_are_masked():
-    mask = burnt_in_mask((10, 20), [(0.0, 0.8, 0.25, 1.0)])
-    assert mask[8:, :5].all()
-    assert mask.sum() == 10
 
 
 def test_key_points_keep_off_the_burnt_in_text():

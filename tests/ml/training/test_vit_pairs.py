@@ -8,7 +8,8 @@ import pytest
 
 from ml.errors import BadInputError
 from ml.training.novel_view import MotionConfig
-from ml.training.vit_pairs import LookConfig, Still, burnt_in, draw_pair, read_still, with_look
+from ml.training.stills import areas_mask
+from ml.training.vit_pairs import BURNT_IN, LookConfig, Still, draw_pair, make_still, with_look
 
 
 def still(shape=(120, 200), depth=None, mask=None):
@@ -18,7 +19,7 @@ def still(shape=(120, 200), depth=None, mask=None):
 
 
 def test_text_and_logo_are_not_trusted():
-    mask = burnt_in((720, 1280))
+    mask = areas_mask((720, 1280), BURNT_IN)
     assert mask[655:715, 60:260].all() and mask[675:715, 1120:1195].all()
     assert not mask[:640].any() and not mask[650:690, 300:1050].any()
 
@@ -26,13 +27,13 @@ def test_text_and_logo_are_not_trusted():
 def test_a_still_is_scaled_and_masked(tmp_path):
     noise = np.random.default_rng(0).integers(60, 256, (90, 160, 3)).astype(np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), noise)
-    found = read_still(tmp_path / "a.png", working_px=80, depth_of=lambda s, i: np.ones((45, 80)))
+    found = make_still(tmp_path / "a.png", working_px=80, depth_of=lambda s, i: np.ones((45, 80)))
     assert found.image.shape == (45, 80, 3) and found.name == "a"
     assert found.mask[:40].all() and not found.mask[-2:, :10].any()
     assert found.depth is not None and found.depth.shape == (45, 80)
     (tmp_path / "b.png").write_bytes(b"none")
     with pytest.raises(BadInputError, match=r"b\.png: expected an image"):
-        read_still(tmp_path / "b.png", working_px=80)
+        make_still(tmp_path / "b.png", working_px=80)
 
 
 def test_without_motion_and_looks_both_crops_are_the_same():
