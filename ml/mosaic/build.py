@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from ml.errors import BadInputError
 from ml.mosaic.chain import Chain, chain_pieces
 from ml.mosaic.config import MosaicConfig
+from ml.mosaic.distortion import estimate_distortion
 from ml.mosaic.frames import Seen, Survey, measure_frames, survey_of
 from ml.mosaic.growing import GrowingPreview
 from ml.mosaic.landmarks import LandmarkStore
@@ -80,8 +82,6 @@ def build_mosaic(
     source = open_source(
         frames_or_video, step=config.step, start_pts=config.start_pts, end_pts=config.end_pts
     )
-    if config.lens:
-        source = CorrectedSource(source, config.lens)
     if grows and work_dir is None:
         raise BadInputError("grows: expected a work_dir, in which the frames so far stay known")
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -121,27 +121,24 @@ def _run(
     growing: GrowingPreview,
 ) -> MosaicResult:
     """The stages, each skipped where an earlier run has finished it."""
-    survey: Survey | None = stages.load("survey")
-    if survey is None:
-        known: Seen | None = stages.load_earlier("seen")
-        seen = measure_frames(source, config=config, progress=progress, known=known)
-        stages.save("seen", seen)
-        survey = stages.save("survey", survey_of(seen, config=config, mask=mask))
+    lens = _lens(source, stages, config=config, mask=mask, progress=progress)
+    if lens:
+        source = CorrectedSource(source, lens)
+        mask = None if mask is None else source.corrected_mask(mask)
+    survey = _surveyed(source, stages, config=config, mask=mask, progress=progress)
     store = LandmarkStore(stages.folder / "landmarks", cap=config.max_landmarks)
     registration: Registration | None = stages.load("registration")
     if registration is None:
-        registration = stages.save(
-            "registration",
-            register_frames(
-                source,
-                survey,
-                config=config,
-                store=store,
-                progress=progress,
-                growing=growing,
-                earlier=stages.load_earlier("registration"),
-            ),
+        registration = register_frames(
+            source,
+            survey,
+            config=config,
+            store=store,
+            progress=progress,
+            growing=growing,
+            earlier=stages.load_earlier("registration"),
         )
+        stages.save("registration", registration)
     store.restore(registration.landmarks)
     chains: tuple[Chain, ...] | None = stages.load("chains")
     if chains is None:
@@ -164,9 +161,47 @@ def _run(
                 progress=progress,
             )
         )
-    result = make_result(pieces, chains, survey, registration, config=config, folder=target)
+    result = replace(
+        make_result(pieces, chains, survey, registration, config=config, folder=target), lens=lens
+    )
     _publish(result, pieces, target)
     return result
+
+
+def _lens(
+    source: FrameSource,
+    stages: Stages,
+    *,
+    config: MosaicConfig,
+    mask: npt.NDArray[Any] | None,
+    progress: Progress,
+) -> tuple[float, ...]:
+    """The camera whose distortion is taken off: given, estimated, or () for none."""
+    if config.lens or not config.estimate_lens:
+        return config.lens
+    lens: tuple[float, ...] | None = stages.load("lens")
+    if lens is None:
+        lens = estimate_distortion(source, config=config, mask=mask, progress=progress)
+        stages.save("lens", lens)
+    return lens
+
+
+def _surveyed(
+    source: FrameSource,
+    stages: Stages,
+    *,
+    config: MosaicConfig,
+    mask: npt.NDArray[Any] | None,
+    progress: Progress,
+) -> Survey:
+    survey: Survey | None = stages.load("survey")
+    if survey is None:
+        known: Seen | None = stages.load_earlier("seen")
+        seen = measure_frames(source, config=config, progress=progress, known=known)
+        if stages.grows:
+            stages.save("seen", seen)
+        survey = stages.save("survey", survey_of(seen, config=config, mask=mask))
+    return survey
 
 
 def _aligned(

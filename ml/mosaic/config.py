@@ -43,6 +43,9 @@ class MosaicConfig:
         max_pieces: at most so many mosaics of one video, the largest.
         layer_px: longest side of the layers.
         lens: fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px; () corrects nothing.
+        estimate_lens: where ``lens`` is not given, radial distortion is estimated from the frames
+            and taken off if that measures better (``ml.mosaic.distortion``). Off by default, for
+            then "frame px" are corrected ones, as with ``lens``.
         max_canvas_px: largest mosaic, in pixels (120 million: 0.36 GB of RGB).
         max_side_px: largest side of the mosaic.
         quality: JPEG quality of the pyramid.
@@ -73,6 +76,7 @@ class MosaicConfig:
     max_pieces: int = 12
     layer_px: int = 2048
     lens: tuple[float, ...] = ()
+    estimate_lens: bool = False
     max_canvas_px: int = 120_000_000
     max_side_px: int = 30_000
     quality: int = 90

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from ml.errors import BadInputError
 from ml.mosaic.sources import FrameSource, SourceFrame
@@ -37,11 +39,19 @@ class CorrectedSource:
         for frame in self._source.frames(first):
             yield frame if frame.rgb is None else replace(frame, rgb=self._corrected(frame.rgb))
 
+    def corrected_mask(self, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A mask of the frames as they come, (H, W), for the corrected ones."""
+        plane = np.asarray(mask).astype(np.uint8)
+        return cv2.remap(plane, *self._map(plane), cv2.INTER_NEAREST).astype(mask.dtype)
+
     def _corrected(self, rgb: ImageU8) -> ImageU8:
-        size = (rgb.shape[1], rgb.shape[0])
+        return np.asarray(cv2.remap(rgb, *self._map(rgb), cv2.INTER_LINEAR), np.uint8)
+
+    def _map(self, pixels: npt.NDArray[Any]) -> tuple[ArrayF32, ArrayF32]:
+        size = (pixels.shape[1], pixels.shape[0])
         if size not in self._maps:
             x, y = cv2.initUndistortRectifyMap(
                 self._matrix, self._terms, None, self._matrix, size, cv2.CV_32FC1
             )
             self._maps[size] = (np.asarray(x, np.float32), np.asarray(y, np.float32))
-        return np.asarray(cv2.remap(rgb, *self._maps[size], cv2.INTER_LINEAR), np.uint8)
+        return self._maps[size]

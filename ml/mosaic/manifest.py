@@ -31,6 +31,7 @@ def to_manifest(result: MosaicResult) -> dict[str, Any]:
     return {
         "format": FORMAT_VERSION,
         "engine": result.engine,
+        "lens": list(result.lens),
         "pyramid": result.path.name,
         "preview": result.preview.name,
         "width_px": result.width_px,
@@ -90,6 +91,7 @@ def _result(data: dict[str, Any], path: Path) -> MosaicResult:
         view=_array(data.get("view")),
         frame_size_px=(int(width), int(height)),
         engine=str(data.get("engine", "")),
+        lens=tuple(float(value) for value in data.get("lens", ())),
     )
 
 

@@ -197,6 +197,8 @@ class MosaicResult:
         view: (P, 2) float64, convex outline of what the scope sees, frame px.
         frame_size_px: (width, height) of the frames.
         engine: version of the engine that wrote it.
+        lens: the camera whose distortion was taken off, as ``MosaicConfig.lens``, given or
+            estimated; "frame px" are then those of the corrected frames. () where none was.
     """
 
     frames: tuple[MosaicFrame, ...]
@@ -214,6 +216,7 @@ class MosaicResult:
     view: ArrayF64 | None = None
     frame_size_px: tuple[int, int] = (0, 0)
     engine: str = ""
+    lens: tuple[float, ...] = ()
 
     @property
     def n_registered(self) -> int:

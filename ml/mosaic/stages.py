@@ -52,7 +52,7 @@ class Stages:
     """
 
     def __init__(self, folder: Path, key: str, *, family: str = "") -> None:
-        self.folder, self._key = folder, key
+        self.folder, self.grows, self._key = folder, bool(family), key
         folder.mkdir(parents=True, exist_ok=True)
         note = folder / KEY_NAME
         if not note.is_file() or note.read_text() != (family or key):
