@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -19,11 +24,11 @@ class Sweep:
     truth: dict[int, np.ndarray]
 
 
-def make_sweep(count: int = 12, side_px: int = 200) -> Sweep:
-    """A scope gliding to the right and down, turning slowly."""
+def make_sweep(count: int = 12, side_px: int = 200, *, pace: float = 1.0) -> Sweep:
+    """A scope gliding to the right and down, turning slowly: 12 px a frame at pace 1."""
     scene = cv2.resize(packaged_image("retina.jpg"), None, fx=0.5, fy=0.5, interpolation=3)
     frames, truth = [], {}
-    for i in range(count):
+    for i in pace * np.arange(count):
         turn = np.radians(1.2 * i)
         c, s = np.cos(turn), np.sin(turn)
         matrix = np.array([[c, -s, 150 + 11 * i], [s, c, 240 + 4 * i], [0, 0, 1.0]])
@@ -32,7 +37,7 @@ def make_sweep(count: int = 12, side_px: int = 200) -> Sweep:
         disc = np.zeros((side_px, side_px), np.uint8)
         cv2.circle(disc, (side_px // 2, side_px // 2), side_px // 2 - 4, 1, -1)
         frames.append(view * disc[:, :, None])
-        truth[i] = matrix
+        truth[len(truth)] = matrix
     return Sweep(frames, truth)
 
 
@@ -40,3 +45,34 @@ def make_sweep(count: int = 12, side_px: int = 200) -> Sweep:
 def sweep() -> Sweep:
     """Twelve good frames."""
     return make_sweep()
+
+
+def write_video(
+    path: Path, frames: Sequence[np.ndarray], *, pts_ms: Sequence[int], codec: str = "libx264"
+) -> Path:
+    """A video of (H, W, 3) uint8 frames at given times; frames of several sizes need MPEG-TS."""
+    mode = "ab" if path.exists() else "wb"
+    data = io.BytesIO()
+    kind = "mpegts" if path.suffix == ".ts" else None
+    target_file = data if kind else str(path)
+    with av.open(target_file, "w", format=kind) as target:
+        base = Fraction(1, 1000)
+        stream = target.add_stream(codec, rate=25, options={"crf": "12"})
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt, stream.time_base = "yuv420p", base
+        stream.codec_context.time_base = base
+        for rgb, at in zip(frames, pts_ms, strict=True):
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")
+            frame.pts, frame.time_base = at, base
+            target.mux(stream.encode(frame))
+        target.mux(stream.encode(None))
+    if kind:
+        with path.open(mode) as file:
+            file.write(data.getvalue())
+    return path
+
+
+@pytest.fixture(scope="session")
+def slow_sweep() -> Sweep:
+    """Fifty good frames, half as fast."""
+    return make_sweep(50, pace=0.5)

@@ -1,0 +1,198 @@
+"""Videos as they come, through the whole engine: a map or one clear error, and no frame lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.errors import MosaicError
+from ml.evaluation.mosaic import score_against_truth
+from ml.mosaic import MosaicResult, NothingRegisteredError, build_mosaic
+from tests.ml.mosaic.conftest import make_sweep, write_video
+
+if TYPE_CHECKING:
+    from tests.ml.mosaic.conftest import Sweep
+
+
+def assert_nothing_lost(result: MosaicResult, count: int) -> None:
+    """Every frame is in a part or says why not, and the parts' spans and the gaps hold them all."""
+    assert [frame.index for frame in result.frames] == list(range(count))
+    for frame in result.frames:
+        assert (frame.status == "registered") == (not frame.reason) == (not frame.reason_code)
+        assert (frame.component is None) == (frame.H_mosaic_from_frame is None)
+    in_gaps = sum(gap.frames for gap in result.gaps)
+    assert in_gaps + sum(part.n_registered for part in result.components) == count
+
+
+def test_a_variable_frame_rate_keeps_its_time_stamps(slow_sweep: Sweep, tmp_path: Path) -> None:
+    pauses = np.random.default_rng(3).integers(10, 200, len(slow_sweep.frames))
+    pts_ms = np.cumsum(pauses).tolist()
+    video = write_video(tmp_path / "a.mkv", slow_sweep.frames, pts_ms=pts_ms)
+    result = build_mosaic(video, tmp_path / "out")
+    assert_nothing_lost(result, 50)
+    assert [frame.pts for frame in result.frames] == pts_ms
+    np.testing.assert_allclose([f.time_s for f in result.frames], np.array(pts_ms) / 1000)
+    assert result.n_registered == 50
+    assert score_against_truth(result, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
+
+
+@pytest.mark.parametrize("size_px", [(160, 160), (240, 176)], ids=["smaller", "other-shape"])
+def test_a_resolution_that_changes_half_way_goes_on_in_the_first_ones_pixels(
+    size_px: tuple[int, int], slow_sweep: Sweep, tmp_path: Path
+) -> None:
+    video, half = tmp_path / "a.ts", [cv2.resize(f, size_px) for f in slow_sweep.frames[25:]]
+    write_video(video, slow_sweep.frames[:25], pts_ms=range(0, 1000, 40))
+    write_video(video, half, pts_ms=range(1000, 2000, 40))
+    result = build_mosaic(video, tmp_path / "out")
+    assert_nothing_lost(result, len(result.frames))
+    assert len(result.frames) >= 48, "a decoder may lose a frame where the stream begins anew"
+    assert result.frame_size_px == (200, 200)
+    assert len(result.components) == 1
+    assert {f.reason_code for f in result.frames} <= {"", "blurred"}
+    assert result.n_registered >= 0.8 * len(result.frames)
+
+
+def _smoke(frame: np.ndarray, seed: int) -> np.ndarray:
+    cloud = np.random.default_rng(seed).uniform(0, 1, (5, 5)).astype(np.float32)
+    size = (frame.shape[1], frame.shape[0])
+    thick = 0.62 + 0.3 * cv2.resize(cloud, size, interpolation=cv2.INTER_CUBIC)
+    thick = np.clip(thick, 0, 0.95)[..., None] * (frame.max(axis=2, keepdims=True) > 5)
+    return np.clip(frame * (1 - thick) + 165 * thick, 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize("is_moving", [False, True], ids=["resting", "moving-on"])
+def test_ten_seconds_of_smoke_are_named_and_both_sides_kept(
+    is_moving: bool, tmp_path: Path
+) -> None:
+    sweep = make_sweep(110, pace=0.25).frames
+    smoked = sweep[30:80] if is_moving else [sweep[30]] * 50
+    after = sweep[80:] if is_moving else sweep[31:61]
+    frames = [*sweep[:30], *(_smoke(f, i) for i, f in enumerate(smoked)), *after]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 200 * len(frames), 200))
+    result = build_mosaic(video, tmp_path / "out")
+    assert_nothing_lost(result, 110)
+    assert {f.reason_code for f in result.frames[30:80]} == {"smoke"}
+    (gap,) = result.gaps
+    assert (gap.frames, gap.reason_code) == (50, "smoke")
+    assert (gap.span.first_s, gap.span.last_s) == (6.0, 15.8)
+    assert gap.text == "0:06.0 to 0:15.8 (50 frames): veiled by smoke or water"
+    sides = {frame.component for i, frame in enumerate(result.frames) if not 30 <= i < 80}
+    assert sides == ({0, 1} if is_moving else {0})
+
+
+def test_a_cut_in_a_video_gives_two_parts_each_with_its_seconds(
+    slow_sweep: Sweep, tmp_path: Path
+) -> None:
+    other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:20]]
+    frames = [*slow_sweep.frames[:30], *other]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
+    result = build_mosaic(video, tmp_path / "out")
+    assert_nothing_lost(result, 50)
+    spans = [[(s.first_s, s.last_s) for s in part.spans] for part in result.components]
+    assert spans == [[(0.0, 1.16)], [(1.2, 1.96)]]
+
+
+def test_a_scope_that_starts_and_ends_in_the_dark_is_mapped_between(
+    slow_sweep: Sweep, tmp_path: Path
+) -> None:
+    black = [np.zeros((200, 200, 3), np.uint8)] * 15
+    frames = [*black, *slow_sweep.frames[:30], *black[:5]]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
+    result = build_mosaic(video, tmp_path / "out")
+    assert_nothing_lost(result, 50)
+    assert [gap.reason_code for gap in result.gaps] == ["dark", "dark"]
+    assert [f.status for f in result.frames[15:45]] == ["registered"] * 30
+
+
+def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_path: Path) -> None:
+    rng, still = np.random.default_rng(0), slow_sweep.frames[3]
+    noisy = [np.clip(still + rng.normal(0, 3, still.shape), 0, 255) for _ in range(30)]
+    frames = [frame.astype(np.uint8) for frame in noisy]
+    video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1200, 40))
+    result = build_mosaic(video, tmp_path / "out")
+    assert_nothing_lost(result, 30)
+    assert result.n_registered == 30
+    assert sum(frame.is_key for frame in result.frames) == 1
+    assert max(result.width_px, result.height_px) <= 200
+
+
+def test_two_frames_are_a_map_and_two_strangers_are_refused(
+    slow_sweep: Sweep, tmp_path: Path
+) -> None:
+    near = write_video(tmp_path / "near.mp4", slow_sweep.frames[:2], pts_ms=[0, 40])
+    result = build_mosaic(near, tmp_path / "out")
+    assert_nothing_lost(result, 2)
+    assert result.n_registered == 2
+    before = (tmp_path / "out/mosaic.json").read_bytes()
+    strangers = [slow_sweep.frames[0], slow_sweep.frames[40][::-1]]
+    apart = write_video(tmp_path / "apart.mp4", strangers, pts_ms=[0, 40])
+    with pytest.raises(NothingRegisteredError, match="no two of 2 usable frames, out of 2, show"):
+        build_mosaic(apart, tmp_path / "out")
+    assert (tmp_path / "out/mosaic.json").read_bytes() == before
+
+
+def test_a_black_video_is_refused_with_its_seconds(tmp_path: Path) -> None:
+    black = [np.zeros((120, 120, 3), np.uint8)] * 20
+    video = write_video(tmp_path / "a.mp4", black, pts_ms=range(0, 800, 40))
+    with pytest.raises(MosaicError, match=r"none of 20 frames is usable; too dark: 0:00\.0 to"):
+        build_mosaic(video, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_stills_of_different_operations_are_not_stitched(
+    tessera_data: Path, tmp_path: Path
+) -> None:
+    by_operation: dict[str, Path] = {}
+    for path in sorted((tessera_data / "endoscopy/laparoscopy-stills").glob("*.jpg")):
+        by_operation.setdefault(path.stem.split("-frame-")[0], path)
+    stills = [_small(path) for path in by_operation.values()]
+    assert len(stills) >= 8
+    try:
+        result = build_mosaic(stills, tmp_path / "out")
+    except NothingRegisteredError as error:
+        assert len(error.frames) == len(stills)
+    else:
+        pytest.fail(f"{result.n_registered} unrelated stills were joined")
+
+
+def test_the_sinus_is_refused_or_split_into_parts_that_hold(
+    tessera_data: Path, tmp_path: Path
+) -> None:
+    folder = tessera_data / "endoscopy/sinus-4584"
+    frames = [_small(path) for path in sorted(folder.glob("*.jpg"))]
+    try:
+        result = build_mosaic(frames, tmp_path / "out")
+    except NothingRegisteredError as error:
+        assert len(error.frames) == len(frames)
+        return
+    assert_nothing_lost(result, len(frames))
+    for part in result.components:
+        assert part.quality.median_error_px is not None
+        assert part.quality.median_error_px < 3.0
+
+
+def test_a_scope_moving_over_a_laparoscopy_still_is_mapped_to_a_pixel(
+    tessera_data: Path, tmp_path: Path
+) -> None:
+    still = sorted((tessera_data / "endoscopy/laparoscopy-stills").glob("*.jpg"))[0]
+    scene = np.ascontiguousarray(cv2.imread(str(still))[:, :, ::-1])
+    truth, frames = {}, []
+    for i in range(40):
+        c, s = np.cos(0.01 * i), np.sin(0.01 * i)
+        matrix = np.array([[c, -s, 150 + 9 * i], [s, c, 160 + 40 * np.sin(i / 6)], [0, 0, 1.0]])
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        frames.append(np.asarray(cv2.warpPerspective(scene, matrix, (480, 270), flags=flags)))
+        truth[i] = matrix
+    result = build_mosaic(frames, tmp_path / "out")
+    assert result.n_registered == 40
+    assert score_against_truth(result, truth, size_px=(480, 270)).mean_px < 1.0
+
+
+def _small(path: Path) -> np.ndarray:
+    pixels = cv2.imread(str(path))[:, :, ::-1]
+    size = (640, round(pixels.shape[0] * 640 / pixels.shape[1]))
+    return np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
