@@ -13,10 +13,6 @@ from ml.evaluation.keypoint_descriptors import versions_line
 from ml.evaluation.keypoint_pairs import CORE_FAMILIES, FAMILIES
 
 Cell = str | float | None
-_SWEEPS = {
-    "temperature": "Temperature of the contrastive loss (table 3 of graph-ssl)",
-    "neighbours": "Size of the mini-batch of neighbours (table 4 of graph-ssl)",
-}
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -47,9 +43,6 @@ def matching_tables(result: Mapping[str, Any]) -> str:
     ):
         if key in result:
             parts += write(result[key], result["options"])
-    for sweep in result.get("sweeps", []):
-        title = _SWEEPS.get(sweep["sweep"], sweep["sweep"])
-        parts += [f"**{title}; short runs of {sweep.get('steps', '?')} steps**", sweep["table"]]
     return "\n\n".join(parts)
 
 

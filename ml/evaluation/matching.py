@@ -7,7 +7,6 @@ nothing in common beside real neighbouring frames; and the check of how much pos
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -59,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--work", type=Path, help="folder to keep scores in: a later run scores what is new")
     add("--card", type=Path, help="model card whose figures are replaced")
     add("--figures", default="matching", help="which figures of the card: the name in their mark")
-    add("--sweeps", type=Path, nargs="*", default=[], help="JSON of `train graph --sweep`")
     add("--plots", type=Path, help="folder for the plots")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
@@ -98,7 +96,6 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     }
     for name in protocols:
         result[name] = SCORERS[name](work)
-    result["sweeps"] = [read_sweep(path) for path in args.sweeps]
     if args.pictures is not None:
         result["pictures"] = write_pictures(work)
     if args.plots is not None:
@@ -111,21 +108,6 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 def describe(result: dict[str, Any]) -> str:
     """The tables for people."""
     return matching_tables(result)
-
-
-def read_sweep(path: Path) -> dict[str, Any]:
-    """What ``python -m ml train graph --sweep NAME --json PATH`` wrote.
-
-    Raises:
-        BadInputError: no such file, or no sweep in it.
-    """
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise BadInputError(f"{path.name}: expected the JSON of a sweep") from None
-    if not isinstance(found, dict) or not {"sweep", "table"} <= set(found):
-        raise BadInputError(f"{path.name}: expected 'sweep' and 'table' in it")
-    return {key: found[key] for key in ("sweep", "steps", "rows", "table") if key in found}
 
 
 def write_pictures(work: Run) -> list[str]:

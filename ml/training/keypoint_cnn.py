@@ -64,6 +64,7 @@ def train_contrast(
     weights: Path | None = None,
     start: Path | None = None,
     bank: dict[int, ViewPair] | None = None,
+    most: int = 12,
     card: Path | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
@@ -77,6 +78,7 @@ def train_contrast(
         weights: file to write, by default ``out/<name>.safetensors``.
         start: weights whose CNN the run starts from.
         bank: pairs of an earlier run over the same stills, frozen CNN and seed; more are added.
+        most: held-out stills to score at the end, evenly spaced.
         card: model card whose figures of training are written anew.
         progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
     Returns:
@@ -93,7 +95,7 @@ def train_contrast(
         config.name, config.version, config.ratio, training.network, training.graph
     )
     save_descriptor(weights, stored)
-    scores = validate(descriptor_from_file(weights), held_out) if held_out else {}
+    scores = validate(descriptor_from_file(weights), held_out, most=most) if held_out else {}
     summary = {
         "name": config.name,
         "version": config.version,

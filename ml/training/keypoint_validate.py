@@ -16,6 +16,9 @@ from ml.types import ArrayF64, ImageU8
 PE_PX = 5.0
 """Projection error up to which a match is right (graph-ssl-endoscopic-matching, section 4.3)."""
 
+FAR_PX = 64.0
+"""Half the side of a window: wrong neighbours beyond it are of another part of the image."""
+
 FAMILIES: tuple[str, ...] = ("rotation", "translation", "scale", "blur", "viewpoint")
 
 
@@ -28,7 +31,8 @@ def validate(
         most: stills looked at, evenly spaced.
     Returns:
         by family and ``all``: ``precision`` (nearest neighbour within 5 px), ``exact`` (it is the
-        partner itself), ``nnt_precision`` and ``nnt_score`` at the threshold of the best F1.
+        partner itself), ``nnt_precision`` and ``nnt_score`` at the threshold of the best F1,
+        ``far_wrong`` (of the wrong neighbours, the share beyond 64 px; 0 where none is wrong).
     """
     chosen = np.unique(np.linspace(0, len(stills) - 1, min(most, len(stills))).astype(int))
     found: dict[str, list[np.ndarray]] = {family: [] for family in FAMILIES}
@@ -55,7 +59,7 @@ def best_threshold(distance: np.ndarray, is_right: np.ndarray) -> float:
 def _pair(
     descriptor: Descriptor, still: Still, family: str, rng: np.random.Generator
 ) -> np.ndarray:
-    """(N, 3): distance, right, exact of each key point's nearest neighbour."""
+    """(N, 4): distance, right, exact, far of each key point's nearest neighbour."""
     view, matrix = _view(still, family, rng)
     moved = transform_points(matrix, still.xy).astype(np.float32)
     height, width = still.grey.shape
@@ -68,7 +72,8 @@ def _pair(
         strategy="nn",
     )
     error = np.linalg.norm(moved[pairs[:, 0]] - moved[pairs[:, 1]], axis=1)
-    return np.stack([distance, error <= PE_PX, pairs[:, 0] == pairs[:, 1]], axis=1)
+    is_exact = pairs[:, 0] == pairs[:, 1]
+    return np.stack([distance, error <= PE_PX, is_exact, error > FAR_PX], axis=1)
 
 
 def _view(still: Still, family: str, rng: np.random.Generator) -> tuple[ImageU8, ArrayF64]:
@@ -97,6 +102,7 @@ def _scores(rows: np.ndarray, threshold: float) -> dict[str, float]:
     return {
         "precision": round(float(right.mean()), 4) if len(rows) else 0.0,
         "exact": round(float(rows[:, 2].mean()), 4) if len(rows) else 0.0,
+        "far_wrong": round(float(rows[:, 3].sum() / max((~right).sum(), 1)), 4),
         "nnt_precision": round(float((right & kept).sum() / max(kept.sum(), 1)), 4),
         "nnt_score": round(float((right & kept).sum() / max(len(rows), 1)), 4),
     }

@@ -65,7 +65,7 @@ class TripletConfig:
     stills: StillsConfig = field(default_factory=StillsConfig)
     perspective: PerspectiveConfig = field(default_factory=PerspectiveConfig)
     light: ViewConfig = field(default_factory=ViewConfig)  # its photometric part
-    triplets: int = 3600  # of a data set; five of them are the "over 15000" of section 3.2
+    triplets: int = 3000  # of a data set; five of them are the 15000 of section 3.2
     epochs: int = 100  # 250 in section 3.2; five data sets here as there
     renew_every: int = 20  # epochs a data set is used for; 50 in section 3.2
     batch: int = 36  # section 3.2

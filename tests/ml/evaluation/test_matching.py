@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
@@ -81,15 +80,11 @@ def test_the_card_is_written_between_its_marks(folder: Path, tmp_path: Path) -> 
     card = tmp_path / "card.md"
     card.write_text("before\n<!-- figures: matching -->\nold\n<!-- end figures -->\nafter\n")
     words = ["--descriptors", "orb", "--protocols", "papers", "--families", "translation"]
-    sweep = {"sweep": "temperature", "steps": 3, "rows": [], "table": "| temperature | x |"}
-    (tmp_path / "sweep.json").write_text(json.dumps(sweep))
-    words += ["--sweeps", tmp_path / "sweep.json"]
     run(_args(folder, *words, "--images", 1, "--card", card), no_progress)
     text = card.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "| orb |" in text
-    assert "(table 3 of graph-ssl); short runs of 3 steps" in text
     assert "\nold\n" not in text
 
 
@@ -104,9 +99,6 @@ def test_what_cannot_be_scored_is_refused(folder: Path, tmp_path: Path) -> None:
         run(_args(folder, "--target", "2"), no_progress)
     with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
         run(_args(folder, "--max-keypoints", 0), no_progress)
-    words = ["--descriptors", "orb", "--protocols", "leak", "--images", 1, "--per-family", 1]
-    with pytest.raises(BadInputError, match="expected the JSON of a sweep"):
-        run(_args(folder, *words, "--sweeps", tmp_path / "nowhere.json"), no_progress)
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(BadInputError, match="found no image"):

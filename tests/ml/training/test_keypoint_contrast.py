@@ -23,7 +23,7 @@ from ml.training.keypoint_contrast import (
     neighbour_batches,
     seen_rows,
 )
-from ml.training.keypoint_graph import SWEEPS, graph_config, sweep
+from ml.training.keypoint_graph import SWEEPS, graph_config, sweep, with_setting, write_sweep
 from ml.training.keypoint_views import StillsConfig, read_stills
 from ml.types import no_progress
 
@@ -118,7 +118,7 @@ def test_a_checkpoint_of_another_configuration_is_refused(data, tmp_path):
         trained(dataclasses.replace(TINY, temperature=0.1), data, out=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["temperature", "neighbours"])
+@pytest.mark.parametrize("name", ["temperature", "far"])
 def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
     config = json.loads(json.dumps(dataclasses.asdict(GRAPH)))
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -128,10 +128,10 @@ def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
     card.write_text(f"before\n<!-- figures: {name} -->\nold\n<!-- end figures -->\nafter\n")
     arguments += ["--card", str(card)]
     assert main(["train", "graph", *arguments, "--json", str(tmp_path / "out.json")]) == 0
-    result = json.loads((tmp_path / "out.json").read_text())
+    (result,) = json.loads((tmp_path / "out.json").read_text())["sweeps"]
     assert [row[name] for row in result["rows"]] == list(SWEEPS[name])
     assert result["table"].startswith(f"| {name} | precision | matching score | NN precision |")
-    assert result["table"].count("\n") == 5
+    assert result["table"].count("\n") == 1 + len(SWEEPS[name])
     assert result["table"] in card.read_text()
     assert f"![{name}](card-{name}.png)\n<!-- end figures -->\nafter" in card.read_text()
     assert (tmp_path / f"card-{name}.png").stat().st_size > 1000
@@ -139,8 +139,11 @@ def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
 
 def test_values_over_one_bank_learn_what_they_learn_alone(data, tmp_path):
     stills, held_out = read_stills(data, BANK.stills, progress=no_progress)
-    result = sweep(BANK, "neighbours", stills, held_out, out=tmp_path / "shared")
-    assert len(result["rows"]) == 4
+    first, second = sweep(
+        BANK, ["position", "neighbours"], stills, held_out, out=tmp_path / "shared"
+    )
+    assert [row["position"] for row in first["rows"]] == ["image", "radial", "none"]
+    assert len(second["rows"]) == 4
     alone = dataclasses.replace(BANK, neighbours=20)
     train_contrast(alone, stills, held_out, out=tmp_path / "alone")
     expected = load_file(tmp_path / "alone" / "graph.safetensors")
@@ -176,6 +179,18 @@ def test_far_neighbours_are_drawn_among_all_others_and_none_twice():
         drawn |= set(rows[0, 3:].tolist())
     assert drawn == set(range(3, 12))
     assert neighbour_batches(np.random.default_rng(0), xy[:3], 10, far=1.0).shape == (3, 3)
+
+
+def test_a_setting_goes_where_it_belongs_and_words_have_no_plot(tmp_path):
+    assert with_setting(GRAPH, "position", "none").graph.position == "none"
+    assert with_setting(GRAPH, "far", 1.0).far == 1.0
+    card = tmp_path / "card.md"
+    card.write_text("<!-- figures: position -->\n<!-- end figures -->\n")
+    rows = [{"position": "none", "precision": 0.5}]
+    result = {"sweep": "position", "steps": 1, "stills": 2, "held_out": 1, "rows": rows}
+    write_sweep(card, result | {"table": "| none |"})
+    assert "scored on 1 held out.\n\n| none |\n<!-- end figures -->" in card.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["card.md"]
 
 
 def test_rows_outside_the_view_are_left_out():
