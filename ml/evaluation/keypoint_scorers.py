@@ -118,22 +118,13 @@ def score_leak(run: Run) -> dict[str, Any]:
 
 
 def score_hard(run: Run) -> dict[str, Any]:
-    """Each descriptor under the hard protocol."""
-    table = {}
-    keypoints = run.args.hard_keypoints
+    """Each descriptor under the hard protocol; ``seconds`` are taken anew in every run."""
     timed = [pair_sides(pair) for pair in run.pairs[:TIMED_PAIRS]]
-    for name, descriptor in run.descriptors.items():
-
-        def score(pairs: Sequence[Pair], name: str = name) -> Iterator[HardScore]:
-            cache, own = SideCache(), run.descriptors[name]
-            for pair in pairs:
-                yield hard_pair(own, pair, name=name, keypoints=keypoints, cache=cache)
-
-        key = {"name": f"hard-{name}", "protocol": "hard", "keypoints": keypoints}
-        key |= descriptor_key(descriptor, HARD)
-        scores = _by_image(run, key, HardScore, score, f"hard: {name}")
-        table[name] = hard_summary(scores) | {"seconds": seconds_a_pair(timed, name, keypoints)}
-    return table
+    keypoints = run.args.hard_keypoints
+    return {
+        name: _hard(run, name) | {"seconds": seconds_a_pair(timed, name, keypoints)}
+        for name in run.descriptors
+    }
 
 
 def score_unrelated(run: Run) -> dict[str, Any]:
@@ -185,6 +176,19 @@ def _papers(
         run, key | descriptor_key(descriptor, PAPERS) | settings, PairMatches, score, phase
     )
     return papers_summary(found, run.folds, target=run.args.target)
+
+
+def _hard(run: Run, name: str) -> dict[str, Any]:
+    keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
+
+    def score(pairs: Sequence[Pair]) -> Iterator[HardScore]:
+        cache = SideCache()
+        for pair in pairs:
+            yield hard_pair(descriptor, pair, name=name, keypoints=keypoints, cache=cache)
+
+    key = {"name": f"hard-{name}", "protocol": "hard", "keypoints": keypoints}
+    key |= descriptor_key(descriptor, HARD)
+    return hard_summary(_by_image(run, key, HardScore, score, f"hard: {name}"))
 
 
 def _counted(

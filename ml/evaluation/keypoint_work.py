@@ -12,6 +12,7 @@ import ast
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,7 +55,7 @@ class WorkFolder:
         if self.path.exists() and not self.path.is_dir():
             raise BadInputError(f"{self.path.name}: expected a folder to keep rows in, got a file")
         digest = digest_of(json.dumps(key, sort_keys=True).encode())
-        place = self.path / f"{key['name']}-{digest}.json"
+        place = self.path / f"{re.sub(r'[^A-Za-z0-9]+', '-', key['name'])}-{digest}.json"
         kept = _read(place, key)
         if kept is not None:
             return [kind(**{name: _decoded(value) for name, value in row.items()}) for row in kept]

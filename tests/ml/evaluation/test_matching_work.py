@@ -82,6 +82,12 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
         WorkFolder(tmp_path / "work").rows({"name": "x"}, _Row, lambda: [ROW])
 
 
+def test_a_descriptor_named_by_a_path_gets_a_plain_file_name(tmp_path: Path) -> None:
+    WorkFolder(tmp_path).rows({"name": "hard-vit:../a b/c.safetensors"}, _Row, lambda: [ROW])
+    (place,) = tmp_path.iterdir()
+    assert place.name.startswith("hard-vit-a-b-c-safetensors-")
+
+
 def test_without_a_folder_nothing_is_kept() -> None:
     assert WorkFolder().rows({"name": "x"}, _Row, lambda: [ROW]) == [ROW]
     assert WorkFolder().rows({"name": "x"}, _Row, list) == []
