@@ -31,7 +31,7 @@ from portal.archive.serializers import (
 )
 from portal.archive.services import ItemReceived
 from portal.core.errors import InvalidInputError
-from portal.jobs.api import JobSerializer, job_accepted
+from portal.jobs.api import JobSerializer, job_answered
 from portal.labs.requests import UUID_REGEX, user_of
 
 MAX_FRAMES_PER_PAGE = 5000
@@ -92,10 +92,7 @@ class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
     def _answer(self, received: ItemReceived, request: Request) -> Response:
         body = self.get_serializer(received.item).data
-        if received.job is not None and not received.job.has_ended:
-            return job_accepted(received.job, request, **body)
-        job = JobSerializer(received.job).data if received.job else None
-        return Response({**body, "job": job})
+        return job_answered(received.job, request, **body)
 
 
 class SlideViewSet(ItemViewSet):

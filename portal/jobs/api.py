@@ -109,4 +109,11 @@ def job_accepted(job: Job, request: Request, **body: Any) -> Response:
     )
 
 
+def job_answered(job: Job | None, request: Request, **body: Any) -> Response:
+    """For what may have been asked for before: 202 while the job works, 200 once it has ended."""
+    if job is not None and not job.has_ended:
+        return job_accepted(job, request, **body)
+    return Response({**body, "job": JobSerializer(job).data if job else None})
+
+
 router_entries = [("jobs", JobViewSet, "job")]

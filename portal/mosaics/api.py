@@ -21,7 +21,7 @@ from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
 from portal.core.paging import Paging
-from portal.jobs.api import JobSerializer, job_accepted
+from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics import downloads, removal, selectors, services
 from portal.mosaics.followup_api import FollowupViewSet
@@ -137,15 +137,12 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
             user=user,
             config=sent.validated_data.get("config"),
         )
-        body = MosaicSerializer(asked.mosaic).data
-        if asked.job is not None and not asked.job.has_ended:
-            return job_accepted(asked.job, request, **body)
-        return Response({**body, "job": JobSerializer(asked.job).data if asked.job else None})
+        return job_answered(asked.job, request, **MosaicSerializer(asked.mosaic).data)
 
     @extend_schema(responses={204: None}, summary="Delete a mosaic")
     def destroy(self, request: Request, pk: str) -> Response:
         """A build is cancelled first; 409 where regions are drawn on it."""
-        removal.mosaic_delete(mosaic=self._mosaic(pk), user=user_of(request))
+        removal.mosaic_delete(mosaic=self._mosaic(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -157,9 +154,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     @action(detail=False, methods=["get"], pagination_class=None)
     def estimate(self, request: Request) -> Response:
         """Frames of a span, and the time at the rate of this lab's last builds."""
-        query = EstimateQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        asked = dict(query.validated_data)
+        asked = _asked(EstimateQuerySerializer, request)
         video = video_get(user=user_of(request), video_id=asked.pop("video"))
         return Response(
             EstimateSerializer(selectors.build_estimate(video, options_clean(asked))).data
@@ -174,10 +169,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     @action(detail=True, methods=["get"], pagination_class=FramePaging)
     def frames(self, request: Request, pk: str) -> Response:
         """In order, with transform, status and reason."""
-        mosaic = self._mosaic(pk)
-        query = FrameQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        rows = mosaic_frames(mosaic, status=query.validated_data.get("status", ""))
+        rows = mosaic_frames(self._mosaic(), **_asked(FrameQuerySerializer, request))
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(MosaicFrameSerializer(page, many=True).data)
 
@@ -187,7 +179,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     @action(detail=True, methods=["get"], pagination_class=None)
     def outlines(self, request: Request, pk: str) -> Response:
         """Columns of index, PTS, fate and outline on the mosaic."""
-        return Response(frame_columns(self._mosaic(pk)))
+        return Response(frame_columns(self._mosaic()))
 
     @extend_schema(
         parameters=[PointSerializer],
@@ -198,12 +190,9 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     @action(detail=True, methods=["get"], url_path="frames-at", pagination_class=None)
     def frames_at(self, request: Request, pk: str) -> Response:
         """By the inverse of each frame's transform; the sharpest first."""
-        mosaic = self._mosaic(pk)
-        point = PointSerializer(data=request.query_params)
-        point.is_valid(raise_exception=True)
-        seen = frames_at(mosaic, **point.validated_data)
-        context = {"canvas_id": mosaic.video.canvas_id}
-        rows = SightingSerializer(seen.frames, many=True, context=context).data
+        mosaic = self._mosaic()
+        seen = frames_at(mosaic, **_asked(PointSerializer, request))
+        rows = _of_video(mosaic, SightingSerializer, seen.frames)
         return Response({"count": seen.count, "results": rows})
 
     @extend_schema(
@@ -215,10 +204,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     @action(detail=True, methods=["get"], url_path="projected-rois", pagination_class=None)
     def projected_rois(self, request: Request, pk: str) -> Response:
         """With `pts`: the mosaic's ROIs in that frame. Without: those of the frames, on a part."""
-        mosaic = self._mosaic(pk)
-        query = ProjectionQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        asked = query.validated_data
+        mosaic, asked = self._mosaic(), _asked(ProjectionQuerySerializer, request)
         if "pts" in asked:
             found = rois_in_frame(mosaic, pts=asked["pts"])
         else:
@@ -235,54 +221,54 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     @action(detail=True, methods=["get"], url_path="roi-frames", pagination_class=None)
     def roi_frames(self, request: Request, pk: str) -> Response:
         """At most 200, the sharpest that see all of it first."""
-        mosaic = self._mosaic(pk)
-        query = RoiFramesQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        roi = roi_get(user_of(request), query.validated_data["roi"])
-        seen = frames_of_roi(mosaic, roi)
-        context = {"canvas_id": mosaic.video.canvas_id}
-        rows = RoiSightingSerializer(seen, many=True, context=context).data
+        mosaic, asked = self._mosaic(), _asked(RoiFramesQuerySerializer, request)
+        seen = frames_of_roi(mosaic, roi_get(user_of(request), asked["roi"]))
+        rows = _of_video(mosaic, RoiSightingSerializer, seen)
         return Response({"count": len(seen), "results": rows})
 
     @extend_schema(parameters=[PartQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:
         """A layer as 8-bit grey PNG: 0 where nothing was seen, see ``parts[].layers``."""
-        mosaic = self._mosaic(str(pk))
-        return downloads.layer_response(_http(request), mosaic, part=_part(request), name=name)
+        mosaic, asked = self._mosaic(), _asked(PartQuerySerializer, request)
+        return downloads.layer_response(_http(request), mosaic, name=name, **asked)
 
     @extend_schema(responses=JPEG, filters=False)
     def preview(self, request: Request, pk: str) -> HttpResponseBase:
         """What has been stitched so far, as a small JPEG; 404 while there is nothing yet."""
-        return downloads.preview_response(_http(request), self._mosaic(str(pk)))
+        return downloads.preview_response(_http(request), self._mosaic())
 
     @extend_schema(parameters=[PngQuerySerializer], responses=PNG, filters=False)
     def image(self, request: Request, pk: str) -> HttpResponseBase:
         """The mosaic as PNG at a chosen size."""
-        mosaic = self._mosaic(str(pk))
-        query = PngQuerySerializer(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        part, size_px = query.validated_data["part"], query.validated_data["size"]
-        return downloads.png_response(_http(request), mosaic, part=part, size_px=size_px)
+        mosaic, asked = self._mosaic(), _asked(PngQuerySerializer, request)
+        size_px = asked.pop("size")
+        return downloads.png_response(_http(request), mosaic, size_px=size_px, **asked)
 
     @extend_schema(parameters=[PartQuerySerializer], responses=TIFF, filters=False)
     def pyramid(self, request: Request, pk: str) -> HttpResponseBase:
         """The mosaic as pyramidal TIFF, all pixels; byte ranges are answered."""
-        mosaic = self._mosaic(str(pk))
-        return downloads.pyramid_response(_http(request), mosaic, part=_part(request))
+        mosaic, asked = self._mosaic(), _asked(PartQuerySerializer, request)
+        return downloads.pyramid_response(_http(request), mosaic, **asked)
 
     @extend_schema(responses=JSON, filters=False)
     def manifest(self, request: Request, pk: str) -> HttpResponseBase:
         """Everything the engine knows: frames, transforms, covariances, gaps, figures."""
-        return downloads.manifest_response(_http(request), self._mosaic(str(pk)))
+        return downloads.manifest_response(_http(request), self._mosaic())
 
-    def _mosaic(self, pk: str) -> Mosaic:
+    def _mosaic(self) -> Mosaic:
         return cast(Mosaic, self.get_object())
 
 
-def _part(request: Request) -> int:
-    query = PartQuerySerializer(data=request.query_params)
+def _asked(kind: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The query, checked."""
+    query = kind(data=request.query_params)
     query.is_valid(raise_exception=True)
-    return int(query.validated_data["part"])
+    return dict(query.validated_data)
+
+
+def _of_video(mosaic: Mosaic, kind: type[serializers.Serializer[Any]], frames: Any) -> Any:
+    """Frames with the addresses of their pictures in the mosaic's video."""
+    return kind(frames, many=True, context={"canvas_id": mosaic.video.canvas_id}).data
 
 
 def _http(request: Request) -> HttpRequest:

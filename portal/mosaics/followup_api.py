@@ -19,7 +19,7 @@ from portal.archive.http import bytes_response
 from portal.archive.models import ItemState
 from portal.archive.selectors import canvas_get
 from portal.archive.serializers import ItemErrorSerializer
-from portal.jobs.api import JobSerializer, job_accepted
+from portal.jobs.api import JobSerializer, job_answered
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics import followups
 from portal.mosaics.followup_services import followup_create
@@ -135,10 +135,7 @@ class FollowupViewSet(
             target=canvas_get(user=user, canvas_id=sent.validated_data["target"]),
             user=user,
         )
-        body = FollowupSerializer(asked.followup).data
-        if asked.job is not None and not asked.job.has_ended:
-            return job_accepted(asked.job, request, **body)
-        return Response({**body, "job": JobSerializer(asked.job).data if asked.job else None})
+        return job_answered(asked.job, request, **FollowupSerializer(asked.followup).data)
 
     @extend_schema(responses=JPEG, filters=False)
     def picture(self, request: Request, pk: str, rank: int) -> HttpResponse:

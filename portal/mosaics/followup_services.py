@@ -20,6 +20,7 @@ from portal.labs.models import User
 from portal.mosaics.followups import KINDS, followup_job, followup_targets
 from portal.mosaics.models import Followup
 from portal.mosaics.rules import require_build
+from portal.mosaics.states import ended_badly, state_again, state_failed
 
 FOLLOWUP_KIND = "followup_find"
 
@@ -60,14 +61,9 @@ def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequeste
             target=target,
             defaults={"lab_id": roi.lab_id, "created_by": user},
         )
-        if is_new or _again(followup):
+        if is_new or state_again(followup):
             return FollowupRequested(followup, _submit(followup, user), is_new=True)
     return FollowupRequested(followup, followup_job(followup), is_new=False)
-
-
-def followup_preparing(*, followup: Followup) -> None:
-    """A failed one is worked on again (its job was retried from the jobs page)."""
-    _again(followup)
 
 
 def followup_ready(
@@ -94,22 +90,11 @@ def followup_ready(
 
 def followup_job_ended(*, payload: Mapping[str, Any]) -> None:
     """Mark the follow-up of a failed or cancelled job as failed, with the reason."""
-    if payload.get("kind") != FOLLOWUP_KIND or payload.get("state") not in ("failed", "cancelled"):
+    if not ended_badly(payload, kind=FOLLOWUP_KIND):
         return
-    Followup.objects.filter(pk=payload["target_id"]).exclude(state=ItemState.READY).update(
-        state=ItemState.FAILED,
-        error_code=str(payload.get("error_code") or payload["state"]),
-        error_message=str(payload.get("error_message") or "The work was cancelled."),
-    )
-
-
-def _again(followup: Followup) -> bool:
-    changed = Followup.objects.filter(pk=followup.pk, state=ItemState.FAILED).update(
-        state=ItemState.PREPARING, error_code="", error_message=""
-    )
-    if changed:
-        followup.state, followup.error_code, followup.error_message = ItemState.PREPARING, "", ""
-    return changed == 1
+    followup = Followup.objects.filter(pk=payload["target_id"]).first()
+    if followup is not None:
+        state_failed(followup, payload)
 
 
 def _submit(followup: Followup, user: User) -> Job:

@@ -27,6 +27,7 @@ from portal.mosaics.options import options_clean, options_hash, options_words
 from portal.mosaics.planes import Floats, bounds_of, matrices, view_polygon
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors import span_frames
+from portal.mosaics.states import ended_badly, state_again, state_failed
 from portal.mosaics.workplace import work_drop
 
 JOB_KIND = "mosaic_build"
@@ -77,16 +78,11 @@ def mosaic_create(
             },
         )
         if not is_new:
-            is_new = _preparing_again(mosaic)
+            is_new = state_again(mosaic)
         if is_new:
             return MosaicRequested(mosaic, _submit(mosaic, user), is_new=True)
     jobs = job_latest_for(target_type="mosaic", target_ids=[mosaic.pk])
     return MosaicRequested(mosaic, jobs.get(mosaic.pk), is_new=False)
-
-
-def mosaic_preparing(*, mosaic: Mosaic) -> None:
-    """A failed mosaic is being built again (its job was retried from the jobs page)."""
-    _preparing_again(mosaic)
 
 
 def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
@@ -133,41 +129,22 @@ def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
     Heard from ``job.ended``, in the transaction that ends the job. One that became ready stays; of
     one that was deleted meanwhile, what the worker kept is dropped. Emits ``mosaic.failed``.
     """
-    if payload.get("kind") != JOB_KIND or payload.get("state") not in ("failed", "cancelled"):
+    if not ended_badly(payload, kind=JOB_KIND):
         return
     mosaic_id = uuid.UUID(payload["target_id"])
     mosaic = Mosaic.objects.filter(pk=mosaic_id).first()
     if mosaic is None:
         transaction.on_commit(partial(work_drop, mosaic_id))
-        return
-    code = str(payload.get("error_code") or payload["state"])
-    changed = (
-        Mosaic.objects.filter(pk=mosaic_id)
-        .exclude(state=ItemState.READY)
-        .update(
-            state=ItemState.FAILED,
-            error_code=code,
-            error_message=str(payload.get("error_message") or "The work was cancelled."),
+    elif state_failed(mosaic, payload):
+        _emit(
+            mosaic, "mosaic.failed", error_code=str(payload.get("error_code") or payload["state"])
         )
-    )
-    if changed:
-        _emit(mosaic, "mosaic.failed", error_code=code)
 
 
 def _name(video: Video, config: Mapping[str, Any]) -> str:
     words = options_words(config)
     suffix = f" mosaic ({words})" if words else " mosaic"
     return f"{video.name[: 200 - len(suffix)]}{suffix}"
-
-
-def _preparing_again(mosaic: Mosaic) -> bool:
-    """Back from *failed*; False where another caller did it, or where it has not failed."""
-    changed = Mosaic.objects.filter(pk=mosaic.pk, state=ItemState.FAILED).update(
-        state=ItemState.PREPARING, error_code="", error_message=""
-    )
-    if changed:
-        mosaic.state, mosaic.error_code, mosaic.error_message = ItemState.PREPARING, "", ""
-    return changed == 1
 
 
 def _submit(mosaic: Mosaic, user: User) -> Job:

@@ -19,10 +19,11 @@ from portal.archive import storage
 from portal.archive.models import CanvasKind, ItemState
 from portal.core.tasks import JobContext, UserError, task
 from portal.mosaics.build import Built, BuiltFrame, BuiltPart
-from portal.mosaics.followup_services import FOLLOWUP_KIND, followup_preparing, followup_ready
+from portal.mosaics.followup_services import FOLLOWUP_KIND, followup_ready
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.selectors import span_frames
-from portal.mosaics.services import JOB_KIND, mosaic_preparing, mosaic_ready, mosaic_refused
+from portal.mosaics.services import JOB_KIND, mosaic_ready, mosaic_refused
+from portal.mosaics.states import state_again
 from portal.mosaics.targets import MosaicWindows, VideoFrames, place_of
 from portal.mosaics.workplace import work_claim
 
@@ -36,7 +37,7 @@ def mosaic_build(context: JobContext, *, mosaic_id: str) -> dict[str, Any]:
     mosaic = _mosaic(mosaic_id)
     if mosaic.state == ItemState.READY:
         return _result(mosaic)
-    mosaic_preparing(mosaic=mosaic)
+    state_again(mosaic)  # where its job was tried again from the page of jobs
     with context.scratch() as scratch, work_claim(mosaic.pk) as stages:
         folder = scratch / "mosaic"
         built = _build(context, mosaic, folder, stages)
@@ -233,7 +234,7 @@ def followup_find(context: JobContext, *, followup_id: str) -> dict[str, Any]:
     if followup is None:
         raise UserError("It was deleted before its work began.", code="gone")
     if followup.state != ItemState.READY:
-        followup_preparing(followup=followup)
+        state_again(followup)
         with context.scratch() as scratch:
             folder = scratch / "followup"
             folder.mkdir()

@@ -1,0 +1,36 @@
+"""Mosaics and follow-ups fail and begin anew alike: by the end of their job, or by being asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from portal.archive.models import ItemState
+from portal.mosaics.models import Followup, Mosaic
+
+ENDED_BADLY = ("failed", "cancelled")
+
+
+def state_again(row: Mosaic | Followup) -> bool:
+    """Back from *failed*; False where another caller did it, or where it has not failed."""
+    fresh = {"state": ItemState.PREPARING, "error_code": "", "error_message": ""}
+    changed = type(row)._default_manager.filter(pk=row.pk, state=ItemState.FAILED).update(**fresh)
+    if changed:
+        row.state, row.error_code, row.error_message = ItemState.PREPARING, "", ""
+    return changed == 1
+
+
+def state_failed(row: Mosaic | Followup, payload: Mapping[str, Any]) -> bool:
+    """To *failed*, with what ``job.ended`` tells; False for one that became ready: it stays."""
+    waiting = type(row)._default_manager.filter(pk=row.pk).exclude(state=ItemState.READY)
+    changed = waiting.update(
+        state=ItemState.FAILED,
+        error_code=str(payload.get("error_code") or payload["state"]),
+        error_message=str(payload.get("error_message") or "The work was cancelled."),
+    )
+    return changed == 1
+
+
+def ended_badly(payload: Mapping[str, Any], *, kind: str) -> bool:
+    """Whether ``job.ended`` tells of a failed or cancelled job of this kind."""
+    return payload.get("kind") == kind and payload.get("state") in ENDED_BADLY
