@@ -15,6 +15,7 @@ from portal.annotations.services import roi_create
 from portal.archive import storage as archive_storage
 from portal.mosaics.models import MosaicFrame, MosaicPart
 from portal.mosaics.services import mosaic_create
+from tests.browser.conftest import run_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 STEP_PX, COUNT, WIDTH, HEIGHT = 12, 12, 256, 192
@@ -45,13 +46,9 @@ def sweep_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def mosaic(ingest: Callable[..., Any], annotator: Any, sweep_file: Path) -> Any:
     """The sweep's mosaic, built, with a layer."""
-    from portal.jobs.runner import job_run
-
     asked = mosaic_create(video=ingest(sweep_file).video, user=annotator)
-    assert asked.job is not None
-    job_run(asked.job.pk)
+    run_job(asked.job)
     asked.mosaic.refresh_from_db()
-    assert asked.mosaic.state == "ready", asked.mosaic.error_message
     grey = np.tile(np.arange(1, 51, dtype=np.uint8) * 5, (30, 1))
     folder = archive_storage.derived_folder(asked.mosaic.pk)
     cv2.imwrite(str(folder / "layer-time.png"), grey)

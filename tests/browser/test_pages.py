@@ -14,9 +14,7 @@ GROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 @pytest.fixture
-def open_page(
-    browser: Any, live_server: Any, transactional_db: None
-) -> Iterator[Callable[..., Any]]:
+def open_page(browser: Any, open_server: Any) -> Iterator[Callable[..., Any]]:
     """``open_page(path, user=None, dark=False)``: chromium on that page, errors collected."""
     from django.test import Client
 
@@ -25,13 +23,13 @@ def open_page(
     def run(path: str, *, user: Any = None, dark: bool = False) -> Any:
         context = browser.new_context(color_scheme="dark" if dark else "light")
         contexts.append(context)
-        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=live_server.url)
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=open_server.url)
         if user is not None:
             with DATABASE:
                 client = Client()
                 client.force_login(user)
             cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
-            context.add_cookies([{"name": "sessionid", "value": cookie, "url": live_server.url}])
+            context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
         page = context.new_page()
         page.complaints = []
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
@@ -39,7 +37,7 @@ def open_page(
             "console",
             lambda line: page.complaints.append(line.text) if line.type == "error" else None,
         )
-        page.goto(live_server.url + path)
+        page.goto(open_server.url + path)
         return page
 
     yield run
