@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CorruptFileError
-from ml.evaluation.mosaic import (
-    ncc_by_distance,
+from ml.evaluation.mosaic_ncc import ncc_by_distance
+from ml.evaluation.mosaic_truth import (
     read_truth,
     reference_agreement,
+    run_agreement,
     score_against_truth,
 )
 from ml.mosaic import MosaicFrame, MosaicResult
@@ -46,6 +47,14 @@ def test_agreement_with_a_reference_by_hand() -> None:
     reference = {1: _shift(10), 2: _shift(12)}
     scores = reference_agreement(_result([0, 10, 20]), reference, size_px=(9, 9), distances=(1, 2))
     assert scores == {"1": 1.0, "2": 2.0}
+
+
+def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
+    own = {i: _shift(3.0 * i) for i in range(21)}
+    other = {i: _shift(100 + 3.1 * i) for i in range(21)}
+    scores = run_agreement(own, other, size_px=(9, 9))
+    assert (scores["5"], scores["20"]) == (0.5, 2.0)
+    assert np.isnan(scores["60"])
 
 
 def test_ncc_rewards_the_true_motion() -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError
-from ml.evaluation.mosaic import clean_frames, frames_markdown, ncc_table, update_card
+from ml.evaluation.mosaic import frames_markdown, update_card
 from ml.evaluation.mosaic_baselines import Attempt, sift_chain
+from ml.evaluation.mosaic_ncc import clean_frames, ncc_table
 from ml.evaluation.mosaic_simulate import FAULTS, SimulatedSweep, SweepConfig, simulate_sweep
 from ml.evaluation.mosaic_table import score_attempt, simulate_table, to_markdown
 

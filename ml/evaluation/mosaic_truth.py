@@ -1,0 +1,196 @@
+"""Where a mosaic put its frames, against where they are: exact truth, a reference, another run."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import BadInputError, CorruptFileError
+from ml.keypoints import transform_points
+from ml.mosaic import MosaicResult
+from ml.types import ArrayF64
+
+REFERENCE_DISTANCES = (1, 5, 20)
+AGREEMENT_DISTANCES = (5, 20, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class TruthScore:
+    """Corner errors of registered frames in the anchor's plane, anchor px.
+
+    Attributes:
+        mean_px, median_px, max_px: over frames, each the mean over the frame's four corners.
+        drift_px: mean over the tenth of the frames farthest in time from the anchor.
+    """
+
+    n: int
+    mean_px: float
+    median_px: float
+    max_px: float
+    drift_px: float
+
+
+def score_against_truth(
+    result: MosaicResult, truth: Mapping[int, ArrayF64], *, size_px: tuple[int, int]
+) -> TruthScore:
+    """Compare each frame's transform to the anchor with the true one, at its corners.
+
+    Args:
+        truth: frame index -> (3, 3) H_reference_from_frame in one common plane.
+            Frames of other components than the anchor's lie in other planes and are left out.
+        size_px: (width, height) of the frames.
+    Raises:
+        BadInputError: no registered frame has a truth, or the anchor has none.
+    """
+    main = {frame.index for frame in result.frames if frame.component in (0, None)}
+    placed = {f: m for f, m in placed_transforms(result).items() if f in main}
+    anchor = result.anchor_index
+    if anchor not in truth or anchor not in placed:
+        raise BadInputError(f"truth: expected a transform of the anchor frame {anchor}, found none")
+    common = sorted(set(placed) & set(truth))
+    corners = frame_corners(size_px)
+    errors = np.array(
+        [
+            _corner_error(
+                np.linalg.solve(placed[anchor], placed[f]),
+                np.linalg.solve(truth[anchor], truth[f]),
+                corners,
+            )
+            for f in common
+        ]
+    )
+    far = np.argsort([-abs(f - anchor) for f in common], kind="stable")
+    return TruthScore(
+        n=len(common),
+        mean_px=float(errors.mean()),
+        median_px=float(np.median(errors)),
+        max_px=float(errors.max()),
+        drift_px=float(errors[far[: max(1, len(far) // 10)]].mean()),
+    )
+
+
+def reference_agreement(
+    result: MosaicResult,
+    reference: Mapping[int, ArrayF64],
+    *,
+    size_px: tuple[int, int],
+    distances: Sequence[int] = REFERENCE_DISTANCES,
+) -> dict[str, float]:
+    """Median corner distance in px to a reference motion, by distance in frames.
+
+    Args:
+        reference: index -> (3, 3) mapping that frame to the one before it.
+    """
+    placed, corners = placed_transforms(result), frame_corners(size_px)
+    scores = {}
+    for distance in distances:
+        errors = []
+        for first in sorted(placed):
+            steps = [first + i for i in range(1, distance + 1)]
+            if first + distance not in placed or any(step not in reference for step in steps):
+                continue
+            other = np.eye(3)
+            for step in steps:
+                other = other @ reference[step]
+            own = np.linalg.solve(placed[first], placed[first + distance])
+            errors.append(_corner_error(own, other, corners))
+        scores[str(distance)] = round(float(np.median(errors)), 3) if errors else float("nan")
+    return scores
+
+
+def run_agreement(
+    own: Mapping[int, ArrayF64], other: Mapping[int, ArrayF64], *, size_px: tuple[int, int]
+) -> dict[str, float]:
+    """Median corner distance in px between two runs' motions, by distance in frames.
+
+    Args:
+        own, other: frame index -> (3, 3) to any plane, the same frames under the same indices.
+    """
+    corners, scores = frame_corners(size_px), {}
+    for distance in AGREEMENT_DISTANCES:
+        errors = [
+            _corner_error(
+                np.linalg.solve(own[i], own[i + distance]),
+                np.linalg.solve(other[i], other[i + distance]),
+                corners,
+            )
+            for i in sorted(own)
+            if all(k in own and k in other for k in (i, i + distance))
+        ]
+        scores[str(distance)] = round(float(np.median(errors)), 3) if errors else float("nan")
+    return scores
+
+
+def placed_transforms(result: MosaicResult) -> dict[int, ArrayF64]:
+    """Frame index -> H_mosaic_from_frame of the registered frames."""
+    return {
+        frame.index: frame.H_mosaic_from_frame
+        for frame in result.frames
+        if frame.H_mosaic_from_frame is not None
+    }
+
+
+def accumulate(steps: Mapping[int, ArrayF64], first: int) -> dict[int, ArrayF64]:
+    """Places from a motion of each frame to the one before it."""
+    placed = {first: np.eye(3)}
+    index = first + 1
+    while index in steps:
+        placed[index] = placed[index - 1] @ steps[index]
+        index += 1
+    return placed
+
+
+def frame_corners(size_px: tuple[int, int]) -> ArrayF64:
+    """(4, 2) float64: the centres of the corner pixels."""
+    w, h = size_px[0] - 1.0, size_px[1] - 1.0
+    return np.array([[0, 0], [w, 0], [w, h], [0, h]], np.float64)
+
+
+def read_truth(path: Path) -> dict[int, ArrayF64]:
+    """Read a CSV of index, h00..h22, or the ``.npz`` that ``make_sample_video`` writes.
+
+    Raises:
+        BadInputError, CorruptFileError: no such file, or not of that form.
+    """
+    if path.suffix == ".npz":
+        try:
+            with np.load(path) as data:
+                return dict(enumerate(data["H_retina_from_frame"]))
+        except (OSError, ValueError, KeyError):
+            message = f"{path.name}: expected an .npz with H_retina_from_frame"
+            raise CorruptFileError(message) from None
+    return {int(row["index"]): _matrix(row) for row in _rows(path, "index")}
+
+
+def read_reference(path: Path, result: MosaicResult) -> dict[int, ArrayF64]:
+    """Read a CSV of frame, to_frame, h00..h22; frames are numbered from the file's first row."""
+    rows = _rows(path, "frame")
+    first = int(rows[0]["frame"])
+    return {int(row["frame"]) - first + result.frames[0].index: _matrix(row) for row in rows}
+
+
+def _rows(path: Path, key: str) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError:
+        raise BadInputError(f"{path.name}: expected a CSV file, found nothing to read") from None
+    if not rows or key not in rows[0] or "h22" not in rows[0]:
+        raise CorruptFileError(f"{path.name}: expected the columns {key}, h00 to h22")
+    return rows
+
+
+def _matrix(row: Mapping[str, str]) -> ArrayF64:
+    values = [float(row[f"h{i}{j}"]) for i in range(3) for j in range(3)]
+    return np.array(values, np.float64).reshape(3, 3)
+
+
+def _corner_error(own: npt.NDArray[Any], other: npt.NDArray[Any], corners: ArrayF64) -> float:
+    difference = transform_points(own, corners) - transform_points(other, corners)
+    return float(np.hypot(*difference.T).mean())
