@@ -77,7 +77,9 @@ def draw_triplets(
         anchors.append(_as_u8(windows[:, :, edge : edge + patch_px, edge : edge + patch_px]))
         warped = perspective_patches(rng, windows, patch_px=patch_px, config=perspective)
         positives.append(_relit(rng, _as_u8(warped), light))
-    return TripletSet(torch.cat(anchors), torch.cat(positives), origin[chosen].astype(np.int64))
+    order = rng.permutation(len(chosen))
+    still = origin[chosen][order].astype(np.int64)
+    return TripletSet(torch.cat(anchors)[order], torch.cat(positives)[order], still)
 
 
 def perspective_patches(
