@@ -2,12 +2,14 @@
 
 Coarse colour is averaged widely, so that no seam shows; fine detail is taken almost wholly from
 the frame that saw the spot best (far from the rim, sharp, no highlight), so that no ghost shows.
+Whose view counts is decided on a small canvas: what differs from ``ml.mosaic.consensus`` does not.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
@@ -15,6 +17,7 @@ import numpy as np
 
 from ml.keypoints import specular_mask, transform_points
 from ml.mosaic.canvas import Canvas
+from ml.mosaic.consensus import Consensus, find_consensus
 from ml.mosaic.frames import Survey, usable_frames
 from ml.mosaic.sources import FrameSource
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress
@@ -27,6 +30,7 @@ FINE_POWER, COARSE_POWER = 8.0, 1.0
 COARSE_SHARE = 0.04
 """Gaussian of the band split, as a share of the frame's shorter side."""
 
+CONSENSUS_FRAMES = 240
 SPECULAR_WEIGHT = 0.05
 SHADING_RANGE = (0.7, 1.3)
 """Compensated is no more than this: what is darker at the rim is noise as well."""
@@ -44,6 +48,8 @@ def blend_frames(
 ) -> None:
     """Blend every placed frame into ``out``, (H, W, 3) uint8 (may be a memory map); unseen is 0."""
     feather = rim_weight(survey)
+    some = _evenly(source, survey, canvas, gains)
+    consensus = find_consensus(some, feather, canvas)
     usual = float(np.median([c.focus for c in survey.checks if not c.reason]))
     done = 0
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
@@ -61,11 +67,23 @@ def blend_frames(
                 canvas=canvas,
                 gain=gains[position],
                 sharp=sharp,
+                consensus=consensus,
             )
             if view is not None:
                 tiles.add(view)
             done += 1
         tiles.write(out)
+
+
+def _evenly(
+    source: FrameSource, survey: Survey, canvas: Canvas, gains: dict[int, ArrayF32]
+) -> Iterator[tuple[int, ArrayF32]]:
+    """At most ``CONSENSUS_FRAMES`` of the placed key frames, evenly over time."""
+    keys = sorted(canvas.transforms)
+    chosen = set(keys[:: -(-len(keys) // CONSENSUS_FRAMES) or 1])
+    for position, rgb in usable_frames(source, survey):
+        if position in chosen:
+            yield position, unshaded(rgb, survey).astype(np.float32) * gains[position]
 
 
 def unshaded(rgb: ImageU8, survey: Survey) -> ImageU8:
@@ -107,6 +125,7 @@ class _Warped:
         canvas: Canvas,
         gain: ArrayF32,
         sharp: float,
+        consensus: Consensus,
     ) -> _Warped | None:
         """Warp one frame; None where nothing of it falls on the canvas."""
         left, top, right, bottom = _box(feather, matrix, canvas)
@@ -119,17 +138,20 @@ class _Warped:
         trusted = np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
         planes = _warped(np.dstack([feather, trusted]), shift @ matrix, size)
         weight, trust = planes[:, :, 0], planes[:, :, 1]
-        return cls(left, top, _bands(pixels, weight, trust * np.float32(sharp**2)))
+        agreed = consensus.share(pixels, left, top)
+        return cls(left, top, _bands(pixels, weight, trust * np.float32(sharp**2), agreed))
 
 
 def _warped(pixels: ArrayF32, matrix: ArrayF64, size: tuple[int, int]) -> ArrayF32:
     return np.asarray(cv2.warpPerspective(pixels, matrix, size), np.float32)
 
 
-def _bands(pixels: ArrayF32, weight: ArrayF32, trust: ArrayF32) -> ArrayF32:
+def _bands(pixels: ArrayF32, weight: ArrayF32, trust: ArrayF32, agreed: ArrayF32) -> ArrayF32:
     """(h, w, 8): coarse RGB times weight, that weight, fine RGB times weight, that weight."""
     seen = (weight > 0).astype(np.float32)
-    coarse = _normalised_blur(pixels, seen)
+    # what is left out must not colour what lies beside it
+    coarse = _normalised_blur(pixels, seen * agreed)
+    trust = trust * agreed
     coarse_weight = (weight**COARSE_POWER * np.minimum(trust, 1.0))[:, :, None]
     fine_weight = ((weight + 1e-3 * seen) ** FINE_POWER * trust)[:, :, None]
     fine = pixels - coarse

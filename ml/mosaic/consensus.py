@@ -1,0 +1,108 @@
+"""Stage 5, consensus: what most frames that saw a spot agree on, by colour, on a small canvas.
+
+An instrument that moves over the tissue is in a few of the frames that saw a place. Where a frame's
+hue differs from what the frames together show there, it takes hardly part in the blend. Hue (the
+shares of red and green in the brightness) is compared, so that moving exposure is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.mosaic.canvas import Canvas
+from ml.types import ArrayF32, ArrayF64
+
+SIDE_PX = 384
+BINS, RED_RANGE = 24, (0.2, 0.92)
+"""Of the histogram of the share of red: 0.33 is grey, tissue lies from 0.45 up."""
+
+RIM_SHARE = 0.03
+HUE_SIGMA = 2.0
+DARK = 20.0
+"""Added to the brightness: the hue of what is dark is noise."""
+
+SAME_HUE = 0.06
+"""Distance of two hues at which a frame's say has fallen to a third."""
+
+LEAST_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Consensus:
+    """hue: (h, w, 2) float32, shares of red and green; downsample: mosaic px for one of its px."""
+
+    hue: ArrayF32
+    downsample: float
+
+    def share(self, rgb: ArrayF32, left: int, top: int) -> ArrayF32:
+        """(h, w) in [LEAST_SHARE, 1]: how far pixels, (h, w, 3) at that place, agree with it."""
+        hue = np.asarray(cv2.GaussianBlur(hue_of(rgb), (0, 0), HUE_SIGMA), np.float32)
+        common = cv2.warpAffine(
+            self.hue,
+            _to_small(self.downsample, left, top)[:2],
+            (rgb.shape[1], rgb.shape[0]),
+            flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+            borderMode=cv2.BORDER_REPLICATE,
+        )
+        return agreement(hue, np.asarray(common, np.float32))
+
+
+def hue_of(rgb: ArrayF32) -> ArrayF32:
+    """(h, w, 2) float32: the shares of red and green in the brightness of (h, w, 3)."""
+    total = rgb[:, :, 0] + rgb[:, :, 1] + rgb[:, :, 2] + np.float32(DARK)
+    return np.asarray(np.dstack([rgb[:, :, 0] / total, rgb[:, :, 1] / total]), np.float32)
+
+
+def agreement(hue: ArrayF32, common: ArrayF32) -> ArrayF32:
+    """(h, w) float32: 1 where the hues are the same, falling to ``LEAST_SHARE``."""
+    apart = np.hypot(hue[:, :, 0] - common[:, :, 0], hue[:, :, 1] - common[:, :, 1])
+    return np.maximum(np.exp(-((apart / SAME_HUE) ** 2)), LEAST_SHARE).astype(np.float32)
+
+
+def find_consensus(
+    frames: Iterable[tuple[int, ArrayF32]], feather: ArrayF32, canvas: Canvas
+) -> Consensus:
+    """The hue that most of the frames show at every spot.
+
+    A histogram of the share of red at every spot of the small canvas: its fullest place tells what
+    most frames show, however far off the others are. Memory is that of the histogram.
+
+    Args:
+        frames: (position, (H, W, 3) float32) of placed frames, some of them will do.
+        feather: (H, W), 0 outside the view.
+    """
+    downsample = max(1.0, max(canvas.width_px, canvas.height_px) / SIDE_PX)
+    size = (int(np.ceil(canvas.width_px / downsample)), int(np.ceil(canvas.height_px / downsample)))
+    total = np.zeros((BINS, size[1], size[0], 3), np.float32)
+    seen = (feather > RIM_SHARE).astype(np.float32)
+    for position, rgb in frames:
+        smooth = cv2.GaussianBlur(rgb, (0, 0), max(HUE_SIGMA, 0.4 * downsample))
+        planes = np.dstack([hue_of(np.asarray(smooth, np.float32)), seen])
+        matrix = _to_small(downsample, 0, 0) @ canvas.transforms[position]
+        small = cv2.warpPerspective(planes, matrix, size)
+        rows, columns = np.nonzero(small[:, :, 2] > 0.99)
+        own = small[rows, columns]
+        low, high = RED_RANGE
+        place = np.clip((own[:, 0] - low) / (high - low) * BINS, 0, BINS - 1).astype(np.int64)
+        total[place, rows, columns] += own
+    return Consensus(_fullest(total), downsample)
+
+
+def _fullest(total: ArrayF32) -> ArrayF32:
+    """(h, w, 2): the mean hue in the fullest three neighbouring bins; 0 where nothing was seen."""
+    padded = np.concatenate([total[:1] * 0, total, total[:1] * 0])
+    wide = padded[:-2] + padded[1:-1] + padded[2:]
+    best = wide[..., 2].argmax(axis=0)
+    chosen = np.take_along_axis(wide, best[None, ..., None], axis=0)[0]
+    return np.asarray(chosen[..., :2] / np.maximum(chosen[..., 2:], 1e-9), np.float32)
+
+
+def _to_small(downsample: float, left: int, top: int) -> ArrayF64:
+    """(3, 3): px of a box of the mosaic to px of the small canvas."""
+    zoom = 1 / downsample
+    corner = 0.5 * zoom - 0.5
+    return np.array([[zoom, 0, left * zoom + corner], [0, zoom, top * zoom + corner], [0, 0, 1.0]])
