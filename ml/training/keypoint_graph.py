@@ -30,7 +30,14 @@ SWEEPS: dict[str, tuple[Any, ...]] = {
     "far": (0.0, 0.5, 1.0),
     "position": ("image", "radial", "none"),
 }
-"""Tables 3 and 4; where a mini-batch's neighbours are taken from; the position encoding."""
+"""Tables 3 and 4; how many neighbours of a mini-batch are far ones; the position encoding."""
+
+TITLES = {
+    "temperature": "Temperature of the contrastive loss (table 3 of the paper)",
+    "neighbours": "Size of the mini-batch of neighbours (table 4 of the paper)",
+    "far": "Share of a mini-batch's neighbours that are drawn from anywhere in the image",
+    "position": "Encoding of the positions",
+}
 
 SWEEP_STEPS, SWEEP_STILLS = 400, 6
 
@@ -149,8 +156,8 @@ def write_sweep(card: Path, result: Mapping[str, Any]) -> None:
     """
     name, rows = str(result["sweep"]), result["rows"]
     text = (
-        f"{result['steps']} steps each on {result['stills']} stills, scored on"
-        f" {result['held_out']} held out.\n\n{result['table']}"
+        f"**{TITLES[name]}; {result['steps']} steps each on {result['stills']} stills, scored on"
+        f" {result['held_out']} held out**\n\n{result['table']}"
     )
     if all(isinstance(row[name], int | float) for row in rows):
         picture = card.with_name(f"{card.stem}-{name}.png")

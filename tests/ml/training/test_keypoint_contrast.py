@@ -189,7 +189,7 @@ def test_a_setting_goes_where_it_belongs_and_words_have_no_plot(tmp_path):
     rows = [{"position": "none", "precision": 0.5}]
     result = {"sweep": "position", "steps": 1, "stills": 2, "held_out": 1, "rows": rows}
     write_sweep(card, result | {"table": "| none |"})
-    assert "scored on 1 held out.\n\n| none |\n<!-- end figures -->" in card.read_text()
+    assert "scored on 1 held out**\n\n| none |\n<!-- end figures -->" in card.read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["card.md"]
 
 
