@@ -96,15 +96,14 @@ def match_images(
         image_a, image_b: (H, W[, 1|3|4]), any size and bit depth each.
         descriptor: a name of ``load_descriptor``.
         detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
-        max_keypoints: at most so many a image.
+        max_keypoints: at most so many key points an image, and at most so many matches.
         mask_a, mask_b: (H, W), where key points may lie; None estimates the scope's field.
         config: the stages after the descriptor.
     Returns:
-        Matches: M >= 0 pairs, strongest first; score in [0, 1]. Empty where the images share too
-        little to agree on a geometry. A pair is a key point of a and one of b moved to where its
-        patch looks most like that of a; or, by ``config.completion_rounds``, a key point of either
-        image and the place in the other where alignment alone finds it, so that M may reach twice
-        ``max_keypoints``.
+        Matches: 0 <= M <= max_keypoints pairs, strongest first; score in [0, 1]. Empty where the
+        images share too little to agree on a geometry. A pair is a key point of a and one of b
+        moved to where its patch looks most like that of a; or, by ``config.completion_rounds``, a
+        key point of either image and the place in the other where alignment alone finds it.
     Raises:
         UnknownNameError: no such descriptor or detector.
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
@@ -117,7 +116,7 @@ def match_images(
     view_b = make_view(image_b, mask=mask_b, name="image_b")
     a, b = both(lambda view: _side(view, loaded, detection), view_a, view_b)
     found = _match_sides(a, b, loaded, config)
-    order = np.argsort(-found.score, kind="stable")
+    order = np.argsort(-found.score, kind="stable")[:max_keypoints]
     return Matches(
         a.view.to_image(found.xy_a[order]), b.view.to_image(found.xy_b[order]), found.score[order]
     )

@@ -14,12 +14,17 @@ from ml.types import ImageU8
 MIN_SIDE_PX = 16
 """Smaller images hold no support of a key point."""
 
+STRIP_VALUES = 4_000_000
+"""So many values of a large image are held as floats at once: 16 MB."""
+
 
 def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
     """Bring integers, booleans and floats to 8 bits, keeping the shape.
 
     16-bit and wider integers, and floats, are stretched between their 0.1 and 99.9 percentiles
-    (12-bit scopes store 12-bit values in 16-bit files); floats must be finite.
+    (12-bit scopes store 12-bit values in 16-bit files); floats must be finite. Beyond
+    ``STRIP_VALUES`` values the percentiles are those of every k-th row and column, and the stretch
+    goes strip by strip: a panorama never stands in memory as floats.
 
     Args:
         image: (H, W) or (H, W, C), C in 1, 3, 4.
@@ -36,13 +41,23 @@ def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
         return array.astype(np.uint8) * np.uint8(255)
     if not (np.issubdtype(array.dtype, np.integer) or np.issubdtype(array.dtype, np.floating)):
         raise ShapeError(name, expected="integer or float pixels", actual=str(array.dtype))
-    values = array.astype(np.float32)
-    if not np.isfinite(values).all():
+    strips = _strips(array)
+    if not all(np.isfinite(array[rows].astype(np.float32)).all() for rows in strips):
         raise ShapeError(name, expected="finite pixel values", actual="NaN or infinity")
-    low, high = np.percentile(values, (0.1, 99.9))
+    step = int(np.ceil(np.sqrt(array.size / STRIP_VALUES)))
+    low, high = np.percentile(array[::step, ::step].astype(np.float32), (0.1, 99.9))
     span = max(float(high - low), 1e-6)
-    stretched: ImageU8 = np.clip((values - low) * (255.0 / span), 0, 255).astype(np.uint8)
+    stretched = np.empty(array.shape, np.uint8)
+    for rows in strips:
+        values = (array[rows].astype(np.float32) - low) * (255.0 / span)
+        stretched[rows] = np.clip(values, 0, 255)
     return stretched
+
+
+def _strips(array: npt.NDArray[Any]) -> list[slice]:
+    """Slices of rows, each of at most ``STRIP_VALUES`` values or of one row."""
+    rows = max(1, STRIP_VALUES * array.shape[0] // max(array.size, 1))
+    return [slice(start, start + rows) for start in range(0, array.shape[0], rows)]
 
 
 def to_grey(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:

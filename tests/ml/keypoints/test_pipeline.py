@@ -30,6 +30,16 @@ def test_another_detector_can_be_asked_for(vessels: np.ndarray) -> None:
     assert 50 < len(found) <= 100
 
 
+def test_there_are_never_more_matches_than_key_points_were_asked_for(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    """Completion finds key points of b in a as well: without the bound there are about 350."""
+    every = match_images(vessels, warped_vessels[0], "sift", max_keypoints=300)
+    assert len(every) == 300
+    assert every.score.min() > 0
+    assert len(match_images(vessels, warped_vessels[0], "sift", max_keypoints=80)) <= 80
+
+
 def test_identical_images_match_in_place(vessels: np.ndarray) -> None:
     found = match_images(vessels, vessels)
     np.testing.assert_allclose(found.xy_a, found.xy_b, atol=1e-3)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
+from ml.keypoints import pixels
 from ml.keypoints.pixels import to_grey
 
 
@@ -22,6 +23,20 @@ def test_twelve_bit_values_are_stretched() -> None:
     grey = to_grey(ramp)
     assert grey.min() == 0
     assert grey.max() == 255
+
+
+def test_a_large_image_is_stretched_strip_by_strip_to_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    y, x = np.mgrid[:120, :200]
+    deep = (20 * x + 7 * y).astype(np.uint16)
+    whole = pixels.to_u8(deep)
+    monkeypatch.setattr(pixels, "STRIP_VALUES", 1_000)  # 5 rows a strip, every 9th told
+    np.testing.assert_allclose(pixels.to_u8(deep).astype(int), whole, atol=8)
+    spoilt = deep.astype(np.float32)
+    spoilt[119, 199] = np.inf
+    with pytest.raises(ShapeError, match="finite"):
+        pixels.to_u8(spoilt)
 
 
 @pytest.mark.parametrize(
