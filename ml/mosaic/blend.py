@@ -48,22 +48,19 @@ def blend_frames(
 ) -> None:
     """Blend every placed frame into ``out``, (H, W, 3) uint8 (may be a memory map); unseen is 0."""
     feather = rim_weight(survey)
-    some = _evenly(source, survey, canvas, gains)
+    some = _evenly(source, survey, canvas, gains, progress=progress)
     consensus = find_consensus(some, feather, canvas)
     usual = float(np.median([c.focus for c in survey.checks if not c.reason]))
     done = 0
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
         tiles = TileStore(Path(folder))
-        for position, rgb in usable_frames(source, survey):
-            matrix = canvas.transforms.get(position)
-            if matrix is None:
-                continue
+        for position, rgb in key_pixels(source, survey, canvas):
             progress(done, len(canvas.transforms), "blend")
             sharp = float(np.clip(survey.checks[position].focus / max(usual, 1e-9), 0.3, 2.0))
             view = _Warped.of(
                 unshaded(rgb, survey),
                 feather,
-                matrix=matrix,
+                matrix=canvas.transforms[position],
                 canvas=canvas,
                 gain=gains[position],
                 sharp=sharp,
@@ -75,13 +72,31 @@ def blend_frames(
         tiles.write(out)
 
 
+def key_pixels(
+    source: FrameSource, survey: Survey, canvas: Canvas
+) -> Iterator[tuple[int, ImageU8]]:
+    """(position, rgb) of a mosaic's key frames; decoded is no more than the span they lie in."""
+    first, last = min(canvas.transforms, default=0), max(canvas.transforms, default=-1)
+    for position, rgb in usable_frames(source, survey, first=first):
+        if position > last:
+            return
+        if position in canvas.transforms:
+            yield position, rgb
+
+
 def _evenly(
-    source: FrameSource, survey: Survey, canvas: Canvas, gains: dict[int, ArrayF32]
+    source: FrameSource,
+    survey: Survey,
+    canvas: Canvas,
+    gains: dict[int, ArrayF32],
+    *,
+    progress: Progress,
 ) -> Iterator[tuple[int, ArrayF32]]:
-    """At most ``CONSENSUS_FRAMES`` of the placed key frames, evenly over time."""
+    """At most ``CONSENSUS_FRAMES`` of the key frames, evenly over time."""
     keys = sorted(canvas.transforms)
-    chosen = set(keys[:: -(-len(keys) // CONSENSUS_FRAMES) or 1])
-    for position, rgb in usable_frames(source, survey):
+    chosen = set(keys[:: max(1, -(-len(keys) // CONSENSUS_FRAMES))])
+    for position, rgb in key_pixels(source, survey, canvas):
+        progress(0, len(keys), "blend")
         if position in chosen:
             yield position, unshaded(rgb, survey).astype(np.float32) * gains[position]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 
 from ml.mosaic import blend
-from ml.mosaic.blend import blend_frames, rim_weight
+from ml.mosaic.blend import blend_frames, key_pixels, rim_weight
 from ml.mosaic.canvas import Canvas, work_from_frame
 from ml.mosaic.frames import FrameCheck, Survey
-from ml.mosaic.sources import ArraySource
+from ml.mosaic.sources import ArraySource, SourceFrame
 from ml.types import no_progress
 
 
@@ -96,3 +97,18 @@ def test_no_frame_placed_leaves_the_canvas_black(tmp_path: Path) -> None:
         progress=no_progress,
     )
     assert not out.any()
+
+
+def test_a_part_decodes_its_own_span_only() -> None:
+    class Counting(ArraySource):
+        decoded = 0
+
+        def frames(self, first: int = 0) -> Iterator[SourceFrame]:
+            for frame in super().frames(first):
+                self.decoded += 1
+                yield frame
+
+    source = Counting([np.full((80, 80, 3), 90, np.uint8)] * 40, 1)
+    canvas = Canvas(80, 80, {12: np.eye(3), 15: np.eye(3)}, {})
+    assert [at for at, _ in key_pixels(source, _survey(40), canvas)] == [12, 15]
+    assert source.decoded == 5, "12 to 15, and one to see that they are over"
