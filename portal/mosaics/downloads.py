@@ -52,7 +52,7 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
     Raises:
         NotFoundError: nothing yet.
     """
-    path = work_preview(mosaic.pk)
+    path = work_preview(mosaic)
     is_ready = mosaic.state == ItemState.READY
     if is_ready and mosaic.canvas is not None and mosaic.canvas.thumbnail_path:
         path = storage.resolve(mosaic.canvas.thumbnail_path)

@@ -15,12 +15,12 @@ from portal.archive import storage
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
-from portal.jobs.models import ENDED, Job, JobState
+from portal.jobs.models import ENDED, Job
 from portal.jobs.services import job_cancel
 from portal.labs.models import User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.rules import require_build
-from portal.mosaics.workplace import work_drop
+from portal.mosaics.workplace import work_drop, work_folder
 
 
 def mosaic_delete(*, mosaic: Mosaic, user: User) -> None:
@@ -36,7 +36,7 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> None:
     """
     require_build(user, mosaic.lab_id)
     with transaction.atomic():
-        is_at_work = _cancel_jobs([mosaic.pk], user)
+        _cancel_jobs([mosaic.pk], user)
         # An ROI being drawn meanwhile waits for this lock, and then finds its canvas gone.
         canvases = list(Canvas.objects.select_for_update().filter(mosaic_part__mosaic=mosaic))
         followups = list(
@@ -57,24 +57,27 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> None:
         )
         folders = [storage.derived_folder(owner.pk) for owner in (mosaic, *followups)]
         folders += [storage.cache_folder(canvas.pk) for canvas in canvases]
-        mosaic_id = mosaic.pk
+        if not _is_work_shared(mosaic):
+            transaction.on_commit(partial(work_drop, mosaic))
         mosaic.delete()
         for canvas in canvases:
             canvas.delete()
         transaction.on_commit(partial(_drop, folders))
-        if not is_at_work:  # else when its job has ended: the worker still writes there
-            transaction.on_commit(partial(work_drop, mosaic_id))
 
 
-def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> bool:
-    """Stop what is at work on these; True where a worker has yet to notice."""
-    is_at_work = False
+def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> None:
+    """Stop what is at work on these."""
     for job in Job.objects.filter(target_id__in=targets).exclude(state__in=ENDED):
         try:
-            is_at_work |= job_cancel(job=job, user=user).state == JobState.RUNNING
+            job_cancel(job=job, user=user)
         except ConflictError:
             continue  # it ended just now
-    return is_at_work
+
+
+def _is_work_shared(mosaic: Mosaic) -> bool:
+    """Whether another one of the video goes on from the same stages."""
+    others = Mosaic.objects.filter(video=mosaic.video_id).exclude(pk=mosaic.pk)
+    return any(work_folder(other) == work_folder(mosaic) for other in others)
 
 
 def _require_no_rois(mosaic: Mosaic, canvases: Iterable[Canvas]) -> None:

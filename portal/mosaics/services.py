@@ -6,7 +6,6 @@ import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from portal.mosaics.planes import Floats, bounds_of, matrices, view_polygon
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors import span_frames
 from portal.mosaics.states import ended_badly, state_again, state_failed
-from portal.mosaics.workplace import work_drop
 
 JOB_KIND = "mosaic_build"
 REASON_MAX = 200
@@ -88,8 +86,7 @@ def mosaic_create(
 def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     """Publish a build: the folder by one rename, canvases, frames and state. Call in ``effect()``.
 
-    A second run replaces what the first left. What a cancelled build kept to go on from is
-    dropped. Emits ``mosaic.finished``.
+    A second run replaces what the first left. Emits ``mosaic.finished``.
     """
     derived = storage.derived_folder(mosaic.pk)
     canvases = [_write_part(mosaic, part, derived, len(built.parts)) for part in built.parts]
@@ -107,7 +104,6 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     mosaic.gaps, mosaic.outline = built.gaps, built.outline
     mosaic.save()
     storage.folder_publish(folder, derived)
-    transaction.on_commit(partial(work_drop, mosaic.pk))
     _emit(mosaic, "mosaic.finished", canvas_id=str(canvas.pk))
     return canvas
 
@@ -126,16 +122,13 @@ def mosaic_refused(*, mosaic: Mosaic, frames: Sequence[BuiltFrame]) -> None:
 def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
     """Mark the mosaic of a failed or cancelled job as failed, with the reason.
 
-    Heard from ``job.ended``, in the transaction that ends the job. One that became ready stays; of
-    one that was deleted meanwhile, what the worker kept is dropped. Emits ``mosaic.failed``.
+    Heard from ``job.ended``, in the transaction that ends the job. One that became ready stays.
+    Emits ``mosaic.failed``.
     """
     if not ended_badly(payload, kind=JOB_KIND):
         return
-    mosaic_id = uuid.UUID(payload["target_id"])
-    mosaic = Mosaic.objects.filter(pk=mosaic_id).first()
-    if mosaic is None:
-        transaction.on_commit(partial(work_drop, mosaic_id))
-    elif state_failed(mosaic, payload):
+    mosaic = Mosaic.objects.filter(pk=payload["target_id"]).first()
+    if mosaic is not None and state_failed(mosaic, payload):
         _emit(
             mosaic, "mosaic.failed", error_code=str(payload.get("error_code") or payload["state"])
         )

@@ -38,7 +38,7 @@ def mosaic_build(context: JobContext, *, mosaic_id: str) -> dict[str, Any]:
     if mosaic.state == ItemState.READY:
         return _result(mosaic)
     state_again(mosaic)  # where its job was tried again from the page of jobs
-    with context.scratch() as scratch, work_claim(mosaic.pk) as stages:
+    with context.scratch() as scratch, work_claim(mosaic) as stages:
         folder = scratch / "mosaic"
         built = _build(context, mosaic, folder, stages)
         with context.effect():
@@ -74,6 +74,7 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
             config=_config(mosaic),
             progress=context.progress,
             work_dir=stages,
+            grows=stages is not None,
             preview=_in_its_place,
         )
     except NothingRegisteredError as error:
@@ -102,9 +103,10 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
     from ml.mosaic import MosaicConfig
 
     chosen: dict[str, Any] = {k: v for k, v in mosaic.config.items() if k in ("step", "model")}
-    if "start_s" in mosaic.config or "end_s" in mosaic.config:
-        span = span_frames(mosaic.video, mosaic.config)
-        chosen |= {"start_pts": span.first_pts, "end_pts": span.last_pts}
+    if "start_s" in mosaic.config:
+        chosen["start_pts"] = span_frames(mosaic.video, mosaic.config).first_pts
+    if "end_s" in mosaic.config:  # alone: what begins alike goes on from the same stages
+        chosen["end_pts"] = span_frames(mosaic.video, mosaic.config).last_pts
     return MosaicConfig(**chosen)
 
 

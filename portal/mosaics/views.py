@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -30,6 +31,7 @@ from portal.mosaics.rules import may_build
 from portal.mosaics.workplace import work_exists, work_preview
 
 LOST_SHOWN = 20
+STEPS = (1, 2, 3, 5, 10)
 STAGES = (
     ("survey", "Survey frames"),
     ("register", "Register"),
@@ -50,6 +52,7 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     is_ready = mosaic.state == ItemState.READY
     job = selectors.mosaic_jobs([mosaic]).get(mosaic.pk)
     runs = frame_runs(mosaic) if mosaic.state != ItemState.PREPARING else []
+    lost = runs_lost(runs)
     context = {
         "mosaic": mosaic,
         "job": job,
@@ -57,15 +60,17 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
         "span": span_words(mosaic.config),
         "report": mosaic_report(mosaic) if runs else None,
         "runs": runs,
-        "lost": runs_lost(runs)[:LOST_SHOWN],
+        "lost": lost[:LOST_SHOWN],
+        "lost_more": len(lost[LOST_SHOWN:]),
         "legend": reasons_of(runs),
         "parts": [
             (part, thumbnail_url(part.canvas), _png_sizes(part.canvas))
             for part in mosaic.parts.all()
         ],
         "growing_url": "" if is_ready else _growing_url(mosaic),
-        "may_resume": not is_ready and work_exists(mosaic.pk),
+        "may_resume": not is_ready and work_exists(mosaic),
         "may_build": may_build(user_of(request), mosaic.lab_id),
+        "longer": _longer(mosaic) if is_ready else "",
     }
     template = "mosaics/_mosaic.html" if wants_part(request) else "mosaics/detail.html"
     return render(request, template, context)
@@ -95,6 +100,7 @@ def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
         "video": video,
         "rows": rows,
         "models": MODELS,
+        "steps": _steps(request),
         "may_build": video.state == ItemState.READY and may_build(user, video.lab_id),
         **(_estimate(request, video) if video.state == ItemState.READY else {}),
     }
@@ -203,6 +209,20 @@ def _estimate(request: HttpRequest, video: Video) -> dict[str, Any]:
         return {"estimate": None, "problem": error.message.removeprefix("config: ")}
 
 
+def _longer(mosaic: Mosaic) -> str:
+    """The query of the form for the same from the same second on, without an end; or nothing."""
+    if "end_s" not in mosaic.config:
+        return ""
+    return urlencode({name: value for name, value in mosaic.config.items() if name != "end_s"})
+
+
+def _steps(request: HttpRequest) -> list[int]:
+    """The steps offered; one that is asked for by the address among them."""
+    asked = request.GET.get("step", "")
+    more = {int(asked)} if asked.isdecimal() and 0 < len(asked) < 4 else set()
+    return sorted({*STEPS, *more})
+
+
 def _stages(job: Job | None) -> list[tuple[str, str]]:
     """Each stage's words with ``done``, ``now`` or ``next``; none while the phase is not one."""
     names = [name for name, _ in STAGES]
@@ -216,7 +236,7 @@ def _stages(job: Job | None) -> list[tuple[str, str]]:
 def _growing_url(mosaic: Mosaic) -> str:
     """Of what has been stitched so far; it changes with the picture. Empty before there is one."""
     try:
-        stamp = work_preview(mosaic.pk).stat().st_mtime_ns
+        stamp = work_preview(mosaic).stat().st_mtime_ns
     except OSError:
         return ""
     return f"{reverse('api:mosaic-preview', args=[mosaic.pk])}?v={stamp:x}"

@@ -1,7 +1,8 @@
-"""Where a build keeps its finished stages, so that one that was stopped can go on from them.
+"""Where a build keeps what it has finished, so that one that was stopped, or a longer one, goes on.
 
-A folder below ``scratch`` of the storage: what nobody went on with is swept after two days. The
-growing preview lies in it too.
+A folder below ``scratch`` of the storage, shared by the mosaics of a video that differ in their end
+alone: of a longer span only the new frames are surveyed and registered. What nobody went on with
+for two days is swept. The growing preview lies in it too.
 """
 
 from __future__ import annotations
@@ -15,54 +16,71 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from portal.archive import storage
+from portal.mosaics.models import Mosaic
+from portal.mosaics.options import options_hash
 
 PREVIEW_NAME = "growing.jpg"
 """As ``ml.mosaic`` writes it among the stages of a build under way."""
 
 
-def work_folder(mosaic_id: uuid.UUID) -> Path:
-    """Of a mosaic under way; it may not be there."""
-    return storage.root() / "scratch" / f"mosaic-{mosaic_id}"
+def work_folder(mosaic: Mosaic) -> Path:
+    """Of a mosaic and those that begin and step alike; it may not be there."""
+    alike = {name: value for name, value in mosaic.config.items() if name != "end_s"}
+    family = uuid.uuid5(mosaic.video_id, options_hash(alike))
+    return storage.root() / "scratch" / f"mosaic-{family}"
 
 
-def stages_folder(mosaic_id: uuid.UUID) -> Path:
+def stages_folder(mosaic: Mosaic) -> Path:
     """The finished stages in it."""
-    return work_folder(mosaic_id) / "stages"
+    return work_folder(mosaic) / "stages"
 
 
-def work_preview(mosaic_id: uuid.UUID) -> Path:
+def work_preview(mosaic: Mosaic) -> Path:
     """What has been stitched so far, as a small JPEG; it may not be there."""
-    return stages_folder(mosaic_id) / PREVIEW_NAME
+    return stages_folder(mosaic) / PREVIEW_NAME
 
 
-def work_exists(mosaic_id: uuid.UUID) -> bool:
-    """Whether a stopped build left stages to go on from."""
-    folder = stages_folder(mosaic_id)
+def work_exists(mosaic: Mosaic) -> bool:
+    """Whether an earlier build left stages to go on from."""
+    folder = stages_folder(mosaic)
     return folder.is_dir() and any(folder.iterdir())
 
 
 @contextmanager
-def work_claim(mosaic_id: uuid.UUID) -> Iterator[Path | None]:
+def work_claim(mosaic: Mosaic) -> Iterator[Path | None]:
     """The folder of stages for this process alone, or None where another one holds it.
 
     A worker that was paused, and whose job another one took over, may still write there: then the
     other works without finished stages rather than among those of a ghost.
     """
-    folder = work_folder(mosaic_id)
+    folder = work_folder(mosaic)
     folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)  # its two days begin anew
+    handle = _locked(folder)
+    if handle is None:
+        yield None
+        return
+    try:
+        yield stages_folder(mosaic)
+    finally:
+        os.close(handle)
+
+
+def work_drop(mosaic: Mosaic) -> None:
+    """Forget the stages, unless a worker is among them: what it leaves is swept."""
+    folder = work_folder(mosaic)
+    handle = _locked(folder) if folder.is_dir() else None
+    if handle is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _locked(folder: Path) -> int | None:
+    """The folder's lock, to be closed; None where another has it."""
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        yield None
-        return
-    try:
-        yield stages_folder(mosaic_id)
-    finally:
-        os.close(handle)
-
-
-def work_drop(mosaic_id: uuid.UUID) -> None:
-    """Forget the stages."""
-    shutil.rmtree(work_folder(mosaic_id), ignore_errors=True)
+        return None
+    return handle

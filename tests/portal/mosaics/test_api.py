@@ -216,7 +216,7 @@ def test_the_preview_grows_while_it_is_built(api: APIClient, ready_video: Video)
         video=ready_video, user=User.objects.get(email__startswith="annot")
     ).mosaic
     assert api.get(url(mosaic, "preview.jpg")).status_code == 404
-    path = work_preview(mosaic.pk)
+    path = work_preview(mosaic)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"first")
     first = api.get(url(mosaic, "preview.jpg"))

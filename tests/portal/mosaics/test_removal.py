@@ -21,6 +21,7 @@ from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from portal.mosaics.followup_services import followup_create
 from portal.mosaics.models import Followup, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.options import options_hash
 from portal.mosaics.removal import mosaic_delete
 from portal.mosaics.services import mosaic_create
 from portal.mosaics.workplace import stages_folder, work_folder
@@ -35,7 +36,7 @@ def files_of(mosaic: Mosaic) -> list[Path]:
     """A file in each folder that belongs to it."""
     found = [
         archive_storage.derived_folder(mosaic.pk) / "mosaic.tif",
-        stages_folder(mosaic.pk) / "survey.npz",
+        stages_folder(mosaic) / "survey.npz",
         *(archive_storage.cache_folder(part.canvas_id) / "t.jpg" for part in mosaic.parts.all()),
     ]
     for path in found:
@@ -101,15 +102,39 @@ def test_follow_ups_into_it_are_stopped_and_go_with_it(
     assert Roi.objects.get() == roi
 
 
+def test_stages_that_another_one_goes_on_from_stay(
+    ready_video: Video, annotator: User, django_capture_on_commit_callbacks: OnCommit
+) -> None:
+    def stopped(**config: Any) -> Mosaic:
+        mosaic = Mosaic.objects.create(
+            lab=ready_video.lab,
+            case=ready_video.case,
+            video=ready_video,
+            state="failed",
+            config=config,
+            config_hash=options_hash(config),
+        )
+        stages_folder(mosaic).mkdir(parents=True, exist_ok=True)
+        return mosaic
+
+    short, longer, other = stopped(end_s=3.0), stopped(end_s=5.0), stopped(step=2)
+    assert work_folder(short) == work_folder(longer) != work_folder(other)
+    for mosaic, is_left in ((short, True), (other, False), (longer, False)):
+        folder = work_folder(mosaic)
+        with django_capture_on_commit_callbacks(execute=True):
+            mosaic_delete(mosaic=mosaic, user=annotator)
+        assert folder.exists() == is_left
+
+
 def test_a_waiting_build_is_cancelled_first(
     ready_video: Video, annotator: User, django_capture_on_commit_callbacks: OnCommit
 ) -> None:
     mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
-    stages_folder(mosaic.pk).mkdir(parents=True)
+    stages_folder(mosaic).mkdir(parents=True)
     with django_capture_on_commit_callbacks(execute=True):
         mosaic_delete(mosaic=mosaic, user=annotator)
     assert Job.objects.get().state == "cancelled"
-    assert not work_folder(mosaic.pk).exists()
+    assert not work_folder(mosaic).exists()
 
 
 def test_a_running_build_stops_and_leaves_nothing(
@@ -126,7 +151,7 @@ def test_a_running_build_stops_and_leaves_nothing(
         def note(done: int, total: int, phase: str) -> None:
             if phase == "register" and Mosaic.objects.exists():
                 mosaic_delete(mosaic=Mosaic.objects.get(), user=annotator)
-                kept.append(stages_folder(asked.mosaic.pk).exists())
+                kept.append(stages_folder(asked.mosaic).exists())
             progress(done, total, phase)
 
         return build(*args, progress=note, **more)
@@ -137,7 +162,6 @@ def test_a_running_build_stops_and_leaves_nothing(
     assert (job.state, kept) == ("cancelled", [True])
     assert not Mosaic.objects.exists()
     assert not Canvas.objects.filter(kind="mosaic").exists()
-    assert not work_folder(asked.mosaic.pk).exists()
     assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
 
 

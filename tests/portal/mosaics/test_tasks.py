@@ -25,7 +25,7 @@ from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
 from portal.mosaics.selectors import mosaic_get
 from portal.mosaics.services import mosaic_create, mosaic_refused
-from portal.mosaics.workplace import work_claim, work_exists
+from portal.mosaics.workplace import work_claim, work_exists, work_folder
 
 from .conftest import FRAME_HEIGHT, FRAME_WIDTH, STEP_PX, texture, write_video
 
@@ -177,7 +177,7 @@ def test_a_build_that_loses_its_lease_leaves_nothing(
     assert not Canvas.objects.filter(kind="mosaic").exists()
     assert not MosaicFrame.objects.exists()
     assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
-    assert [p.name for p in (storage / "scratch").iterdir()] == [f"mosaic-{asked.mosaic.pk}"]
+    assert [p.name for p in (storage / "scratch").iterdir()] == [work_folder(asked.mosaic).name]
 
 
 def test_a_video_without_anything_to_see_fails_with_the_reason(
@@ -291,21 +291,53 @@ def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
     asked = mosaic_create(video=video, user=annotator)
     assert run_job(asked.job).state == "cancelled"
     assert phases[:2] == ["survey", "register"]
-    assert work_exists(asked.mosaic.pk)
+    assert work_exists(asked.mosaic)
     is_going_on = True
     phases.clear()
     assert run_job(mosaic_create(video=video, user=annotator).job).state == "succeeded"
     assert "survey" not in phases
     assert "register" not in phases
     assert phases[-1] == "write"
-    assert not work_exists(asked.mosaic.pk)
+
+
+def test_a_longer_span_surveys_and_registers_its_new_frames_alone(
+    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ml.mosaic as engine
+
+    build, surveyed = engine.build_mosaic, []
+
+    def watched(*args: Any, progress: Any, **kwargs: Any) -> Any:
+        def note(done: int, total: int, phase: str) -> None:
+            if phase == "survey":
+                surveyed.append(done)
+            progress(done, total, phase)
+
+        return build(*args, progress=note, **kwargs)
+
+    monkeypatch.setattr(engine, "build_mosaic", watched)
+    short = mosaic_create(video=video, user=annotator, config={"end_s": 0.24})
+    assert run_job(short.job).state == "succeeded"
+    roi = roi_create(
+        canvas=Mosaic.objects.get().canvas,  # type: ignore[arg-type]
+        user=annotator,
+        geometry={"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50]]]},
+    ).roi
+    first, surveyed[:] = max(surveyed), []
+    longer = mosaic_create(video=video, user=annotator)
+    assert run_job(longer.job).state == "succeeded"
+    assert min(surveyed) >= first
+    longer.mosaic.refresh_from_db()
+    assert (longer.mosaic.frame_count, Mosaic.objects.count()) == (10, 2)
+    roi.refresh_from_db()
+    assert (roi.deleted_at, roi.version) == (None, 1), "the shorter one is left as it was"
 
 
 def test_a_build_beside_a_ghost_works_without_its_stages(video: Video, annotator: User) -> None:
     asked = mosaic_create(video=video, user=annotator)
-    with work_claim(asked.mosaic.pk) as mine:
+    with work_claim(asked.mosaic) as mine:
         assert mine is not None
-        with work_claim(asked.mosaic.pk) as other:
+        with work_claim(asked.mosaic) as other:
             assert other is None
         assert run_job(asked.job).state == "succeeded"
 

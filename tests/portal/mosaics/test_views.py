@@ -77,14 +77,33 @@ def test_the_mosaics_of_a_video_stand_beside_a_form_with_an_estimate(
     assert "the span holds 0 of the video" in wrong
 
 
+def test_a_mosaic_of_a_span_leads_to_a_longer_one(
+    page: Client, built: Mosaic, video: Video
+) -> None:
+    listed = reverse("mosaics:video_mosaics", args=[built.video_id])
+    assert "More seconds" not in page.get(detail(built)).content.decode()
+    config = {"start_s": 0.1, "end_s": 0.3, "step": 7, "model": "affine"}
+    Mosaic.objects.filter(pk=built.pk).update(config=config)
+    text = page.get(detail(built)).content.decode()
+    assert f'href="{listed}?start_s=0.1&amp;step=7&amp;model=affine"' in text
+    query = {"start_s": "0.1", "step": "7", "model": "affine"}
+    text = page.get(reverse("mosaics:video_mosaics", args=[video.pk]), query).content.decode()
+    for chosen in (
+        'placeholder="start" value="0.1"',
+        '<option value="7" selected>7th frame</option>',
+        '<option value="affine" selected>',
+    ):
+        assert chosen in text
+
+
 def test_a_stopped_build_says_that_it_goes_on(
     page: Client, ready_video: Video, annotator: User
 ) -> None:
     mosaic = mosaic_create(video=ready_video, user=annotator, config={"model": "affine"}).mosaic
     Mosaic.objects.update(state="failed", error_code="cancelled", error_message="Cancelled.")
     assert "Try again" in page.get(detail(mosaic)).content.decode()
-    work_preview(mosaic.pk).parent.mkdir(parents=True)
-    work_preview(mosaic.pk).write_bytes(b"x")
+    work_preview(mosaic).parent.mkdir(parents=True)
+    work_preview(mosaic).write_bytes(b"x")
     text = page.get(detail(mosaic)).content.decode()
     assert "Go on" in text
     assert f"/api/v1/mosaics/{mosaic.pk}/preview.jpg" in text
