@@ -30,6 +30,8 @@ class PoolConfig:
     unmasked: float = 0.25  # chance that a still's points may lie outside the field of view too
     random_points: float = 0.1  # share of points anywhere in the field of view
     jitter_px: float = 0.5  # deviation of the key point in the second view
+    local: float = 0.6  # chance that the pairs of a part lie close together: hard negatives
+    support: tuple[float, float] = (0.7, 2.2)  # factors on the radius, the same in both views
     first_changed: float = 0.5  # chance that the first view is degraded as well
     second_changed: float = 0.9
 
@@ -42,12 +44,14 @@ class Part:
         still: number of the still.
         a, b: (n, 2, R, T) float16 patches; row i of both is one point of the tissue.
         xy: (n, 2) float32, pixels of the first view.
+        is_local: whether they are the neighbours of one of them, nearest first.
     """
 
     still: int
     a: np.ndarray
     b: np.ndarray
     xy: ArrayF32
+    is_local: bool = False
 
 
 def load_stills(
@@ -87,7 +91,7 @@ def draw_pool(
         base = _shrunk(stills[number], int(rng.integers(*pool.long_side_px)))
         bases.append((int(number), base, _points(base, rng, pool)))
     return [
-        _part(number, base, xy[rng.permutation(len(xy))], rng, pool=pool, view=view, grid=grid)
+        _part(number, base, xy, rng, pool=pool, view=view, grid=grid)
         for _ in range(pool.views)
         for number, base, xy in bases
     ]
@@ -109,11 +113,17 @@ def _part(
     image_a = degraded(base, rng, view) if rng.random() < pool.first_changed else base
     if rng.random() < pool.second_changed:
         image_b = degraded(image_b, rng, view)
-    seen = np.flatnonzero(_inside(base, xy) & _inside(base, xy_b))[: pool.pairs]
+    seen = rng.permutation(np.flatnonzero(_inside(base, xy) & _inside(base, xy_b)))
+    is_local = rng.random() < pool.local and len(seen) > 0
+    if is_local:
+        seen = seen[np.argsort(np.hypot(*(xy[seen] - xy[seen[0]]).T), kind="stable")]
+    seen = seen[: pool.pairs]
     noise = rng.normal(0, pool.jitter_px, (len(seen), 2)).astype(np.float32)
-    a = polar_patches(image_a, xy[seen], grid=grid).astype(np.float16)
-    b = polar_patches(image_b, xy_b[seen] + noise, grid=grid).astype(np.float16)
-    return Part(number, a, b, xy[seen])
+    low, high = np.log(pool.support)
+    zoom = np.exp(rng.uniform(low, high, len(seen))).astype(np.float32)
+    a = polar_patches(image_a, xy[seen], grid=grid, zoom=zoom).astype(np.float16)
+    b = polar_patches(image_b, xy_b[seen] + noise, grid=grid, zoom=zoom).astype(np.float16)
+    return Part(number, a, b, xy[seen], is_local)
 
 
 def _shrunk(still: ImageU8, long_side_px: int) -> ImageU8:

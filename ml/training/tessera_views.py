@@ -21,7 +21,7 @@ class TesseraViewConfig:
     perspective: float = 0.12  # largest shift of a corner, as a share of the side
     shift: float = 0.08  # largest translation, as a share of the side
     black_border: float = 0.6  # chance that what lies outside the still is black, else mirrored
-    rim: float = 0.25  # chance of a scope's round rim
+    rim: float = 0.35  # chance of a scope's round rim
     motion: float = 0.35  # chance of motion blur
     motion_px: int = 17  # longest motion blur
     defocus: float = 0.25  # chance of defocus

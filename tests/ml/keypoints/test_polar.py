@@ -88,3 +88,13 @@ def test_sampling_by_tiles_is_sampling_at_once(monkeypatch: pytest.MonkeyPatch) 
     whole = polar_patches(image, xy, grid=GRID)
     monkeypatch.setattr(polar, "TILE_PX", 128)
     np.testing.assert_allclose(polar_patches(image, xy, grid=GRID), whole, atol=1e-4)
+
+
+def test_a_point_on_the_rim_sees_the_field_only_and_burnt_in_text_sees_all() -> None:
+    grey = np.zeros((200, 400), np.uint8)
+    grey[:, 200:] = np.random.default_rng(0).integers(60, 200, (200, 200))
+    grid = PolarGrid(rings=8, angles=16, radius_px=24.0, core_px=8.0)
+    on_the_rim, in_the_surround = np.array([[198, 100], [100, 100]], np.float32)
+    share = polar_patches(grey, np.stack([on_the_rim, in_the_surround]), grid=grid)[:, 1]
+    assert share[0].min() == 0 and 0.1 < share[0].mean() < 0.5
+    assert share[1].min() == 1

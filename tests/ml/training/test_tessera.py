@@ -14,7 +14,12 @@ from ml.errors import BadInputError, CancelledError
 from ml.keypoints.polar import PolarGrid
 from ml.keypoints.tessera import load_tessera
 from ml.networks.tessera_descriptor import TesseraConfig
-from ml.training.tessera import TesseraTrainConfig, train_tessera, training_files
+from ml.training.tessera import (
+    TesseraTrainConfig,
+    draw_groups,
+    train_tessera,
+    training_files,
+)
 from ml.training.tessera_pool import PoolConfig, draw_pool, load_stills
 from ml.training.tessera_views import TesseraViewConfig
 
@@ -72,8 +77,22 @@ def test_pairs_show_the_same_point_of_the_tissue() -> None:
         assert np.median(own) < 0.5 * np.median(other)
 
 
+def test_pairs_of_a_local_part_are_neighbours_and_stay_together_in_groups() -> None:
+    pool = dataclasses.replace(TINY.pool, local=1.0, pairs=16, random_points=0.5)
+    view = TesseraViewConfig(full_turn=0, shift=0)
+    parts = draw_pool([_still(0)], np.random.default_rng(0), pool=pool, view=view, grid=GRID)
+    for part in parts:
+        assert part.is_local and len(part.xy) == 16
+        far = np.hypot(*(part.xy - part.xy[0]).T)
+        assert (np.diff(far) >= 0).all() and far[0] == 0
+    for number, rows in draw_groups(parts, np.random.default_rng(1), 8):
+        assert (np.diff(rows) == 1).all() and number < len(parts)
+
+
 def test_training_lowers_the_loss_and_writes_weights_that_load(data: Path, tmp_path: Path) -> None:
-    config = dataclasses.replace(TINY, rounds=6)
+    pool = dataclasses.replace(TINY.pool, local=0.0, support=(1.0, 1.0))
+    easy = TesseraViewConfig(motion=0, defocus=0, light=0, spots=0, haze=0, rim=0)
+    config = dataclasses.replace(TINY, rounds=6, passes=3, pool=pool, view=easy)
     result = train_tessera(config, data=data, out=tmp_path / "out")
     assert result["loss_by_round"][-1] < result["loss_by_round"][0]
     descriptor = load_tessera(tmp_path / "out" / "tessera.safetensors")
