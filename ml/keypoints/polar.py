@@ -103,7 +103,7 @@ def normalised(patches: ArrayF32) -> ArrayF32:
 def field_of_view(grey: ImageU8) -> ImageU8:
     """(H, W) uint8, 1 inside, 0 in the dark regions that touch the image border."""
     height, width = grey.shape
-    size = (max(1, width // 4), max(1, height // 4))
+    size = (max(1, width // 2), max(1, height // 2))
     coarse = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     dark = (coarse < DARK_LEVEL).astype(np.uint8)
     # a frame of one cell joins all dark regions at the border, for one flood

@@ -31,7 +31,7 @@ SAMPLED = 4096
 FLAT = 1e-2
 """A patch whose normalised grey stays below this holds nothing to describe."""
 
-SUPPORTS = (0.8, 1.25, 1.8)
+SUPPORTS = (1.0, 1.4, 2.0, 2.8)
 """Factors on the support of points of unknown scale: their mean descriptor stands changes of scale
 and repeating texture better than any one. Chosen on held-out, fetoscopy, GI and sinus images."""
 
@@ -68,7 +68,7 @@ class TesseraDescriptor:
         self.network = network.folded().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
-        """Describe points of unknown scale: the mean over three fixed supports.
+        """Describe points of unknown scale: the mean over fixed supports.
 
         Args:
             image: (H, W[, 1|3|4]). xy: (N, 2) pixels. response: (N,), not used.
