@@ -50,6 +50,9 @@ class Consensus:
     def agrees(self, xy_a: ArrayF32, xy_b: ArrayF32, *, is_support: bool = False) -> ArrayBool:
         """(N,) bool: near the field's prediction, and on the plane or in the epipolar band.
 
+        Where the field turns the tissue over nothing agrees: a straight vessel looks like its
+        mirror image, tissue is never seen from behind.
+
         ``is_support``: the points are the field's own support; each is predicted by the others.
         """
         if not len(xy_a):
@@ -57,6 +60,7 @@ class Consensus:
         sample = self.field.at(xy_a, leave_out=is_support)
         error = np.hypot(*(sample.xy_b - xy_b).T)
         near: ArrayBool = error < self.slack_px + 2.0 * np.minimum(sample.spread_px, self.slack_px)
+        near &= np.linalg.det(sample.jacobian) > 0
         if self.matrix is None:
             return near
         if self.kind == "plane":

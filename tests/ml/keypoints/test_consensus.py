@@ -75,3 +75,11 @@ def test_no_points_agree_on_nothing_and_five_are_too_few() -> None:
     assert found.agrees(xy_a[:0], xy_a[:0]).shape == (0,)
     with pytest.raises(NotEnoughMatchesError):
         find_consensus(xy_a[:5], xy_a[:5])
+
+
+def test_nothing_agrees_on_a_mirror_image() -> None:
+    xy = np.random.default_rng(0).uniform(0, 400, (80, 2)).astype(np.float32)
+    mirrored = np.stack([400 - xy[:, 0], xy[:, 1]], axis=1)
+    consensus = find_consensus(xy, mirrored)
+    assert not consensus.agrees(xy, mirrored, is_support=True).any()
+    assert find_consensus(xy, xy + 5).agrees(xy, xy + 5, is_support=True).all()

@@ -96,7 +96,8 @@ def test_position_is_no_input(
     descriptor: TesseraDescriptor, image: np.ndarray, xy: np.ndarray
 ) -> None:
     """The same tissue elsewhere in the image, in another order: the same vectors."""
-    xy = xy[(np.abs(xy - 150) < 40).all(axis=1)]  # whose widest support lies inside
+    image, xy = cv2.resize(image, None, fx=2, fy=2), 2 * xy
+    xy = xy[(np.abs(xy - 300) < 80).all(axis=1)]  # whose widest support lies inside
     moved = cv2.copyMakeBorder(image, 64, 0, 192, 0, cv2.BORDER_REFLECT_101)
     order = np.random.default_rng(0).permutation(len(xy))
     a = descriptor.describe(image, xy, _ones(xy))[order]
