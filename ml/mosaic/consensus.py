@@ -21,7 +21,10 @@ BINS, RED_RANGE = 24, (0.2, 0.92)
 """Of the histogram of the share of red: 0.33 is grey, tissue lies from 0.45 up."""
 
 RIM_SHARE = 0.03
-HUE_SIGMA = 2.0
+HUE_SIGMA, COARSER = 2.0, 2
+"""Blur (px) of a frame before it goes into the histogram; and by what a frame is shrunk, which blurs
+as much, before it is compared."""
+
 DARK = 20.0
 """Added to the brightness: the hue of what is dark is noise."""
 
@@ -40,15 +43,22 @@ class Consensus:
 
     def share(self, rgb: ArrayF32, left: int, top: int) -> ArrayF32:
         """(h, w) in [LEAST_SHARE, 1]: how far pixels, (h, w, 3) at that place, agree with it."""
-        hue = np.asarray(cv2.GaussianBlur(hue_of(rgb), (0, 0), HUE_SIGMA), np.float32)
+        height, width = rgb.shape[:2]
+        size = (max(1, width // COARSER), max(1, height // COARSER))
+        hue = hue_of(np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), np.float32))
+        to_box = np.diag([size[0] / width, size[1] / height, 1.0])
+        to_box[:2, 2] = 0.5 * to_box.diagonal()[:2] - 0.5
+        matrix = _to_small(self.downsample, left, top) @ np.linalg.inv(to_box)
         common = cv2.warpAffine(
             self.hue,
-            _to_small(self.downsample, left, top)[:2],
-            (rgb.shape[1], rgb.shape[0]),
+            matrix[:2],
+            size,
             flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
             borderMode=cv2.BORDER_REPLICATE,
         )
-        return agreement(hue, np.asarray(common, np.float32))
+        # along the edge of what lies over the tissue the hues mix
+        small = cv2.erode(agreement(hue, np.asarray(common, np.float32)), np.ones((3, 3), np.uint8))
+        return np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_LINEAR))
 
 
 def hue_of(rgb: ArrayF32) -> ArrayF32:
