@@ -174,6 +174,41 @@ def test_strangers_and_the_anonymous_get_nothing(
     assert client.get(listed).status_code == 404
 
 
+def test_pages_ask_as_often_for_many_parts_and_mosaics_as_for_one(
+    page: Client, built: Mosaic, annotator: User
+) -> None:
+    listed = reverse("mosaics:video_mosaics", args=[built.video_id])
+    Video.objects.update(state="preparing")  # its estimate reads a file that is not here
+
+    def asked() -> list[int]:
+        counts = []
+        for path in (detail(built), listed):
+            with CaptureQueriesContext(connection) as queries:
+                assert page.get(path).status_code == 200
+            counts.append(len(queries))
+        return counts
+
+    before = asked()
+    first = Canvas.objects.get(pk=built.canvas_id)
+
+    def copy() -> Canvas:
+        first.pk, first._state.adding = None, True
+        first.save()
+        return Canvas.objects.get(pk=first.pk)
+
+    for index in range(1, 4):
+        MosaicPart.objects.create(mosaic=built, index=index, canvas=copy())
+        Mosaic.objects.create(
+            lab_id=built.lab_id,
+            case_id=built.case_id,
+            video_id=built.video_id,
+            canvas=copy(),
+            state="ready",
+            config_hash=str(index),
+        )
+    assert asked() == before
+
+
 def test_the_case_asks_as_often_for_many_videos_as_for_two(
     page: Client, lab: Lab, ready_video: Video, annotator: User
 ) -> None:
