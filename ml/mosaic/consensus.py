@@ -22,8 +22,8 @@ BINS, RED_RANGE = 24, (0.2, 0.92)
 
 RIM_SHARE = 0.03
 HUE_SIGMA, COARSER = 2.0, 2
-"""Blur (px) of a frame before it goes into the histogram; and by what a frame is shrunk, which blurs
-as much, before it is compared."""
+"""Blur (px) of a frame before it goes into the histogram; and by what one is shrunk, which blurs as
+much, before it is compared."""
 
 DARK = 20.0
 """Added to the brightness: the hue of what is dark is noise."""
