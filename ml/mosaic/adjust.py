@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -11,7 +12,7 @@ from scipy.sparse.linalg import splu
 
 from ml.keypoints import transform_points
 from ml.mosaic.links import Link
-from ml.mosaic.models import motion_generators
+from ml.mosaic.models import SIMILAR, motion_generators
 from ml.types import ArrayBool, ArrayF64, ArrayI64
 
 CAUCHY = 2.5
@@ -21,30 +22,49 @@ FLOOR_PX = 0.3
 """What the planar model itself leaves open: no point is trusted to better than this."""
 
 SHAPE_SIGMA, PERSPECTIVE_SIGMA = 0.3, 0.06
-"""Weak pull of each frame towards a similarity of the anchor (view radius 1): it decides nothing
-where links speak, and keeps shear and perspective from running away along a long chain."""
+"""Weak pull of each frame, the anchor too, towards a similarity (view radius 1): it decides nothing
+where links speak, keeps shear and perspective from running away along a long chain, and makes the
+mosaic's plane the one that all frames together see the least tilted."""
 
 MAX_ITERATIONS = 25
-DAMPING = 1e-3
+DAMPING = 1e-8
 STOP_PX = 1e-3
 _LINKS_AT_ONCE = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Adjustment:
     """Adjusted transforms, and how well each is known.
 
     Attributes:
-        transforms: frame -> (3, 3) float64, working px to the anchor's, ``matrix[2, 2] == 1``.
-        covariance: frame -> (K, K) float64 of its increments on the right, unit coordinates,
-            scaled by the residuals' own spread; zero for the anchor.
-        unit: (3, 3), unit coordinates (middle of the view, radius 1) to working px.
+        transforms: frame -> (3, 3) float64, working px to the map's, ``matrix[2, 2] == 1``; in the
+            middle of the anchor's view the map has the anchor's place, scale and direction.
+        generators: (K, 3, 3), the directions in which a transform may change.
+        anchor: position of the anchor.
     """
 
     transforms: dict[int, ArrayF64]
-    covariance: dict[int, ArrayF64]
-    unit: ArrayF64
     generators: ArrayF64
+    anchor: int
+    problem: _Problem
+
+    @property
+    def unit(self) -> ArrayF64:
+        """(3, 3), unit coordinates (middle of the view, radius 1) to working px."""
+        return self.problem.from_unit
+
+    @cached_property
+    def covariance(self) -> dict[int, ArrayF64]:
+        """Frame -> (K, K) float64 of its increments on the right, unit coordinates, scaled by the
+
+        residuals' own spread. Of the anchor's place, scale and direction it is zero. Dear: asked
+        for once, at the end.
+        """
+        frames = list(self.transforms)
+        state = _state(self.transforms, self.problem)
+        fixed = frames.index(self.anchor)
+        blocks = _covariances(state, self.problem, self.generators, fixed)
+        return dict(zip(frames, blocks, strict=True))
 
 
 def adjust_transforms(
@@ -58,8 +78,9 @@ def adjust_transforms(
     """Minimise the robust, weighted reprojection error of all links' points over all transforms.
 
     The residual of a link is measured in the plane of its own frame b, so that shrinking the
-    mosaic does not pay; the anchor stays put. Gauss-Newton with increments on the right,
-    ``A <- A (I + D)``, D from the model's generators; Cauchy weights; Levenberg damping.
+    mosaic does not pay; the middle of the anchor's view stays put. Gauss-Newton with increments on
+    the right, ``A <- A (I + D)``, D from the model's generators; Cauchy weights; Levenberg damping,
+    hardly any to begin with: it would hold back the slow bends that only a long chain shows.
 
     Args:
         placed: frame -> (3, 3) start, working px to the anchor's.
@@ -71,24 +92,23 @@ def adjust_transforms(
     frames = sorted(placed)
     problem = _problem(links, {f: i for i, f in enumerate(frames)}, mask)
     generators = motion_generators(model)
-    state = np.stack([problem.to_unit @ placed[f] @ problem.from_unit for f in frames])
-    state = state / state[:, 2:, 2:]
-    fixed = frames.index(anchor)
-    state = _descend(state, problem, generators, fixed)
-    blocks = _covariances(state, problem, generators, fixed)
+    state = _state({f: placed[f] for f in frames}, problem)
+    state = _descend(state, problem, generators, frames.index(anchor))
     back = problem.from_unit @ state @ problem.to_unit
-    return Adjustment(
-        transforms={f: back[i] / back[i, 2, 2] for i, f in enumerate(frames)},
-        covariance={f: blocks[i] for i, f in enumerate(frames)},
-        unit=problem.from_unit,
-        generators=generators,
-    )
+    transforms = {f: matrix / matrix[2, 2] for f, matrix in zip(frames, back, strict=True)}
+    return Adjustment(transforms, generators, anchor, problem)
 
 
 def link_residuals(link: Link, placed: dict[int, ArrayF64]) -> ArrayF64:
     """(P,) float64 working px: distance of a's points, carried over the mosaic, to b's."""
     matrix = np.linalg.solve(placed[link.b], placed[link.a])
     return np.asarray(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T))
+
+
+def _state(placed: dict[int, ArrayF64], problem: _Problem) -> ArrayF64:
+    """(n, 3, 3): the transforms in unit coordinates, in the order given."""
+    state = np.stack([problem.to_unit @ m @ problem.from_unit for m in placed.values()])
+    return np.asarray(state / state[:, 2:, 2:], np.float64)
 
 
 def _descend(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
@@ -124,6 +144,23 @@ class _Problem:
     to_unit: ArrayF64
     from_unit: ArrayF64
     unit_px: float
+
+    def parts(self) -> Iterator[_Problem]:
+        """The same, some links at a time: a point takes a kilobyte of derivatives."""
+        ends = np.r_[self.starts[1:], len(self.x)]
+        for first in range(0, len(self.starts), _LINKS_AT_ONCE):
+            links = slice(first, first + _LINKS_AT_ONCE)
+            points = slice(self.starts[first], ends[links][-1])
+            yield replace(
+                self,
+                a=self.a[links],
+                b=self.b[links],
+                starts=self.starts[links] - self.starts[first],
+                link=self.link[points] - first,
+                x=self.x[points],
+                y=self.y[points],
+                root=self.root[points],
+            )
 
 
 def _problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) -> _Problem:
@@ -181,17 +218,37 @@ def _prior_rows(state: ArrayF64) -> ArrayF64:
 
 
 def _cost(state: ArrayF64, problem: _Problem) -> float:
-    _, point, residual = _project(state, problem)
-    if (point[:, 2] <= 0).any():
-        return float("inf")
-    robust = CAUCHY**2 * np.log1p((residual**2).sum(axis=1) / CAUCHY**2).sum()
-    return float(robust + (_prior_rows(state) ** 2).sum())
+    robust = 0.0
+    for part in problem.parts():
+        _, point, residual = _project(state, part)
+        if (point[:, 2] <= 0).any():
+            return float("inf")
+        robust += float(np.log1p((residual**2).sum(axis=1) / CAUCHY**2).sum())
+    return CAUCHY**2 * robust + float((_prior_rows(state) ** 2).sum())
 
 
 def _normal(
     state: ArrayF64, problem: _Problem, generators: ArrayF64
 ) -> tuple[sparse.csc_matrix, ArrayF64]:
     """J^T W J and J^T W r over all frames' increments."""
+    n, k = len(state), len(generators)
+    parts = [_link_equations(state, part, generators) for part in problem.parts()]
+    normal, right = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    index = np.concatenate(
+        [problem.a[:, None] * k + np.arange(k), problem.b[:, None] * k + np.arange(k)], axis=1
+    ).astype(np.int32)
+    rows = np.repeat(index, 2 * k, axis=1).ravel()
+    columns = np.tile(index, (1, 2 * k)).ravel()
+    matrix = sparse.csc_matrix((normal.ravel(), (rows, columns)), shape=(n * k, n * k))
+    vector = np.bincount(index.ravel(), right.ravel(), n * k)
+    prior, pull = _prior_equations(state, generators)
+    return (matrix + prior).tocsc(), vector + pull
+
+
+def _link_equations(
+    state: ArrayF64, problem: _Problem, generators: ArrayF64
+) -> tuple[ArrayF64, ArrayF64]:
+    """(L, 2K, 2K) and (L, 2K): of each link, over the increments of its frames a and b."""
     relative, point, residual = _project(state, problem)
     weight = 1.0 / (1.0 + (residual**2).sum(axis=1) / CAUCHY**2)
     projection = np.zeros((len(point), 2, 3))
@@ -200,12 +257,11 @@ def _normal(
     projection = np.einsum("pji,pjk->pik", problem.root, projection)
     moved_a = np.einsum("pij,kjl,pl->pik", relative, generators, problem.x, optimize=True)
     moved_b = np.einsum("kij,pj->pik", generators, point, optimize=True)
-    ja = np.einsum("pri,pik->prk", projection, moved_a)
-    jb = -np.einsum("pri,pik->prk", projection, moved_b)
-    both = np.concatenate([ja, jb], axis=2)
-    normal, right = _normal_equations(problem, both, residual, weight, n=len(state))
-    prior, pull = _prior_equations(state, generators)
-    return (normal + prior).tocsc(), right + pull
+    both = np.concatenate([projection @ moved_a, -projection @ moved_b], axis=2)
+    weighted = both * weight[:, None, None]
+    normal = np.add.reduceat(weighted.transpose(0, 2, 1) @ both, problem.starts)
+    right = np.add.reduceat(np.einsum("prk,pr->pk", weighted, residual), problem.starts)
+    return normal, right
 
 
 def _prior_equations(state: ArrayF64, generators: ArrayF64) -> tuple[sparse.csc_matrix, ArrayF64]:
@@ -220,7 +276,9 @@ def _prior_equations(state: ArrayF64, generators: ArrayF64) -> tuple[sparse.csc_
 
 
 def _free(n: int, k: int, fixed: int) -> ArrayI64:
-    return np.r_[0 : fixed * k, (fixed + 1) * k : n * k].astype(np.int64)
+    """Increments that may change: of the anchor those that leave its middle as it is."""
+    start = fixed * k
+    return np.r_[0:start, start + min(k, SIMILAR) : n * k].astype(np.int64)
 
 
 def _solved(
@@ -241,8 +299,9 @@ def _covariances(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed
     """(n, K, K): diagonal blocks of the inverse normal matrix times the variance factor."""
     n, k = len(state), len(generators)
     normal, _ = _normal(state, problem, generators)
-    _, _, residual = _project(state, problem)
-    squared = (residual**2).sum(axis=1)
+    squared = np.concatenate(
+        [(_project(state, part)[2] ** 2).sum(axis=1) for part in problem.parts()]
+    )
     # of a 2D normal, half of the squared lengths lie under 2 ln 2
     factor = max(float(np.median(squared)) / (2 * np.log(2)), 1e-4)
     blocks = np.zeros((n, k, k))
@@ -251,35 +310,12 @@ def _covariances(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed
         return blocks
     inner = normal[free][:, free]
     solver = splu((inner + sparse.diags(1e-9 * inner.diagonal() + 1e-12)).tocsc())
-    for position, start in enumerate(range(0, len(free), k)):
-        unit = np.zeros((len(free), k))
-        unit[start : start + k] = np.eye(k)
-        own = solver.solve(unit)[start : start + k]
-        blocks[position + (position >= fixed)] = 0.5 * (own + own.T) * factor
+    first = np.searchsorted(free, np.arange(n + 1) * k)
+    for i in range(n):
+        own = slice(first[i], first[i + 1])
+        unit = np.zeros((len(free), k))[:, : own.stop - own.start]
+        unit[own] = np.eye(unit.shape[1])
+        block = solver.solve(unit)[own] if unit.shape[1] else unit[own]
+        kept = free[own] - i * k
+        blocks[i][np.ix_(kept, kept)] = 0.5 * (block + block.T) * factor
     return blocks
-
-
-def _normal_equations(
-    problem: _Problem, both: ArrayF64, residual: ArrayF64, weight: ArrayF64, *, n: int
-) -> tuple[sparse.csc_matrix, ArrayF64]:
-    """J^T W J and J^T W r; ``both`` holds each point's (2, 2K) derivatives by its two frames."""
-    k = both.shape[2] // 2
-    normal = np.empty((len(problem.starts), 2 * k, 2 * k))
-    right = np.empty((len(problem.starts), 2 * k))
-    ends = np.r_[problem.starts[1:], len(both)]
-    # a point's products take K^2 numbers: some links at a time, or they fill the memory
-    for first in range(0, len(problem.starts), _LINKS_AT_ONCE):
-        links = slice(first, first + _LINKS_AT_ONCE)
-        points = slice(problem.starts[first], ends[links][-1])
-        starts = problem.starts[links] - problem.starts[first]
-        weighted = both[points] * weight[points, None, None]
-        normal[links] = np.add.reduceat(np.einsum("prk,prl->pkl", weighted, both[points]), starts)
-        right[links] = np.add.reduceat(np.einsum("prk,pr->pk", weighted, residual[points]), starts)
-    index = np.concatenate(
-        [problem.a[:, None] * k + np.arange(k), problem.b[:, None] * k + np.arange(k)], axis=1
-    )
-    rows = np.repeat(index, 2 * k, axis=1).ravel()
-    columns = np.tile(index, (1, 2 * k)).ravel()
-    matrix = sparse.csc_matrix((normal.ravel(), (rows, columns)), shape=(n * k, n * k))
-    vector = np.bincount(index.ravel(), right.ravel(), n * k)
-    return matrix, vector.astype(np.float64)

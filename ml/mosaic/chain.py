@@ -29,11 +29,12 @@ LOOP_ROUNDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Key frames of one piece, placed in the plane of its anchor's working image.
+    """Key frames of one piece, placed in one plane.
 
     Attributes:
-        transforms: position of a frame -> (3, 3) float64, working px to the anchor's working px.
-        anchor: position of the anchor frame.
+        transforms: position of a frame -> (3, 3) float64, working px to the plane's working px.
+        anchor: position of the frame in the middle of whose view the plane has that frame's place,
+            scale and direction; its tilt is the one that all frames see the least.
         links: all links that hold the piece.
         error_px: position -> median residual of its links, working px.
         covariance: position -> (3, 3) of (x, y, rotation) of the view's middle, working px and

@@ -13,7 +13,7 @@ from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
 from ml.mosaic.models import chained_model
 from ml.mosaic.places import place_candidates, place_vectors
-from ml.mosaic.register import refined
+from ml.mosaic.register import refined, revisited
 from ml.types import ArrayBool, ArrayF64, Progress
 
 LEAST_APART = 3
@@ -46,13 +46,21 @@ def loops_by_place(
     config: MosaicConfig,
     progress: Progress,
 ) -> tuple[Link, ...]:
-    """Links between landmarks of one plane whose views lie over each other and are not linked."""
-    pairs = [
-        pair
-        for pair in _near_pairs(store.positions, placed, mask, config.revisit_links)
-        if pair not in known
-    ]
-    return verify_loops(store, pairs, model=model, config=config, progress=progress)
+    """Links between landmarks of one plane whose views lie over each other and are not linked.
+
+    Grey values first, from where the plane says; key points where the plane is too far off.
+    """
+    near = _near_pairs(store.positions, placed, mask, config.revisit_links)
+    found, left = [], []
+    for done, (later, earlier) in enumerate(pair for pair in near if pair not in known):
+        progress(done, len(near), LOOP_PHASE)
+        start = np.asarray(np.linalg.solve(placed[earlier], placed[later]), np.float64)
+        link = revisited(store.load(later).view, store.load(earlier).view, start, model=model)
+        if link is None:
+            left.append((later, earlier))
+        else:
+            found.append(link)
+    return (*found, *verify_loops(store, left, model=model, config=config, progress=progress))
 
 
 def verify_loops(

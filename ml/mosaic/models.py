@@ -18,18 +18,23 @@ SAMPLE_FRAMES, GAP = 48, 6
 TOLERANCE = 0.015
 """The simplest model that leaves at most this share more unexplained than the best one does."""
 
+SIMILAR = 4
 DEFAULT = "affine"
 MIN_NCC = 0.4
 
 
 def motion_generators(model: str) -> ArrayF64:
-    """(K, 3, 3): the directions in which a transform may change; K is 2, 4, 6 or 8."""
-    basis = np.eye(9).reshape(9, 3, 3)
+    """(K, 3, 3): the directions in which a transform may change; K is 2, 4, 6 or 8.
+
+    The ``SIMILAR`` that a similarity has come first, then shear, then perspective.
+    """
+    e = np.eye(9).reshape(9, 3, 3)
     if model == "translation":
-        return np.stack([basis[2], basis[5]])
-    if model == "similarity":
-        return np.stack([basis[0] + basis[4], basis[3] - basis[1], basis[2], basis[5]])
-    return basis[:6] if model == "affine" else basis[:8]
+        return np.stack([e[2], e[5]])
+    similar = [e[0] + e[4], e[3] - e[1], e[2], e[5]]
+    shear, perspective = [e[0] - e[4], e[1] + e[3]], [e[6], e[7]]
+    count = {"similarity": 4, "affine": 6, "homography": 8}[model]
+    return np.stack([*similar, *shear, *perspective][:count])
 
 
 def nearest_in_model(matrix: ArrayF64, model: str, shape: tuple[int, ...]) -> ArrayF64:

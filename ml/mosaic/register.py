@@ -24,7 +24,13 @@ from ml.mosaic.frames import Survey, usable_frames
 from ml.mosaic.growing import GrowingPreview
 from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
-from ml.mosaic.models import SAMPLE_FRAMES, chained_model, choose_model, motion_generators
+from ml.mosaic.models import (
+    SAMPLE_FRAMES,
+    chained_model,
+    choose_model,
+    motion_generators,
+    nearest_in_model,
+)
 from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.views import FrameView, frame_view, log_gain
@@ -317,6 +323,23 @@ def refined(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
     if not is_plausible(found.matrix, found.xy_a) or _apart(found.matrix, link) > AGREE_PX:
         return link
     return replace(direct_link(a, b, found, model=model), inliers=link.inliers)
+
+
+def revisited(a: FrameView, b: FrameView, start: ArrayF64, *, model: str) -> Link | None:
+    """A loop by grey values alone, from where the map puts the views; None: they disagree."""
+    chained = chained_model(model)
+    found = align_views(
+        a.direct,
+        b.direct,
+        nearest_in_model(start / start[2, 2], chained, a.grey.shape),
+        generators=motion_generators(chained),
+        work_shape=a.grey.shape,
+    )
+    if found is None or found.ncc < SURE_NCC or len(found.xy_a) < 4:
+        return None
+    if not is_plausible(found.matrix, found.xy_a):
+        return None
+    return direct_link(a, b, found, model=model, kind="loop")
 
 
 def _apart(matrix: ArrayF64, link: Link) -> float:

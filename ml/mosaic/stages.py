@@ -21,7 +21,7 @@ from ml.mosaic.registration import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
 from ml.mosaic.scope import LensViews
 
-ENGINE = "2.1"
+ENGINE = "2.2"
 """Changes whenever the same input and configuration would give other bytes."""
 
 KEY_NAME = "key.json"

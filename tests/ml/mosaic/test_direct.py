@@ -57,6 +57,30 @@ def test_a_turn_and_a_tilt_are_found() -> None:
     assert np.hypot(*(transform_points(found.matrix, POINTS) - true).T).mean() < 0.3
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_the_motion_back_is_the_motion_there_undone(model: str) -> None:
+    a = direct_view(_view(_pose(6.3, -4.6, 0.01), seed=1), MASK)
+    b = direct_view(_view(_pose(0, 0), seed=2), MASK)
+    generators = motion_generators(model)
+    there = align_views(a, b, np.eye(3), generators=generators, work_shape=(240, 240))
+    back = align_views(b, a, np.eye(3), generators=generators, work_shape=(240, 240))
+    assert there is not None and back is not None
+    again = transform_points(back.matrix @ there.matrix, POINTS)
+    np.testing.assert_allclose(again, POINTS, atol=0.02)
+    assert there.ncc == pytest.approx(back.ncc, abs=1e-3)
+
+
+def test_cells_lie_where_they_are_seen_not_where_too_simple_a_model_puts_them() -> None:
+    a, b = _pose(3, 2) @ np.diag([1.01, 1.01, 1.0]), _pose(0, 0)
+    found = _align(a, b, "translation")
+    assert found is not None
+    true = transform_points(np.linalg.solve(b, a), found.xy_a)
+    by_cell = np.median(np.hypot(*(found.xy_b - true).T))
+    by_model = np.median(np.hypot(*(transform_points(found.matrix, found.xy_a) - true).T))
+    assert by_model > 0.4
+    assert by_cell < 0.4 * by_model
+
+
 def test_unrelated_views_correlate_little() -> None:
     found = _align(_pose(0, 0), _pose(-300, -200), "affine")
     assert found is None or found.ncc < 0.36
