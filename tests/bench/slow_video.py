@@ -1,0 +1,125 @@
+"""What a slow video costs the mosaic engine: ``python -m tests.bench.slow_video``.
+
+The same sweep over a real retina is filmed twice: once at its pace, once ten times as slowly.
+Seconds of one CPU core by phase; "decode" is one bare pass over the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import av
+import cv2
+import numpy as np
+
+from ml.evaluation.mosaic import update_card
+from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
+from ml.imaging.samples import packaged_image
+from ml.mosaic import build_mosaic
+from ml.mosaic.sources import open_source
+from ml.types import ImageU8
+
+SIZE_PX = 400
+PHASES = ("survey", "register", "loops", "align", "blend", "write")
+
+
+def main() -> None:
+    """Film both sweeps, build each in a process of its own, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=300, help="of the faster film")
+    parser.add_argument("--slowness", type=int, nargs="+", default=[1, 10])
+    parser.add_argument("--card", type=Path, help="write the table into this page")
+    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one is not None:
+        print(json.dumps(measure(args.one)))
+        return
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for slowness in args.slowness:
+            video = film(Path(folder) / f"sweep-{slowness}.mp4", args.frames, slowness)
+            command = [sys.executable, "-m", "tests.bench.slow_video", "--one", str(video)]
+            run = subprocess.run(command, check=True, capture_output=True, text=True)
+            rows.append(json.loads(run.stdout))
+    print(table(rows))
+    if args.card is not None:
+        update_card(args.card, "slow-video", table(rows) + "\n")
+
+
+def film(path: Path, frames: int, slowness: int) -> Path:
+    """Write a sweep of so many frames with ``slowness`` frames for each of them."""
+    truth = simulate_sweep(SweepConfig(frames=frames, size_px=SIZE_PX, path="loops-slow")).truth
+    rng, retina = np.random.default_rng(0), packaged_image("retina.jpg")
+    y, x = np.mgrid[:SIZE_PX, :SIZE_PX] - (SIZE_PX - 1) / 2
+    disc = (np.hypot(x, y) < 0.48 * SIZE_PX)[..., None]
+    with av.open(str(path), "w") as target:
+        stream = target.add_stream("libx264", rate=25, options={"crf": "18"})
+        stream.width, stream.height, stream.pix_fmt = SIZE_PX, SIZE_PX, "yuv420p"
+        for step in range(frames * slowness):
+            at = min(step / slowness, frames - 1)
+            low = min(int(at), frames - 2)
+            pose = truth[low] + (at - low) * (truth[low + 1] - truth[low])
+            rgb = _filmed(retina, pose, rng) * disc
+            target.mux(stream.encode(av.VideoFrame.from_ndarray(rgb, format="rgb24")))
+        target.mux(stream.encode(None))
+    return path
+
+
+def _filmed(retina: ImageU8, pose: np.ndarray, rng: np.random.Generator) -> ImageU8:
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    seen = cv2.warpPerspective(retina, pose, (SIZE_PX, SIZE_PX), flags=flags)
+    noise = rng.normal(0, 1.5, (SIZE_PX, SIZE_PX, 1))
+    return np.asarray(np.clip(seen + noise, 0, 255), np.uint8)
+
+
+def measure(video: Path) -> dict[str, float]:
+    """CPU seconds of each phase of a build, and what it used."""
+    began, frames = time.process_time(), 0
+    for _ in open_source(video).frames():
+        frames += 1
+    row: dict[str, float] = defaultdict(float)
+    row |= {"frames": frames, "decode": time.process_time() - began}
+    before, last, phase = _peak_mib(), time.process_time(), "survey"
+
+    def progress(done: int, total: int, at: str) -> None:
+        nonlocal last, phase
+        now = time.process_time()
+        row[phase] += now - last
+        last, phase = now, at
+
+    with tempfile.TemporaryDirectory() as folder:
+        result = build_mosaic(video, Path(folder) / "m", progress=progress)
+    row[phase] += time.process_time() - last
+    row |= {
+        "keys": sum(frame.is_key for frame in result.frames),
+        "registered": result.n_registered,
+        "mib": _peak_mib() - before,
+        "whole": sum(row[name] for name in PHASES),
+    }
+    return dict(row)
+
+
+def _peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def table(rows: list[dict[str, float]]) -> str:
+    """The rows as a Markdown table."""
+    names = ("frames", "registered", "keys", "decode", *PHASES, "whole", "mib")
+    lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+    for row in rows:
+        cells = [f"{row.get(n, 0):.{0 if n in names[:3] or n == 'mib' else 1}f}" for n in names]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
