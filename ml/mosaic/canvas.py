@@ -29,7 +29,8 @@ class PlacedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """A mosaic's pixel plane: one mosaic px is one frame px of the anchor.
+    """A mosaic's pixel plane: in the middle of the anchor's view one mosaic px is
+    one frame px.
 
     Attributes:
         transforms: position of a key frame -> H_mosaic_from_frame, full-resolution frame px.

@@ -68,7 +68,7 @@ class MosaicFrame:
         is_key: True where the frame was registered by its own key points and blended; False where
             it moved so little since a key frame that it was tracked from it.
         covariance: (3, 3) float64 of (x, y, rotation) of the middle of the view in the mosaic,
-            px, px, radians, against the component's anchor, whose covariance is zero.
+            px, px, radians, against the component's anchor, where it is zero.
         corner_sigma_px: root mean square standard deviation of the view's four corners, mosaic px.
         sharpness: high-frequency energy over brightness; larger is sharper; compare within a video.
         exposure: mean grey of the view, 0 to 255.
@@ -169,7 +169,7 @@ class MosaicComponent:
     Attributes:
         index: 0 for the piece with the most frames, then by time.
         pyramid, preview: file names in the folder.
-        anchor_index: index of the frame whose px are the mosaic's px.
+        anchor_index: index of the frame whose px are the mosaic's px in the middle of its view.
         spans: its runs of registered frames, in order.
         seconds: time between its first and its last frame; None without a clock.
     """
