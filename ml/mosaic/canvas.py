@@ -29,8 +29,7 @@ class PlacedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """A mosaic's pixel plane: in the middle of the anchor's view one mosaic px is
-    one frame px.
+    """A mosaic's pixel plane; in the middle of the anchor's view its px are frame px.
 
     Attributes:
         transforms: position of a key frame -> H_mosaic_from_frame, full-resolution frame px.
