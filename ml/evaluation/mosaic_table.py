@@ -10,6 +10,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from ml.errors import BadInputError
 from ml.evaluation.mosaic_baselines import METHODS, Attempt, attempt
@@ -61,7 +62,7 @@ def simulate_table(
 
 
 def score_attempt(found: Attempt, sweep: SimulatedSweep) -> dict[str, Any]:
-    """Corner error to the truth after the best common placement, seams, faults, cost."""
+    """Corner errors to the truth, seams, faults, cost."""
     size = sweep.frames[0].shape[1]
     usable = [i for i in found.given if i not in sweep.faults]
     scores: dict[str, Any] = {
@@ -78,10 +79,12 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep) -> dict[str, Any]:
     common = sorted(set(found.placed) & set(usable))
     if len(common) >= 2:
         errors = corner_errors(found.placed, sweep.truth, common, size)
+        seen = middle_errors(found.placed, sweep.truth, common, size)
         scores |= {
             "mean_px": round(float(errors.mean()), 2),
             "median_px": round(float(np.median(errors)), 2),
             "max_px": round(float(errors.max()), 2),
+            "middle_px": round(float(seen.mean()), 2),
         }
         if found.pixels is not None and found.dropped is not None:
             scores["seam"] = round(seam_visibility(found, sweep), 3)
@@ -97,20 +100,45 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep) -> dict[str, Any]:
 def corner_errors(
     placed: Mapping[int, ArrayF64], truth: Mapping[int, ArrayF64], common: Sequence[int], size: int
 ) -> ArrayF64:
-    """(N,) float64, anchor px: mean corner distance to the truth in the plane of the middle frame.
+    """(N,) float64, px of the truth's plane: mean corner distance after the best common placement.
 
-    Both are brought to the plane of the frame in the middle of those registered; nothing is
-    fitted.
+    A mosaic has no place, direction and scale of its own: the similarity that brings its corners
+    nearest to the true ones is taken off first, as for trajectories. Nothing else is fitted.
+
+    Source: Umeyama 1991, in the plane.
+    """
+    own = _corners(placed, common, size)
+    true = _corners(truth, common, size)
+    design = np.stack([own, np.ones_like(own)], axis=1)
+    (turn, shift), *_ = np.linalg.lstsq(design, true)
+    apart: ArrayF64 = np.abs(turn * own + shift - true)
+    return apart.reshape(-1, 4).mean(axis=1)
+
+
+def middle_errors(
+    placed: Mapping[int, ArrayF64], truth: Mapping[int, ArrayF64], common: Sequence[int], size: int
+) -> ArrayF64:
+    """(N,) float64, px of the middle frame: mean corner distance in its plane, nothing fitted.
+
+    All is looked at through that frame's own transform, whose tilt grows with the square of the
+    distance: a map of many views is judged by one of them.
     """
     anchor = common[len(common) // 2]
+    own, true = (
+        _corners({i: np.linalg.solve(plane[anchor], plane[i]) for i in common}, common, size)
+        for plane in (placed, truth)
+    )
+    apart: ArrayF64 = np.abs(own - true)
+    return apart.reshape(-1, 4).mean(axis=1)
+
+
+def _corners(
+    transforms: Mapping[int, npt.NDArray[np.floating]], common: Sequence[int], size: int
+) -> npt.NDArray[np.complex128]:
+    """(4 N,) where the corners of frames of a side go, x + iy."""
     corners = np.array([[0, 0], [size - 1, 0], [size - 1, size - 1], [0, size - 1.0]])
-    errors = []
-    for index in common:
-        own = np.linalg.solve(placed[anchor], placed[index])
-        true = np.linalg.solve(truth[anchor], truth[index])
-        apart = transform_points(own, corners) - transform_points(true, corners)
-        errors.append(float(np.hypot(*apart.T).mean()))
-    return np.array(errors)
+    xy = np.concatenate([transform_points(transforms[i], corners) for i in common])
+    return np.asarray(xy[:, 0] + 1j * xy[:, 1])
 
 
 def seam_visibility(found: Attempt, sweep: SimulatedSweep) -> float:
@@ -143,6 +171,7 @@ _COLUMNS = {
     "registered": "registered",
     "mean_px": "mean corner error, px",
     "max_px": "largest, px",
+    "middle_px": "seen from the middle frame, px",
     "loops": "loops",
     "seam": "seams",
     "fault_recall": "fault recall",
