@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.imaging.stills import decode_still
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.geometry import transform_points
 from ml.keypoints.polar import PolarGrid, field_of_view, polar_patches
+from ml.training.stills import read_still
 from ml.training.tessera_views import TesseraViewConfig, degraded, random_homography, warped
 from ml.types import ArrayF32, ImageU8
 
@@ -62,13 +62,13 @@ def load_stills(
     Args:
         blank: rectangles (x0, y0, x1, y1) as shares of width and height.
     Raises:
-        BadInputError: there is no file.
+        BadInputError: there is no file, or one is no image.
     """
     if not files:
         raise BadInputError("no still to train on")
     stills = []
     for path in files:
-        grey = cv2.cvtColor(decode_still(path), cv2.COLOR_RGB2GRAY)
+        grey = cv2.cvtColor(read_still(path), cv2.COLOR_RGB2GRAY)
         height, width = grey.shape
         for x0, y0, x1, y1 in blank:
             grey[int(y0 * height) : int(y1 * height), int(x0 * width) : int(x1 * width)] = 0
