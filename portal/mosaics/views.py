@@ -213,7 +213,7 @@ def _longer(mosaic: Mosaic) -> str:
     """The query of the form for the same from the same second on, without an end; or nothing."""
     if "end_s" not in mosaic.config:
         return ""
-    return urlencode({name: value for name, value in mosaic.config.items() if name != "end_s"})
+    return urlencode(sorted((n, value) for n, value in mosaic.config.items() if n != "end_s"))
 
 
 def _steps(request: HttpRequest) -> list[int]:

@@ -85,7 +85,7 @@ def test_a_mosaic_of_a_span_leads_to_a_longer_one(
     config = {"start_s": 0.1, "end_s": 0.3, "step": 7, "model": "affine"}
     Mosaic.objects.filter(pk=built.pk).update(config=config)
     text = page.get(detail(built)).content.decode()
-    assert f'href="{listed}?start_s=0.1&amp;step=7&amp;model=affine"' in text
+    assert f'href="{listed}?model=affine&amp;start_s=0.1&amp;step=7"' in text
     query = {"start_s": "0.1", "step": "7", "model": "affine"}
     text = page.get(reverse("mosaics:video_mosaics", args=[video.pk]), query).content.decode()
     for chosen in (
