@@ -6,8 +6,6 @@ Every method runs in a process of its own, so that its peak memory is its own.
 from __future__ import annotations
 
 import multiprocessing
-import resource
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ import cv2
 import numpy as np
 import tifffile
 
+from ml.evaluation.memory import peak_mib
 from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.types import ArrayF64, ImageU8
@@ -61,12 +60,12 @@ def attempt(method: str, sweep: SweepConfig) -> Attempt:
 
 def _attempt(method: str, sweep: SweepConfig) -> Attempt:
     frames = simulate_sweep(sweep).frames
-    before, wall, cpu = _peak_mib(), time.perf_counter(), time.process_time()
+    before, wall, cpu = peak_mib(), time.perf_counter(), time.process_time()
     found = _METHODS[method](frames)
     return Attempt(
         wall_s=time.perf_counter() - wall,
         cpu_s=time.process_time() - cpu,
-        peak_mib=_peak_mib() - before,
+        peak_mib=peak_mib() - before,
         **found,
     )
 
@@ -152,8 +151,3 @@ def _run_stitcher(frames: list[ImageU8]) -> dict[str, Any]:
 
 
 _METHODS = {"tessera": _run_tessera, "sift-chain": _run_sift, "opencv-scans": _run_stitcher}
-
-
-def _peak_mib() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1024 if sys.platform != "darwin" else peak / 1024**2

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import numpy as np
 import torch
 from shapely.geometry import box
 
+from ml.evaluation.memory import peak_mib
 from ml.imaging.grid import StoredLevel
 from ml.imaging.slides import Slide, open_slide
 from ml.roi import load_encoder
@@ -34,7 +34,6 @@ _TILE_PX = 256
 _PATCHES_TIMED = 16
 """ResNet-50 is timed on this many of the very patches, and its time scaled to all of them."""
 _SMALL_PX = 2_000
-_KIB_PER_MIB = 1024
 
 
 class TiledAgain:
@@ -95,11 +94,11 @@ def measure(slide_path: Path, side_px: int) -> dict[str, float]:
     encoder = load_encoder("default")
     with virtual_slide(slide_path) as slide:
         encoder.embed_region(slide, box(0, 0, 400, 400))
-        before = _peak_kib()
+        before = peak_mib()
         corner = (VIRTUAL_PX - side_px) // 2
         roi = box(corner, corner, corner + side_px, corner + side_px)
         found, times = encoder.embed_region(slide, roi), []
-        peak = _peak_kib()
+        peak = peak_mib()
         for _ in range(3 if side_px <= _SMALL_PX else 1):
             began = time.perf_counter()
             encoder.embed_region(slide, roi)
@@ -113,8 +112,8 @@ def measure(slide_path: Path, side_px: int) -> dict[str, float]:
         "seconds": statistics.median(times),
         "patches": found.n_patches,
         "density": found.density,
-        "peak_mib": peak / _KIB_PER_MIB,
-        "grown_mib": (peak - before) / _KIB_PER_MIB,
+        "peak_mib": peak,
+        "grown_mib": peak - before,
         "reading_seconds": reading,
         "resnet_seconds": reading + resnet,
     }
@@ -146,15 +145,6 @@ def _jpeg_tiles(image: ImageU8) -> list[list[ImageU8]]:
 def _jpeg(tile: ImageU8) -> ImageU8:
     bgr = np.ascontiguousarray(tile[..., ::-1])
     return np.asarray(cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 80])[1])
-
-
-def _peak_kib() -> int:
-    """The high-water mark of this process alone: ru_maxrss keeps that of the parent before exec."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except FileNotFoundError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(status.partition("VmHWM:")[2].split()[0])
 
 
 def in_a_process(slide_path: Path, side_px: int) -> dict[str, float]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import av
 import cv2
 import numpy as np
 
+from ml.evaluation.memory import peak_mib
 from ml.evaluation.mosaic import update_card
 from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
 from ml.imaging.samples import packaged_image
@@ -89,7 +89,7 @@ def measure(video: Path) -> dict[str, float]:
     for _ in open_source(video).frames():
         frames += 1
     row: dict[str, float] = defaultdict(float)
-    row |= {"frames": frames, "decode": time.process_time() - began, "libraries MiB": _peak_mib()}
+    row |= {"frames": frames, "decode": time.process_time() - began, "libraries MiB": peak_mib()}
     last, phase = time.process_time(), "survey"
 
     def progress(done: int, total: int, at: str) -> None:
@@ -104,14 +104,10 @@ def measure(video: Path) -> dict[str, float]:
     row |= {
         "keys": sum(frame.is_key for frame in result.frames),
         "registered": result.n_registered,
-        "peak MiB": _peak_mib(),
+        "peak MiB": peak_mib(),
         "whole": sum(row[name] for name in PHASES),
     }
     return dict(row)
-
-
-def _peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def table(rows: list[dict[str, float]]) -> str:
