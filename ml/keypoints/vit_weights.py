@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ml.errors import BadInputError, WeightsError
 from ml.networks.vit_adapter import SMALL, SmallVitConfig, VitConfig, VitMatcher
+from ml.networks.weightsfile import read_tensors, write_file
 
 ARCHITECTURE = "vit-adapter"
+KEYS = frozenset({"version", "config"})
 
 
 def save_network(path: Path, network: VitMatcher, *, version: str) -> None:
@@ -28,10 +28,7 @@ def save_network(path: Path, network: VitMatcher, *, version: str) -> None:
         "version": version,
         "config": json.dumps(dataclasses.asdict(network.config), sort_keys=True),
     }
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file(tensors, temporary, metadata=metadata)
-    temporary.chmod(0o644)
-    temporary.replace(path)
+    write_file(path, tensors, metadata)
 
 
 def read_network(path: Path) -> tuple[VitMatcher, str]:
@@ -40,7 +37,7 @@ def read_network(path: Path) -> tuple[VitMatcher, str]:
     Raises:
         WeightsError: missing, damaged, of another architecture, or a backbone not to be had.
     """
-    metadata, tensors = _read(path)
+    metadata, tensors = read_tensors(path, ARCHITECTURE, keys=KEYS)
     try:
         config = vit_config_from_dict(json.loads(metadata["config"]))
     except (BadInputError, KeyError, TypeError, ValueError) as error:
@@ -54,7 +51,7 @@ def read_network(path: Path) -> tuple[VitMatcher, str]:
             f"{path.name}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
         )
     network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
-    return network, metadata.get("version", "")
+    return network, metadata["version"]
 
 
 def vit_config_from_dict(values: dict[str, Any]) -> VitConfig:
@@ -86,20 +83,3 @@ def _stored(network: VitMatcher) -> dict[str, Tensor]:
         for key, value in network.state_dict().items()
         if value.is_floating_point() and (is_own or not key.startswith("backbone."))
     }
-
-
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    if not path.is_file():
-        raise WeightsError(f"{path.name}: no such weights file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
-    found = metadata.get("architecture", "unknown")
-    if found != ARCHITECTURE:
-        raise WeightsError(
-            f"{path.name}: weights of architecture {found!r}, expected {ARCHITECTURE!r}"
-        )
-    return metadata, tensors
