@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from torch import Tensor, nn
 
@@ -14,7 +15,7 @@ from ml.errors import BadInputError, WeightsError
 from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
-from ml.networks.weightsfile import filled, read_tensors, whole, write_file
+from ml.networks.weightsfile import filled, read_tensors, stored_config, whole, write_file
 
 WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SHIPPED = {name: f"{name}.safetensors" for name in ("triplet", "cnn", "graph")}
@@ -25,7 +26,8 @@ _HALVED_FROM = 1024
 
 _KEYS = frozenset({"name", "version", "ratio", "network", "graph"})
 
-T = TypeVar("T")
+C = TypeVar("C")
+M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +64,20 @@ def read_descriptor(path: Path) -> StoredDescriptor:
             do not fit their configuration.
     """
     metadata, tensors = read_tensors(path, *ARCHITECTURES, keys=_KEYS)
-    network_config = _json(path, metadata, "network")
+    where = path.name
     network: TripletCnn | KeypointCnn
     if metadata["architecture"] == "triplet-cnn":
-        network = _built(path, TripletCnn, TripletCnnConfig, network_config)
+        triplet = stored_config(TripletCnnConfig, metadata, where, "network")
+        network = _built(TripletCnn, triplet, where)
     else:
-        network = _built(path, KeypointCnn, KeypointCnnConfig, network_config)
+        cnn = stored_config(KeypointCnnConfig, metadata, where, "network")
+        network = _built(KeypointCnn, cnn, where)
     graph = None
     if metadata["architecture"] == "keypoint-graph":
-        graph = _built(path, KeypointGnn, KeypointGnnConfig, _json(path, metadata, "graph"))
-    ratio = _json(path, metadata, "ratio")
-    if not isinstance(ratio, float | int):
-        raise WeightsError(f"{path.name}: ratio: expected a number, got {ratio!r}")
-    stored = StoredDescriptor(metadata["name"], metadata["version"], float(ratio), network, graph)
+        gnn = stored_config(KeypointGnnConfig, metadata, where, "graph")
+        graph = _built(KeypointGnn, gnn, where)
+    ratio = _ratio(metadata, where)
+    stored = StoredDescriptor(metadata["name"], metadata["version"], ratio, network, graph)
     filled(_modules(stored), tensors, path.name)
     return stored
 
@@ -98,23 +101,18 @@ def _stored(value: Tensor) -> Tensor:
     return (value.half() if is_large else value).cpu()
 
 
-def _json(path: Path, metadata: dict[str, str], key: str) -> Any:
+def _ratio(metadata: dict[str, str], where: str) -> float:
     try:
-        return json.loads(metadata[key])
+        return float(metadata["ratio"])
     except ValueError as error:
-        raise WeightsError(f"{path.name}: metadata {key!r}: not JSON: {error}") from error
-
-
-def _built(path: Path, module: type[T], config: type[Any], values: Any) -> T:
-    known = {field.name for field in dataclasses.fields(config)}
-    if not isinstance(values, dict) or set(values) != known:
-        wrong = sorted(known ^ set(values))[0] if isinstance(values, dict) else values
         raise WeightsError(
-            f"{path.name}: configuration: {wrong!r} is missing or unknown;"
-            f" expected {', '.join(sorted(known))}"
-        )
-    plain = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+            f"{where}: ratio: expected a number, got {metadata['ratio']!r}"
+        ) from error
+
+
+def _built(module: Callable[[C], M], config: C, where: str) -> M:
+    """The network of a configuration; sizes that no network can have are refused."""
     try:
-        return module(config(**plain))  # type: ignore[call-arg]
-    except (BadInputError, TypeError, ValueError, RuntimeError) as error:
-        raise WeightsError(f"{path.name}: configuration: {error}") from error
+        return module(config)
+    except (BadInputError, ValueError, RuntimeError) as error:
+        raise WeightsError(f"{where}: configuration: {error}") from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ml.errors import WeightsError
 from ml.keypoints.describe import _checked_points
 from ml.keypoints.pixels import to_grey
 from ml.keypoints.polar import PolarGrid, polar_patches
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
-from ml.networks.weightsfile import filled, halved, read_tensors, write_tensors
+from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
 from ml.types import ArrayF32, Keypoints
 
 ARCHITECTURE = "tessera"
@@ -143,18 +140,5 @@ def load_tessera(path: str | Path, *, name: str = "tessera") -> TesseraDescripto
     """
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
-    network = TesseraNet(_config(metadata["config"], path.name))
+    network = TesseraNet(stored_config(TesseraConfig, metadata, path.name))
     return TesseraDescriptor(filled(network, tensors, path.name), name=name)
-
-
-def _config(text: str, where: str) -> TesseraConfig:
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise WeightsError(f"{where}: unreadable configuration: {error}") from error
-    known = {f.name for f in dataclasses.fields(TesseraConfig)}
-    if not isinstance(values, dict) or set(values) - known:
-        unknown = sorted(set(values) - known)
-        raise WeightsError(f"{where}: unknown keys {unknown}; known: {', '.join(sorted(known))}")
-    sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-    return TesseraConfig(**sizes)

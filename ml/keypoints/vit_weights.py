@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
-from ml.errors import BadInputError, WeightsError
-from ml.networks.vit_adapter import SMALL, SmallVitConfig, VitConfig, VitMatcher
-from ml.networks.weightsfile import read_tensors, write_file
+from ml.errors import WeightsError
+from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
+from ml.networks.weightsfile import read_tensors, stored_config, write_file
 
 ARCHITECTURE = "vit-adapter"
 KEYS = frozenset({"version", "config"})
@@ -38,11 +37,7 @@ def read_network(path: Path) -> tuple[VitMatcher, str]:
         WeightsError: missing, damaged, of another architecture, or a backbone not to be had.
     """
     metadata, tensors = read_tensors(path, ARCHITECTURE, keys=KEYS)
-    try:
-        config = vit_config_from_dict(json.loads(metadata["config"]))
-    except (BadInputError, KeyError, TypeError, ValueError) as error:
-        raise WeightsError(f"{path.name}: unreadable configuration: {error}") from error
-    network = VitMatcher(config)
+    network = VitMatcher(stored_config(VitConfig, metadata, path.name))
     expected = {key: tuple(value.shape) for key, value in _stored(network).items()}
     actual = {key: tuple(value.shape) for key, value in tensors.items()}
     if expected != actual:
@@ -52,27 +47,6 @@ def read_network(path: Path) -> tuple[VitMatcher, str]:
         )
     network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
     return network, metadata["version"]
-
-
-def vit_config_from_dict(values: dict[str, Any]) -> VitConfig:
-    """A configuration from plain data.
-
-    Raises:
-        BadInputError: an unknown key.
-    """
-    small = dict(values.get("small", {}))
-    _refuse_unknown(VitConfig, values)
-    _refuse_unknown(SmallVitConfig, small)
-    if "stem" in small:
-        small["stem"] = tuple(small["stem"])
-    return VitConfig(**{**values, "small": SmallVitConfig(**small)})
-
-
-def _refuse_unknown(cls: type[Any], values: dict[str, Any]) -> None:
-    known = {f.name for f in dataclasses.fields(cls)}
-    unknown = sorted(set(values) - known)
-    if unknown:
-        raise BadInputError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}")
 
 
 def _stored(network: VitMatcher) -> dict[str, Tensor]:

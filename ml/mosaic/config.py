@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass
 
 from ml.errors import BadInputError, UnknownNameError
@@ -96,8 +93,3 @@ class MosaicConfig:
             raise BadInputError(f"work_px: expected at least 64, got {self.work_px}")
         if not self.skips or min(self.skips) < 1:
             raise BadInputError(f"skips: expected positive steps, got {self.skips}")
-
-    def hash(self) -> str:
-        """First 16 hex digits of SHA-256 over the sorted JSON of all choices."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ml.config import config_hash
 from ml.mosaic.canvas import view_outline
 from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
@@ -56,7 +57,7 @@ def make_result(
         height_px=first.canvas.height_px,
         model=registration.model,
         anchor_index=survey.checks[first.chain.anchor].index,
-        config_hash=config.hash(),
+        config_hash=config_hash(config),
         components=tuple(_component(piece, frames, survey) for piece in pieces),
         gaps=find_gaps(frames),
         quality=_quality(frames, len(frames), sum(link.kind == "loop" for link in links)),

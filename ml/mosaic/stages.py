@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ml.config import config_hash
 from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.frames import FrameCheck, Seen, Survey
@@ -110,7 +111,7 @@ def build_key(
     config: MosaicConfig,
 ) -> str:
     """Names an input and a configuration: the same key, the same bytes of the mosaic."""
-    digest = hashlib.sha256(f"{ENGINE} {config.hash()}".encode())
+    digest = hashlib.sha256(f"{ENGINE} {config_hash(config)}".encode())
     if mask is not None:
         digest.update(np.ascontiguousarray(mask).tobytes())
     if isinstance(frames_or_video, (str, Path)):

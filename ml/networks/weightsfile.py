@@ -13,12 +13,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from ml.errors import WeightsError
+from ml.config import config_from_json
+from ml.errors import BadInputError, WeightsError
 
 KEYS = frozenset({"name", "version", "config"})
 """What ``write_tensors`` says of a file besides its architecture."""
 
 N = TypeVar("N", bound=nn.Module)
+C = TypeVar("C")
 
 
 def read_tensors(
@@ -49,6 +51,18 @@ def read_tensors(
         problem = "with unknown key" if wrong[0] in metadata else "without"
         raise WeightsError(f"{path.name}: metadata {problem} {wrong[0]!r}")
     return metadata, tensors
+
+
+def stored_config(cls: type[C], metadata: Mapping[str, str], where: str, key: str = "config") -> C:
+    """The configuration that a file's metadata hold under a key.
+
+    Raises:
+        WeightsError: not JSON, an unknown key, or a value of another type.
+    """
+    try:
+        return config_from_json(cls, metadata[key], where=key)
+    except BadInputError as error:
+        raise WeightsError(f"{where}: unreadable configuration: {error}") from error
 
 
 def write_tensors(

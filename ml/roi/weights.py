@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ml.errors import BadInputError, UnknownNameError, WeightsError
+from ml.config import config_hash
+from ml.errors import UnknownNameError, WeightsError
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
 from ml.networks.textons import TextonBank
-from ml.networks.weightsfile import filled, halved, read_tensors, whole, write_tensors
-from ml.roi.config import EncoderConfig, config_from_dict, config_hash
+from ml.networks.weightsfile import (
+    filled,
+    halved,
+    read_tensors,
+    stored_config,
+    whole,
+    write_tensors,
+)
+from ml.roi.config import EncoderConfig
 from ml.roi.embed import RoiEncoder
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
@@ -78,7 +85,7 @@ def encoder_from_file(path: str | Path) -> RoiEncoder:
     """
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
-    config = _config(path, metadata)
+    config = stored_config(EncoderConfig, metadata, path.name)
     patches = _patch_encoder(path, config, tensors)
     own = tuple(_PREFIXES.values())
     graph = {key: value for key, value in tensors.items() if not key.startswith(own)}
@@ -116,14 +123,6 @@ def save_encoder(
     write_tensors(
         Path(path), tensors, architecture=ARCHITECTURE, name=name, version=version, config=config
     )
-
-
-def _config(path: Path, metadata: dict[str, str]) -> EncoderConfig:
-    try:
-        config = config_from_dict(EncoderConfig, json.loads(metadata["config"]))
-    except (BadInputError, ValueError) as error:
-        raise WeightsError(f"{path.name}: unreadable configuration: {error}") from error
-    return config
 
 
 def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]) -> PatchEncoder:

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
+from ml.config import config_hash
 from ml.errors import BadInputError
-from ml.roi.config import config_hash
 
 
 def write_checkpoint(path: Path, config: Any, state: dict[str, Any], *, start: bytes = b"") -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ml.config import config_hash
 from ml.keypoints.learned import descriptor_from_file
 from ml.keypoints.learned_weights import StoredDescriptor, save_descriptor
-from ml.roi.config import config_hash
 from ml.training.keypoint_card import write_training
 from ml.training.keypoint_contrast import ContrastConfig, ContrastRun, ViewPair
 from ml.training.keypoint_run import (

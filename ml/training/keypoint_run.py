@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
+from ml.config import config_from_file
 from ml.errors import BadInputError
-from ml.roi.config import config_from_file
 from ml.training.checkpoint import read_checkpoint, write_checkpoint
 
 T = TypeVar("T")

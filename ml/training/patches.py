@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from shapely.geometry import box
 
+from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
 from ml.imaging.slides import open_slide
 from ml.networks.patch_cnn import PatchCnn
-from ml.roi.config import config_from_file, config_hash
 from ml.roi.encoders.patch_cnn import save_patch_cnn
 from ml.roi.features import PATCH_PX, tissue_share
 from ml.roi.geometry import downsample_for

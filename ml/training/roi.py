@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
-from ml.roi.config import config_from_file, config_hash
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
 from ml.keypoints.tessera import grid_of, save_tessera
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
-from ml.roi.config import config_from_file, config_hash
 from ml.training.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.roi import one_thread
 from ml.training.tessera_losses import contrastive, hardest_triplet, near_mask, second_order

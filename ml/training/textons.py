@@ -11,10 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ml.config import config_hash
 from ml.imaging.slides import open_slide
 from ml.networks.textons import TextonBank, TextonConfig, nearest_word
 from ml.networks.weightsfile import filled, read_tensors, whole, write_tensors
-from ml.roi.config import EncoderConfig, config_hash
+from ml.roi.config import EncoderConfig
 from ml.roi.encoders.textons import NAME, TextonEncoder, local_jets
 from ml.roi.features import tissue_share
 from ml.roi.patches import cut_patch, patch_corners

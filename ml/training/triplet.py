@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ml.config import config_hash
 from ml.errors import WeightsError
 from ml.keypoints.learned import descriptor_from_file
 from ml.keypoints.learned_weights import StoredDescriptor, read_descriptor, save_descriptor
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
-from ml.roi.config import config_hash
 from ml.training.keypoint_card import SHARES, write_training
 from ml.training.keypoint_losses import (
     TripletShares,

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
 from ml.keypoints.vit_weights import save_network
-from ml.roi.config import config_from_file, config_hash
 from ml.training.novel_view_depth import DptDepth, folder_depth
 from ml.training.roi import one_thread, source_files
 from ml.training.vit_card import card_text, plot_losses, write_card, write_log

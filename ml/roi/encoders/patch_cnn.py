@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ml.errors import BadInputError, WeightsError
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
-from ml.networks.weightsfile import filled, halved, read_tensors, write_tensors
-from ml.roi.config import config_from_dict
+from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
 from ml.roi.stain import StainEstimate, stain_channels
 from ml.types import ArrayF32, ImageU8
 
@@ -60,10 +57,7 @@ def load_patch_cnn(path: str | Path) -> PatchCnnEncoder:
     """
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
-    try:
-        config = config_from_dict(PatchCnnConfig, json.loads(metadata["config"]))
-    except (BadInputError, ValueError) as error:
-        raise WeightsError(f"{path.name}: unreadable configuration: {error}") from error
+    config = stored_config(PatchCnnConfig, metadata, path.name)
     return PatchCnnEncoder(filled(PatchCnn(config), tensors, path.name))
 
 

@@ -189,7 +189,7 @@ def test_an_unknown_key_of_the_configuration_is_refused(weights):
         return {**metadata, "network": json.dumps(network)}
 
     changed(weights, metadata=more)
-    with pytest.raises(WeightsError, match="'depth' is missing or unknown; expected dim, map_px"):
+    with pytest.raises(WeightsError, match="network: unknown key 'depth'; known: dim, map_px"):
         read_descriptor(weights)
 
 

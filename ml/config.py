@@ -1,0 +1,98 @@
+"""Configurations as frozen dataclasses: read from plain data, unknown keys refused; their hash."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ml.errors import BadInputError
+
+T = TypeVar("T")
+
+HASH_DIGITS = 16
+"""Hexadecimal digits kept of a SHA-256: 64 bits tell any number of configurations apart."""
+
+
+def config_from_dict(cls: type[T], values: Mapping[str, Any], *, where: str = "config") -> T:
+    """A configuration dataclass from plain data; nested dataclasses from nested objects.
+
+    What ``values`` does not name keeps its default.
+
+    Raises:
+        BadInputError: an unknown key, or a value of another type than the field's.
+    """
+    hints = typing.get_type_hints(cls)
+    known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    unknown = sorted(set(values) - known)
+    if unknown:
+        names = ", ".join(sorted(known))
+        raise BadInputError(f"{where}: unknown key {unknown[0]!r}; known: {names}")
+    arguments = {}
+    for name, value in values.items():
+        arguments[name] = _converted(hints[name], value, f"{where}.{name}")
+    return cls(**arguments)
+
+
+def config_from_json(cls: type[T], text: str, *, where: str = "config") -> T:
+    """A configuration from the text of a JSON object.
+
+    Raises:
+        BadInputError: not a JSON object, or as ``config_from_dict``.
+    """
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise BadInputError(f"{where}: not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise BadInputError(f"{where}: expected an object, got {values!r}")
+    return config_from_dict(cls, values, where=where)
+
+
+def config_from_file(default: T, path: Path | None) -> T:
+    """The configuration, of the default's class, in a JSON file; without a file the default.
+
+    Raises:
+        BadInputError: as ``config_from_json``.
+    """
+    if path is None:
+        return default
+    return config_from_json(type(default), path.read_text(encoding="utf-8"), where=path.name)
+
+
+def config_hash(config: Any, *more: bytes) -> str:
+    """16 hexadecimal digits over a configuration (and, if given, the bytes of its weights)."""
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(text.encode())
+    for data in more:
+        digest.update(data)
+    return digest.hexdigest()[:HASH_DIGITS]
+
+
+def _converted(hint: Any, value: Any, where: str) -> Any:
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if not isinstance(value, Mapping):
+            raise BadInputError(f"{where}: expected an object, got {value!r}")
+        return config_from_dict(hint, value, where=where)
+    if typing.get_origin(hint) is tuple and isinstance(value, list | tuple):
+        return _converted_items(typing.get_args(hint), value, where)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and (
+        not isinstance(value, hint) or (hint is int and isinstance(value, bool))
+    ):
+        raise BadInputError(f"{where}: expected {hint.__name__}, got {value!r}")
+    return value
+
+
+def _converted_items(hints: tuple[Any, ...], values: Sequence[Any], where: str) -> tuple[Any, ...]:
+    if len(hints) == 2 and hints[1] is Ellipsis:
+        hints = hints[:1] * len(values)
+    if len(values) != len(hints):
+        raise BadInputError(f"{where}: expected {len(hints)} values, got {len(values)}")
+    pairs = zip(hints, values, strict=True)
+    return tuple(_converted(hint, v, f"{where}[{i}]") for i, (hint, v) in enumerate(pairs))

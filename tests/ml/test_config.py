@@ -1,0 +1,70 @@
+"""Configurations: unknown keys and wrong types are refused, the hash sees every value."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ml.config import config_from_dict, config_from_file, config_from_json, config_hash
+from ml.errors import BadInputError
+from ml.roi.config import EncoderConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    rates: tuple[float, float] = (1.0, 2.0)
+    widths: tuple[int, ...] = ()
+    is_open: bool = False
+
+
+def test_a_configuration_survives_plain_data():
+    config = EncoderConfig(stain="macenko")
+    assert config_from_dict(EncoderConfig, dataclasses.asdict(config)) == config
+
+
+def test_an_unknown_key_is_refused_by_name_and_place():
+    with pytest.raises(BadInputError, match=r"config\.sampling: unknown key 'patches'; known: "):
+        config_from_dict(EncoderConfig, {"sampling": {"patches": 3}})
+
+
+def test_a_value_of_another_type_is_refused():
+    with pytest.raises(BadInputError, match=r"config\.edge_px: expected float, got '448'"):
+        config_from_dict(EncoderConfig, {"edge_px": "448"})
+    with pytest.raises(BadInputError, match=r"expected an object, got 3"):
+        config_from_dict(EncoderConfig, {"network": 3})
+
+
+def test_the_items_of_a_tuple_are_looked_at():
+    shape = config_from_json(Shape, '{"rates": [1, 2.5], "widths": [4, 8, 16]}')
+    assert shape == Shape(rates=(1.0, 2.5), widths=(4, 8, 16))
+    assert isinstance(shape.rates[0], float)
+    with pytest.raises(BadInputError, match=r"config\.widths\[1\]: expected int, got '8'"):
+        config_from_json(Shape, '{"widths": [4, "8"]}')
+    with pytest.raises(BadInputError, match=r"config\.rates: expected 2 values, got 3"):
+        config_from_dict(Shape, {"rates": (1.0, 2.0, 3.0)})
+    with pytest.raises(BadInputError, match=r"config\.widths\[0\]: expected int, got True"):
+        config_from_dict(Shape, {"widths": [True]})
+
+
+def test_what_is_no_json_object_is_refused(tmp_path: Path):
+    with pytest.raises(BadInputError, match="config: not JSON"):
+        config_from_json(Shape, "{")
+    (tmp_path / "shape.json").write_text("[1]")
+    with pytest.raises(BadInputError, match=r"shape\.json: expected an object, got \[1\]"):
+        config_from_file(Shape(), tmp_path / "shape.json")
+    assert config_from_file(Shape(is_open=True), None) == Shape(is_open=True)
+
+
+def test_every_change_changes_the_hash():
+    config = EncoderConfig()
+    other = dataclasses.replace(config, sampling=dataclasses.replace(config.sampling, seed=1))
+    assert config_hash(config) == config_hash(EncoderConfig()) != config_hash(other)
+    assert config_hash(config, b"weights") != config_hash(config)
+
+
+def test_the_hash_is_that_of_the_compact_json():
+    """It names what is stored already: the shipped encoders, and every vector made by them."""
+    assert config_hash(Shape()) == "3a63105074591c1b"
