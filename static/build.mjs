@@ -1,7 +1,7 @@
 // Bundles static/src and static/css into static/dist. `--watch` rebuilds on every change.
 //
-// app.ts and theme.ts are on every page; a folder of static/src with a main.ts becomes a bundle of
-// its own name (static/src/viewer/main.ts -> viewer.js, and viewer.css where it imports styles).
+// A folder of static/src with a main.ts becomes a bundle of its own name (static/src/viewer/main.ts
+// -> viewer.js, and viewer.css where it imports styles). app and theme are on every page.
 import { cp, mkdir, readdir } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -26,7 +26,7 @@ const shared = {
 };
 
 async function scriptEntries() {
-  const entries = { app: join(SOURCE, "app.ts"), theme: join(SOURCE, "theme.ts") };
+  const entries = {};
   for (const item of await readdir(SOURCE, { withFileTypes: true })) {
     const main = join(SOURCE, item.name, "main.ts");
     if (item.isDirectory() && existsSync(main)) entries[item.name] = main;

@@ -1,0 +1,39 @@
+/** Behaviour that every page shares. Pages opt in by data attributes; nothing runs inline. */
+import htmx from "htmx.org";
+import { watchConfirmations } from "./confirm";
+import { watchCopyButtons } from "./copy";
+import { watchDialogs } from "./dialogs";
+import { watchForms } from "./forms";
+import { watchHotkeys } from "./hotkeys";
+import { watchMenus } from "./menus";
+import { watchRows } from "./rows";
+import { watchTheme } from "./theme_toggle";
+import { localiseTimes } from "./times";
+import { watchRequests } from "./toasts";
+import { watchUploads } from "./upload";
+
+declare global {
+  interface Window {
+    htmx: typeof htmx;
+  }
+}
+
+window.htmx = htmx;
+
+watchTheme();
+watchMenus();
+watchDialogs();
+watchConfirmations();
+watchCopyButtons();
+watchForms();
+watchHotkeys();
+watchRequests();
+watchRows();
+watchUploads();
+
+function refresh(root: ParentNode): void {
+  localiseTimes(root);
+}
+
+document.addEventListener("DOMContentLoaded", () => refresh(document));
+document.addEventListener("htmx:load", (event) => refresh(event.target as HTMLElement));

@@ -1,4 +1,0 @@
-/** Applies the remembered theme. Loaded before the styles paint, so that nothing flashes. */
-import { applyTheme, rememberedTheme } from "./themes";
-
-applyTheme(rememberedTheme());

@@ -1,0 +1,71 @@
+/**
+ * The pixel plane. OpenLayers' y points up, a canvas' y points down: a point (x, y) of level 0 is
+ * (x, -y) on the map. Nothing outside this module flips a sign.
+ */
+
+import MultiPolygon from "ol/geom/MultiPolygon";
+import Polygon from "ol/geom/Polygon";
+import Projection from "ol/proj/Projection";
+import type { Extent } from "ol/extent";
+import type Geometry from "ol/geom/Geometry";
+
+import type { CanvasData, Position, RoiGeometry } from "../lib/types";
+
+export function mapExtentOf(canvas: CanvasData): Extent {
+  return [0, -canvas.height, canvas.width, 0];
+}
+
+export function projectionOf(canvas: CanvasData): Projection {
+  const base = { code: "tessera-pixels", units: "pixels" as const, extent: mapExtentOf(canvas) };
+  const metres = canvas.mpp_x ? { metersPerUnit: canvas.mpp_x * 1e-6 } : {};
+  return new Projection({ ...base, ...metres, getPointResolution: (resolution) => resolution });
+}
+
+export function mapFromL0([x, y]: Position): Position {
+  return [x, -y];
+}
+
+export function l0FromMap(coordinate: number[]): Position {
+  return [coordinate[0] ?? 0, -(coordinate[1] ?? 0)];
+}
+
+/** `[left, top, right, bottom]` of level 0 as a map extent. */
+export function extentFromBounds([left, top, right, bottom]: [number, number, number, number]): Extent {
+  return [left, -bottom, right, -top];
+}
+
+export function boundsFromExtent(extent: Extent): [number, number, number, number] {
+  const [left = 0, low = 0, right = 0, high = 0] = extent;
+  return [left, -high, right, -low];
+}
+
+const flipRing = (ring: Position[]): Position[] => ring.map(mapFromL0);
+
+export function geometryFromL0(geometry: RoiGeometry): Polygon | MultiPolygon {
+  if (geometry.type === "Polygon") return new Polygon(geometry.coordinates.map(flipRing));
+  return new MultiPolygon(geometry.coordinates.map((rings) => rings.map(flipRing)));
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100;
+
+const ringToL0 = (ring: number[][]): Position[] =>
+  ring.map((point) => {
+    const [x, y] = l0FromMap(point);
+    return [round(x), round(y)];
+  });
+
+/** Level-0 GeoJSON of a drawn polygon, rounded to two decimals as QuPath writes it. */
+export function geometryToL0(geometry: Geometry | undefined): RoiGeometry {
+  if (geometry instanceof MultiPolygon) {
+    const coordinates = geometry.getCoordinates().map((rings) => rings.map(ringToL0));
+    return { type: "MultiPolygon", coordinates };
+  }
+  if (geometry instanceof Polygon) {
+    return { type: "Polygon", coordinates: geometry.getCoordinates().map(ringToL0) };
+  }
+  throw new TypeError("an ROI is a polygon or a multipolygon");
+}
+
+export function sameGeometry(a: RoiGeometry, b: RoiGeometry): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b);
+}

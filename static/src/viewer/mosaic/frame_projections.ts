@@ -1,0 +1,64 @@
+/** In a video: the ROIs of its mosaic in the frame shown, dashed. */
+
+import type { Labels } from "../rois/labels";
+import type { MapView } from "../map/map_view";
+import type { MiniMap } from "./mini_map";
+import { projectedInFrame } from "./api";
+import { ProjectedLayer, projectedHref, projectedText } from "./projected";
+import type { RoiLayer } from "../rois/layer";
+import type { Toasts } from "../lib/toasts";
+import type { Tools } from "../rois/tools";
+import type { VideoPlayer } from "../video/player";
+
+export interface ProjectionTargets {
+  mapView: MapView;
+  labels: Labels;
+  layer: RoiLayer;
+  toasts: Toasts;
+  tools: Tools;
+}
+
+export class FrameProjections {
+  private readonly projected: ProjectedLayer;
+  private mosaic: string | null = null;
+  private request: AbortController | null = null;
+
+  constructor(
+    private readonly player: VideoPlayer,
+    map: MiniMap,
+    { mapView, labels, layer, toasts, tools }: ProjectionTargets,
+  ) {
+    this.projected = new ProjectedLayer(labels);
+    const layers = mapView.map.getLayers();
+    layers.insertAt(layers.getLength() - 1, this.projected.layer);
+    layer.on("display", ({ visible }) => this.projected.layer.setVisible(visible));
+    map.on("fates", ({ mosaic }) => {
+      this.mosaic = mosaic.id;
+      void this.follow();
+    });
+    player.on("frame", ({ exact }) => {
+      if (exact) void this.follow();
+      else this.projected.show([]); // while it plays the frames pass too fast to ask
+    });
+    tools.on("point", ({ at }) => {
+      const roi = this.projected.at(at, mapView.view.getResolution() ?? 1);
+      if (!roi) return;
+      toasts.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
+    });
+  }
+
+  private async follow(): Promise<void> {
+    const { frame } = this.player;
+    this.request?.abort();
+    this.projected.show([]);
+    if (!this.mosaic || !frame) return;
+    const request = new AbortController();
+    this.request = request;
+    try {
+      const rois = await projectedInFrame(this.mosaic, frame.pts, request.signal);
+      if (!request.signal.aborted) this.projected.show(rois);
+    } catch {
+      // outside the mosaic's span, or another frame was asked for
+    }
+  }
+}

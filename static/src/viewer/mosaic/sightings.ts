@@ -1,0 +1,145 @@
+/** The frames that saw a point of a mosaic: a list, the sharpest first, each a way into the video. */
+
+import { element, required } from "../lib/dom";
+import { framesAt, roiFrames } from "./api";
+import type { MosaicData, RoiSighting, Sighting } from "./api";
+import type { MosaicOverlay } from "./overlay";
+import type { Position } from "../lib/types";
+import { timeText } from "../lib/units";
+
+export interface SightingActions {
+  /** Bring the page of frames to the front. */
+  open: () => void;
+  /** The frame that was chosen: the strip follows. */
+  choose: (pts: number) => void;
+}
+
+export class Sightings {
+  private readonly list: HTMLElement;
+  private readonly note: HTMLElement;
+  private request: AbortController | null = null;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly mosaic: MosaicData,
+    private readonly part: number,
+    private readonly overlay: MosaicOverlay,
+    private readonly actions: SightingActions,
+  ) {
+    this.list = required(root, "[data-frames-list]");
+    this.note = required(root, "[data-frames-note]");
+  }
+
+  async ask(at: Position): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.overlay.showMark(at);
+    this.overlay.showPointed(null);
+    this.actions.open();
+    this.say("Looking for the frames that saw it…");
+    try {
+      const { count, results } = await framesAt(this.mosaic.id, this.part, at, request.signal);
+      this.show(at, count, results);
+    } catch (error) {
+      if (request.signal.aborted) return;
+      this.list.replaceChildren();
+      this.say(error instanceof Error ? error.message : "The frames could not be found.");
+    }
+  }
+
+  /** The frames that see an ROI of the mosaic, and how much of it. */
+  async askRoi(roi: string, name: string): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.overlay.showMark(null);
+    this.overlay.showPointed(null);
+    this.actions.open();
+    this.say(`Looking for the frames that see ${name}…`);
+    try {
+      const found = await roiFrames(this.mosaic.id, roi, request.signal);
+      const share = new Map(found.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
+      this.fill(found, found.length, (frame) => share.get(frame as RoiSighting) ?? "");
+      if (found.length === 0) this.say(`No frame sees ${name}.`);
+      else this.say(`${found.length} ${found.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
+    } catch (error) {
+      if (request.signal.aborted) return;
+      this.list.replaceChildren();
+      this.say(error instanceof Error ? error.message : "The frames could not be found.");
+    }
+  }
+
+  clear(): void {
+    this.request?.abort();
+    this.overlay.showMark(null);
+    this.overlay.showPointed(null);
+    this.list.replaceChildren();
+    this.note.hidden = true;
+    required(this.root, "[data-frames-count]").textContent = "";
+    required(this.root, "[data-frames-empty]").hidden = false;
+  }
+
+  private show([x, y]: Position, count: number, found: Sighting[]): void {
+    this.fill(found, count, () => "");
+    const where = `at ${Math.round(x)}, ${Math.round(y)} px`;
+    if (count === 0) this.say(`No frame saw the point ${where}.`);
+    else if (count > found.length) this.say(`${count} frames saw the point ${where}; the ${found.length} sharpest:`);
+    else this.say(`${count} ${count === 1 ? "frame" : "frames"} saw the point ${where}, the sharpest first.`);
+  }
+
+  private fill(found: Sighting[], count: number, says: (frame: Sighting) => string): void {
+    required(this.root, "[data-frames-count]").textContent = String(count);
+    const sharpest = Math.max(...found.map((frame) => frame.sharpness ?? 0), 1e-12);
+    this.list.replaceChildren(...found.map((frame) => this.row(frame, sharpest, says(frame))));
+    this.list.scrollTop = 0;
+  }
+
+  private row(frame: Sighting, sharpest: number, says: string): HTMLElement {
+    const facts: string[] = [];
+    if (says) facts.push(says);
+    if (frame.sharpness !== null) facts.push(`sharpness ${Math.round((100 * frame.sharpness) / sharpest)} %`);
+    const sure = frame.uncertainty_px === null ? "" : ` · ± ${frame.uncertainty_px.toFixed(2)} px`;
+    const point = (): void => this.overlay.showPointed(frame.outline);
+    const leave = (): void => this.overlay.showPointed(null);
+    const picture = element("span", { class: "sighting-picture" }, this.picture(frame));
+    picture.style.aspectRatio = `${this.mosaic.frame_width} / ${this.mosaic.frame_height}`;
+    const choose = element(
+      "button",
+      {
+        type: "button",
+        class: "sighting-choose",
+        "aria-label": `Show the outline of frame ${frame.index + 1}`,
+        click: () => this.actions.choose(frame.pts),
+        focus: point,
+        blur: leave,
+      },
+      picture,
+      element("span", { class: "sighting-title" }, timeText(frame.time_s)),
+      element("span", { class: "sighting-facts" }, `Frame ${frame.index + 1}${sure}`),
+      element("span", { class: "sighting-facts" }, facts.join(" · ")),
+    );
+    const jump = element("a", { class: "btn btn--small", href: frame.viewer_url, title: "Open the video at this frame" }, "Video");
+    return element("li", { class: "sighting", pointerenter: point, pointerleave: leave }, choose, jump);
+  }
+
+  /** The frame, with a ring where the point lies in it. */
+  private picture(frame: Sighting): Node {
+    const image = element("img", { alt: "", loading: "lazy", src: frame.image_url });
+    const ring = element("span", { class: "sighting-ring", hidden: true });
+    image.addEventListener("load", () => {
+      ring.style.left = `${(100 * (frame.xy_frame[0] + 0.5)) / image.naturalWidth}%`;
+      ring.style.top = `${(100 * (frame.xy_frame[1] + 0.5)) / image.naturalHeight}%`;
+      ring.hidden = false;
+    });
+    const both = document.createDocumentFragment();
+    both.append(image, ring);
+    return both;
+  }
+
+  private say(text: string): void {
+    required(this.root, "[data-frames-empty]").hidden = true;
+    this.note.textContent = text;
+    this.note.hidden = false;
+  }
+}

@@ -1,0 +1,150 @@
+/** What the viewer of a mosaic has beyond that of a slide: frames at a point, the strip of frames, layers. */
+
+import type Projection from "ol/proj/Projection";
+
+import type { LinkTarget } from "../map/deep_link";
+import { required } from "../lib/dom";
+import { FrameFates } from "../video/frame_columns";
+import type { KeyGroup } from "../lib/keys";
+import type { Labels } from "../rois/labels";
+import type { MapView } from "../map/map_view";
+import { frameColumns, mosaicOfCanvas, projectedOnPart } from "./api";
+import type { MosaicData, ProjectedRoi } from "./api";
+import { MosaicLayers } from "./layers";
+import { MosaicOverlay } from "./overlay";
+import { MosaicStrip } from "./strip";
+import { PanelTabs } from "../lib/tabs";
+import { ProjectedLayer, projectedHref, projectedText } from "./projected";
+import type { RoiLayer } from "../rois/layer";
+import type { RoiState } from "../rois/state";
+import { Sightings } from "./sightings";
+import type { Toasts } from "../lib/toasts";
+import type { Tools } from "../rois/tools";
+import type { CanvasData } from "../lib/types";
+
+export interface MosaicTargets {
+  root: HTMLElement;
+  canvas: CanvasData;
+  projection: Projection;
+  mapView: MapView;
+  tools: Tools;
+  toasts: Toasts;
+  labels: Labels;
+  layer: RoiLayer;
+}
+
+/** Keys exist before the data is there; until then they do nothing. */
+export class MosaicView {
+  private strip: MosaicStrip | null = null;
+  private layers: MosaicLayers | null = null;
+  private readonly tabs: PanelTabs;
+  private readonly overlay = new MosaicOverlay();
+
+  constructor(private readonly targets: MosaicTargets) {
+    this.tabs = new PanelTabs(targets.root);
+  }
+
+  get pts(): number | null {
+    return this.strip?.pts ?? null;
+  }
+
+  keys(): KeyGroup {
+    const { tools } = this.targets;
+    const step = (by: number) => () => this.strip?.step(by);
+    return {
+      title: "Mosaic",
+      bindings: [
+        { keys: ["w"], shown: "W", does: "Which frames saw a point", run: () => tools.use("frames") },
+        { keys: ["l"], shown: "L", does: "Next layer", run: () => this.nextLayer() },
+        { keys: ["d"], shown: "D", does: "One frame back", run: step(-1), repeats: true },
+        { keys: ["f"], shown: "F", does: "One frame on", run: step(1), repeats: true },
+        { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },
+        { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
+      ],
+    };
+  }
+
+  async load(link: LinkTarget, onFrame: () => void): Promise<void> {
+    const { root, canvas, projection, mapView, toasts } = this.targets;
+    const mosaic = await mosaicOfCanvas(canvas.id).catch(() => null);
+    const part = mosaic?.parts.find((found) => found.canvas === canvas.id);
+    if (!mosaic || !part) {
+      toasts.show("What is known of this mosaic's frames could not be loaded.");
+      return;
+    }
+    this.layers = new MosaicLayers(root, part, projection, (text) => toasts.show(text));
+    const { map } = mapView;
+    const beneath = map.getLayers().getLength() - 1; // the ROIs stay on top
+    map.getLayers().insertAt(beneath, this.layers.layer);
+    map.getLayers().insertAt(beneath + 1, this.overlay.layer);
+    this.layers.followPointer(map);
+    const fates = new FrameFates(await frameColumns(mosaic.id));
+    this.strip = new MosaicStrip(root, fates, part.index, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
+    this.connect(mosaic, part.index, fates, this.strip, onFrame);
+    if (link.t !== null) this.strip.seekPts(link.t);
+  }
+
+  private connect(mosaic: MosaicData, part: number, fates: FrameFates, strip: MosaicStrip, onFrame: () => void): void {
+    const { root, tools } = this.targets;
+    const projected = this.projected(mosaic, part);
+    const actions = { open: () => this.tabs.open("frames"), choose: (pts: number) => strip.seekPts(pts) };
+    const sightings = new Sightings(root, mosaic, part, this.overlay, actions);
+    tools.on("point", ({ at, asked }) => {
+      const roi = asked ? null : projected.at(at, this.targets.mapView.view.getResolution() ?? 1);
+      if (roi) this.tell(roi);
+      else if (asked || this.tabs.current === "frames") void sightings.ask(at);
+    });
+    this.connectRois(sightings);
+    tools.on("tool", (tool) => {
+      if (tool === "frames") this.tabs.open("frames");
+    });
+    strip.on("frame", ({ place }) => {
+      const isHere = fates.part(place) === part;
+      this.overlay.showHead(isHere ? fates.outline(place) : null);
+      onFrame();
+    });
+  }
+
+  /** ROIs of the video's frames, dashed; a note in the list of ROIs says that they are there. */
+  private projected(mosaic: MosaicData, part: number): ProjectedLayer {
+    const { root, labels, mapView, layer } = this.targets;
+    const projected = new ProjectedLayer(labels);
+    const layers = mapView.map.getLayers();
+    layers.insertAt(layers.getLength() - 1, projected.layer);
+    layer.on("display", ({ visible }) => projected.layer.setVisible(visible));
+    void projectedOnPart(mosaic.id, part)
+      .then((rois) => {
+        projected.show(rois);
+        const note = required(root, "[data-roi-projected]");
+        note.hidden = rois.length === 0;
+        const many = rois.length === 1 ? "1 ROI is" : `${rois.length} ROIs are`;
+        note.textContent = `${many} projected from frames of the video (dashed). Click one to go there.`;
+      })
+      .catch(() => undefined);
+    return projected;
+  }
+
+  private tell(roi: ProjectedRoi): void {
+    const { toasts, labels } = this.targets;
+    toasts.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
+  }
+
+  /** From the details of an ROI: the frames that see it. */
+  private connectRois(sightings: Sightings): void {
+    const { root, layer } = this.targets;
+    const button = required<HTMLButtonElement>(root, "[data-roi-frames]");
+    let chosen: RoiState | null = null;
+    layer.on("select", (state) => {
+      chosen = state;
+      button.disabled = !state?.server;
+    });
+    button.addEventListener("click", () => {
+      if (chosen) void sightings.askRoi(chosen.id, chosen.name || "this ROI");
+    });
+  }
+
+  private nextLayer(): void {
+    this.tabs.open("layers");
+    this.layers?.next();
+  }
+}

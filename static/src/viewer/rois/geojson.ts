@@ -1,0 +1,45 @@
+/** ROIs as a GeoJSON file, out and in, as QuPath reads and writes it. */
+
+import { ApiError, geojsonImport, geojsonUrl } from "../lib/api";
+import type { ImportReport } from "../lib/api";
+import { required } from "../lib/dom";
+import type { RoiStore } from "./store";
+import type { Toasts } from "../lib/toasts";
+import type { CanvasData } from "../lib/types";
+
+export function exchange(root: HTMLElement, canvas: CanvasData, store: RoiStore, toasts: Toasts): void {
+  const link = required<HTMLAnchorElement>(root, "[data-geojson-download]");
+  link.href = geojsonUrl(canvas.id);
+  link.download = `${canvas.name.replace(/[^\w.-]+/g, "_")}.geojson`;
+  const input = root.querySelector<HTMLInputElement>("[data-geojson-file]");
+  root.querySelector("[data-geojson-import]")?.addEventListener("click", () => input?.click());
+  input?.addEventListener("change", () => {
+    const file = input.files?.[0];
+    if (file) void importFile(file, canvas, store, toasts);
+    input.value = "";
+  });
+}
+
+async function importFile(file: File, canvas: CanvasData, store: RoiStore, toasts: Toasts): Promise<void> {
+  toasts.show(`Reading ${file.name}…`);
+  try {
+    const body: unknown = JSON.parse(await file.text());
+    const report = await geojsonImport(canvas.id, body);
+    await store.load();
+    toasts.show(importedText(report));
+  } catch (error) {
+    const reason =
+      error instanceof SyntaxError ? "it is not JSON" : error instanceof ApiError ? error.message : "unknown error";
+    toasts.show(`${file.name} was not imported: ${reason}`);
+  }
+}
+
+/** Every feature is accounted for; of those refused, the first with its reason. */
+function importedText(report: ImportReport): string {
+  const counts = (["created", "updated", "restored", "unchanged", "repaired", "refused"] as const)
+    .filter((name) => report[name] > 0)
+    .map((name) => `${report[name]} ${name}`);
+  const refused = report.items.find((item) => item.status === "refused");
+  const reason = refused ? ` Feature ${refused.index + 1}: ${refused.reason}` : "";
+  return `ROIs of the file: ${counts.join(", ") || "none"}.${reason}`;
+}

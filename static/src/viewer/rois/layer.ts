@@ -1,0 +1,162 @@
+/** ROIs on the map: one feature each, drawn on a canvas, with the selected one above the others. */
+
+import Feature from "ol/Feature";
+import VectorLayer from "ol/layer/Vector";
+import VectorSource from "ol/source/Vector";
+import { getHeight, getWidth } from "ol/extent";
+import type { FeatureLike } from "ol/Feature";
+import type MultiPolygon from "ol/geom/MultiPolygon";
+import type Polygon from "ol/geom/Polygon";
+import type Style from "ol/style/Style";
+
+import { Emitter } from "../lib/events";
+import type { Labels } from "./labels";
+import { geometryFromL0 } from "../map/pixel_plane";
+import { nameStyle, outlineStyles, selectedStyles } from "./style";
+import type { RoiState } from "./state";
+import type { RoiStore } from "./store";
+
+/** With more ROIs the dark edge is left out: it doubles what is drawn. */
+const CASED_UP_TO = 1500;
+/** Below this size on screen an outline is a dot of noise. */
+const SMALLEST_SCREEN_PX = 1.5;
+
+export type RoiFeature = Feature<Polygon | MultiPolygon>;
+
+interface LayerEvents {
+  select: RoiState | null;
+  display: { visible: boolean; names: boolean; filled: boolean };
+}
+
+export class RoiLayer extends Emitter<LayerEvents> {
+  readonly source = new VectorSource<RoiFeature>({ wrapX: false });
+  readonly layer: VectorLayer<VectorSource<RoiFeature>>;
+  selectedId: string | null = null;
+  /** While the user drags a vertex the server's answer must not replace the geometry. */
+  isModifying = false;
+  isEditable = false;
+  private names = false;
+  private filled = false;
+  private filter: (state: RoiState) => boolean = () => true;
+  private readonly features = new Map<string, RoiFeature>();
+
+  constructor(
+    private readonly store: RoiStore,
+    private readonly labels: Labels,
+  ) {
+    super();
+    this.layer = new VectorLayer({
+      source: this.source,
+      style: (feature, resolution) => this.styleOf(feature, resolution),
+      declutter: "roi-names",
+      updateWhileInteracting: false,
+      className: "canvas-rois",
+    });
+    store.on("added", (states) => this.add(states));
+    store.on("changed", (state) => this.refresh(state));
+    store.on("removed", (states) => this.remove(states));
+  }
+
+  featureOf(id: string | null): RoiFeature | null {
+    return (id && this.features.get(id)) || null;
+  }
+
+  /** The smallest ROI under a point of the map, so that one inside another can be reached. */
+  at(coordinate: number[], resolution: number): RoiState | null {
+    const reach = 4 * resolution;
+    const [x = 0, y = 0] = coordinate;
+    let best: RoiFeature | null = null;
+    let bestSize = Infinity;
+    this.source.forEachFeatureInExtent([x - reach, y - reach, x + reach, y + reach], (feature) => {
+      const geometry = feature.getGeometry();
+      if (!geometry) return;
+      const [nearX = 0, nearY = 0] = geometry.getClosestPoint(coordinate);
+      const isNear = Math.hypot(nearX - x, nearY - y) <= reach;
+      if (!isNear && !geometry.intersectsCoordinate(coordinate)) return;
+      const extent = geometry.getExtent();
+      const size = getWidth(extent) * getHeight(extent);
+      if (size < bestSize) [best, bestSize] = [feature, size];
+    });
+    return best ? this.store.get(String((best as RoiFeature).getId())) : null;
+  }
+
+  select(id: string | null): void {
+    if (id === this.selectedId) return;
+    this.selectedId = id;
+    this.layer.changed();
+    this.emit("select", this.store.get(id));
+  }
+
+  /** Which ROIs are on the map now (for a video: those of the frame shown). */
+  setFilter(filter: (state: RoiState) => boolean): void {
+    this.filter = filter;
+    const live = this.store.live();
+    for (const state of live) {
+      const feature = this.features.get(state.id);
+      if (!feature || filter(state)) continue;
+      this.source.removeFeature(feature);
+      this.features.delete(state.id);
+    }
+    this.add(live);
+  }
+
+  toggle(what: "visible" | "names" | "filled"): void {
+    if (what === "visible") this.layer.setVisible(!this.layer.getVisible());
+    else this[what] = !this[what];
+    this.layer.changed();
+    const visible = this.layer.getVisible();
+    this.emit("display", { visible, names: this.names, filled: this.filled });
+  }
+
+  private add(states: RoiState[]): void {
+    const fresh: RoiFeature[] = [];
+    for (const state of states) {
+      if (!this.filter(state) || this.features.has(state.id)) continue;
+      const feature: RoiFeature = new Feature(geometryFromL0(state.geometry));
+      feature.setId(state.id);
+      feature.set("shown", state.geometry, true);
+      this.features.set(state.id, feature);
+      fresh.push(feature);
+    }
+    if (fresh.length) this.source.addFeatures(fresh);
+  }
+
+  private refresh(state: RoiState): void {
+    const feature = this.features.get(state.id);
+    if (!feature || state.deleted) return;
+    if (feature.get("shown") !== state.geometry && !(this.isModifying && state.id === this.selectedId)) {
+      feature.set("shown", state.geometry, true);
+      feature.setGeometry(geometryFromL0(state.geometry));
+    } else {
+      feature.changed();
+    }
+    if (state.id === this.selectedId) this.emit("select", state);
+  }
+
+  private remove(states: RoiState[]): void {
+    for (const state of states) {
+      const feature = this.features.get(state.id);
+      if (feature) this.source.removeFeature(feature);
+      this.features.delete(state.id);
+      if (state.id === this.selectedId) this.select(null);
+    }
+  }
+
+  private styleOf(feature: FeatureLike, resolution: number): Style[] | undefined {
+    const id = String(feature.getId());
+    const state = this.store.get(id);
+    if (!state) return undefined;
+    const color = this.labels.colorOf(state.label);
+    const isSelected = id === this.selectedId;
+    const extent = feature.getGeometry()?.getExtent();
+    const isTiny = extent && Math.max(getWidth(extent), getHeight(extent)) < SMALLEST_SCREEN_PX * resolution;
+    if (isTiny && !isSelected) return undefined;
+    const name = this.names ? state.name || (state.label ? this.labels.nameOf(state.label) : "") : "";
+    if (isSelected) {
+      const styles = selectedStyles(feature, color, { editable: this.isEditable, filled: this.filled });
+      return name ? [...styles, nameStyle(name)] : styles;
+    }
+    const styles = outlineStyles(color, { filled: this.filled, cased: this.features.size <= CASED_UP_TO });
+    return name ? [...styles, nameStyle(name)] : styles;
+  }
+}

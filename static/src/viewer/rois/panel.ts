@@ -1,0 +1,162 @@
+/** The list of ROIs: colour, name, area; a click goes there. A label filter, a count, an empty state. */
+
+import { element, required, swatch } from "../lib/dom";
+import type { Labels } from "./labels";
+import type { RoiLayer } from "./layer";
+import type { RoiState } from "./state";
+import type { RoiStore } from "./store";
+import { areaText, timeText } from "../lib/units";
+import { VirtualList } from "../lib/virtual_list";
+
+const ROW_HEIGHT_PX = 44;
+const ANY = "";
+const NONE = "none";
+
+export class Panel {
+  private readonly list: VirtualList<RoiState>;
+  private readonly listHost: HTMLElement;
+  private readonly filter: HTMLSelectElement;
+  private isQueued = false;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly store: RoiStore,
+    private readonly layer: RoiLayer,
+    private readonly labels: Labels,
+    private readonly goTo: (state: RoiState) => void,
+  ) {
+    this.listHost = required(root, "[data-roi-list]");
+    this.filter = required<HTMLSelectElement>(root, "[data-roi-filter]");
+    this.list = new VirtualList(this.listHost, ROW_HEIGHT_PX, (state, index) => this.row(state, index));
+    this.fillFilter();
+    this.filter.addEventListener("change", () => this.queue());
+    for (const name of ["added", "removed", "changed", "loaded"] as const) store.on(name, () => this.queue());
+    store.on("error", (message) => this.showError(message));
+    required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
+    layer.on("select", (state) => this.followSelection(state));
+    this.listHost.addEventListener("keydown", (event) => this.key(event));
+    this.collapsible();
+  }
+
+  private fillFilter(): void {
+    const options: [string, string][] = [[ANY, "All labels"]];
+    for (const label of this.labels.all) options.push([label.id, label.name]);
+    options.push([NONE, "No label"]);
+    this.filter.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
+  }
+
+  private matching(): RoiState[] {
+    const wanted = this.filter.value;
+    const all = this.store.live();
+    if (wanted === ANY) return all;
+    return all.filter((state) => (state.label ?? NONE) === wanted);
+  }
+
+  private queue(): void {
+    if (this.isQueued) return;
+    this.isQueued = true;
+    requestAnimationFrame(() => {
+      this.isQueued = false;
+      this.refresh();
+    });
+  }
+
+  private refresh(): void {
+    const states = this.matching();
+    const { total, isWindowed } = this.store;
+    const number = (value: number): string => value.toLocaleString("en");
+    const shownText = states.length === total ? number(total) : `${number(states.length)} of ${number(total)}`;
+    required(this.root, "[data-roi-count]").textContent = shownText;
+    required(this.root, "[data-roi-windowed]").hidden = !isWindowed;
+    required(this.root, "[data-roi-empty]").hidden = states.length > 0 || total > 0;
+    required(this.root, "[data-roi-none-match]").hidden = states.length > 0 || total === 0;
+    required(this.root, "[data-roi-loading]").hidden = true;
+    required(this.root, "[data-roi-error]").hidden = true;
+    this.listHost.hidden = states.length === 0;
+    this.list.show(states);
+  }
+
+  private showError(message: string): void {
+    required(this.root, "[data-roi-loading]").hidden = true;
+    const host = required(this.root, "[data-roi-error]");
+    required(host, "p").textContent = `The ROIs could not be loaded. ${message}`;
+    host.hidden = false;
+  }
+
+  private row(state: RoiState, index: number): HTMLElement {
+    const isSelected = state.id === this.layer.selectedId;
+    const label = this.labels.get(state.label);
+    const title = state.name || label?.name || "Unnamed ROI";
+    const facts: string[] = [];
+    if (state.name) facts.push(this.labels.nameOf(state.label));
+    facts.push(state.server ? areaText(state.server.area_px, state.server.area_um2) : "new");
+    if (state.frame) facts.push(`frame ${state.frame.index + 1}, ${timeText(state.frame.time_s)}`);
+    const row = element(
+      "div",
+      {
+        role: "option",
+        id: `roi-row-${state.id}`,
+        class: "roi-row",
+        "aria-selected": String(isSelected),
+        "data-roi": state.id,
+        click: () => this.choose(index),
+      },
+      swatch(this.labels.colorOf(state.label)),
+      element("span", { class: "roi-row-title" }, title),
+      element("span", { class: "roi-row-facts" }, facts.join(" · ")),
+    );
+    const sign = stateSign(state);
+    if (sign) row.append(sign);
+    return row;
+  }
+
+  private choose(index: number): void {
+    const state = this.list.at(index);
+    if (!state) return;
+    this.goTo(state);
+    this.listHost.focus({ preventScroll: true });
+  }
+
+  private followSelection(state: RoiState | null): void {
+    this.queue();
+    if (!state) {
+      this.listHost.removeAttribute("aria-activedescendant");
+      return;
+    }
+    this.listHost.setAttribute("aria-activedescendant", `roi-row-${state.id}`);
+    requestAnimationFrame(() => {
+      const index = this.matching().indexOf(state);
+      if (index >= 0) this.list.reveal(index);
+    });
+  }
+
+  private key(event: KeyboardEvent): void {
+    const now = this.matching().findIndex((state) => state.id === this.layer.selectedId);
+    const last = this.list.length - 1;
+    const targets: Record<string, number> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: last };
+    const target = targets[event.key];
+    if (target === undefined) return;
+    event.preventDefault();
+    this.choose(Math.min(Math.max(target, 0), last));
+  }
+
+  private collapsible(): void {
+    for (const button of this.root.querySelectorAll<HTMLElement>("[data-panel-toggle]")) {
+      button.addEventListener("click", () => {
+        const isOpen = this.root.dataset.panel !== "closed";
+        this.root.dataset.panel = isOpen ? "closed" : "open";
+        for (const other of this.root.querySelectorAll("[data-panel-toggle]")) {
+          other.setAttribute("aria-expanded", String(!isOpen));
+        }
+      });
+    }
+  }
+}
+
+function stateSign(state: RoiState): HTMLElement | null {
+  if (state.problem) {
+    return element("span", { class: "roi-row-sign is-bad", title: state.problem.message }, "not saved");
+  }
+  if (!state.isSettled) return element("span", { class: "roi-row-sign" }, "saving");
+  return null;
+}

@@ -1,0 +1,82 @@
+/** Who changed an ROI and when; an older version can be brought back as a new one. */
+
+import { roiRevisions } from "../lib/api";
+import { element, required } from "../lib/dom";
+import type { Labels } from "./labels";
+import type { RoiState } from "./state";
+import type { RoiStore } from "./store";
+import { personName } from "../lib/types";
+import type { RoiRevision } from "../lib/types";
+
+const WORDS: Record<string, string> = {
+  create: "Drawn",
+  update: "Changed",
+  delete: "Deleted",
+  restore: "Restored",
+};
+
+export class Revisions {
+  private readonly list: HTMLElement;
+  private shown = "";
+  private state: RoiState | null = null;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly store: RoiStore,
+    private readonly labels: Labels,
+    private readonly canAnnotate: boolean,
+  ) {
+    this.list = required(host, "ol");
+    host.addEventListener("toggle", () => void this.load());
+  }
+
+  show(state: RoiState): void {
+    this.state = state;
+    this.host.hidden = !state.server;
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    const { state } = this;
+    if (!state?.server || !this.host.hasAttribute("open")) return;
+    const key = `${state.id}/${state.server.version}`;
+    if (key === this.shown) return;
+    this.shown = key;
+    try {
+      const revisions = await roiRevisions(state.id);
+      if (this.shown !== key) return;
+      revisions.sort((a, b) => b.version - a.version);
+      this.list.replaceChildren(...revisions.map((revision) => this.row(state, revision)));
+    } catch (error) {
+      this.shown = "";
+      const reason = error instanceof Error ? error.message : "";
+      this.list.replaceChildren(element("li", {}, `The history could not be read. ${reason}`));
+    }
+  }
+
+  private row(state: RoiState, revision: RoiRevision): HTMLLIElement {
+    const when = new Date(revision.created_at);
+    const facts = [WORDS[revision.action] ?? revision.action, "by", personName(revision.author)].join(" ");
+    const time = element("time", { datetime: revision.created_at }, when.toLocaleString());
+    const label = revision.label ? this.labels.nameOf(revision.label) : "";
+    const about = [revision.name, label].filter(Boolean).join(", ");
+    const row = element(
+      "li",
+      {},
+      element("span", { class: "revision-number" }, String(revision.version)),
+      element("span", {}, about ? `${facts}: ${about}` : facts),
+      time,
+    );
+    const isOlder = revision.version !== state.server?.version && revision.action !== "delete";
+    if (this.canAnnotate && isOlder) row.append(this.restoreButton(state, revision));
+    return row;
+  }
+
+  private restoreButton(state: RoiState, { geometry, label, name, version }: RoiRevision): HTMLElement {
+    const click = (): void => {
+      this.store.change(state, { geometry, label, name }, `Bring back version ${version}`);
+    };
+    const title = `Bring back version ${version} as a new version`;
+    return element("button", { type: "button", class: "btn btn--small btn--quiet", title, click }, "Bring back");
+  }
+}

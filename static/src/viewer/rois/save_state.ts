@@ -1,0 +1,30 @@
+/** "Saved / Saving / Not saved - retry": always visible, and read out when it turns bad. */
+
+import { required } from "../lib/dom";
+import type { RoiSync, SaveStatus } from "./sync";
+
+const WORDS: Record<SaveStatus, string> = {
+  saved: "Saved",
+  saving: "Saving…",
+  retry: "Not saved",
+  refused: "Not saved",
+  conflict: "Not saved",
+};
+
+export function saveState(root: HTMLElement, sync: RoiSync, onConflict: () => void): void {
+  const host = required(root, "[data-save-state]");
+  const text = required(host, "[data-save-text]");
+  const button = required<HTMLButtonElement>(host, "button");
+  let now: SaveStatus = "saved";
+  button.addEventListener("click", () => (now === "conflict" ? onConflict() : sync.retryNow()));
+  sync.on("status", ({ status, message, pending }) => {
+    now = status;
+    host.dataset.saveState = status;
+    const count = pending > 1 && status !== "saved" ? ` (${pending})` : "";
+    const words = message ? `${WORDS[status]}${count}: ${message}` : `${WORDS[status]}${count}`;
+    if (text.textContent !== words) text.textContent = words;
+    host.title = words;
+    button.hidden = status === "saved" || status === "saving";
+    button.textContent = status === "conflict" ? "Decide" : "Retry";
+  });
+}

@@ -1,0 +1,110 @@
+/** One ROI as this page knows it: what the user wants, and what the server last confirmed. */
+
+import type { RoiPatch } from "../lib/api";
+import { sameGeometry } from "../map/pixel_plane";
+import type { FrameRef, Roi, RoiGeometry } from "../lib/types";
+
+export type Field = "geometry" | "label" | "name";
+const FIELDS: Field[] = ["geometry", "label", "name"];
+
+export interface RoiProblem {
+  /** `retry`: tried again by itself; `refused`: the user must change it; `conflict`: must decide. */
+  kind: "retry" | "refused" | "conflict";
+  message: string;
+}
+
+export type Step = "create" | "delete" | "restore" | "update";
+
+export class RoiState {
+  geometry: RoiGeometry;
+  label: string | null;
+  name: string;
+  deleted: boolean;
+  server: Roi | null = null;
+  problem: RoiProblem | null = null;
+  inFlight = false;
+  attempts = 0;
+  timer: ReturnType<typeof setTimeout> | null = null;
+  /** What the user changed and the server has not confirmed. */
+  readonly dirty = new Set<Field>();
+
+  constructor(
+    readonly id: string,
+    readonly frame: FrameRef | null,
+    wanted: { geometry: RoiGeometry; label: string | null; name: string },
+  ) {
+    this.geometry = wanted.geometry;
+    this.label = wanted.label;
+    this.name = wanted.name;
+    this.deleted = false;
+  }
+
+  static fromServer(roi: Roi): RoiState {
+    const state = new RoiState(roi.id, roi.frame, roi);
+    state.server = roi;
+    state.deleted = roi.deleted_at !== null;
+    return state;
+  }
+
+  /** What has to be sent next, or null where the server has what the user wants. */
+  get nextStep(): Step | null {
+    if (!this.server) return this.deleted ? null : "create";
+    const isDeletedThere = this.server.deleted_at !== null;
+    if (this.deleted) return isDeletedThere ? null : "delete";
+    if (isDeletedThere) return "restore";
+    return this.dirty.size ? "update" : null;
+  }
+
+  get isSettled(): boolean {
+    return !this.inFlight && this.nextStep === null;
+  }
+
+  want(patch: RoiPatch): void {
+    for (const field of FIELDS) {
+      if (patch[field] === undefined) continue;
+      Object.assign(this, { [field]: patch[field] });
+      if (!this.server || this.differsFromServer(field)) this.dirty.add(field);
+      else if (!this.inFlight) this.dirty.delete(field);
+      else this.dirty.add(field);
+    }
+    if (this.problem?.kind !== "conflict") this.problem = null;
+  }
+
+  private differsFromServer(field: Field): boolean {
+    if (!this.server) return true;
+    if (field === "geometry") return !sameGeometry(this.geometry, this.server.geometry);
+    return this[field] !== this.server[field];
+  }
+
+  patch(): RoiPatch {
+    const patch: RoiPatch = {};
+    for (const field of this.dirty) Object.assign(patch, { [field]: this[field] });
+    return patch;
+  }
+
+  /**
+   * Take over the server's answer. A field the user changed while the answer was under way stays
+   * as the user has it. Returns true where something visible changed.
+   */
+  adopt(roi: Roi, sent: RoiPatch | null): boolean {
+    this.server = roi;
+    let changed = false;
+    for (const field of FIELDS) {
+      const wasChangedSince = this.dirty.has(field) && (!sent || this[field] !== sent[field]);
+      if (wasChangedSince) continue;
+      this.dirty.delete(field);
+      if (!this.differsFromServer(field)) continue;
+      Object.assign(this, { [field]: roi[field] });
+      changed = true;
+    }
+    return changed;
+  }
+
+  /** Give up what was wanted here in favour of the server's state. */
+  takeServer(roi: Roi): void {
+    this.dirty.clear();
+    this.problem = null;
+    this.adopt(roi, null);
+    this.deleted = roi.deleted_at !== null;
+  }
+}

@@ -1,0 +1,247 @@
+/** What the pointer does: move, ask for frames, rectangle, polygon, freehand; vertices of the selected ROI. */
+
+import Collection from "ol/Collection";
+import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
+import Draw, { createBox } from "ol/interaction/Draw";
+import Modify from "ol/interaction/Modify";
+import Snap from "ol/interaction/Snap";
+import type OlMap from "ol/Map";
+import type MapBrowserEvent from "ol/MapBrowserEvent";
+import type Geometry from "ol/geom/Geometry";
+import Polygon from "ol/geom/Polygon";
+
+import { Emitter } from "../lib/events";
+import { geometryToL0, l0FromMap, sameGeometry } from "../map/pixel_plane";
+import type { RoiFeature, RoiLayer } from "./layer";
+import { sketchStyle } from "./style";
+import type { RoiStore } from "./store";
+import type { FrameRef, Position } from "../lib/types";
+
+export type ToolName = "move" | "frames" | "rectangle" | "polygon" | "freehand";
+type DrawTool = Exclude<ToolName, "move" | "frames">;
+
+const SMALLEST_DRAWN_SCREEN_PX2 = 16;
+const SNAP_AT_MOST = 60;
+const SNAP_REACH_SCREEN_PX = 300;
+/** A freehand line is thinned to what half a screen pixel can show. */
+const FREEHAND_TOLERANCE_SCREEN_PX = 0.6;
+
+export interface DrawContext {
+  label: () => string | null;
+  color: () => string;
+  frame: () => FrameRef | null;
+}
+
+interface ToolEvents {
+  tool: ToolName;
+  notice: string;
+  /** A place that is asked about: level-0 pixels. `asked` where the tool for it is in hand. */
+  point: { at: Position; asked: boolean };
+}
+
+export class Tools extends Emitter<ToolEvents> {
+  current: ToolName = "move";
+  private isPanning = false;
+  private draw: Draw | null = null;
+  private drawnPoints = 0;
+  private readonly selected = new Collection<RoiFeature>();
+  private readonly snapTo = new Collection<RoiFeature>();
+  private readonly modify: Modify | null;
+  private readonly snap: Snap;
+
+  constructor(
+    private readonly map: OlMap,
+    private readonly store: RoiStore,
+    private readonly layer: RoiLayer,
+    private readonly context: DrawContext,
+    private readonly canAnnotate: boolean,
+  ) {
+    super();
+    this.snap = new Snap({ features: this.snapTo, pixelTolerance: 6 });
+    this.modify = canAnnotate ? this.addModify() : null;
+    layer.isEditable = canAnnotate;
+    layer.on("select", () => this.followSelection());
+    map.on("click", (event) => this.click(event));
+    map.on("moveend", () => this.gatherSnapTargets());
+    map.on("pointermove", (event) => this.hover(event));
+  }
+
+  get isDrawing(): boolean {
+    return this.drawnPoints > 0;
+  }
+
+  use(tool: ToolName): void {
+    if (isDrawTool(tool) && !this.canAnnotate) return;
+    if (this.draw) this.map.removeInteraction(this.draw);
+    this.map.removeInteraction(this.snap);
+    this.drawnPoints = 0;
+    this.draw = isDrawTool(tool) ? this.newDraw(tool) : null;
+    if (this.draw) {
+      this.layer.select(null);
+      if (!this.layer.layer.getVisible()) this.layer.toggle("visible");
+      this.map.addInteraction(this.draw);
+      this.gatherSnapTargets();
+    }
+    this.modify?.setActive(tool === "move");
+    if (this.canAnnotate) this.map.addInteraction(this.snap); // after the others: it moves their points
+    this.current = tool;
+    this.setCursor(tool === "move" ? "" : "crosshair");
+    this.emit("tool", tool);
+  }
+
+  /** Space is held: the pointer pans, whatever the tool. */
+  holdToPan(held: boolean): void {
+    this.isPanning = held;
+    const idle = this.current === "move" ? "" : "crosshair";
+    this.setCursor(held ? "grab" : idle);
+  }
+
+  finish(): void {
+    if (this.draw && this.isDrawing) this.draw.finishDrawing();
+  }
+
+  /** Esc: first the sketch, then the selection or the tool. */
+  cancel(): void {
+    if (this.draw && this.isDrawing) this.draw.abortDrawing();
+    else if (this.current !== "move") this.use("move");
+    else this.layer.select(null);
+  }
+
+  /** True where there was a point of the sketch to take back. */
+  removeLastPoint(): boolean {
+    if (!this.draw || !this.isDrawing || this.current !== "polygon") return false;
+    this.draw.removeLastPoint();
+    return true;
+  }
+
+  deleteSelected(): boolean {
+    const state = this.store.get(this.layer.selectedId);
+    if (!state || !this.canAnnotate) return false;
+    this.store.remove(state);
+    return true;
+  }
+
+  private setCursor(cursor: string): void {
+    const target = this.map.getTargetElement();
+    if (target) target.style.cursor = cursor;
+  }
+
+  private newDraw(tool: DrawTool): Draw {
+    const isDragged = tool !== "polygon";
+    const draw = new Draw({
+      type: tool === "rectangle" ? "Circle" : "Polygon",
+      ...(tool === "rectangle" ? { geometryFunction: createBox() } : {}),
+      condition: (event) => !this.isPanning && !isDragged && primaryAction(event),
+      freehandCondition: (event) => isDragged && !this.isPanning && isPrimary(event),
+      style: sketchStyle(this.context.color()),
+      stopClick: true,
+    });
+    draw.on("drawstart", () => (this.drawnPoints = 1));
+    draw.on("drawabort", () => (this.drawnPoints = 0));
+    draw.on("drawend", (event) => {
+      this.drawnPoints = 0;
+      this.take(event.feature.getGeometry(), tool);
+    });
+    return draw;
+  }
+
+  private take(drawn: Geometry | undefined, tool: ToolName): void {
+    const resolution = this.map.getView().getResolution() ?? 1;
+    if (!(drawn instanceof Polygon)) return;
+    let geometry = drawn;
+    if (tool === "freehand") {
+      const thinned = drawn.simplify(FREEHAND_TOLERANCE_SCREEN_PX * resolution);
+      if (thinned instanceof Polygon && thinned.getArea() > 0) geometry = thinned;
+    }
+    if (geometry.getArea() < SMALLEST_DRAWN_SCREEN_PX2 * resolution * resolution) {
+      this.emit("notice", "Too small to be an ROI: nothing was drawn.");
+      return;
+    }
+    const state = this.store.create(geometryToL0(geometry), this.context.label(), this.context.frame());
+    this.layer.select(state.id);
+    // after the click that ends the drawing has passed, else it would select what lies beneath
+    setTimeout(() => this.use("move"));
+  }
+
+  private addModify(): Modify {
+    const modify = new Modify({
+      features: this.selected,
+      pixelTolerance: 8,
+      condition: (event) => !this.isPanning && primaryAction(event),
+      deleteCondition: (event) => altKeyOnly(event) && singleClick(event),
+      style: sketchStyle("#ffffff"),
+    });
+    modify.on("modifystart", () => (this.layer.isModifying = true));
+    modify.on("modifyend", () => {
+      this.layer.isModifying = false;
+      this.takeModified();
+    });
+    this.map.addInteraction(modify);
+    this.map.addInteraction(this.snap);
+    return modify;
+  }
+
+  private takeModified(): void {
+    const feature = this.selected.item(0) as RoiFeature | undefined;
+    const state = feature && this.store.get(String(feature.getId()));
+    if (!feature || !state) return;
+    const geometry = geometryToL0(feature.getGeometry());
+    if (sameGeometry(geometry, state.geometry)) return;
+    feature.set("shown", geometry, true);
+    this.store.change(state, { geometry }, "Edit outline");
+  }
+
+  private followSelection(): void {
+    const feature = this.layer.featureOf(this.layer.selectedId);
+    if (this.selected.item(0) === feature) return;
+    this.selected.clear();
+    if (feature) this.selected.push(feature);
+    this.gatherSnapTargets();
+  }
+
+  /** Snap to the selected ROI and to what is near, never to thousands. */
+  private gatherSnapTargets(): void {
+    if (!this.canAnnotate) return;
+    const view = this.map.getView();
+    const resolution = view.getResolution() ?? 1;
+    const chosen = this.selected.item(0) as RoiFeature | undefined;
+    const reach = SNAP_REACH_SCREEN_PX * resolution;
+    const box = chosen?.getGeometry()?.getExtent() ?? view.calculateExtent(this.map.getSize());
+    const [left = 0, low = 0, right = 0, high = 0] = box;
+    const margin = chosen ? reach : 0;
+    const near = this.layer.source.getFeaturesInExtent([left - margin, low - margin, right + margin, high + margin]);
+    this.snapTo.clear();
+    if (near.length <= SNAP_AT_MOST) this.snapTo.extend(near);
+    else if (chosen) this.snapTo.push(chosen);
+  }
+
+  private click(event: MapBrowserEvent): void {
+    const asked = this.current === "frames";
+    if (this.isPanning || (this.current !== "move" && !asked)) return;
+    if (altKeyOnly(event)) return; // takes a vertex away
+    if (!asked && this.layer.layer.getVisible()) {
+      const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
+      this.layer.select(found?.id ?? null);
+      if (found) return;
+    }
+    this.emit("point", { at: l0FromMap(event.coordinate), asked });
+  }
+
+  private hover(event: MapBrowserEvent): void {
+    if (this.current !== "move" || this.isPanning || event.dragging) return;
+    const isOver =
+      this.layer.layer.getVisible() &&
+      this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1) !== null;
+    this.setCursor(isOver ? "pointer" : "");
+  }
+}
+
+function isDrawTool(tool: ToolName): tool is DrawTool {
+  return tool !== "move" && tool !== "frames";
+}
+
+function isPrimary(event: MapBrowserEvent): boolean {
+  const original = event.originalEvent;
+  if (!(original instanceof PointerEvent)) return true;
+  return original.buttons === 0 || (original.buttons & 1) === 1;
+}

@@ -1,0 +1,69 @@
+/** What became of each frame of a video in one mosaic: looked up by PTS, painted as a strip. */
+
+import { element } from "../lib/dom";
+import type { FrameColumns, FrameReason } from "../mosaic/api";
+import type { Position } from "../lib/types";
+
+export class FrameFates {
+  private readonly at: Map<number, number>;
+
+  constructor(readonly columns: FrameColumns) {
+    this.at = new Map(columns.pts.map((pts, place) => [pts, place]));
+  }
+
+  get count(): number {
+    return this.columns.count;
+  }
+
+  /** The frame's place in the columns, or null where the mosaic's span leaves it out. */
+  placeOf(pts: number): number | null {
+    return this.at.get(pts) ?? null;
+  }
+
+  reason(place: number): FrameReason | null {
+    return this.columns.reasons[this.columns.state[place] ?? -1] ?? null;
+  }
+
+  part(place: number): number | null {
+    return this.columns.part[place] ?? null;
+  }
+
+  /** Corners of the frame's view on its part. */
+  outline(place: number): Position[] | null {
+    const flat = this.columns.outline[place];
+    if (!flat) return null;
+    const corners: Position[] = [];
+    for (let i = 0; i + 1 < flat.length; i += 2) corners.push([flat[i] ?? 0, flat[i + 1] ?? 0]);
+    return corners;
+  }
+
+  /** The reasons that occur, in the mosaic first. */
+  legend(): HTMLElement[] {
+    const used = new Set(this.columns.state);
+    return this.columns.reasons
+      .filter((_, state) => used.has(state))
+      .map(({ name, color }) => {
+        const dot = element("span", { class: "legend-dot", "aria-hidden": "true" });
+        dot.style.backgroundColor = color;
+        return element("li", {}, dot, name);
+      });
+  }
+
+  /**
+   * Runs of equal colour along a canvas; frames that are in the mosaic low, those that are not over
+   * the full height. `xOf` gives the left edge of the n-th frame of the columns, in pixels.
+   */
+  paint(context: CanvasRenderingContext2D, top: number, height: number, xOf: (place: number) => number): void {
+    const { state, reasons, count } = this.columns;
+    for (let from = 0; from < count; ) {
+      let to = from + 1;
+      while (to < count && state[to] === state[from]) to += 1;
+      const reason = reasons[state[from] ?? 0];
+      const left = xOf(from);
+      const isIn = reason?.code === "";
+      context.fillStyle = reason?.color ?? "#888888";
+      context.fillRect(left, top + (isIn ? height * 0.4 : 0), Math.max(xOf(to) - left, 1), isIn ? height * 0.6 : height);
+      from = to;
+    }
+  }
+}

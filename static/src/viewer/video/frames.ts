@@ -1,0 +1,100 @@
+/** The frames of a video: known by PTS and index together, fetched as images, kept for a while. */
+
+import { getJson } from "../lib/api";
+import type { CanvasVideo, FrameRef } from "../lib/types";
+
+const KEPT_FRAMES = 48;
+
+const PAGE_FRAMES = 5000;
+
+interface FramePage {
+  time_base_s: number;
+  count: number;
+  frames: { pts: number }[];
+}
+
+/** Every frame in presentation order. */
+export class FrameTable {
+  constructor(
+    readonly pts: number[],
+    readonly timeBaseS: number,
+    private readonly mediaOffsetS = 0,
+  ) {}
+
+  static async load(video: CanvasVideo): Promise<FrameTable> {
+    const pts: number[] = [];
+    for (;;) {
+      const page = await getJson<FramePage>(`${video.frames_url}?start=${pts.length}&limit=${PAGE_FRAMES}`);
+      for (const frame of page.frames) pts.push(frame.pts);
+      if (page.frames.length === 0 || pts.length >= page.count) {
+        return new FrameTable(pts, page.time_base_s, video.media_offset_s);
+      }
+    }
+  }
+
+  get length(): number {
+    return this.pts.length;
+  }
+
+  clamp(index: number): number {
+    return Math.min(Math.max(Math.round(index), 0), this.length - 1);
+  }
+
+  at(index: number): FrameRef {
+    const pts = this.pts[index] ?? 0;
+    return { index, pts, time_s: pts * this.timeBaseS };
+  }
+
+  /** What the media element's clock shows at this frame. */
+  mediaTime(index: number): number {
+    return (this.pts[index] ?? 0) * this.timeBaseS - this.mediaOffsetS;
+  }
+
+  /** The frame whose PTS is nearest. */
+  nearest(pts: number): number {
+    let low = 0;
+    let high = this.length - 1;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.pts[middle] ?? 0) < pts) low = middle + 1;
+      else high = middle;
+    }
+    const before = Math.max(low - 1, 0);
+    const isBeforeNearer = pts - (this.pts[before] ?? 0) < (this.pts[low] ?? 0) - pts;
+    return isBeforeNearer ? before : low;
+  }
+
+  nearestToMediaTime(seconds: number): number {
+    return this.nearest((seconds + this.mediaOffsetS) / this.timeBaseS);
+  }
+}
+
+/** Fetches frames by PTS; the last ones stay decoded. */
+export class FrameImages {
+  private readonly kept = new Map<number, Promise<ImageBitmap>>();
+
+  constructor(private readonly urlTemplate: string) {}
+
+  get(pts: number): Promise<ImageBitmap> {
+    const known = this.kept.get(pts);
+    this.kept.delete(pts);
+    const image = known ?? this.fetchFrame(pts);
+    this.kept.set(pts, image); // newest last
+    image.catch(() => this.kept.delete(pts));
+    this.dropOldest();
+    return image;
+  }
+
+  private async fetchFrame(pts: number): Promise<ImageBitmap> {
+    const response = await fetch(this.urlTemplate.replace("{pts}", String(pts)));
+    if (!response.ok) throw new Error(`The frame could not be read (${response.status}).`);
+    return createImageBitmap(await response.blob());
+  }
+
+  private dropOldest(): void {
+    for (const pts of this.kept.keys()) {
+      if (this.kept.size <= KEPT_FRAMES) return;
+      this.kept.delete(pts);
+    }
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * A video on the pixel plane. Standing still shows the exact frame, decoded by the server and asked
+ * for by PTS. Playing shows the media element; a pause snaps to the frame its clock stood at.
+ */
+
+import ImageLayer from "ol/layer/Image";
+import ImageCanvasSource from "ol/source/ImageCanvas";
+import type { Extent } from "ol/extent";
+import type Projection from "ol/proj/Projection";
+import type { Size } from "ol/size";
+
+import { Emitter } from "../lib/events";
+import { FrameImages, FrameTable } from "./frames";
+import { mapExtentOf } from "../map/pixel_plane";
+import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
+
+const PREFETCH_STEPS = 3;
+
+interface VideoEvents {
+  /** Another frame is on screen. `exact` is false while playing. */
+  frame: { frame: FrameRef; exact: boolean };
+  playing: boolean;
+  loading: boolean;
+  error: string;
+}
+
+export class VideoPlayer extends Emitter<VideoEvents> {
+  index = -1;
+  isPlaying = false;
+  readonly layer: ImageLayer<ImageCanvasSource>;
+  private wanted = -1;
+  private shown: CanvasImageSource | null = null;
+  private readonly surface = document.createElement("canvas");
+  private readonly source: ImageCanvasSource;
+  private readonly images: FrameImages;
+  private readonly media = document.createElement("video");
+
+  private constructor(
+    private readonly canvas: CanvasData,
+    video: CanvasVideo,
+    projection: Projection,
+    readonly frames: FrameTable,
+  ) {
+    super();
+    this.images = new FrameImages(video.frame_url);
+    this.source = new ImageCanvasSource({
+      projection,
+      ratio: 1,
+      canvasFunction: (extent, resolution, pixelRatio, size) => this.paint(extent, resolution / pixelRatio, size),
+    });
+    this.layer = new ImageLayer({ source: this.source, className: "canvas-frame" });
+    Object.assign(this.media, { muted: true, playsInline: true, preload: "auto", src: video.media_url });
+    this.media.addEventListener("ended", () => void this.pause());
+    this.media.addEventListener("error", () => this.mediaFailed());
+  }
+
+  static async open(canvas: CanvasData, projection: Projection): Promise<VideoPlayer> {
+    const video = canvas.video;
+    if (!video) throw new TypeError("this canvas is no video");
+    return new VideoPlayer(canvas, video, projection, await FrameTable.load(video));
+  }
+
+  get frame(): FrameRef | null {
+    return this.index < 0 ? null : this.frames.at(this.index);
+  }
+
+  /** Show exactly this frame. The last one asked for wins. */
+  async seek(index: number): Promise<void> {
+    if (this.isPlaying) this.stopMedia();
+    const target = this.frames.clamp(index);
+    const step = target - this.wanted;
+    this.wanted = target;
+    this.emit("loading", true);
+    try {
+      const image = await this.images.get(this.frames.at(target).pts);
+      if (this.wanted !== target) return;
+      this.show(image, target, true);
+      this.emit("loading", false);
+      this.prefetch(target, step);
+    } catch (error) {
+      if (this.wanted !== target) return;
+      this.emit("loading", false);
+      this.emit("error", error instanceof Error ? error.message : "The frame could not be read.");
+    }
+  }
+
+  step(by: number): Promise<void> {
+    return this.seek((this.wanted < 0 ? 0 : this.wanted) + by);
+  }
+
+  async toggle(): Promise<void> {
+    await (this.isPlaying ? this.pause() : this.play());
+  }
+
+  async play(): Promise<void> {
+    const isAtEnd = this.index >= this.frames.length - 1;
+    this.media.currentTime = isAtEnd ? 0 : this.frames.mediaTime(Math.max(this.index, 0)) + 1e-4;
+    try {
+      await this.media.play();
+    } catch {
+      return this.mediaFailed();
+    }
+    this.isPlaying = true;
+    this.emit("playing", true);
+    this.follow();
+  }
+
+  async pause(): Promise<void> {
+    if (!this.isPlaying) return;
+    await this.seek(this.index);
+  }
+
+  private follow(): void {
+    const onFrame = (mediaTime: number): void => {
+      if (!this.isPlaying) return;
+      this.show(this.media, this.frames.nearestToMediaTime(mediaTime), false);
+      this.follow();
+    };
+    if ("requestVideoFrameCallback" in this.media) {
+      this.media.requestVideoFrameCallback((_now, { mediaTime }) => onFrame(mediaTime));
+    } else {
+      requestAnimationFrame(() => onFrame(this.media.currentTime));
+    }
+  }
+
+  private stopMedia(): void {
+    this.isPlaying = false;
+    this.media.pause();
+    this.emit("playing", false);
+  }
+
+  private mediaFailed(): void {
+    if (this.isPlaying) this.stopMedia();
+    this.emit("error", "This video cannot be played here; stepping through its frames still works.");
+  }
+
+  private show(image: CanvasImageSource, index: number, exact: boolean): void {
+    this.shown = image;
+    const isNew = index !== this.index || exact;
+    this.index = index;
+    if (!exact) this.wanted = index;
+    this.source.changed();
+    if (isNew) this.emit("frame", { frame: this.frames.at(index), exact });
+  }
+
+  private prefetch(index: number, step: number): void {
+    const stride = step === 0 ? 1 : step;
+    for (let i = 1; i <= PREFETCH_STEPS; i += 1) {
+      const next = index + i * stride;
+      if (next >= 0 && next < this.frames.length) void this.images.get(this.frames.at(next).pts).catch(() => undefined);
+    }
+  }
+
+  private paint(extent: Extent, resolution: number, size: Size): HTMLCanvasElement {
+    const [width = 1, height = 1] = size;
+    this.surface.width = Math.max(1, Math.round(width));
+    this.surface.height = Math.max(1, Math.round(height));
+    const context = this.surface.getContext("2d");
+    if (!context || !this.shown) return this.surface;
+    const [left = 0, , , top = 0] = extent;
+    const [x0 = 0, , , y0 = 0] = mapExtentOf(this.canvas);
+    context.imageSmoothingEnabled = resolution > 0.5;
+    context.drawImage(
+      this.shown,
+      (x0 - left) / resolution,
+      (top - y0) / resolution,
+      this.canvas.width / resolution,
+      this.canvas.height / resolution,
+    );
+    return this.surface;
+  }
+}

@@ -1,0 +1,153 @@
+/** The timeline of a video: where we are, where ROIs are, buttons to step and play. */
+
+import { required } from "../lib/dom";
+import type { FrameFates } from "./frame_columns";
+import type { RoiStore } from "../rois/store";
+import type { Labels } from "../rois/labels";
+import { timeText } from "../lib/units";
+import type { VideoPlayer } from "./player";
+
+export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore, labels: Labels): Timeline {
+  const host = required(root, "[data-timeline]");
+  host.hidden = false;
+  const made = new Timeline(host, player, store, labels);
+  made.start();
+  return made;
+}
+
+const FATES_SHARE = 0.34;
+
+export class Timeline {
+  private fates: FrameFates | null = null;
+  private readonly track: HTMLElement;
+  private readonly head: HTMLElement;
+  private readonly marks: HTMLCanvasElement;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly player: VideoPlayer,
+    private readonly store: RoiStore,
+    private readonly labels: Labels,
+  ) {
+    this.track = required(host, "[role=slider]");
+    this.head = required(host, "[data-timeline-head]");
+    this.marks = required<HTMLCanvasElement>(host, "canvas");
+  }
+
+  start(): void {
+    const { player, store } = this;
+    for (const button of this.host.querySelectorAll<HTMLButtonElement>("[data-step]")) {
+      button.addEventListener("click", () => void player.step(Number(button.dataset.step)));
+    }
+    required(this.host, "[data-play]").addEventListener("click", () => void player.toggle());
+    player.on("playing", (playing) => this.showPlaying(playing));
+    player.on("frame", () => this.showFrame());
+    player.on("loading", (loading) => this.host.toggleAttribute("data-loading", loading));
+    for (const name of ["added", "removed", "changed", "loaded"] as const) {
+      store.on(name, () => this.scheduleMarks());
+    }
+    new ResizeObserver(() => this.scheduleMarks()).observe(this.track);
+    this.followPointer();
+    this.track.setAttribute("aria-valuemax", String(player.frames.length - 1));
+    this.track.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** Colour the frames by what became of them in a mosaic. */
+  showFates(fates: FrameFates): void {
+    this.fates = fates;
+    this.scheduleMarks();
+  }
+
+  private followPointer(): void {
+    const { track, player } = this;
+    let wanted: number | null = null;
+    const seek = (event: PointerEvent): void => {
+      const box = track.getBoundingClientRect();
+      const part = (event.clientX - box.left) / Math.max(box.width, 1);
+      const isWaiting = wanted !== null;
+      wanted = part * (player.frames.length - 1);
+      if (!isWaiting) requestAnimationFrame(() => go()); // at most one frame asked for per redraw
+    };
+    const go = (): void => {
+      if (wanted !== null) void player.seek(wanted);
+      wanted = null;
+    };
+    track.addEventListener("pointerdown", (event) => {
+      track.setPointerCapture(event.pointerId);
+      seek(event);
+    });
+    track.addEventListener("pointermove", (event) => {
+      if (track.hasPointerCapture(event.pointerId)) seek(event);
+    });
+  }
+
+  private key(event: KeyboardEvent): void {
+    const last = this.player.frames.length - 1;
+    const targets: Record<string, number> = {
+      ArrowLeft: this.player.index - 1,
+      ArrowRight: this.player.index + 1,
+      PageUp: this.player.index - 10,
+      PageDown: this.player.index + 10,
+      Home: 0,
+      End: last,
+    };
+    const target = targets[event.key];
+    if (target === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    void this.player.seek(target);
+  }
+
+  private showPlaying(playing: boolean): void {
+    const button = required(this.host, "[data-play]");
+    button.setAttribute("aria-pressed", String(playing));
+    button.setAttribute("aria-label", playing ? "Pause (Space)" : "Play (Space)");
+  }
+
+  private showFrame(): void {
+    const { frame, frames } = this.player;
+    if (!frame) return;
+    const last = Math.max(frames.length - 1, 1);
+    this.head.style.left = `${(100 * frame.index) / last}%`;
+    const time = timeText(frame.time_s);
+    required(this.host, "[data-frame-index]").textContent = `Frame ${frame.index + 1} / ${frames.length}`;
+    required(this.host, "[data-frame-time]").textContent = `${time} · PTS ${frame.pts}`;
+    this.track.setAttribute("aria-valuenow", String(frame.index));
+    this.track.setAttribute("aria-valuetext", `Frame ${frame.index + 1}, ${time}`);
+  }
+
+  private isMarking = false;
+
+  private scheduleMarks(): void {
+    if (this.isMarking) return;
+    this.isMarking = true;
+    requestAnimationFrame(() => {
+      this.isMarking = false;
+      this.drawMarks();
+    });
+  }
+
+  /** What became of the frames in a mosaic, and a tick in the label's colour at every frame that has an ROI. */
+  private drawMarks(): void {
+    const { marks, track, player } = this;
+    const ratio = devicePixelRatio;
+    marks.width = Math.max(1, Math.round(track.clientWidth * ratio));
+    marks.height = Math.max(1, Math.round(track.clientHeight * ratio));
+    const context = marks.getContext("2d");
+    if (!context) return;
+    const last = Math.max(player.frames.length - 1, 1);
+    const { fates } = this;
+    if (fates) {
+      const height = marks.height * FATES_SHARE;
+      const indices = fates.columns.index;
+      const xOf = (place: number): number => (marks.width * Math.max((indices[place] ?? (indices[place - 1] ?? 0) + 1) - 0.5, 0)) / last;
+      fates.paint(context, marks.height - height, height, xOf);
+    }
+    for (const state of this.store.live()) {
+      if (!state.frame) continue;
+      const x = (marks.width * player.frames.nearest(state.frame.pts)) / last;
+      context.fillStyle = this.labels.colorOf(state.label);
+      context.fillRect(Math.min(x - ratio, marks.width - 3 * ratio), 0, 3 * ratio, marks.height);
+    }
+  }
+}
