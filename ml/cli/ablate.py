@@ -13,7 +13,7 @@ import numpy as np
 from ml.cli.output import terminal_progress
 
 if TYPE_CHECKING:
-    from ml.evaluation.retrieval_manifest import RoiRecord
+    from ml.evaluation.retrieval.manifest import RoiRecord
     from ml.roi import RoiEncoder
     from ml.roi.graph import RoiGraph
     from ml.types import ArrayF32, Progress
@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         MlError: data that cannot be scored.
     """
-    from ml.evaluation.retrieval_manifest import grouped, parse_groups, read_manifest
-    from ml.evaluation.splits import SplitConfig, split_patients
+    from ml.evaluation.retrieval.manifest import grouped, parse_groups, read_manifest
+    from ml.evaluation.retrieval.splits import SplitConfig, split_patients
     from ml.networks.graph_encoders import GRAPH_ENCODERS
     from ml.roi import encoder_from_file, load_encoder
 
@@ -105,8 +105,8 @@ def _score(
     labelled: bool,
     args: argparse.Namespace,
 ) -> float:
-    from ml.evaluation.retrieval_protocols import RetrievalOptions, honest_scores
-    from ml.training.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
+    from ml.evaluation.retrieval.protocols import RetrievalOptions, honest_scores
+    from ml.training.roi.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 
     scores: list[float] = []
     for seed in range(args.seeds):

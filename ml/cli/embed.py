@@ -91,7 +91,7 @@ def _jobs(
         if not args.source.is_file():
             raise FileNotFoundError(2, "No such file", str(args.source))
         return [(args.source, _polygon(args.polygon), args.mpp, {})]
-    from ml.evaluation.retrieval_manifest import read_manifest
+    from ml.evaluation.retrieval.manifest import read_manifest
 
     if args.polygon is not None:
         raise BadInputError("--polygon is for one image; a data set has its own geometries")

@@ -9,12 +9,15 @@ from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import describe_result, terminal_progress
 
 PROTOCOLS: Registry = {
-    "retrieval": ("ml.evaluation.retrieval", "similar regions of other patients"),
-    "places": ("ml.evaluation.places", "a data set of places that a moving scope sees again"),
-    "splits": ("ml.evaluation.splits", "patient-disjoint folds of similar class shares"),
-    "matching": ("ml.evaluation.matching", "key point matches against known transforms"),
-    "epipolar": ("ml.evaluation.epipolar", "key point matches against known camera poses"),
-    "mosaic": ("ml.evaluation.mosaic", "registration of a video's frames"),
+    "retrieval": ("ml.evaluation.retrieval.command", "similar regions of other patients"),
+    "places": (
+        "ml.evaluation.retrieval.places",
+        "a data set of places that a moving scope sees again",
+    ),
+    "splits": ("ml.evaluation.retrieval.splits", "patient-disjoint folds of similar class shares"),
+    "matching": ("ml.evaluation.matching.command", "key point matches against known transforms"),
+    "epipolar": ("ml.evaluation.epipolar.command", "key point matches against known camera poses"),
+    "mosaic": ("ml.evaluation.mosaic.command", "registration of a video's frames"),
 }
 
 

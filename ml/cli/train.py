@@ -9,14 +9,20 @@ from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
 
 SCHEMES: Registry = {
-    "default": ("ml.training.tessera", "the default key point descriptor, tessera"),
-    "triplet": ("ml.training.triplet", "the triplet descriptor, or its tuning to one sequence"),
-    "cnn": ("ml.training.keypoint_cnn", "the CNN descriptor, by contrast across two views"),
-    "graph": ("ml.training.keypoint_graph", "the graph descriptor over the CNN's features"),
-    "patches": ("ml.training.patches", "the patch encoder, without labels, by views of patches"),
-    "roi": ("ml.training.roi", "the ROI encoder, without labels, by SimCLR over graphs"),
-    "vit": ("ml.training.vit", "the adapted vision transformer, by novel-view synthesis"),
-    "calibration": ("ml.training.calibration", "what distance means something, for an encoder"),
+    "default": ("ml.training.tessera.command", "the default key point descriptor, tessera"),
+    "triplet": (
+        "ml.training.descriptors.triplet",
+        "the triplet descriptor, or its tuning to one sequence",
+    ),
+    "cnn": ("ml.training.descriptors.cnn", "the CNN descriptor, by contrast across two views"),
+    "graph": ("ml.training.descriptors.graph", "the graph descriptor over the CNN's features"),
+    "patches": (
+        "ml.training.roi.patches",
+        "the patch encoder, without labels, by views of patches",
+    ),
+    "roi": ("ml.training.roi.encoder", "the ROI encoder, without labels, by SimCLR over graphs"),
+    "vit": ("ml.training.vit.command", "the adapted vision transformer, by novel-view synthesis"),
+    "calibration": ("ml.training.roi.calibration", "what distance means something, for an encoder"),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from ml.evaluation.keypoint_descriptors import ALL_NAMES, load_descriptors
+from ml.evaluation.common.descriptors import ALL_NAMES, load_descriptors
 from ml.imaging.samples import packaged_image
 from ml.keypoints import match_images
 from ml.types import ImageU8

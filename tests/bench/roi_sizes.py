@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from shapely.geometry import box
 
-from ml.evaluation.memory import peak_mib
+from ml.evaluation.common.memory import peak_mib
 from ml.imaging.grid import StoredLevel
 from ml.imaging.slides import Slide, open_slide
 from ml.roi import load_encoder

@@ -21,9 +21,9 @@ import av
 import cv2
 import numpy as np
 
-from ml.evaluation.memory import peak_mib
-from ml.evaluation.mosaic import update_card
-from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
+from ml.evaluation.common.memory import peak_mib
+from ml.evaluation.mosaic.command import update_card
+from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.imaging.samples import packaged_image
 from ml.mosaic import build_mosaic
 from ml.mosaic.sources import open_source

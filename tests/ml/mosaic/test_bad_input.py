@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ml.errors import MosaicError
-from ml.evaluation.mosaic_truth import score_against_truth
+from ml.evaluation.mosaic.truth import score_against_truth
 from ml.mosaic import MosaicResult, NothingRegisteredError, build_mosaic
 from tests.ml.mosaic.conftest import make_sweep, write_video
 

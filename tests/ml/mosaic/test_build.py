@@ -11,7 +11,7 @@ import pytest
 import tifffile
 
 from ml.errors import BadInputError, CancelledError, MosaicError, ShapeError, UnknownNameError
-from ml.evaluation.mosaic_truth import score_against_truth
+from ml.evaluation.mosaic.truth import score_against_truth
 from ml.mosaic import (
     MosaicConfig,
     MosaicResult,

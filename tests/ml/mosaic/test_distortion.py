@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.evaluation.mosaic_truth import score_against_truth
+from ml.evaluation.mosaic.truth import score_against_truth
 from ml.imaging.samples import packaged_image
 from ml.mosaic import MosaicConfig, build_mosaic, read_manifest
 from ml.mosaic.direct import DirectView

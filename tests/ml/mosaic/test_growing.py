@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CancelledError
-from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
+from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.imaging.samples import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.keypoints import transform_points

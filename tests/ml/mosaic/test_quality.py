@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ml.evaluation.mosaic_simulate import SweepConfig, simulate_sweep
+from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.mosaic import MosaicConfig
 from ml.mosaic.quality import FrameMeasure, measure_frame, verdicts
 from ml.mosaic.result import REASON_CODES

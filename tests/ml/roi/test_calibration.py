@@ -24,7 +24,7 @@ from ml.roi.calibration import (
     write_calibration,
 )
 from ml.roi.weights import WEIGHTS_FOLDER, encoder_from_file
-from ml.training.calibration import parse_sources
+from ml.training.roi.calibration import parse_sources
 
 
 @pytest.fixture

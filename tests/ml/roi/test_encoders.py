@@ -15,7 +15,7 @@ from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.encoders.textons import TextonEncoder, local_jets
 from ml.roi.stain import fixed_stains
-from ml.training.textons import TextonFitConfig, fit_textons
+from ml.training.roi.textons import TextonFitConfig, fit_textons
 
 
 @pytest.fixture

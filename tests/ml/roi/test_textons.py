@@ -9,7 +9,7 @@ import torch
 from ml.networks.textons import TextonBank, TextonConfig
 from ml.roi.encoders.textons import TextonEncoder, local_jets
 from ml.roi.stain import fixed_stains
-from ml.training.textons import TextonFitConfig, fit_textons
+from ml.training.roi.textons import TextonFitConfig, fit_textons
 
 SMALL = TextonConfig(words=8, scales_px=(1.0, 2.0), stride_px=4)
 

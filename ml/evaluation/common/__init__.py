@@ -1,0 +1,1 @@
+"""What several protocols share: images, descriptors, match pictures, memory."""

@@ -1,0 +1,1 @@
+"""Do matches agree with known camera poses?"""

@@ -1,0 +1,139 @@
+"""What each part adds: of the adapted transformer (table III), and of the matching pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ml.errors import MlError
+from ml.evaluation.common.sides import SideCache
+from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates, pose_error_deg
+from ml.evaluation.matching.metrics import pose_auc
+from ml.keypoints import load_descriptor, match_images
+from ml.keypoints.describe import Descriptor
+from ml.keypoints.pipeline import MatchConfig
+from ml.types import Matches, Progress
+
+Matcher = Callable[[int, int], Matches]
+
+BARE = MatchConfig(guided_radius_px=0.0, is_refined=False, completion_rounds=0)
+STAGES: dict[str, MatchConfig] = {
+    "+ agreement with the neighbours": BARE,
+    "+ guided second pass": MatchConfig(is_refined=False, completion_rounds=0),
+    "+ sub-pixel places": MatchConfig(completion_rounds=0),
+    "+ completion by alignment": MatchConfig(),
+}
+
+
+def ablation(
+    cache: FrameCache, pairs: list[tuple[int, int]], descriptor: str, progress: Progress
+) -> dict[str, Any]:
+    """Score the rows of table III of dinov2-adaptation, and the stages of ``match_images``.
+
+    Args:
+        descriptor: whose matches the stages are shown of.
+    Returns:
+        ``vit`` (not there where it does not load) and ``stages``: by row, ``matches``,
+        ``epipolar_px`` with ``epipolar_px_sd``, ``under_1px``, ``under_3px``, ``auc_10deg``,
+        ``partner_found``.
+    """
+    tables = {"stages": stage_matchers(cache, descriptor)}
+    with contextlib.suppress(MlError, ImportError):
+        tables["vit"] = vit_matchers(cache, load_descriptor("vit"))
+    result: dict[str, Any] = {}
+    for table, rows in tables.items():
+        result[table] = {}
+        for name, matcher in rows.items():
+            progress(len(result[table]), len(rows), f"ablation: {name}")
+            result[table][name] = _scores(cache, pairs, matcher)
+    return result
+
+
+def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher]:
+    """The rows of table III, each with what is above it but the last, by dense matching.
+
+    The baseline is the descriptor's own frozen backbone: without a DINOv2 at hand that is the small
+    one that ships. Matches outside the sequence's mask are left out in every row alike.
+    """
+    from ml.keypoints.vit_dense import DenseConfig, match_dense
+
+    bare: Any = copy.deepcopy(descriptor)
+    del bare.network.adapter[:]
+
+    def dense(used: Any, config: DenseConfig) -> Matcher:
+        def match(a: int, b: int) -> Matches:
+            found = match_dense(cache.frame(a), cache.frame(b), descriptor=used, config=config)
+            return _inside(cache, found)
+
+        return match
+
+    return {
+        "baseline (backbone only)": dense(bare, DenseConfig(refine=False)),
+        "+ adaptation layer": dense(descriptor, DenseConfig(refine=False)),
+        "+ pixel refinement": dense(descriptor, DenseConfig()),
+        "+ feature resampling (P / 2)": dense(descriptor, DenseConfig(resample=2)),
+    }
+
+
+def stage_matchers(cache: FrameCache, name: str) -> dict[str, Matcher]:
+    """Mutual neighbours under the ratio test, then each stage of ``match_images`` on top."""
+    descriptor, sides = load_descriptor(name), SideCache()
+
+    def staged(config: MatchConfig) -> Matcher:
+        def match(a: int, b: int) -> Matches:
+            (image_a, mask_a), (image_b, mask_b) = cache.side(a), cache.side(b)
+            with sides.in_use():
+                return match_images(
+                    image_a,
+                    image_b,
+                    name,
+                    max_keypoints=cache.keypoints,
+                    mask_a=mask_a,
+                    mask_b=mask_b,
+                    config=config,
+                )
+
+        return match
+
+    def raw(a: int, b: int) -> Matches:
+        return cache.raw_matches(a, b, name, descriptor)
+
+    first: dict[str, Matcher] = {"mutual neighbours, ratio test": raw}
+    return first | {stage: staged(config) for stage, config in STAGES.items()}
+
+
+def _scores(cache: FrameCache, pairs: list[tuple[int, int]], matcher: Matcher) -> dict[str, Any]:
+    rows, poses, counts = [], [], []
+    for a, b in pairs:
+        found = matcher(a, b)
+        counts.append(len(found))
+        poses.append(pose_error_deg(cache.sequence, a, b, found))
+        if len(found):
+            rows.append(epipolar_rates(cache.sequence.fundamental(a, b), found))
+    rates = np.array(rows, np.float64).reshape(-1, 4)
+    mean = rates.mean(axis=0) if len(rates) else np.full(4, np.nan)
+    return {
+        "pairs": len(pairs),
+        "matches": round(float(np.mean(counts)), 2),
+        "epipolar_px": round(float(mean[0]), 4),
+        "epipolar_px_sd": round(float(rates[:, 0].std()), 4) if len(rates) else float("nan"),
+        "under_1px": round(float(mean[1]), 4),
+        "under_3px": round(float(mean[2]), 4),
+        "auc_10deg": round(pose_auc(poses, 10), 4),
+        "partner_found": round(float(np.mean([count > 0 for count in counts])), 4),
+    }
+
+
+def _inside(cache: FrameCache, found: Matches) -> Matches:
+    mask = cache.sequence.mask
+    if mask is None:
+        return found
+    keep = np.ones(len(found), np.bool_)
+    for xy in (found.xy_a, found.xy_b):
+        column, row = np.rint(xy).astype(np.int64).T
+        keep &= mask[row.clip(0, mask.shape[0] - 1), column.clip(0, mask.shape[1] - 1)]
+    return Matches(found.xy_a[keep], found.xy_b[keep], found.score[keep])

@@ -1,0 +1,205 @@
+"""``python -m ml evaluate epipolar``: matches of a calibrated sequence against its poses."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence as Rows
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.evaluation.common.descriptors import (
+    ALL_NAMES,
+    load_descriptors,
+    split_names,
+    versions_of,
+)
+from ml.evaluation.common.images import EvaluationImage, read_image, read_images
+from ml.evaluation.common.pictures import draw_pair, write_picture
+from ml.evaluation.common.sides import SideCache, seconds_a_pair
+from ml.evaluation.epipolar.ablation import ablation
+from ml.evaluation.epipolar.noise import truth_noise
+from ml.evaluation.epipolar.scores import (
+    EpipolarScore,
+    FrameCache,
+    gap_pairs,
+    score_pair,
+    summary,
+    t_test,
+)
+from ml.evaluation.epipolar.sequence import Sequence, read_sequence
+from ml.evaluation.epipolar.tables import epipolar_tables
+from ml.evaluation.matching.plots import write_epipolar_plots
+from ml.evaluation.matching.protocols import count_pair
+from ml.evaluation.matching.scores import count_summary
+from ml.evaluation.matching.tables import update_card
+from ml.keypoints import symmetric_epipolar_px
+from ml.keypoints.describe import Descriptor
+from ml.types import Progress
+
+GAPS = (1, 3, 10, 16, 20)
+"""The paper samples at 16 (section IV-A); nearer and farther ones show how quality falls."""
+
+ABLATION_GAP = 16
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml evaluate epipolar``."""
+    add = parser.add_argument
+    add("sequence", type=Path, help="a folder in the layout of sinus-4584")
+    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; what is missing is noted")
+    add("--gaps", nargs="+", default=[str(gap) for gap in GAPS], help="frame gaps")
+    add("--max-keypoints", type=int, default=1000)
+    add("--pairs", type=int, default=10, help="at most so many pairs a gap")
+    add("--others", type=Path, nargs="*", default=[], help="images of elsewhere: none may match")
+    add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
+    add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
+    add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
+    add("--card", type=Path, help="model card whose figures 'epipolar' are replaced")
+    add("--plots", type=Path, help="folder for the plot")
+    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Score each descriptor at each gap.
+
+    Returns:
+        scores: by descriptor, by gap and ``all``, see ``scores.summary``; t_test: p of
+        each descriptor against the last one named; truth: the ground truth's own noise by gap;
+        cross_sequence: matches with images of elsewhere; pairs: every pair's score.
+    Raises:
+        BadInputError: no such sequence, gaps out of range, no descriptor that loads.
+    """
+    gaps = _checked_gaps(args)
+    sequence = read_sequence(args.sequence)
+    descriptors, skipped = load_descriptors(split_names(args.descriptors))
+    chosen = {gap: gap_pairs(sequence, gap, args.pairs) for gap in gaps}
+    cache = FrameCache(sequence, args.max_keypoints)
+    pairs = [pair for gap in gaps for pair in chosen[gap]]
+    scores = _score_all(cache, descriptors, pairs, progress)
+    timed = [(cache.side(a), cache.side(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
+    ours = next(reversed(descriptors))
+    result: dict[str, Any] = {
+        "options": {
+            "max_keypoints": args.max_keypoints,
+            "gaps": gaps,
+            "pairs": sum(map(len, chosen.values())),
+        },
+        "sequence": sequence.name,
+        "frames": len(sequence.frames),
+        "versions": versions_of(descriptors),
+        "skipped": skipped,
+        "scores": {name: _by_gap(rows, gaps) for name, rows in scores.items()},
+        "seconds": {n: seconds_a_pair(timed, n, args.max_keypoints) for n in descriptors},
+        "compared_with": ours,
+        "t_test": {n: t_test(scores[ours], rows) for n, rows in scores.items() if n != ours},
+        "truth": {str(gap): truth_noise(cache, chosen[gap]) for gap in gaps},
+        "pairs": {name: [asdict(row) for row in rows] for name, rows in scores.items()},
+    }
+    if args.others:
+        result["cross_sequence"] = cross_sequence(args, sequence, descriptors, progress)
+    if args.ablation:
+        gap = ABLATION_GAP if ABLATION_GAP in chosen else gaps[-1]
+        result["ablation"] = {"gap": gap} | ablation(cache, chosen[gap], ours, progress)
+    if args.pictures is not None:
+        result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
+    if args.plots is not None:
+        result["plots"] = write_epipolar_plots(args.plots, result)
+    if args.card is not None:
+        update_card(args.card, "epipolar", epipolar_tables(result))
+    return result
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The tables for people."""
+    return epipolar_tables(result)
+
+
+def cross_sequence(
+    args: argparse.Namespace,
+    sequence: Sequence,
+    descriptors: dict[str, Descriptor],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Matches and inliers between frames and images of elsewhere: there should be none.
+
+    Source: dinov2-adaptation-endoscopic-matching, section IV-B, table II.
+    """
+    images = read_images(args.others, count=args.other_pairs, long_side_px=args.long_side_px)
+    chosen = np.linspace(0, len(sequence.frames) - 1, args.other_pairs).round().astype(int)
+    frames = [read_image(sequence.frames[i], long_side_px=args.long_side_px) for i in chosen]
+    pairs: list[tuple[EvaluationImage, EvaluationImage]] = [
+        (frame, images[i % len(images)])
+        for i, frame in enumerate(frames)
+        if images[i % len(images)].scene != frame.scene
+    ]
+    table = {}
+    for name, descriptor in descriptors.items():
+        rows, cache = [], SideCache()
+        for done, (a, b) in enumerate(pairs):
+            progress(done, len(pairs), f"{name}, elsewhere")
+            keypoints = args.max_keypoints
+            rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
+        table[name] = count_summary(rows, []).get("unrelated", {"pairs": 0})
+    return table
+
+
+def write_pictures(
+    folder: Path,
+    cache: FrameCache,
+    descriptors: dict[str, Descriptor],
+    chosen: dict[int, list[tuple[int, int]]],
+) -> list[str]:
+    """The middle pair of each gap, matched by each descriptor; right is under 3 px."""
+    names = []
+    for gap, pairs in chosen.items():
+        a, b = pairs[len(pairs) // 2]
+        for name in descriptors:
+            found = cache.match(a, b, name)
+            distance = symmetric_epipolar_px(
+                cache.sequence.fundamental(a, b), found.xy_a, found.xy_b
+            )
+            picture = draw_pair(
+                cache.frame(a), cache.frame(b), found, distance / 2 < 3, title=f"{name}, gap {gap}"
+            )
+            names.append(f"gap-{gap}-{name}.jpg")
+            write_picture(folder / names[-1], picture)
+    return names
+
+
+def _score_all(
+    cache: FrameCache,
+    descriptors: dict[str, Descriptor],
+    pairs: Rows[tuple[int, int]],
+    progress: Progress,
+) -> dict[str, list[EpipolarScore]]:
+    scores: dict[str, list[EpipolarScore]] = {name: [] for name in descriptors}
+    total, done = len(descriptors) * len(pairs), 0
+    for name, descriptor in descriptors.items():
+        for a, b in pairs:
+            progress(done, total, f"{name}, gap {b - a}")
+            done += 1
+            scores[name].append(score_pair(cache, a, b, name=name, descriptor=descriptor))
+    return scores
+
+
+def _by_gap(rows: Rows[EpipolarScore], gaps: Rows[int]) -> dict[str, Any]:
+    table = {str(gap): summary([row for row in rows if row.gap == gap]) for gap in gaps}
+    return table | {"all": summary(rows)}
+
+
+def _checked_gaps(args: argparse.Namespace) -> list[int]:
+    for option in ("max_keypoints", "pairs", "other_pairs"):
+        if getattr(args, option) < 1:
+            raise BadInputError(f"{option}: expected at least 1, got {getattr(args, option)}")
+    words = split_names(args.gaps)
+    try:
+        gaps = [int(word) for word in words]
+    except ValueError:
+        raise BadInputError(f"gaps: expected whole numbers, got {', '.join(words)}") from None
+    if not gaps:
+        raise BadInputError("gaps: expected at least one, got none")
+    return gaps

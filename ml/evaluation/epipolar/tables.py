@@ -1,0 +1,136 @@
+"""Scores against camera poses as Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ml.evaluation.common.descriptors import versions_line
+from ml.evaluation.matching.tables import skipped_line, table
+
+_COLUMNS = (
+    ("epipolar error, px (eq. 16)", "epipolar_px"),
+    ("sd over pairs", "epipolar_px_sd"),
+    ("< 1 px", "under_1px"),
+    ("< 3 px", "under_3px"),
+    ("< 1 px, sum", "under_1px_sum"),
+    ("F error (eq. 18)", "fundamental_error"),
+    ("raw inliers (eq. 19)", "inliers"),
+    ("matches", "matches"),
+    ("AUC 5", "auc_5deg"),
+    ("AUC 10", "auc_10deg"),
+    ("AUC 20", "auc_20deg"),
+    ("MAGSAC: AUC 5", "magsac_auc_5deg"),
+    ("MAGSAC: AUC 10", "magsac_auc_10deg"),
+    ("MAGSAC: AUC 20", "magsac_auc_20deg"),
+    ("partner found", "partner_found"),
+)
+_BY_GAP = (
+    ("< 3 px by gap", "under_3px"),
+    ("Mean epipolar error by gap, px", "epipolar_px"),
+    ("Matches by gap", "matches"),
+    ("Partner found by gap", "partner_found"),
+    ("Pose AUC at 10 degrees by gap", "auc_10deg"),
+    ("Pose AUC at 10 degrees by gap, MAGSAC", "magsac_auc_10deg"),
+)
+
+
+def epipolar_tables(result: Mapping[str, Any]) -> str:
+    """Every table of ``evaluate epipolar``."""
+    options, scores = result["options"], result["scores"]
+    head = (
+        f"{result['sequence']}: {result['frames']} frames, {options['pairs']} pairs at gaps"
+        f" {', '.join(str(gap) for gap in options['gaps'])}, at most {options['max_keypoints']}"
+        f" key points, full resolution."
+    )
+    note = (
+        "Columns < 1 px and < 3 px halve eq. 16 (the mean distance to the two epipolar lines);"
+        " '< 1 px, sum' does not. All columns but the raw inliers are of `match_images`; those are"
+        " of mutual neighbours under the ratio test, before any geometry. A pose is that of the"
+        " essential matrix by RANSAC at 1 px, which keeps the noise of its best five matches;"
+        " beside it by MAGSAC at 1 px over the same matches, as `estimate_pose` does it."
+    )
+    versions = versions_line(result.get("versions", {}))
+    parts = [
+        head,
+        versions,
+        skipped_line(result["skipped"]),
+        note,
+        "**All gaps together (table I)**",
+    ]
+    compared = f"p against {result['compared_with']}"
+    rows = [
+        [
+            name,
+            *(by_gap["all"][key] for _, key in _COLUMNS),
+            result["seconds"][name],
+            result["t_test"].get(name),
+        ]
+        for name, by_gap in scores.items()
+    ]
+    parts.append(
+        table(["descriptor", *(title for title, _ in _COLUMNS), "seconds", compared], rows)
+    )
+    gaps = [str(gap) for gap in options["gaps"]]
+    for title, key in _BY_GAP:
+        rows = [[name, *(by_gap[gap][key] for gap in gaps)] for name, by_gap in scores.items()]
+        parts += [f"**{title}**", table(["descriptor", *gaps], rows)]
+    parts += _raw(scores) + _truth(result) + _cross_sequence(result) + _ablation(result)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _raw(scores: Mapping[str, Any]) -> list[str]:
+    keys = ("raw_matches", "raw_epipolar_px", "raw_under_1px", "raw_under_3px", "inliers")
+    rows = [[name, *(by_gap["all"][key] for key in keys)] for name, by_gap in scores.items()]
+    heads = ["descriptor", "matches", "epipolar error, px", "< 1 px", "< 3 px", "inliers (eq. 19)"]
+    title = "**Mutual neighbours under the ratio test alone, all gaps**"
+    return [title, table(heads, rows)]
+
+
+def _truth(result: Mapping[str, Any]) -> list[str]:
+    keys = ("moved_px", "epipolar_px", "under_1px", "under_3px", "under_1px_sum")
+    rows = [
+        [gap, f"{row['points']}", *(row[key] for key in keys)]
+        for gap, row in result["truth"].items()
+        if row["points"]
+    ]
+    if not rows:
+        return []
+    heads = ["gap", "points", "median shift, px", "epipolar error, px", "< 1 px", "< 3 px"]
+    title = (
+        "**The ground truth's own noise: points of structure from motion, put where the image says"
+        " they are; no matcher can be expected above its < 1 px**"
+    )
+    return [title, table([*heads, "< 1 px, sum"], rows)]
+
+
+def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
+    found = result.get("cross_sequence", {})
+    keys = ("matches", "inliers", "raw_matches", "raw_inliers")
+    rows = [
+        [name, f"{row['pairs']}", *(row[key] for key in keys)]
+        for name, row in found.items()
+        if row["pairs"]
+    ]
+    heads = ["descriptor", "pairs", "matches", "inliers", "mutual NN: matches", "inliers"]
+    title = "**Images of elsewhere (table II): totals, fewer is better**"
+    return [title, table(heads, rows)] if rows else []
+
+
+def _ablation(result: Mapping[str, Any]) -> list[str]:
+    tables = result.get("ablation", {})
+    keys = ("matches", "epipolar_px", "epipolar_px_sd", "under_1px", "under_3px")
+    heads = ["configuration", "matches", "epipolar error, px", "sd", "< 1 px", "< 3 px"]
+    parts = []
+    for key, what in (
+        ("vit", "the parts of `vit`, dense patches, threshold 0.95 (table III)"),
+        ("stages", f"the stages of `match_images` with `{result['compared_with']}`"),
+    ):
+        if key in tables:
+            rows = [
+                [name, *(row[k] for k in (*keys, "auc_10deg", "partner_found"))]
+                for name, row in tables[key].items()
+            ]
+            title = f"**Ablation at gap {tables['gap']}: {what}**"
+            parts += [title, table([*heads, "AUC 10", "partner found"], rows)]
+    return parts

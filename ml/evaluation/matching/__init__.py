@@ -1,0 +1,1 @@
+"""Are matches right? Images warped by known transforms, and images with nothing in common."""

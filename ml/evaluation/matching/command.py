@@ -1,0 +1,167 @@
+"""``python -m ml evaluate matching``: descriptors on images warped by known transforms.
+
+Three protocols (see ``protocols``): the papers' own, the hard one, and images with
+nothing in common beside real neighbouring frames; and the check of how much position leaks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError, UnknownNameError
+from ml.evaluation.common.descriptors import (
+    ALL_NAMES,
+    load_descriptors,
+    split_names,
+    versions_of,
+)
+from ml.evaluation.common.images import consecutive_pairs, read_images
+from ml.evaluation.common.pictures import draw_pair, write_picture
+from ml.evaluation.common.sides import SideCache
+from ml.evaluation.matching.homographies import real_homographies
+from ml.evaluation.matching.kept_rows import WorkFolder
+from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, Pair, make_pairs
+from ml.evaluation.matching.plots import write_matching_plots
+from ml.evaluation.matching.protocols import HARD_PE_PX, pair_sides, projection_error
+from ml.evaluation.matching.scorers import SCORERS, Run, grouped
+from ml.evaluation.matching.tables import matching_tables, update_card
+from ml.keypoints import DETECTOR_NAMES
+from ml.types import ArrayF64, Progress
+
+PROTOCOLS = tuple(SCORERS)
+FRAME_GAPS = (1, 2, 4)
+"""Real homographies are those between frames this far apart."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml evaluate matching``."""
+    add = parser.add_argument
+    add("folders", type=Path, nargs="+", help="folders of images; FOLDER/frames for a sequence")
+    add("--descriptors", nargs="+", default=list(ALL_NAMES), help="names; what is missing is noted")
+    add("--protocols", nargs="+", default=list(PROTOCOLS), help=", ".join(PROTOCOLS))
+    add("--families", nargs="+", default=list(FAMILIES), help=", ".join(FAMILIES))
+    add("--sequences", type=Path, nargs="*", default=[], help="folders of consecutive frames")
+    add("--detector", default="sift", help="key points of the papers' protocol")
+    add("--max-keypoints", type=int, default=500, help="of the papers' protocol")
+    add("--hard-keypoints", type=int, default=1000, help="of the other protocols")
+    add("--images", type=int, default=10, help="at most so many images over all folders")
+    add("--per-family", type=int, help="at most so many values of a family an image")
+    add("--pairs", type=int, default=30, help="pairs of unrelated images")
+    add("--pair-images", type=int, default=12, help="at most so many images make those pairs")
+    add("--frame-pairs", type=int, default=12, help="pairs of real frames of the sequences")
+    add("--long-side-px", type=int, default=720)
+    add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
+    add("--seed", type=int, default=7)
+    add("--work", type=Path, help="folder to keep scores in: a later run scores what is new")
+    add("--card", type=Path, help="model card whose figures are replaced")
+    add("--figures", default="matching", help="which figures of the card: the name in their mark")
+    add("--plots", type=Path, help="folder for the plots")
+    add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Score every named descriptor under every named protocol.
+
+    Returns:
+        By protocol and descriptor, see ``scores``; ``skipped`` names the descriptors that
+        do not load, ``options`` and ``data`` what was scored.
+    Raises:
+        BadInputError: no image, no descriptor that loads, or options out of range.
+        UnknownNameError: no such protocol, family or detector.
+    """
+    protocols = _checked(args)
+    images = read_images(args.folders, count=args.images, long_side_px=args.long_side_px)
+    descriptors, skipped = load_descriptors(split_names(args.descriptors))
+    frames = consecutive_pairs(
+        args.sequences, gaps=FRAME_GAPS, count=args.frame_pairs, long_side_px=args.long_side_px
+    )
+    homographies = real_homographies(frames)
+    pairs = make_pairs(
+        images,
+        families=split_names(args.families),
+        homographies=homographies,
+        per_family=args.per_family,
+        seed=args.seed,
+    )
+    kept = WorkFolder(args.work)
+    work = Run(args, descriptors, images, grouped(pairs), frames, progress, kept)
+    result: dict[str, Any] = {
+        "options": _options(args),
+        "data": _data(work, homographies),
+        "versions": versions_of(descriptors),
+        "skipped": skipped,
+    }
+    for name in protocols:
+        result[name] = SCORERS[name](work)
+    if args.pictures is not None:
+        result["pictures"] = write_pictures(work)
+    if args.plots is not None:
+        result["plots"] = write_matching_plots(args.plots, result)
+    if args.card is not None:
+        update_card(args.card, args.figures, matching_tables(result))
+    return result
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The tables for people."""
+    return matching_tables(result)
+
+
+def write_pictures(work: Run) -> list[str]:
+    """A pair of each family by each descriptor: ``match_images``, and mutual neighbours alone."""
+    chosen: dict[str, Pair] = {}
+    for pair in work.pairs:
+        if pair.source == work.images[0].name or pair.family not in chosen:
+            chosen[pair.family] = pair
+    names, keypoints = [], work.args.hard_keypoints
+    for family, pair in chosen.items():
+        for name, descriptor in work.descriptors.items():
+            cache, sides = SideCache(), pair_sides(pair)
+            for stage, found in (
+                ("match_images", cache.match(*sides, name, keypoints)),
+                ("mutual", cache.mutual(*sides, descriptor, keypoints=keypoints)),
+            ):
+                is_right = projection_error(pair, found) <= HARD_PE_PX
+                title = f"{name} ({stage}), {family.replace('_', ' ')} {pair.value:g}"
+                names.append(f"{family}-{name}-{stage}.jpg")
+                picture = draw_pair(pair.a, pair.b, found, is_right, title=title)
+                write_picture(work.args.pictures / names[-1], picture)
+    return names
+
+
+def _checked(args: argparse.Namespace) -> list[str]:
+    protocols = split_names(args.protocols)
+    for kind, names, known in (
+        ("protocol", protocols, PROTOCOLS),
+        ("family", split_names(args.families), FAMILIES),
+        ("detector", [args.detector], DETECTOR_NAMES),
+    ):
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(kind, name, list(known))
+    for option in ("max_keypoints", "hard_keypoints", "images", "pairs", "frame_pairs"):
+        if getattr(args, option) < 1:
+            raise BadInputError(f"{option}: expected at least 1, got {getattr(args, option)}")
+    if not 0.0 < args.target <= 1.0:
+        raise BadInputError(f"target: expected a precision in (0, 1], got {args.target}")
+    return [name for name in PROTOCOLS if name in protocols]
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    names = ("detector", "max_keypoints", "hard_keypoints", "long_side_px", "target", "seed")
+    return {name: getattr(args, name) for name in (*names, "per_family")}
+
+
+def _data(work: Run, homographies: Sequence[ArrayF64]) -> dict[str, Any]:
+    return {
+        "folders": list(dict.fromkeys(image.name.split("/")[0] for image in work.images)),
+        "images": len(work.images),
+        "scenes": len({image.scene for image in work.images}),
+        "pairs": {f: sum(p.family == f for p in work.pairs) for f in FAMILIES},
+        "core_pairs": sum(p.family in CORE_FAMILIES for p in work.pairs),
+        "frame_pairs": len(work.frames),
+        "real_homographies": len(homographies),
+    }

@@ -1,0 +1,55 @@
+"""Homographies between real neighbouring frames, for pairs seen from another place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ml.errors import NotEnoughMatchesError
+from ml.evaluation.common.images import EvaluationImage
+from ml.evaluation.matching.pairs import as_u8
+from ml.keypoints import (
+    DetectorConfig,
+    detect_keypoints,
+    estimate_transform,
+    load_descriptor,
+    transform_points,
+)
+from ml.keypoints.pipeline import match_keypoints
+from ml.types import ArrayF64, Keypoints
+
+MIN_INLIERS = 30
+MOST_CORNER_SHIFT = 0.3
+"""A homography between frames that moves a corner by more of the diagonal is taken for wrong."""
+
+
+def real_homographies(
+    frame_pairs: Iterable[tuple[EvaluationImage, EvaluationImage]],
+) -> list[ArrayF64]:
+    """Homographies between real frames, in units of the frame's width and height.
+
+    Found by SIFT and MAGSAC; pairs with few inliers or an improbable motion are left out.
+    Source: graph-ssl-endoscopic-matching, section 4.3.2; adaptive-triplet, section 3.3.2; both
+    with SIFT and RANSAC.
+    """
+    sift = load_descriptor("sift")
+    found = []
+    for a, b in frame_pairs:
+        matches = match_keypoints(sift, a.rgb, _sift_points(a), b.rgb, _sift_points(b))
+        try:
+            transform = estimate_transform(matches.xy_a, matches.xy_b)
+        except NotEnoughMatchesError:
+            continue
+        unit = np.diag([a.rgb.shape[1], a.rgb.shape[0], 1.0])
+        matrix = np.linalg.inv(unit) @ transform.matrix @ unit
+        corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
+        shift = np.abs(transform_points(matrix, corners) - corners).max()
+        if transform.inliers.sum() >= MIN_INLIERS and shift <= MOST_CORNER_SHIFT:
+            found.append(np.asarray(matrix / matrix[2, 2], np.float64))
+    return found
+
+
+def _sift_points(image: EvaluationImage) -> Keypoints:
+    config = DetectorConfig(name="sift", max_keypoints=1000)
+    return detect_keypoints(image.rgb, config=config, mask=as_u8(image.mask))

@@ -1,0 +1,124 @@
+"""The papers' protocol of key point matching: key points and their exact projections.
+
+Key points are detected in an image and *projected* into its warped copy, so that every partner is
+present; a match is right where its projection error is at most 5 px. It leaks position, for
+partners sit at true places: ``CoordinatesDescriptor`` and ``with_shuffled_positions`` show how
+much. Source: graph-ssl-endoscopic-matching, section 4.3.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from ml.evaluation.matching.metrics import PairMatches
+from ml.evaluation.matching.pairs import Pair, as_u8
+from ml.keypoints import DetectorConfig, detect_keypoints, match_descriptors
+from ml.keypoints.describe import CLASSICAL_NAMES
+from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
+
+PAPER_PE_PX = 5.0
+EXACT_PX = 1e-3
+"""SIFT finds some points twice, at two angles: nearer than this is the same place."""
+
+CONTEXT_FREE = frozenset({*CLASSICAL_NAMES, "triplet", "cnn", "vit", "tessera", "coordinates"})
+"""Descriptors of a point that do not look at the other points: all but ``graph``."""
+
+
+class PointDescriptor(Protocol):
+    """What the papers' protocol needs of a descriptor."""
+
+    name: str
+
+    def describe(self, image: ImageU8, xy: ArrayF32, response: ArrayF32) -> ArrayF32:
+        """As ``Descriptor.describe``."""
+
+
+@dataclass(slots=True)
+class PointCache:
+    """Key points by image and detector, and rows by image and descriptor, worked out once."""
+
+    _points: dict[tuple[int, str, int], tuple[ImageU8, Keypoints]] = field(default_factory=dict)
+    _rows: dict[tuple[int, str, int, str], tuple[ImageU8, ArrayF32]] = field(default_factory=dict)
+
+    def points(
+        self, image: ImageU8, detector: str, count: int, mask: ArrayBool | None
+    ) -> Keypoints:
+        """Key points of an image (the object counts, not its values)."""
+        key = (id(image), detector, count)
+        if key not in self._points:
+            config = DetectorConfig(name=detector, max_keypoints=count)
+            found = detect_keypoints(image, config=config, mask=as_u8(mask))
+            self._points[key] = (image, found)
+        return self._points[key][1]
+
+    def rows(
+        self, descriptor: PointDescriptor, image: ImageU8, detector: str, points: Keypoints
+    ) -> ArrayF32:
+        """Descriptors of all key points of an image, for descriptors without context."""
+        key = (id(image), detector, len(points), descriptor.name)
+        if key not in self._rows:
+            rows = descriptor.describe(image, points.xy, points.response)
+            self._rows[key] = (image, rows)
+        return self._rows[key][1]
+
+
+def papers_pair(
+    descriptor: PointDescriptor, pair: Pair, *, detector: str, keypoints: int, cache: PointCache
+) -> PairMatches:
+    """Nearest neighbours of the key points of a among their exact projections in b.
+
+    Both images are described by ``describe(image, xy, response)``: no scale and no angle is told.
+    """
+    points = cache.points(pair.a, detector, keypoints, pair.mask_a)
+    partner, inside = pair.partners(points.xy)
+    xy_b, response = partner[inside], points.response[inside]
+    if descriptor.name in CONTEXT_FREE:
+        rows_a = cache.rows(descriptor, pair.a, detector, points)[inside]
+    else:
+        rows_a = descriptor.describe(pair.a, points.xy[inside], response)
+    rows_b = descriptor.describe(pair.b, xy_b, response)
+    found, distance = match_descriptors(rows_a, rows_b, strategy="nn")
+    error = np.hypot(*(xy_b[found[:, 1]] - xy_b[found[:, 0]]).T)
+    return PairMatches(
+        pair.family, pair.value, len(xy_b), distance, error <= PAPER_PE_PX, error <= EXACT_PX
+    )
+
+
+class CoordinatesDescriptor:
+    """The leak itself: a point's pixel coordinates as its descriptor."""
+
+    name = "coordinates"
+
+    def describe(self, image: ImageU8, xy: ArrayF32, response: ArrayF32) -> ArrayF32:
+        """(N, 2) float32: the points, off zero, for a row of zeros stands for no descriptor."""
+        return np.asarray(xy, np.float32) + np.float32(1.0)
+
+
+def with_shuffled_positions(descriptor: PointDescriptor, *, seed: int) -> PointDescriptor | None:
+    """A descriptor that is told the places of other key points, while patches stay.
+
+    Every call permutes anew, so that two images share no place. None for descriptors that do not
+    look at where points are: only those with a graph over the key points (``graph``) do.
+    """
+    graph = getattr(descriptor, "graph", None)
+    if graph is None:
+        return None
+    shuffled: Any = copy.copy(descriptor)
+    shuffled.name = f"{descriptor.name} shuffled"
+    shuffled.graph = _ShuffledGraph(graph, np.random.default_rng(seed))
+    return cast(PointDescriptor, shuffled)
+
+
+class _ShuffledGraph:
+    """A graph network whose second argument, (N, ...) positions, is permuted first."""
+
+    def __init__(self, graph: Any, rng: np.random.Generator) -> None:
+        self.config = graph.config
+        self._graph, self._rng = graph, rng
+
+    def __call__(self, vectors: Any, positions: Any) -> Any:
+        return self._graph(vectors, positions[self._rng.permutation(len(positions))])

@@ -1,0 +1,133 @@
+"""The hard protocol of key point matching, and images with nothing in common.
+
+The papers' protocol leaks position (see ``papers``), so the hard one detects in both
+images independently and asks for 3 px; unrelated images should give no match at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.errors import NotEnoughMatchesError
+from ml.evaluation.common.images import EvaluationImage
+from ml.evaluation.common.sides import SideCache, Sides
+from ml.evaluation.matching.pairs import Pair, as_u8
+from ml.keypoints import estimate_fundamental, estimate_transform, transform_points
+from ml.keypoints.describe import Descriptor
+from ml.types import ArrayF32, Matches
+
+HARD_PE_PX, CLOSE_PX = 3.0, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HardScore:
+    """One pair under the hard protocol.
+
+    Attributes:
+        matches, right, close: of ``match_images``: all, within 3 px, within 1 px of the truth.
+        raw_matches, raw_right: of mutual nearest neighbours alone.
+    """
+
+    family: str
+    value: float
+    matches: int
+    right: int
+    close: int
+    raw_matches: int
+    raw_right: int
+
+
+def hard_pair(
+    descriptor: Descriptor, pair: Pair, *, name: str, keypoints: int, cache: SideCache
+) -> HardScore:
+    """Own detection in both images, matched by ``match_images`` and by mutual neighbours alone.
+
+    Args:
+        name: what ``match_images`` is asked for.
+    """
+    a, b = pair_sides(pair)
+    found = cache.match(a, b, name, keypoints)
+    raw = cache.mutual(a, b, descriptor, keypoints=keypoints)
+    error, raw_error = projection_error(pair, found), projection_error(pair, raw)
+    return HardScore(
+        pair.family,
+        pair.value,
+        len(found),
+        int((error <= HARD_PE_PX).sum()),
+        int((error <= CLOSE_PX).sum()),
+        len(raw),
+        int((raw_error <= HARD_PE_PX).sum()),
+    )
+
+
+def pair_sides(pair: Pair) -> tuple[Sides, Sides]:
+    """Both images of a pair with their masks."""
+    return (pair.a, as_u8(pair.mask_a)), (pair.b, as_u8(pair.mask_b))
+
+
+def projection_error(pair: Pair, matches: Matches) -> ArrayF32:
+    """(M,) pixels in b between a match and the truth."""
+    truth = transform_points(pair.H_b_from_a, matches.xy_a)
+    return np.hypot(*(truth - matches.xy_b).T).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class CountScore:
+    """How much was matched of one pair, without any truth.
+
+    Attributes:
+        matches, inliers: of ``match_images``, and of those agreeing on one epipolar geometry.
+        planar: those agreeing on one homography.
+        raw_matches, raw_inliers, raw_planar: the same of mutual nearest neighbours alone.
+    """
+
+    matches: int
+    inliers: int
+    planar: int
+    raw_matches: int
+    raw_inliers: int
+    raw_planar: int
+
+
+def count_pair(
+    descriptor: Descriptor,
+    a: EvaluationImage,
+    b: EvaluationImage,
+    *,
+    name: str,
+    keypoints: int,
+    cache: SideCache,
+) -> CountScore:
+    """Matches and geometric inliers of two images, related or not.
+
+    Source: dinov2-adaptation-endoscopic-matching, section IV-B (table II).
+    """
+    sides = (a.rgb, as_u8(a.mask)), (b.rgb, as_u8(b.mask))
+    found = cache.match(*sides, name, keypoints)
+    raw = cache.mutual(*sides, descriptor, keypoints=keypoints)
+    return CountScore(
+        len(found),
+        epipolar_inliers(found),
+        planar_inliers(found),
+        len(raw),
+        epipolar_inliers(raw),
+        planar_inliers(raw),
+    )
+
+
+def epipolar_inliers(matches: Matches) -> int:
+    """Matches that agree on one fundamental matrix by MAGSAC; 0 where there is none."""
+    try:
+        return int(estimate_fundamental(matches.xy_a, matches.xy_b).inliers.sum())
+    except NotEnoughMatchesError:
+        return 0
+
+
+def planar_inliers(matches: Matches) -> int:
+    """Matches that agree on one homography by MAGSAC; 0 where there is none."""
+    try:
+        return int(estimate_transform(matches.xy_a, matches.xy_b).inliers.sum())
+    except NotEnoughMatchesError:
+        return 0

@@ -1,0 +1,235 @@
+"""The protocols of ``evaluate matching`` over all descriptors; a run that stopped goes on.
+
+Rows are kept image by image: the pairs of one source image by one descriptor are worked out, or
+read from the work folder, together.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeVar
+
+from ml.evaluation.common.descriptors import LEARNED_NAMES
+from ml.evaluation.common.images import EvaluationImage, read_images, unrelated_pairs
+from ml.evaluation.common.sides import SideCache, seconds_a_pair
+from ml.evaluation.matching.kept_rows import WorkFolder, content_of, descriptor_key
+from ml.evaluation.matching.metrics import PairMatches
+from ml.evaluation.matching.pairs import Pair
+from ml.evaluation.matching.papers import (
+    CoordinatesDescriptor,
+    PointCache,
+    PointDescriptor,
+    papers_pair,
+    with_shuffled_positions,
+)
+from ml.evaluation.matching.protocols import (
+    CountScore,
+    HardScore,
+    count_pair,
+    hard_pair,
+    pair_sides,
+)
+from ml.evaluation.matching.scores import count_summary, hard_summary, papers_summary
+from ml.keypoints import DETECTOR_NAMES
+from ml.keypoints.describe import Descriptor
+from ml.types import Progress
+
+TIMED_PAIRS = 1
+PAPERS, HARD = "ml.evaluation.matching.papers", "ml.evaluation.matching.protocols"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PairGroup:
+    """The pairs of one source image, and the digest of what they show."""
+
+    pairs: tuple[Pair, ...]
+    digest: str
+
+
+def grouped(pairs: Sequence[Pair]) -> list[PairGroup]:
+    """Pairs by source image, those of an image being one after another."""
+    groups = [tuple(group) for _, group in groupby(pairs, key=lambda pair: pair.source)]
+    return [PairGroup(group, content_of(group)) for group in groups]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run works on.
+
+    Attributes:
+        args: as parsed. descriptors: by name. images: what is scored. groups: the pairs of each.
+        frames: real neighbouring frames. progress: told of every step.
+        work: where rows are kept.
+    """
+
+    args: argparse.Namespace
+    descriptors: Mapping[str, Descriptor]
+    images: Sequence[EvaluationImage]
+    groups: Sequence[PairGroup]
+    frames: Sequence[tuple[EvaluationImage, EvaluationImage]]
+    progress: Progress
+    work: WorkFolder
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The pairs of all images."""
+        return [pair for group in self.groups for pair in group.pairs]
+
+    @property
+    def folds(self) -> list[int]:
+        """0 or 1 for each pair: whose half of the images it is of."""
+        number = {image.name: i % 2 for i, image in enumerate(self.images)}
+        return [number[pair.source] for pair in self.pairs]
+
+
+def score_papers(run: Run) -> dict[str, Any]:
+    """Each descriptor under the papers' protocol on the key points of one detector."""
+    return {
+        name: _papers(run, descriptor, run.args.detector, f"papers: {name}")
+        for name, descriptor in run.descriptors.items()
+    }
+
+
+def score_detectors(run: Run) -> dict[str, Any]:
+    """Each detector's key points with its own descriptor and with the learned ones."""
+    table: dict[str, Any] = {}
+    for detector in DETECTOR_NAMES:
+        for name, descriptor in run.descriptors.items():
+            if name == detector or (name in LEARNED_NAMES and name not in DETECTOR_NAMES):
+                phase = f"{name} on {detector}"
+                table.setdefault(detector, {})[name] = _papers(run, descriptor, detector, phase)
+    return table
+
+
+def score_leak(run: Run) -> dict[str, Any]:
+    """Coordinates alone, and descriptors that use position with their positions shuffled."""
+    table = {"coordinates": _papers(run, CoordinatesDescriptor(), run.args.detector, "leak")}
+    for name, descriptor in run.descriptors.items():
+        if with_shuffled_positions(descriptor, seed=run.args.seed) is not None:
+            table[f"{name}, positions shuffled"] = _papers(
+                run, descriptor, run.args.detector, f"leak: {name}", is_shuffled=True
+            )
+    return table
+
+
+def score_hard(run: Run) -> dict[str, Any]:
+    """Each descriptor under the hard protocol; ``seconds`` are taken anew in every run."""
+    timed = [pair_sides(pair) for pair in run.pairs[:TIMED_PAIRS]]
+    keypoints = run.args.hard_keypoints
+    return {
+        name: _hard(run, name) | {"seconds": seconds_a_pair(timed, name, keypoints)}
+        for name in run.descriptors
+    }
+
+
+def score_unrelated(run: Run) -> dict[str, Any]:
+    """Each descriptor on pairs of images with nothing in common, and on real frames."""
+    args = run.args
+    images = read_images(args.folders, count=args.pair_images, long_side_px=args.long_side_px)
+    unrelated = unrelated_pairs(images, count=args.pairs, seed=args.seed)
+    table = {}
+    for name in run.descriptors:
+        parts = {
+            part: _counted(run, name, pairs, f"{part}: {name}")
+            for part, pairs in (("unrelated", unrelated), ("frames", run.frames))
+        }
+        table[name] = count_summary(parts["unrelated"], parts["frames"])
+    return table
+
+
+SCORERS: dict[str, Callable[[Run], dict[str, Any]]] = {
+    "papers": score_papers,
+    "detectors": score_detectors,
+    "leak": score_leak,
+    "hard": score_hard,
+    "unrelated": score_unrelated,
+}
+"""The protocols by name, in the order they are run and printed in."""
+
+
+def _papers(
+    run: Run,
+    descriptor: PointDescriptor,
+    detector: str,
+    phase: str,
+    *,
+    is_shuffled: bool = False,
+) -> dict[str, Any]:
+    keypoints, seed = run.args.max_keypoints, run.args.seed
+
+    def score(pairs: Sequence[Pair]) -> Iterator[PairMatches]:
+        # shuffled anew for each image, so that no row depends on which others were kept
+        shuffled = with_shuffled_positions(descriptor, seed=seed) if is_shuffled else None
+        told, cache = shuffled or descriptor, PointCache()
+        for pair in pairs:
+            yield papers_pair(told, pair, detector=detector, keypoints=keypoints, cache=cache)
+
+    settings = {"protocol": "papers", "detector": detector, "keypoints": keypoints}
+    settings |= {"shuffled": seed} if is_shuffled else {}
+    key = {"name": f"papers-{detector}-{descriptor.name}"}
+    found = _by_image(
+        run, key | descriptor_key(descriptor, PAPERS) | settings, PairMatches, score, phase
+    )
+    return papers_summary(found, run.folds, target=run.args.target)
+
+
+def _hard(run: Run, name: str) -> dict[str, Any]:
+    keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
+
+    def score(pairs: Sequence[Pair]) -> Iterator[HardScore]:
+        cache = SideCache()
+        for pair in pairs:
+            yield hard_pair(descriptor, pair, name=name, keypoints=keypoints, cache=cache)
+
+    key = {"name": f"hard-{name}", "protocol": "hard", "keypoints": keypoints}
+    key |= descriptor_key(descriptor, HARD)
+    return hard_summary(_by_image(run, key, HardScore, score, f"hard: {name}"))
+
+
+def _counted(
+    run: Run,
+    name: str,
+    pairs: Sequence[tuple[EvaluationImage, EvaluationImage]],
+    phase: str,
+) -> list[CountScore]:
+    keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
+
+    def score() -> list[CountScore]:
+        rows, cache = [], SideCache()
+        for done, (a, b) in enumerate(pairs):
+            run.progress(done, len(pairs), phase)
+            rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
+        return rows
+
+    settings = {"protocol": "count", "keypoints": keypoints, "pairs": content_of(pairs)}
+    key = {"name": f"count-{name}"} | descriptor_key(descriptor, HARD) | settings
+    return run.work.rows(key, CountScore, score)
+
+
+def _by_image(
+    run: Run,
+    key: Mapping[str, Any],
+    kind: type[T],
+    score: Callable[[Sequence[Pair]], Iterator[T]],
+    phase: str,
+) -> list[T]:
+    """A row for each pair, kept under ``key`` and what the pairs of one image show."""
+    rows: list[T] = []
+    total = len(run.pairs)
+
+    def make(pairs: Sequence[Pair]) -> list[T]:
+        made = []
+        for row in score(pairs):
+            made.append(row)
+            run.progress(len(rows) + len(made), total, phase)
+        return made
+
+    for group in run.groups:
+        full = {**key, "pairs": group.digest}
+        rows += run.work.rows(full, kind, lambda pairs=group.pairs: make(pairs))  # type: ignore[misc]
+    return rows

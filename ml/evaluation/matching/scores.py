@@ -1,0 +1,187 @@
+"""What the protocols found, summed up by family: the numbers of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ml.evaluation.matching.metrics import (
+    PairMatches,
+    Threshold,
+    area_under_curve,
+    choose_threshold,
+    matching_score,
+    pooled,
+    precision,
+    recall_curve,
+    worst_tenth,
+)
+from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES
+from ml.evaluation.matching.protocols import CountScore, HardScore
+
+CURVE_POINTS = 60
+RECALL_AT_WRONG = (0.01, 0.05)
+
+
+def papers_summary(
+    pairs: Sequence[PairMatches], folds: Sequence[int], *, target: float
+) -> dict[str, Any]:
+    """Precision and matching score of one descriptor under the papers' protocol.
+
+    NNT thresholds are chosen on the core families of one half of the images and applied to the
+    other half, both ways. There are two: the best matching score at a precision of at least
+    ``target``, and the best F1.
+
+    Args:
+        folds: 0 or 1 for each pair, by image.
+    Returns:
+        families: by family, ``core`` (the papers' five) and ``all``: nn_precision, exact (share
+        matched to the very partner), nnt_precision and nnt_score at the target, f1_precision and
+        f1_score at the best F1. worst_tenth of the core pairs. thresholds, curves, by_value.
+    """
+    target_kept, targets = _cross_fit(pairs, folds, target)
+    f1_kept, f1s = _cross_fit(pairs, folds, None)
+    families = {}
+    for family in (*FAMILIES, "core", "all"):
+        rows = [i for i, pair in enumerate(pairs) if in_family(pair.family, family)]
+        if rows:
+            families[family] = _rates(pairs, rows, target_kept, f1_kept)
+    core = [i for i, pair in enumerate(pairs) if pair.family in CORE_FAMILIES]
+    each = [_rates(pairs, [i], target_kept, f1_kept) for i in core]
+    keys = ("nn_precision", "exact", "nnt_precision", "nnt_score", "f1_score")
+    return {
+        "families": families,
+        "worst_tenth": {key: _rounded(worst_tenth([row[key] for row in each])) for key in keys},
+        "thresholds": {
+            "target": [t.distance for t in targets],
+            "target_reached": [t.reached for t in targets],
+            "f1": [t.distance for t in f1s],
+        },
+        "curves": {
+            family: curve_of([p for p in pairs if in_family(p.family, family)])
+            for family in ("viewpoint", "core")
+            if family in families
+        },
+        "by_value": _by_value(pairs),
+    }
+
+
+def in_family(family: str, group: str) -> bool:
+    """Whether a pair's family belongs to a family or group (``core``, ``all``)."""
+    return group in {"all", family} or (group == "core" and family in CORE_FAMILIES)
+
+
+def curve_of(pairs: Sequence[PairMatches]) -> dict[str, Any]:
+    """Recall against 1 - precision of pairs together, thinned, with its area and two readings."""
+    _, wrong, recall = recall_curve(*pooled(pairs))
+    if not len(recall):
+        return {"one_minus_precision": [], "recall": [], "area": 0.0}
+    thin = np.unique(np.linspace(0, len(recall) - 1, CURVE_POINTS).round().astype(int))
+    readings = {
+        f"recall_at_{share:g}": _rounded(float(recall[wrong <= share].max(initial=0.0)))
+        for share in RECALL_AT_WRONG
+    }
+    return {
+        "one_minus_precision": [_rounded(float(v)) for v in wrong[thin]],
+        "recall": [_rounded(float(v)) for v in recall[thin]],
+        "area": _rounded(area_under_curve(wrong, recall)),
+        **readings,
+    }
+
+
+def hard_summary(scores: Sequence[HardScore]) -> dict[str, Any]:
+    """Precision and number of right matches under the hard protocol, by family.
+
+    Returns:
+        families: by family, ``core`` and ``all``: precision (right within 3 px / matches), right
+        (mean a pair), under_1px (share of matches), the same of mutual neighbours alone (raw_),
+        worst_right (mean of the worst tenth of pairs).
+    """
+    families = {}
+    for family in (*FAMILIES, "core", "all"):
+        rows = [score for score in scores if in_family(score.family, family)]
+        if not rows:
+            continue
+        matches, raw = sum(r.matches for r in rows), sum(r.raw_matches for r in rows)
+        families[family] = {
+            "pairs": len(rows),
+            "precision": _rounded(precision(sum(r.right for r in rows), matches)),
+            "right": _rounded(float(np.mean([r.right for r in rows]))),
+            "worst_right": _rounded(worst_tenth([r.right for r in rows])),
+            "under_1px": _rounded(precision(sum(r.close for r in rows), matches)),
+            "raw_precision": _rounded(precision(sum(r.raw_right for r in rows), raw)),
+            "raw_right": _rounded(float(np.mean([r.raw_right for r in rows]))),
+        }
+    return {"families": families}
+
+
+def count_summary(
+    unrelated: Sequence[CountScore], related: Sequence[CountScore]
+) -> dict[str, dict[str, float]]:
+    """Totals over unrelated pairs, and means over related ones."""
+    result: dict[str, dict[str, float]] = {}
+    keys = ("matches", "inliers", "planar", "raw_matches", "raw_inliers", "raw_planar")
+    for name, rows, together in (("unrelated", unrelated, np.sum), ("related", related, np.mean)):
+        if rows:
+            values = {key: float(together([getattr(row, key) for row in rows])) for key in keys}
+            result[name] = {"pairs": len(rows)} | {k: _rounded(v) for k, v in values.items()}
+    return result
+
+
+def _cross_fit(
+    pairs: Sequence[PairMatches], folds: Sequence[int], target: float | None
+) -> tuple[list[np.ndarray], tuple[Threshold, Threshold]]:
+    """Which neighbours of each pair are kept, by the threshold of the other half of the images."""
+    thresholds = []
+    for fold in (0, 1):
+        others = [
+            pair
+            for pair, own in zip(pairs, folds, strict=True)
+            if own != fold and pair.family in CORE_FAMILIES
+        ]
+        thresholds.append(choose_threshold(others or pairs, target=target))
+    kept = [
+        pair.distance < np.float32(thresholds[own].distance)
+        for pair, own in zip(pairs, folds, strict=True)
+    ]
+    return kept, (thresholds[0], thresholds[1])
+
+
+def _rates(
+    pairs: Sequence[PairMatches],
+    rows: Sequence[int],
+    target_kept: Sequence[np.ndarray],
+    f1_kept: Sequence[np.ndarray],
+) -> dict[str, float]:
+    partners = sum(pairs[i].partners for i in rows)
+    found = sum(len(pairs[i].distance) for i in rows)
+    right = sum(int(pairs[i].is_right.sum()) for i in rows)
+    result = {
+        "partners": partners,
+        "nn_precision": precision(right, found),
+        "nn_score": matching_score(right, partners),
+        "exact": matching_score(sum(int(pairs[i].is_exact.sum()) for i in rows), partners),
+    }
+    for prefix, kept in (("nnt", target_kept), ("f1", f1_kept)):
+        kept_right = sum(int((pairs[i].is_right & kept[i]).sum()) for i in rows)
+        result[f"{prefix}_precision"] = precision(kept_right, sum(int(kept[i].sum()) for i in rows))
+        result[f"{prefix}_score"] = matching_score(kept_right, partners)
+    return {key: _rounded(value) for key, value in result.items()}
+
+
+def _by_value(pairs: Sequence[PairMatches]) -> dict[str, dict[str, float]]:
+    """NN precision of each value of each family (figure 4 of graph-ssl)."""
+    table: dict[str, dict[str, float]] = {}
+    for family in FAMILIES:
+        for value in sorted({pair.value for pair in pairs if pair.family == family}):
+            rows = [p for p in pairs if p.family == family and p.value == value]
+            right = sum(int(p.is_right.sum()) for p in rows)
+            found = sum(len(p.distance) for p in rows)
+            table.setdefault(family, {})[f"{value:g}"] = _rounded(precision(right, found))
+    return table
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), 4)

@@ -1,0 +1,219 @@
+"""Scores of key point matching as Markdown tables, and their place in a model card."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError
+from ml.evaluation.common.descriptors import versions_line
+from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES
+
+Cell = str | float | None
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A Markdown table; numbers as ``number`` writes them."""
+    lines = [_row(heads), _row(["---"] * len(heads))]
+    lines += [_row([cell if isinstance(cell, str) else number(cell) for cell in r]) for r in rows]
+    return "\n".join(lines)
+
+
+def number(value: float | None) -> str:
+    """Four digits after the point below 10, fewer above; a dash for what there is none of."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if float(value).is_integer() and abs(value) >= 10:
+        return f"{value:.0f}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def matching_tables(result: Mapping[str, Any]) -> str:
+    """Every table of ``evaluate matching``."""
+    parts = [_head(result)]
+    for key, write in (
+        ("papers", _papers),
+        ("detectors", _detectors),
+        ("leak", _leak),
+        ("hard", _hard),
+        ("unrelated", _unrelated),
+    ):
+        if key in result:
+            parts += write(result[key], result["options"])
+    return "\n\n".join(parts)
+
+
+def update_card(card: Path, name: str, text: str) -> None:
+    """Replace what stands between ``<!-- figures: NAME -->`` and ``<!-- end figures -->``.
+
+    Raises:
+        BadInputError: the card has no such place.
+    """
+    old = card.read_text(encoding="utf-8")
+    start = f"<!-- figures: {name} -->"
+    pattern = re.compile(re.escape(start) + r".*?<!-- end figures -->", re.DOTALL)
+    if not pattern.search(old):
+        raise BadInputError(
+            f"{card.name}: expected a line {start!r} and one '<!-- end figures -->'"
+        )
+    figures = f"{start}\n{text}\n<!-- end figures -->"
+    temporary = card.with_name(f".{card.name}.tmp")
+    temporary.write_text(pattern.sub(lambda _: figures, old), encoding="utf-8")
+    temporary.replace(card)
+
+
+def skipped_line(skipped: Mapping[str, str]) -> str:
+    """One sentence on the descriptors that were not scored."""
+    if not skipped:
+        return ""
+    return "Not scored: " + "; ".join(f"{n} ({why})" for n, why in skipped.items()) + "."
+
+
+def _head(result: Mapping[str, Any]) -> str:
+    data, options = result["data"], result["options"]
+    pairs = ", ".join(f"{count} {family}" for family, count in data["pairs"].items() if count)
+    lines = [
+        f"{data['images']} images of {data['scenes']} scenes ({', '.join(data['folders'])}), long"
+        f" side at most {options['long_side_px']} px; pairs: {pairs};"
+        f" {data['real_homographies']} homographies between real frames; seed {options['seed']}.",
+        versions_line(result.get("versions", {})),
+        skipped_line(result["skipped"]),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    title = (
+        f"**The papers' protocol: {options['max_keypoints']} key points of"
+        f" {options['detector']}, exact partners, PE <= 5 px; {_together(found)}**"
+    )
+    heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
+    heads += ["at best F1: precision", "score", "worst tenth: NN precision", "exact", "NNT score"]
+    rows = []
+    for name, scores in found.items():
+        core, worst = scores["families"].get("core"), scores["worst_tenth"]
+        if core is None:
+            continue
+        keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
+        reached = all(scores["thresholds"]["target_reached"])
+        rows.append(
+            [
+                name if reached else f"{name} (*)",
+                *(core[key] for key in keys),
+                *(core[f"f1_{key}"] for key in ("precision", "score")),
+                *(worst[key] for key in ("nn_precision", "exact", "nnt_score")),
+            ]
+        )
+    note = (
+        f"NNT thresholds are chosen on one half of the images for the best matching score at a"
+        f" precision of at least {options['target']:g}, and applied to the other half, both ways;"
+        f" beside them those of the best F1. (*) no threshold was that precise: best F1."
+    )
+    return [
+        title,
+        table(heads, rows),
+        note,
+        *_by_family(found, "nn_precision", "NN precision by family"),
+        *_by_family(found, "exact", "Exact partner by family"),
+        *_by_family(found, "nnt_score", "NNT matching score by family"),
+        *_curve_readings(found),
+    ]
+
+
+def _together(found: Mapping[str, Any]) -> str:
+    """Which of the papers' families a ``core`` row is over."""
+    there = [f for f in CORE_FAMILIES if any(f in s["families"] for s in found.values())]
+    return f"{', '.join(there)} together"
+
+
+def _by_family(found: Mapping[str, Any], key: str, title: str) -> list[str]:
+    families = [f for f in FAMILIES if any(f in s["families"] for s in found.values())]
+    rows = [
+        [name, *(scores["families"][family][key] for family in families)]
+        for name, scores in found.items()
+    ]
+    return [f"**{title}**", table(["descriptor", *(f.replace("_", ", ") for f in families)], rows)]
+
+
+def _curve_readings(found: Mapping[str, Any]) -> list[str]:
+    rows = [
+        [name, curve.get("recall_at_0.01"), curve.get("recall_at_0.05"), curve["area"]]
+        for name, scores in found.items()
+        if (curve := scores["curves"].get("viewpoint"))
+    ]
+    heads = ["descriptor", "recall at 1 - precision .01", "at .05", "area"]
+    title = "**Recall against 1 - precision under viewpoint changes with noise**"
+    return [title, table(heads, rows)] if rows else []
+
+
+def _detectors(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    rows = []
+    for detector, by_name in found.items():
+        for name, scores in by_name.items():
+            families = scores["families"]
+            core = families.get("core")
+            if core is not None:
+                keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
+                by_family = [families.get(f, {}).get("nn_precision") for f in CORE_FAMILIES]
+                rows.append([detector, name, *(core[key] for key in keys), *by_family])
+    heads = ["detector", "descriptor", "NN precision", "exact", "NNT precision", "NNT score"]
+    title = "**Each detector with its own and with the learned descriptors, papers' protocol**"
+    return [title, table([*heads, *(f"NN, {f}" for f in CORE_FAMILIES)], rows)]
+
+
+def _leak(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    families = [f for f in (*FAMILIES, "core") if any(f in s["families"] for s in found.values())]
+    rows = [
+        [name, *(scores["families"][family]["nn_precision"] for family in families)]
+        for name, scores in found.items()
+    ]
+    title = "**What position alone gives: NN precision of the papers' protocol**"
+    return [title, table(["descriptor", *families], rows)]
+
+
+def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    heads = ["descriptor", "precision", "right a pair", "worst tenth: right", "within 1 px"]
+    heads += ["mutual NN alone: precision", "right", "seconds a pair"]
+    keys = ("precision", "right", "worst_right", "under_1px", "raw_precision", "raw_right")
+    parts = []
+    for group, what in (("core", _together(found)), ("all", "the wide families too")):
+        rows = [
+            [name, *(scores["families"][group][key] for key in keys), scores["seconds"]]
+            for name, scores in found.items()
+            if group in scores["families"]
+        ]
+        title = (
+            f"**The hard protocol: own detection in both images, {options['hard_keypoints']} key"
+            f" points, `match_images`, right within 3 px; {what}**"
+        )
+        parts += [title, table(heads, rows)] if rows else []
+    return [
+        *parts,
+        *_by_family(found, "precision", "Hard protocol, precision by family"),
+        *_by_family(found, "right", "Hard protocol, right matches a pair by family"),
+    ]
+
+
+def _unrelated(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    keys = ("matches", "inliers", "planar", "raw_matches", "raw_inliers", "raw_planar")
+    heads = ["descriptor", "pairs", "matches", "epipolar inliers", "homography inliers"]
+    heads += ["mutual NN: matches", "epipolar inliers", "homography inliers"]
+    parts = []
+    for kind, title in (
+        ("unrelated", "**Unrelated images: totals over all pairs (fewer is better)**"),
+        ("related", "**Real neighbouring frames: means a pair (more is better)**"),
+    ):
+        rows = [
+            [name, f"{scores[kind]['pairs']}", *(scores[kind][key] for key in keys)]
+            for name, scores in found.items()
+            if kind in scores
+        ]
+        parts += [title, table(heads, rows)] if rows else []
+    return parts
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,153 @@
+"""What mosaics are compared with: consecutive SIFT chaining and OpenCV's Stitcher (SCANS).
+
+Every method runs in a process of its own, so that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import tifffile
+
+from ml.evaluation.common.memory import peak_mib
+from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
+from ml.mosaic import MosaicConfig, build_mosaic
+from ml.types import ArrayF64, ImageU8
+
+METHODS = ("tessera", "sift-chain", "opencv-scans")
+STITCHER_FRAMES = 25
+"""The Stitcher matches every pair: more frames than this and it works for minutes."""
+
+MIN_MATCHES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What a method made of a sweep.
+
+    Attributes:
+        placed: index -> (3, 3), frame px to px of its own mosaic.
+        given: indices that it was given (the Stitcher gets fewer).
+        pixels: (H, W, 3) uint8, its mosaic, or None where it makes none.
+        peak_mib: of its process above that of the same process with the frames loaded.
+        dropped: index -> reason code, of methods that say so.
+    """
+
+    placed: dict[int, ArrayF64]
+    given: tuple[int, ...]
+    pixels: ImageU8 | None
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    loops: int = 0
+    dropped: dict[int, str] | None = None
+    model: str = ""
+
+
+def attempt(method: str, sweep: SweepConfig) -> Attempt:
+    """Run a method on a simulated sweep in a fresh process."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_attempt, (method, sweep))
+
+
+def _attempt(method: str, sweep: SweepConfig) -> Attempt:
+    frames = simulate_sweep(sweep).frames
+    before, wall, cpu = peak_mib(), time.perf_counter(), time.process_time()
+    found = _METHODS[method](frames)
+    return Attempt(
+        wall_s=time.perf_counter() - wall,
+        cpu_s=time.process_time() - cpu,
+        peak_mib=peak_mib() - before,
+        **found,
+    )
+
+
+def sift_chain(frames: list[ImageU8]) -> dict[int, ArrayF64]:
+    """Each frame to the one before it: SIFT, ratio test, RANSAC homography; composed.
+
+    Stops where a pair fails: what comes after cannot be placed.
+    """
+    sift, matcher = cv2.SIFT.create(2000, contrastThreshold=0.01), cv2.BFMatcher(cv2.NORM_L2)
+    placed: dict[int, ArrayF64] = {0: np.eye(3)}
+    before: tuple[Any, Any] | None = None
+    for index, frame in enumerate(frames):
+        keypoints, rows = sift.detectAndCompute(cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY), None)
+        if before is not None:
+            matrix = _sift_step(matcher, (keypoints, rows), before)
+            if matrix is None:
+                break
+            whole = placed[index - 1] @ matrix
+            placed[index] = whole / whole[2, 2]
+        before = (keypoints, rows)
+    return placed
+
+
+def _sift_step(matcher: Any, later: tuple[Any, Any], earlier: tuple[Any, Any]) -> ArrayF64 | None:
+    if later[1] is None or earlier[1] is None or min(len(later[1]), len(earlier[1])) < MIN_MATCHES:
+        return None
+    pairs = matcher.knnMatch(later[1], earlier[1], k=2)
+    good = [p[0] for p in pairs if len(p) == 2 and p[0].distance < 0.8 * p[1].distance]
+    if len(good) < MIN_MATCHES:
+        return None
+    a = np.array([later[0][m.queryIdx].pt for m in good])
+    b = np.array([earlier[0][m.trainIdx].pt for m in good])
+    matrix, inliers = cv2.findHomography(a, b, cv2.RANSAC, 3.0)
+    if matrix is None or inliers.sum() < MIN_MATCHES:
+        return None
+    return np.asarray(matrix, np.float64)
+
+
+def _run_tessera(frames: list[ImageU8]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        result = build_mosaic(frames, Path(folder) / "mosaic", config=MosaicConfig())
+        with tifffile.TiffFile(result.path) as tiff:
+            pixels = tiff.pages[0].asarray()
+    return {
+        "placed": {
+            f.index: f.H_mosaic_from_frame
+            for f in result.frames
+            if f.H_mosaic_from_frame is not None and f.component == 0
+        },
+        "given": tuple(range(len(frames))),
+        "pixels": np.asarray(pixels, np.uint8),
+        "loops": result.quality.loops_closed if result.quality else 0,
+        "dropped": {f.index: f.reason_code for f in result.frames if f.reason_code},
+        "model": result.model,
+    }
+
+
+def _run_sift(frames: list[ImageU8]) -> dict[str, Any]:
+    placed = sift_chain(frames)
+    return {"placed": placed, "given": tuple(range(len(frames))), "pixels": None}
+
+
+def _run_stitcher(frames: list[ImageU8]) -> dict[str, Any]:
+    """SCANS on evenly chosen frames; at frames under 0.6 MP its cameras hold the affine maps."""
+    step = max(1, -(-len(frames) // STITCHER_FRAMES))
+    given = tuple(range(0, len(frames), step))
+    stitcher = cv2.Stitcher.create(cv2.Stitcher_SCANS)
+    images = [cv2.cvtColor(frames[i], cv2.COLOR_RGB2BGR) for i in given]
+    try:
+        status, mosaic = stitcher.stitch(images)
+        kept = [int(i) for i in stitcher.component()]
+        cameras = stitcher.cameras()
+    except cv2.error:
+        status, mosaic, kept, cameras = -1, None, [], []
+    placed = {
+        given[i]: np.asarray(camera.R, np.float64) for i, camera in zip(kept, cameras, strict=False)
+    }
+    if status != cv2.Stitcher_OK or mosaic is None:
+        return {"placed": {}, "given": given, "pixels": None}
+    pixels = np.asarray(cv2.cvtColor(mosaic, cv2.COLOR_BGR2RGB), np.uint8)
+    return {"placed": placed, "given": given, "pixels": pixels}
+
+
+_METHODS = {"tessera": _run_tessera, "sift-chain": _run_sift, "opencv-scans": _run_stitcher}

@@ -1,0 +1,212 @@
+"""``python -m ml evaluate mosaic``: score a mosaic of given frames, or of simulated sweeps."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import BadInputError
+from ml.evaluation.mosaic.baselines import sift_chain
+from ml.evaluation.mosaic.ncc import (
+    DISTANCES,
+    Pairwise,
+    chained,
+    clean_frames,
+    inner_view,
+    ncc_table,
+    sift_pairs,
+    visible,
+)
+from ml.evaluation.mosaic.table import SWEEPS, simulate_table, to_markdown
+from ml.evaluation.mosaic.truth import (
+    TruthScore,
+    accumulate,
+    placed_transforms,
+    read_reference,
+    read_truth,
+    reference_agreement,
+    run_agreement,
+    score_against_truth,
+)
+from ml.mosaic import MosaicConfig, build_mosaic
+from ml.mosaic.sources import open_source
+from ml.types import ArrayF64, Progress
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml evaluate mosaic``."""
+    parser.add_argument("frames", type=Path, nargs="?", help="a folder of frames or a video")
+    parser.add_argument(
+        "--simulate",
+        nargs="+",
+        metavar="SWEEP",
+        help=f"no frames, but sweeps with exact truth against other methods: {', '.join(SWEEPS)}",
+    )
+    parser.add_argument("--pictures", type=Path, help="keep the simulated mosaics in this folder")
+    parser.add_argument("--card", type=Path, help="write the figures into this model card")
+    parser.add_argument(
+        "--compare", action="store_true", help="score a SIFT chain and SIFT pairs on the frames too"
+    )
+    parser.add_argument(
+        "--backward", action="store_true", help="build from the reversed frames too and compare"
+    )
+    parser.add_argument("--mask", type=Path, help="scope mask image")
+    parser.add_argument("--model", default="auto", help="similarity, affine, homography or auto")
+    parser.add_argument(
+        "--truth", type=Path, help="exact: CSV of index, h00..h22, or a sample video's .npz"
+    )
+    parser.add_argument(
+        "--reference", type=Path, help="CSV: frame, to_frame, h00..h22; agreement, not truth"
+    )
+    parser.add_argument("--out", type=Path, help="keep the mosaic in this folder")
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Build the mosaic and score it with what is given, or run the simulated sweeps.
+
+    Raises:
+        BadInputError: neither frames nor ``--simulate``.
+    """
+    if args.simulate:
+        result = simulate_table(args.simulate, progress, pictures=args.pictures)
+        text = to_markdown(result)
+    else:
+        result = score_frames(args, progress)
+        text = frames_markdown(result)
+    if args.card is not None:
+        update_card(args.card, str(result["data_set"]), text)
+    return result
+
+
+def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Scores of the mosaic of one folder or video."""
+    if args.frames is None:
+        raise BadInputError("evaluate mosaic: expected frames, or --simulate with sweeps")
+    mask = None if args.mask is None else read_mask(args.mask)
+    config = MosaicConfig(model=args.model)
+    with tempfile.TemporaryDirectory() as folder:
+        out = args.out or Path(folder) / "mosaic"
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = build_mosaic(args.frames, out, config=config, mask=mask, progress=progress)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    images = clean_frames(args.frames)
+    inside = inner_view(mask, next(iter(images.values())).shape)
+    ways: dict[str, Pairwise] = {"tessera": chained(placed_transforms(result))}
+    scores: dict[str, Any] = {
+        "data_set": args.frames.parent.name if args.frames.name == "frames" else args.frames.name,
+        "frames": len(result.frames),
+        "registered": result.n_registered,
+        "components": len(result.components),
+        "model": result.model,
+        "width_px": result.width_px,
+        "height_px": result.height_px,
+        "seconds": round(wall, 2),
+        "cpu_seconds": round(cpu, 2),
+    }
+    size = _frame_size(args.frames)
+    if args.reference is not None:
+        steps = read_reference(args.reference, result)
+        scores["reference_px"] = reference_agreement(result, steps, size_px=size)
+        ways["given reference"] = chained(accumulate(steps, result.frames[0].index))
+    if args.compare:
+        plain = {index: visible(image) for index, image in images.items()}
+        ways |= {
+            "SIFT chain": chained(sift_chain(list(plain.values()))),
+            "SIFT pairs": sift_pairs(plain),
+        }
+    scores["ncc"] = {name: ncc_table(images, way, inside) for name, way in ways.items()}
+    if args.backward:
+        scores["backward_px"] = _backward(
+            args, placed_transforms(result), config=config, mask=mask, size=size, progress=progress
+        )
+    if args.truth is not None:
+        score = score_against_truth(result, read_truth(args.truth), size_px=size)
+        scores["truth"] = {name: getattr(score, name) for name in TruthScore.__slots__}
+    return scores
+
+
+def frames_markdown(scores: Mapping[str, Any]) -> str:
+    """The scores of one sequence as tables."""
+    distances = [str(d) for d in DISTANCES]
+    lines = [
+        f"{scores['data_set']}: {scores['registered']} of {scores['frames']} frames registered in "
+        f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
+        f"{scores['height_px']} px, {scores['cpu_seconds']} s of one CPU core.",
+        "",
+        "| mean NCC at distance | " + " | ".join(distances) + " |",
+        "|" + " --- |" * (len(distances) + 1),
+    ]
+    for name, values in scores["ncc"].items():
+        row = ["none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances]
+        lines.append(f"| {name} | " + " | ".join(row) + " |")
+    if "reference_px" in scores:
+        cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
+        lines += ["", f"Median corner distance to the given reference, px: {cells}."]
+    if "backward_px" in scores:
+        cells = ", ".join(f"{px} at {d}" for d, px in scores["backward_px"].items())
+        lines += ["", f"Forward against backward run, median corner distance, px: {cells}."]
+    return "\n".join(lines) + "\n"
+
+
+def is_number(value: float | None) -> bool:
+    """False for what no pair of frames could tell."""
+    return value is not None and not np.isnan(value)
+
+
+def update_card(card: Path, data_set: str, text: str) -> None:
+    """Replace what stands between ``<!-- figures: NAME -->`` and ``<!-- end figures -->``.
+
+    Raises:
+        BadInputError: the card has no such place.
+    """
+    whole = card.read_text(encoding="utf-8")
+    start = f"<!-- figures: {data_set} -->"
+    pattern = re.compile(re.escape(start) + r".*?<!-- end figures -->", re.DOTALL)
+    if not pattern.search(whole):
+        raise BadInputError(f"{card.name}: expected a line {start!r} and '<!-- end figures -->'")
+    figures = f"{start}\n{text}<!-- end figures -->"
+    card.write_text(pattern.sub(lambda _: figures, whole), encoding="utf-8")
+
+
+def _backward(
+    args: argparse.Namespace,
+    forward: Mapping[int, ArrayF64],
+    *,
+    config: MosaicConfig,
+    mask: npt.NDArray[Any] | None,
+    size: tuple[int, int],
+    progress: Progress,
+) -> dict[str, float]:
+    """Agreement of this run with one over the reversed frames."""
+    frames = [f.rgb for f in open_source(args.frames).frames() if f.rgb is not None]
+    with tempfile.TemporaryDirectory() as folder:
+        result = build_mosaic(
+            frames[::-1], Path(folder) / "m", config=config, mask=mask, progress=progress
+        )
+    last = len(frames) - 1
+    backward = {last - index: m for index, m in placed_transforms(result).items()}
+    return run_agreement(forward, backward, size_px=size)
+
+
+def read_mask(path: Path) -> npt.NDArray[Any]:
+    """Read a mask image as (H, W) uint8."""
+    pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
+    if pixels is None:
+        raise BadInputError(f"{path.name}: expected a mask image")
+    return np.asarray(pixels)
+
+
+def _frame_size(frames: Path) -> tuple[int, int]:
+    for frame in open_source(frames).frames():
+        if frame.rgb is not None:
+            return frame.rgb.shape[1], frame.rgb.shape[0]
+    raise BadInputError("frames: none could be read")

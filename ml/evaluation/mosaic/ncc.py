@@ -1,0 +1,132 @@
+"""How well frames agree where they overlap: NCC, without what stands still on the lens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from ml.evaluation.mosaic.baselines import sift_chain
+from ml.evaluation.mosaic.truth import placed_transforms
+from ml.keypoints.masks import checked_mask
+from ml.mosaic import MosaicResult
+from ml.mosaic.sources import open_source
+from ml.types import ArrayBool, ArrayF32, ImageU8
+
+DISTANCES = (1, 5, 20)
+NCC_SIGMA, SHADING_SIGMA = 1.0, 6.0
+MIN_OVERLAP = 0.1
+MIN_PATTERN_FRAMES = 25
+RIM_PX = 10
+
+Pairwise = Callable[[int, int], "npt.NDArray[Any] | None"]
+"""(a, b) -> (3, 3) that maps frame b to frame a, or None where the method has none."""
+
+
+def chained(placed: Mapping[int, npt.NDArray[Any]]) -> Pairwise:
+    """The motion between any two frames that have a place in one plane."""
+
+    def between(a: int, b: int) -> npt.NDArray[Any] | None:
+        if a not in placed or b not in placed:
+            return None
+        return np.asarray(np.linalg.solve(placed[a], placed[b]))
+
+    return between
+
+
+def sift_pairs(frames: Mapping[int, ImageU8]) -> Pairwise:
+    """Each pair matched for itself: what a chain of SIFT could reach at best."""
+
+    def between(a: int, b: int) -> npt.NDArray[Any] | None:
+        found = sift_chain([frames[a], frames[b]])
+        return found.get(1)
+
+    return between
+
+
+def ncc_by_distance(
+    frames: Path | Sequence[npt.NDArray[Any]],
+    result: MosaicResult,
+    *,
+    mask: npt.NDArray[Any] | None = None,
+    distances: Sequence[int] = DISTANCES,
+) -> dict[str, float]:
+    """Mean NCC of overlapping frames by distance in frames; see ``clean_frames``, ``ncc_table``."""
+    images = clean_frames(frames)
+    inside = inner_view(mask, next(iter(images.values())).shape)
+    way = chained(placed_transforms(result))
+    return ncc_table(images, way, inside, distances=distances)
+
+
+def ncc_table(
+    images: Mapping[int, ArrayF32],
+    between: Pairwise,
+    inside: ArrayBool,
+    *,
+    distances: Sequence[int] = DISTANCES,
+) -> dict[str, float]:
+    """Mean NCC of overlapping frames, the later warped onto the earlier, by distance."""
+    scores = {}
+    for distance in distances:
+        values = []
+        for f in sorted(images):
+            if f + distance not in images:
+                continue
+            matrix = between(f, f + distance)
+            if matrix is not None:
+                values.append(_ncc(images[f], images[f + distance], matrix, inside))
+        kept = [v for v in values if v is not None]
+        scores[str(distance)] = round(float(np.mean(kept)), 4) if kept else float("nan")
+    return scores
+
+
+def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF32]:
+    """Index -> (H, W) float32 that may be compared: without what stands still on the lens.
+
+    The temporal median is taken off, so that a pattern fixed on the lens cannot reward "no
+    motion", then all but the band from 1 to 6 px, where vessels are and shading is not.
+    """
+    greys = {
+        frame.index: cv2.cvtColor(frame.rgb, cv2.COLOR_RGB2GRAY).astype(np.float32)
+        for frame in open_source(frames).frames()
+        if frame.rgb is not None
+    }
+    # of few frames the median is still scene, not lens
+    many = len(greys) >= MIN_PATTERN_FRAMES
+    still = np.median(np.stack(list(greys.values())), axis=0) if many else np.float32(0)
+    cleaned = {}
+    for index, grey in greys.items():
+        moving = np.asarray(grey - still, np.float32)
+        band = cv2.GaussianBlur(moving, (0, 0), NCC_SIGMA)
+        cleaned[index] = np.asarray(band - cv2.GaussianBlur(moving, (0, 0), SHADING_SIGMA))
+    return cleaned
+
+
+def visible(band: ArrayF32) -> ImageU8:
+    """A cleaned frame as (H, W, 3) uint8, so that key points see no fixed pattern either."""
+    spread = 4 * max(float(band.std()), 1e-3)
+    grey = np.clip(128 + 127 * cv2.GaussianBlur(band, (0, 0), NCC_SIGMA) / spread, 0, 255)
+    return np.repeat(grey.astype(np.uint8)[:, :, None], 3, axis=2)
+
+
+def inner_view(mask: npt.NDArray[Any] | None, shape: tuple[int, ...]) -> ArrayBool:
+    """The view without its rim, which stands still."""
+    inside = checked_mask(mask, (shape[0], shape[1])).astype(np.uint8)
+    rim = np.ones((2 * RIM_PX + 1, 2 * RIM_PX + 1), np.uint8)
+    return np.asarray(cv2.erode(inside, rim, borderValue=1) > 0)
+
+
+def _ncc(a: ArrayF32, b: ArrayF32, a_from_b: npt.NDArray[Any], inside: ArrayBool) -> float | None:
+    size = (a.shape[1], a.shape[0])
+    warped = cv2.warpPerspective(b, a_from_b, size)
+    seen = cv2.warpPerspective(inside.astype(np.uint8), a_from_b, size, flags=cv2.INTER_NEAREST)
+    both = inside & seen.astype(np.bool_)
+    if both.sum() < MIN_OVERLAP * inside.sum():
+        return None
+    x, y = a[both], warped[both]
+    x, y = x - x.mean(), y - y.mean()
+    return float((x * y).sum() / max(float(np.sqrt((x * x).sum() * (y * y).sum())), 1e-9))

@@ -1,0 +1,98 @@
+"""What an encoder has to beat: a colour histogram, binary patterns of the stains, a bag of SIFT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from shapely import affinity
+from shapely.geometry.base import BaseGeometry
+
+from ml.evaluation.retrieval.manifest import RoiRecord
+from ml.imaging.slides import open_slide
+from ml.roi.geometry import checked_region
+from ml.roi.stain import deconvolve, fixed_stains
+from ml.roi.texture import lbp_histogram
+from ml.types import ArrayF32, ImageU8
+
+_MAX_SIDE_PX = 1024
+_HSV_BINS = (8, 8, 8)
+_SIFT_POINTS = 800
+_WORDS = 128
+_VOCABULARY_SAMPLE = 30_000
+
+
+def region_pixels(record: RoiRecord) -> tuple[ImageU8, ImageU8]:
+    """A region, its longer side at most 1024 px: (H, W, 3) RGB and its (H, W) mask, 0 or 255."""
+    with open_slide(record.image) as slide:
+        size = {"width_px": slide.info.width_px, "height_px": slide.info.height_px}
+        region = checked_region(record.geometry, **size)
+        left, top, right, bottom = region.bounds
+        downsample = max(1.0, max(right - left, bottom - top) / _MAX_SIDE_PX)
+        pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
+    moved = affinity.translate(region, -left, -top)
+    return pixels, _mask(
+        affinity.scale(moved, 1 / downsample, 1 / downsample, origin=(0, 0)), pixels.shape[:2]
+    )
+
+
+def hsv_histogram(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
+    """(512,) square root of the joint HSV histogram of 8 x 8 x 8 bins."""
+    hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV)
+    counts = cv2.calcHist([hsv], [0, 1, 2], mask, _HSV_BINS, [0, 180, 0, 256, 0, 256]).ravel()
+    return np.sqrt(counts / max(counts.sum(), 1.0)).astype(np.float32)
+
+
+def stain_patterns(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
+    """(60,) rotation-invariant local binary patterns of haematoxylin and of eosin, three scales.
+
+    Args:
+        mask: what lies outside is blanked to the region's own median colour: no pattern of its own.
+    """
+    inside = pixels[mask > 0] if (mask > 0).any() else pixels.reshape(-1, 3)
+    filled = pixels.copy()
+    filled[mask == 0] = np.median(inside, axis=0).astype(np.uint8)
+    stained = deconvolve(filled, fixed_stains(inside))
+    channels = [np.ascontiguousarray(stained[..., i]) for i in (0, 1)]
+    return np.concatenate([lbp_histogram(channel) for channel in channels]).astype(np.float32)
+
+
+def sift_descriptors(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
+    """(N, 128) SIFT descriptors of a region, N possibly 0."""
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    _, descriptors = cv2.SIFT_create(_SIFT_POINTS).detectAndCompute(grey, mask)  # type: ignore[attr-defined]
+    return np.zeros((0, 128), np.float32) if descriptors is None else descriptors
+
+
+def bags_of_words(descriptors: Sequence[ArrayF32], *, seed: int) -> ArrayF32:
+    """(R, 128) square roots of visual-word histograms; the words are k-means of the same regions.
+
+    Args:
+        descriptors: R arrays (N_i, 128).
+    """
+    together = np.concatenate(list(descriptors))
+    rng = np.random.default_rng(seed)
+    sample = together[rng.permutation(len(together))[:_VOCABULARY_SAMPLE]].astype(np.float32)
+    words = min(_WORDS, len(sample))
+    cv2.setRNGSeed(seed)
+    stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 30, 1e-4)
+    _, _, centres = cv2.kmeans(sample, words, None, stop, 1, cv2.KMEANS_PP_CENTERS)  # type: ignore[call-overload]
+    bags = np.zeros((len(descriptors), words), np.float32)
+    for row, found in enumerate(descriptors):
+        if len(found):
+            distance = (centres**2).sum(axis=1) - 2 * found @ centres.T
+            counts = np.bincount(distance.argmin(axis=1), minlength=words)
+            bags[row] = np.sqrt(counts / counts.sum())
+    return bags
+
+
+def _mask(region_px: BaseGeometry, shape: tuple[int, ...]) -> ImageU8:
+    mask = np.zeros(shape, np.uint8)
+    for part in getattr(region_px, "geoms", [region_px]):
+        rings = [part.exterior, *part.interiors]
+        points = [np.array(ring.coords).round().astype(np.int32) for ring in rings]
+        layer = np.zeros(shape, np.uint8)
+        cv2.fillPoly(layer, points, 255)
+        mask |= layer
+    return mask

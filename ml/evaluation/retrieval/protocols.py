@@ -1,0 +1,136 @@
+"""How lists of similar regions are scored: the honest protocol and the paper's.
+
+Honest: leave one out, regions of the query's own patient excluded; queries whose label no other
+patient has cannot be scored and are counted. Paper: query to gallery 1 : 4, same patient allowed,
+mean over random splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.manifest import RoiRecord
+from ml.evaluation.retrieval.metrics import (
+    average_precision_at_k,
+    average_precision_by_hits,
+    majority_vote,
+    precision_at_k,
+)
+from ml.evaluation.retrieval.splits import Folds
+from ml.types import ArrayF64, ArrayI64
+
+_PAPER_SPLITS = 20
+_PAPER_QUERY_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalOptions:
+    """How retrieval is scored."""
+
+    k: int = 10  # length of the list mAP counts
+    long_k: int = 25  # length of the longer list mAP is given for as well
+    vote_k: int = 5  # length of the list precision and the vote count
+    bootstrap: int = 1000  # draws of the intervals
+    seed: int = 0  # of random rankings, splits, vocabularies and draws
+
+
+@dataclass(frozen=True, slots=True)
+class QueryScores:
+    """One row a scored query."""
+
+    ap: ArrayF64
+    ap_long: ArrayF64
+    ap_by_hits: ArrayF64
+    precision: ArrayF64
+    vote_right: ArrayF64
+    labels: tuple[str, ...]
+    patients: tuple[str, ...]
+
+
+def honest_scores(
+    distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
+) -> QueryScores:
+    """Leave one out, the query's own patient excluded from the gallery.
+
+    Args:
+        distance: (N, N) between all regions.
+    """
+    return _scores(distance, records, other_patients(records), options)
+
+
+def other_patients(records: Sequence[RoiRecord]) -> list[tuple[int, ArrayI64]]:
+    """Each region as query, with the gallery of everybody else's."""
+    patients = np.array([record.patient for record in records])
+    everyone = np.arange(len(records))
+    return [(int(query), everyone[patients != patients[query]]) for query in everyone]
+
+
+def other_folds(
+    distance: ArrayF64, records: Sequence[RoiRecord], folds: Folds, options: RetrievalOptions
+) -> tuple[QueryScores | None, ...]:
+    """For each fold its regions as queries, those of the other folds as gallery; None: no query."""
+    fold_of = folds.fold_of()
+    fold = np.array([fold_of[record.patient] for record in records])
+    out: list[QueryScores | None] = []
+    for number in range(len(folds.patients)):
+        gallery = np.flatnonzero(fold != number)
+        pairs = [(int(query), gallery) for query in np.flatnonzero(fold == number)]
+        try:
+            out.append(_scores(distance, records, pairs, options))
+        except BadInputError:
+            out.append(None)
+    return tuple(out)
+
+
+def paper_scores(
+    distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
+) -> QueryScores:
+    """The paper's split of queries and gallery, 1 : 4, over and over; same patient allowed."""
+    rng = np.random.default_rng(options.seed)
+    queries = max(1, round(len(records) * _PAPER_QUERY_SHARE))
+    pairs = []
+    for _ in range(_PAPER_SPLITS):
+        order = rng.permutation(len(records))
+        pairs += [(query, np.sort(order[queries:])) for query in order[:queries]]
+    return _scores(distance, records, pairs, options)
+
+
+def _scores(
+    distance: ArrayF64,
+    records: Sequence[RoiRecord],
+    pairs: Sequence[tuple[Any, ArrayI64]],
+    options: RetrievalOptions,
+) -> QueryScores:
+    labels = np.array([record.label for record in records])
+    rows: list[tuple[float, ...]] = []
+    kept: list[int] = []
+    for query, gallery in pairs:
+        relevant = labels[gallery] == labels[query]
+        if not relevant.any():
+            continue
+        order = np.argsort(distance[query, gallery], kind="stable")
+        ranked, top = relevant[order], labels[gallery[order[: options.vote_k]]]
+        ap = average_precision_at_k(ranked, k=options.k, n_relevant=int(relevant.sum()))
+        ap_long = average_precision_at_k(ranked, k=options.long_k, n_relevant=int(relevant.sum()))
+        by_hits = average_precision_by_hits(ranked, k=options.k)
+        precision = precision_at_k(ranked, k=options.vote_k)
+        vote_right = float(majority_vote(top.tolist()) == labels[query])
+        rows.append((ap, ap_long, by_hits, precision, vote_right))
+        kept.append(int(query))
+    if not rows:
+        raise BadInputError("no query has a relevant region of another patient: nothing to score")
+    table = np.array(rows, np.float64)
+    return QueryScores(
+        ap=table[:, 0],
+        ap_long=table[:, 1],
+        ap_by_hits=table[:, 2],
+        precision=table[:, 3],
+        vote_right=table[:, 4],
+        labels=tuple(records[i].label for i in kept),
+        patients=tuple(records[i].patient for i in kept),
+    )

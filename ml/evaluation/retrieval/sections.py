@@ -1,0 +1,255 @@
+"""The same place found again in the next section of a block: a test that needs no labels.
+
+Two consecutive sections, a few microns apart, show the same tissue, cut, stained and scanned anew.
+They are aligned coarsely: the tissue's outline in one is turned and shifted (and slightly deformed:
+an affine map) onto that in the other. Nothing inside the tissue is registered: the alignment sees
+no structure that an encoder could be compared on. A grid of square cells is laid on the first
+section, carried to the second, and every cell of the first is searched among those of the second.
+Found means: the cell itself or one of its eight neighbours; the alignment is no better than that.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ml.errors import BadInputError, EmptyRegionError
+from ml.evaluation.retrieval.signals import Embedder
+from ml.imaging.slides import open_slide
+from ml.roi.geometry import ASSUMED_MPP
+from ml.roi.patches import isotropic_mpp
+from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
+
+CELL_UM = 256.0
+"""Side of a grid cell: one patch of 224 px at 1 um per pixel, with some room."""
+MIN_OVERLAP = 0.6
+_OVERVIEW_PX = 512
+_READ_MPP = 1.0
+_MIN_INSIDE = 0.75
+_ANGLES = 72
+_PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section at 1 um per pixel.
+
+    Attributes:
+        pixels: (H, W, 3) uint8 RGB.
+        mask: (H', W') uint8, 255 on tissue, overview scale.
+        scale: overview pixels per pixel of ``pixels``.
+    """
+
+    pixels: ImageU8
+    mask: ImageU8
+    scale: float
+
+
+def adjacent_sections(
+    encoder: Embedder,
+    pairs: Sequence[tuple[Path, Path]],
+    *,
+    cell_um: float = CELL_UM,
+    mpp: float | None = None,
+    progress: Progress = no_progress,
+) -> dict[str, Any]:
+    """Search each cell of a section among the cells of the next.
+
+    Args:
+        pairs: files of adjacent sections.
+        mpp: overrides what the files say; 0.5 where nobody knows.
+    Returns:
+        ``recall_at_1``, ``recall_at_5``, ``mrr`` of the cell or a neighbour, the mean over pairs;
+        ``chance_at_1``; and ``pairs``: the same for each, with ``cells`` and ``overlap``.
+    Raises:
+        BadInputError: no pairs, or a pair whose outlines do not fit on each other.
+    """
+    if not pairs:
+        raise BadInputError("adjacent sections: expected two sections or more")
+    rows = []
+    for number, (first, second) in enumerate(pairs):
+        progress(number, len(pairs), f"{first.stem} in {second.stem}")
+        rows.append(_pair_scores(encoder, first, second, cell_um, mpp))
+    keys = ("recall_at_1", "recall_at_5", "mrr", "chance_at_1")
+    return {
+        **{key: float(np.mean([row[key] for row in rows])) for key in keys},
+        "cell_um": cell_um,
+        "pairs": rows,
+    }
+
+
+def section_pairs(folder: Path) -> list[tuple[Path, Path]]:
+    """Neighbours in a folder of sections whose names are in the order they were cut.
+
+    Raises:
+        BadInputError: fewer than two images.
+    """
+    files = sorted(p for p in folder.glob("*") if p.suffix.lower() in _PICTURES)
+    if len(files) < 2:
+        raise BadInputError(f"{folder.name}: expected two adjacent sections or more")
+    return list(itertools.pairwise(files))
+
+
+def tissue_mask(image: ImageU8) -> ImageU8:
+    """(H, W) uint8, 255 on the largest piece of tissue: darker in red than its surroundings.
+
+    Red, as haematoxylin and eosin's dark parts absorb it and a pink smear does not.
+    """
+    red = cv2.GaussianBlur(image[..., 0], (0, 0), max(image.shape[:2]) / 170)
+    _, dark = cv2.threshold(red, 0, 255, cv2.THRESH_BINARY_INV + cv2.THRESH_OTSU)
+    count, labels, stats, _ = cv2.connectedComponentsWithStats(dark)
+    if count < 2:
+        raise EmptyRegionError("no tissue on the section: all of it is one shade")
+    largest = 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))
+    outline, _ = cv2.findContours(
+        (labels == largest).astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE
+    )
+    filled = np.zeros(red.shape, np.uint8)
+    cv2.drawContours(filled, outline, -1, 255, cv2.FILLED)
+    return filled
+
+
+def align_masks(mask_a: ImageU8, mask_b: ImageU8) -> tuple[ArrayF64, float]:
+    """The affine map of outline a onto outline b.
+
+    Returns:
+        (2, 3) float64, pixels of a to pixels of b; and the overlap reached (intersection over
+        union).
+    """
+    size = (mask_b.shape[1], mask_b.shape[0])
+    centre_a, centre_b = _centre(mask_a), _centre(mask_b)
+    scale = float(np.sqrt(int((mask_b > 0).sum()) / max(int((mask_a > 0).sum()), 1)))
+    best, best_overlap = np.eye(2, 3), -1.0
+    for turn in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False):
+        linear = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        matrix = np.column_stack([linear, centre_b - linear @ centre_a])
+        overlap = _overlap(_warped(mask_a, matrix, size), mask_b)
+        if overlap > best_overlap:
+            best, best_overlap = matrix, overlap
+    refined = _refined(mask_a, mask_b, best)
+    overlap = _overlap(_warped(mask_a, refined, size), mask_b)
+    return (refined, overlap) if overlap > best_overlap else (best, best_overlap)
+
+
+def _refined(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
+    soft_a, soft_b = (
+        cv2.GaussianBlur(mask, (0, 0), max(mask.shape) / 60) for mask in (mask_a, mask_b)
+    )
+    full = np.vstack([start, [0, 0, 1]])
+    # ECC wants the map from the template (b) to the image (a).
+    guess = np.linalg.inv(full)[:2].astype(np.float32)
+    stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_COUNT, 200, 1e-6)
+    try:
+        _, found = cv2.findTransformECC(soft_b, soft_a, guess, cv2.MOTION_AFFINE, stop)
+    except cv2.error:
+        return start
+    back = np.vstack([np.asarray(found, np.float64), [0, 0, 1]])
+    return np.linalg.inv(back)[:2] if abs(np.linalg.det(back)) > 1e-6 else start
+
+
+def _pair_scores(
+    encoder: Embedder, first: Path, second: Path, cell_um: float, mpp: float | None
+) -> dict[str, Any]:
+    a, b = _section(first, mpp), _section(second, mpp)
+    overview, overlap = align_masks(a.mask, b.mask)
+    if overlap < MIN_OVERLAP:
+        raise BadInputError(
+            f"{first.name}, {second.name}: not adjacent sections: their outlines overlap"
+            f" {overlap:.2f}, expected {MIN_OVERLAP} or more"
+        )
+    b_from_a = overview.copy()
+    b_from_a[:, :2] *= a.scale / b.scale
+    b_from_a[:, 2] /= b.scale
+    side = round(cell_um / _READ_MPP)
+    cells = _cells(a, b, b_from_a, side)
+    if len(cells) < 5:
+        raise BadInputError(f"{first.name}: only {len(cells)} cells on tissue, 5 needed")
+    moved = cells @ b_from_a[:, :2].T + b_from_a[:, 2]
+    queries = _embedded(encoder, a.pixels, cells, side)
+    gallery = _embedded(encoder, b.pixels, moved, side)
+    return {
+        "first": first.stem,
+        "second": second.stem,
+        "overlap": overlap,
+        **_found(cells, cdist(queries, gallery), side),
+    }
+
+
+def _found(cells: ArrayF64, distance: ArrayF64, side: int) -> dict[str, float]:
+    near = cdist(cells, cells, "chebyshev") <= side * 1.01
+    order = np.argsort(distance, axis=1, kind="stable")
+    right = np.take_along_axis(near, order, axis=1)
+    first = right.argmax(axis=1)
+    return {
+        "cells": len(cells),
+        "recall_at_1": float((first == 0).mean()),
+        "recall_at_5": float((first < 5).mean()),
+        "mrr": float((1 / (first + 1)).mean()),
+        "chance_at_1": float(near.mean()),
+    }
+
+
+def _section(path: Path, mpp: float | None) -> Section:
+    with open_slide(path) as slide:
+        info = slide.info
+        known = mpp or isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP
+        size = (info.width_px, info.height_px)
+        pixels = slide.read_scaled((0, 0), size, max(1.0, _READ_MPP / known))
+    scale = min(1.0, _OVERVIEW_PX / max(pixels.shape[:2]))
+    small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    return Section(pixels, tissue_mask(np.asarray(small, np.uint8)), scale)
+
+
+def _cells(a: Section, b: Section, b_from_a: ArrayF64, side: int) -> ArrayF64:
+    """(N, 2) centres of cells that lie on tissue in both sections."""
+    height, width = a.pixels.shape[:2]
+    grid = np.stack(
+        np.meshgrid(np.arange(side / 2, width, side), np.arange(side / 2, height, side)), axis=-1
+    ).reshape(-1, 2)
+    moved = grid @ b_from_a[:, :2].T + b_from_a[:, 2]
+    inside = (_inside(a, grid, side) >= _MIN_INSIDE) & (_inside(b, moved, side) >= _MIN_INSIDE)
+    return grid[inside]
+
+
+def _inside(section: Section, centres: ArrayF64, side: int) -> ArrayF64:
+    """Share of tissue in the square around each centre; 0 where it leaves the section."""
+    share = np.zeros(len(centres))
+    height, width = section.pixels.shape[:2]
+    for row, (x, y) in enumerate(centres):
+        left, top = x - side / 2, y - side / 2
+        if left < 0 or top < 0 or left + side > width or top + side > height:
+            continue
+        x0, y0, x1, y1 = (round(v * section.scale) for v in (left, top, left + side, top + side))
+        part = section.mask[y0 : max(y1, y0 + 1), x0 : max(x1, x0 + 1)]
+        share[row] = (part > 0).mean() if part.size else 0.0
+    return share
+
+
+def _embedded(encoder: Embedder, pixels: ImageU8, centres: ArrayF64, side: int) -> ArrayF32:
+    vectors = []
+    for x, y in centres:
+        left, top = max(round(x - side / 2), 0), max(round(y - side / 2), 0)
+        crop = np.ascontiguousarray(pixels[top : top + side, left : left + side])
+        vectors.append(encoder.embed(crop, None, _READ_MPP))
+    return np.stack(vectors)
+
+
+def _centre(mask: ImageU8) -> ArrayF64:
+    rows, columns = np.nonzero(mask)
+    return np.array([columns.mean(), rows.mean()])
+
+
+def _warped(mask: ImageU8, matrix: ArrayF64, size: tuple[int, int]) -> ImageU8:
+    return np.asarray(cv2.warpAffine(mask, matrix, size), np.uint8)
+
+
+def _overlap(mask_a: ImageU8, mask_b: ImageU8) -> float:
+    a, b = mask_a > 127, mask_b > 127
+    return float((a & b).sum() / max((a | b).sum(), 1))

@@ -1,0 +1,273 @@
+"""Patient-disjoint folds of similar class shares, found by a genetic algorithm.
+
+A patient is in one fold, with all of its slides and regions. Among all ways to deal the patients
+the one is sought whose folds hold, of every class, about the same share of regions and of slides (a
+slide counts for each class it holds a region of).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.manifest import RoiRecord, read_manifest
+from ml.types import ArrayF64, ArrayI64, Progress, no_progress
+
+_SIZE_WEIGHT = 0.5
+_EMPTY_FOLD = 100.0
+_ELITE = 4
+_TOURNAMENT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SplitConfig:
+    """How folds are sought."""
+
+    folds: int = 4  # the paper's number: two to train on, one to choose by, one to test on
+    population: int = 120  # ways to deal the patients that live at a time
+    generations: int = 250  # stops earlier where folds are perfect
+    mutation: float = 0.03  # chance of each patient to be dealt anew
+    seed: int = 0  # of all of it
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """Folds and how even they are.
+
+    Attributes:
+        patients: of each fold, sorted.
+        labels: the classes, sorted.
+        rois, slides: (folds, labels) int64 counts; a slide counts for each class it holds.
+        roi_totals, slide_totals: (folds,) regions and slides of each fold.
+        imbalance: mean distance of the folds' shares from even ones, 0 is perfect.
+        notes: what no dealing could make even, one line each.
+    """
+
+    patients: tuple[tuple[str, ...], ...]
+    labels: tuple[str, ...]
+    rois: ArrayI64
+    slides: ArrayI64
+    roi_totals: ArrayI64
+    slide_totals: ArrayI64
+    imbalance: float
+    notes: tuple[str, ...]
+
+    def fold_of(self) -> dict[str, int]:
+        """Patient to fold."""
+        return {name: fold for fold, names in enumerate(self.patients) for name in names}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml evaluate splits``."""
+    parser.add_argument("folder", type=Path, help="data set: a folder with rois.csv")
+    parser.add_argument("--folds", type=int, default=SplitConfig().folds)
+    parser.add_argument("--generations", type=int, default=SplitConfig().generations)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--report", type=Path, help="write the shares as Markdown")
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Find folds by command line arguments; see ``split_patients``."""
+    config = SplitConfig(folds=args.folds, generations=args.generations, seed=args.seed)
+    folds = split_patients(read_manifest(args.folder), config, progress=progress)
+    result = {"data_set": Path(args.folder).resolve().name, **folds_report(folds, config)}
+    if args.report is not None:
+        args.report.write_text(f"# Folds of {result['data_set']}\n\n{describe(result)}\n", "utf-8")
+    return result
+
+
+def describe(result: dict[str, Any]) -> str:
+    """The shares as Markdown."""
+    labels = result["labels"]
+    head = ["fold", "patients", *(f"{label} (%)" for label in labels), "total"]
+    parts = [
+        f"{len(result['folds'])} patient-disjoint folds, seed {result['seed']}; mean distance of a"
+        f" share from even {100 * result['imbalance']:.1f} points."
+    ]
+    for level in ("rois", "slides"):
+        rows = [
+            [
+                str(number),
+                str(len(fold["patients"])),
+                *(
+                    f"{fold[level][label]} ({100 * fold[f'{level}_share'][label]:.0f})"
+                    for label in labels
+                ),
+                str(fold[f"{level}_total"]),
+            ]
+            for number, fold in enumerate(result["folds"], 1)
+        ]
+        title = "Regions" if level == "rois" else "Slides (one counts for each class it holds)"
+        parts.append(
+            "\n".join([f"**{title}**", "", *map(_row, [head, ["---"] * len(head), *rows])])
+        )
+    parts += [f"- {note}" for note in result["notes"]]
+    return "\n\n".join(parts)
+
+
+def split_patients(
+    records: Sequence[RoiRecord],
+    config: SplitConfig | None = None,
+    *,
+    progress: Progress = no_progress,
+) -> Folds:
+    """Deal the patients into folds.
+
+    Args:
+        records: regions; the image is the slide.
+    Returns:
+        Folds in the order of their first patient; the same for the same records and seed.
+    Raises:
+        BadInputError: fewer patients than folds, fewer than two folds, or no regions.
+    Source: the retrieval paper, section II: a genetic algorithm for similar slide- and ROI-level
+        class distributions; its operators are not given there and are ours: tournaments of three,
+        uniform crossover, elitism.
+    """
+    config = config or SplitConfig()
+    names = sorted({record.patient for record in records})
+    if config.folds < 2 or config.generations < 1 or config.population <= _ELITE:
+        raise BadInputError(
+            f"folds: expected 2 or more, a generation or more and over {_ELITE} lives,"
+            f" got {config.folds}, {config.generations} and {config.population}"
+        )
+    if len(names) < config.folds:
+        raise BadInputError(
+            f"{config.folds} folds need {config.folds} patients or more, got {len(names)}"
+        )
+    labels = sorted({record.label for record in records})
+    counts = _counts(records, names, labels)
+    best = _evolved(counts, config, progress)
+    return _folds(best, names, labels, counts, config)
+
+
+def folds_report(folds: Folds, config: SplitConfig) -> dict[str, Any]:
+    """Folds as plain data: patients, counts and shares of each class at both levels."""
+    rows = []
+    for number, patients in enumerate(folds.patients):
+        row: dict[str, Any] = {"patients": list(patients)}
+        for level, table, totals in (
+            ("rois", folds.rois, folds.roi_totals),
+            ("slides", folds.slides, folds.slide_totals),
+        ):
+            total = max(int(totals[number]), 1)
+            counts = {label: int(n) for label, n in zip(folds.labels, table[number], strict=True)}
+            row[level] = counts
+            row[f"{level}_share"] = {label: n / total for label, n in counts.items()}
+            row[f"{level}_total"] = int(totals[number])
+        rows.append(row)
+    return {
+        "labels": list(folds.labels),
+        "seed": config.seed,
+        "imbalance": folds.imbalance,
+        "folds": rows,
+        "notes": list(folds.notes),
+    }
+
+
+def _counts(records: Sequence[RoiRecord], names: Sequence[str], labels: Sequence[str]) -> ArrayF64:
+    """(patients, 2 L + 2): regions by label, slides by label, regions, slides."""
+    patient = {name: i for i, name in enumerate(names)}
+    label = {name: i for i, name in enumerate(labels)}
+    width = len(labels)
+    counts = np.zeros((len(names), 2 * width + 2))
+    for record in records:
+        counts[patient[record.patient], label[record.label]] += 1
+        counts[patient[record.patient], -2] += 1
+    for owner, kind, _ in {(r.patient, r.label, r.image) for r in records}:
+        counts[patient[owner], width + label[kind]] += 1
+    for owner, _ in {(r.patient, r.image) for r in records}:
+        counts[patient[owner], -1] += 1
+    return counts
+
+
+def _evolved(counts: ArrayF64, config: SplitConfig, progress: Progress) -> ArrayI64:
+    rng = np.random.default_rng(config.seed)
+    size = (config.population, len(counts))
+    lives = rng.integers(config.folds, size=size)
+    lives[0] = _greedy(counts, config.folds)
+    for generation in range(config.generations):
+        cost = _cost(lives, counts, config.folds)
+        order = np.argsort(cost, kind="stable")
+        lives, cost = lives[order], cost[order]
+        progress(generation, config.generations, "folds")
+        if cost[0] < 1e-12:
+            break
+        # Sorted: the lowest of the drawn ranks wins the tournament.
+        children = config.population - _ELITE
+        parents = rng.integers(config.population, size=(2, children, _TOURNAMENT)).min(axis=2)
+        either = rng.random((children, size[1])) < 0.5
+        bred = np.where(either, lives[parents[0]], lives[parents[1]])
+        anew = rng.random(bred.shape) < max(config.mutation, 1 / size[1])
+        bred = np.where(anew, rng.integers(config.folds, size=bred.shape), bred)
+        lives = np.concatenate([lives[:_ELITE], bred])
+    cost = _cost(lives, counts, config.folds)
+    return np.asarray(lives[int(np.argmin(cost))], np.int64)
+
+
+def _greedy(counts: ArrayF64, folds: int) -> ArrayI64:
+    """Largest patient first, each to the fold with the fewest regions: where evolution starts."""
+    dealt = np.zeros(len(counts), np.int64)
+    load = np.zeros(folds)
+    for patient in np.argsort(-counts[:, -2], kind="stable"):
+        dealt[patient] = int(np.argmin(load))
+        load[dealt[patient]] += counts[patient, -2]
+    return dealt
+
+
+def _cost(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
+    """(P,) how far shares are from even: mean over classes and levels, and sizes by half."""
+    share = _shares(lives, counts, folds)
+    away = np.abs(share - 1 / folds).mean(axis=1)
+    empty = (share[:, :, -2] == 0).sum(axis=1)
+    cost = away[:, :-2].mean(axis=1) + _SIZE_WEIGHT * away[:, -2:].mean(axis=1)
+    return np.asarray(cost + _EMPTY_FOLD * empty, np.float64)
+
+
+def _shares(lives: ArrayI64, counts: ArrayF64, folds: int) -> ArrayF64:
+    """(P, folds, columns): the part of each count that is in each fold."""
+    held = np.stack([(lives == fold).astype(np.float64) @ counts for fold in range(folds)], axis=1)
+    return np.asarray(held / np.maximum(counts.sum(axis=0), 1), np.float64)
+
+
+def _folds(
+    dealt: ArrayI64,
+    names: Sequence[str],
+    labels: Sequence[str],
+    counts: ArrayF64,
+    config: SplitConfig,
+) -> Folds:
+    # Folds have no order of their own: that of their first patient makes them comparable.
+    order = sorted(set(dealt.tolist()), key=dealt.tolist().index)
+    held = np.stack([counts[dealt == fold].sum(axis=0) for fold in order]).astype(np.int64)
+    width = len(labels)
+    share = _shares(dealt[None], counts, config.folds)[0, :, :-2]
+    holders = (counts[:, :width] > 0).sum(axis=0)
+    notes = [
+        f"label {label!r} is of {n} patient{'s' if n > 1 else ''}: {config.folds - n} of"
+        f" {config.folds} folds must do without it"
+        for label, n in zip(labels, holders.tolist(), strict=True)
+        if n < config.folds
+    ]
+    return Folds(
+        patients=tuple(
+            tuple(name for name, fold in zip(names, dealt, strict=True) if fold == wanted)
+            for wanted in order
+        ),
+        labels=tuple(labels),
+        rois=held[:, :width],
+        slides=held[:, width : 2 * width],
+        roi_totals=held[:, -2],
+        slide_totals=held[:, -1],
+        imbalance=float(np.abs(share - 1 / config.folds).mean()),
+        notes=tuple(notes),
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,1 @@
+"""Training of the papers' key point descriptors: triplet, cnn and graph."""

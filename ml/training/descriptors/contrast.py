@@ -1,0 +1,225 @@
+"""Cross-view contrastive training of the key point CNN and its graph network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+from ml.errors import WeightsError
+from ml.keypoints.geometry import transform_points
+from ml.keypoints.learned import PAD_PX, as_plane, padded
+from ml.keypoints.learned_weights import read_descriptor
+from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
+from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig, normalised_positions
+from ml.training.descriptors.losses import Projection, cross_view
+from ml.training.descriptors.run import Checkpoint
+from ml.training.descriptors.views import Still, StillsConfig, ViewConfig, make_view
+from ml.types import ArrayF32, ArrayI64, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastConfig:
+    """One run of ``cnn`` or ``graph``."""
+
+    name: str = "cnn"  # of the descriptor
+    version: str = "1.0"  # of the descriptor
+    ratio: float = 0.95  # ratio test that goes with it
+    has_graph: bool = False  # the attention network on top, or the CNN alone
+    train_cnn: bool = True  # False: the CNN stays as it was loaded
+    network: KeypointCnnConfig = field(default_factory=KeypointCnnConfig)
+    graph: KeypointGnnConfig = field(default_factory=KeypointGnnConfig)
+    stills: StillsConfig = field(default_factory=StillsConfig)
+    view: ViewConfig = field(default_factory=ViewConfig)
+    neighbours: int = 10  # nodes of a mini-batch: one and its neighbours (section 4.2)
+    far: float = 0.0  # share of the neighbours from anywhere in the image; the rest are the nearest
+    temperature: float = 0.08  # tau of equation 5 (section 4.2)
+    projection_dim: int = 128  # of the projection under the cosine
+    learning_rate: float = 5e-4  # Adam (section 4.2)
+    decay: bool = True  # to zero by a cosine; False keeps it constant, as the paper
+    pairs: int = 1  # still and view pairs a step
+    least_share: float = 0.5  # of the nodes a pair keeps, at random; 1 keeps all
+    jitter_px: float = 0.5  # deviation of a view's points from their true place; 0 in the paper
+    bank: int = 0  # pairs that a frozen CNN describes once, to be used again; 0: always new ones
+    steps: int = 430
+    checkpoint_every: int = 50  # steps
+    seed: int = 0
+
+
+class ContrastRun:
+    """State of a run: networks, projection, optimiser, losses so far."""
+
+    def __init__(
+        self,
+        config: ContrastConfig,
+        stills: Sequence[Still],
+        checkpoint: Path,
+        start: Path | None = None,
+        bank: dict[int, ViewPair] | None = None,
+    ) -> None:
+        """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed."""
+        self.config, self.stills = config, stills
+        self._bank = {} if bank is None else bank
+        torch.manual_seed(config.seed)
+        self.network = KeypointCnn(config.network)
+        self.graph = KeypointGnn(config.graph) if config.has_graph else None
+        self.projection = Projection(config.network.dim, config.projection_dim)
+        if start is not None:
+            load_cnn(self.network, start)
+        modules: dict[str, torch.nn.Module] = {
+            "network": self.network,
+            "projection": self.projection,
+        }
+        if self.graph is not None:
+            modules["graph"] = self.graph
+        trained = [m for n, m in modules.items() if n != "network" or config.train_cnn]
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.optimiser = torch.optim.Adam(
+            [p for m in trained for p in m.parameters()], lr=config.learning_rate
+        )
+        self.checkpoint = Checkpoint(
+            checkpoint, config, modules=modules, optimiser=self.optimiser, start=start
+        )
+
+    def train(self, progress: Progress) -> list[float]:
+        """Take the steps that are left; returns the losses of all."""
+        config = self.config
+        self.checkpoint.resume()
+        losses = self.checkpoint.history.setdefault("loss", [])
+        self.network.train(config.train_cnn)
+        while len(losses) < config.steps:
+            losses.append(self._step(len(losses)))
+            done = len(losses)
+            if done % config.checkpoint_every == 0 or done == config.steps:
+                self.checkpoint.save()
+            progress(done, config.steps, f"training, loss {losses[-1]:.3f}")
+        self.network.eval()
+        return losses
+
+    def _step(self, step: int) -> float:
+        config = self.config
+        rng = np.random.default_rng((config.seed, step))
+        for group in self.optimiser.param_groups:
+            share = 0.5 * (1 + math.cos(math.pi * step / config.steps)) if config.decay else 1.0
+            group["lr"] = config.learning_rate * share
+        self.optimiser.zero_grad()
+        total = 0.0
+        for _ in range(config.pairs):
+            loss = self._pair_loss(rng) / config.pairs
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        self.optimiser.step()
+        return total
+
+    def _pair_loss(self, rng: np.random.Generator) -> Tensor:
+        """Equation 6 over one still and one view of it."""
+        config = self.config
+        pair = self._pair(rng)
+        rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
+        first, second = (self._projected(pair, side, rows) for side in (0, 1))
+        nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
+        groups = torch.from_numpy(nodes)
+        return cross_view(first[groups], second[groups], temperature=config.temperature)
+
+    def _pair(self, rng: np.random.Generator) -> ViewPair:
+        """A pair drawn afresh, or one of the bank, whose features are computed once."""
+        if self.config.train_cnn or not self.config.bank:
+            return self._drawn(rng)
+        number = int(rng.integers(self.config.bank))
+        if number not in self._bank:
+            own = np.random.default_rng((self.config.seed, 1 << 20, number))
+            self._bank[number] = self._drawn(own)
+        return self._bank[number]
+
+    def _drawn(self, rng: np.random.Generator) -> ViewPair:
+        still = self.stills[int(rng.integers(len(self.stills)))]
+        view = make_view(rng, still, self.config.view)
+        moved = transform_points(view.H_view_from_still, still.xy).astype(np.float32)
+        seen = seen_rows(moved, still.grey.shape)
+        jitter = rng.normal(0, self.config.jitter_px, (len(seen), 2)).astype(np.float32)
+        xy = (still.xy[seen], moved[seen] + jitter)
+        step = self.config.network.map_px
+        planes = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
+        with torch.set_grad_enabled(self.config.train_cnn):
+            shared = self.network.shared(torch.cat(planes))
+            features = [
+                self.network.at_points(shared[i : i + 1], torch.from_numpy(points) + PAD_PX)
+                for i, points in enumerate(xy)
+            ]
+        size = (still.grey.shape[0], still.grey.shape[1])
+        return ViewPair(xy, (features[0], features[1]), size)
+
+    def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
+        """(n, projection_dim) projections of some nodes of one of the two views."""
+        vectors = pair.features[side][torch.from_numpy(rows)]
+        if self.graph is not None:
+            xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows]))
+            kind = self.graph.config.position
+            where = normalised_positions(xy, size_px=pair.size_px, position=kind)
+            vectors = self.graph(vectors, where)
+        out: Tensor = self.projection(vectors)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPair:
+    """A still and a view of it: points (N, 2) and features (N, D) of the nodes seen in both."""
+
+    xy: tuple[ArrayF32, ArrayF32]
+    features: tuple[Tensor, Tensor]
+    size_px: tuple[int, int]
+
+
+def seen_rows(xy: ArrayF32, shape: tuple[int, ...]) -> ArrayI64:
+    """Rows of the points that lie in an image of that shape, ascending."""
+    inside = (xy >= 0).all(axis=1) & (xy[:, 0] <= shape[1] - 1) & (xy[:, 1] <= shape[0] - 1)
+    return np.flatnonzero(inside).astype(np.int64)
+
+
+def kept_rows(rng: np.random.Generator, count: int, *, least_share: float) -> ArrayI64:
+    """A random share of ``count`` rows, at least ``least_share`` and two of them, ascending."""
+    kept = max(2, round(count * rng.uniform(least_share, 1.0)))
+    return np.sort(rng.permutation(count)[:kept]).astype(np.int64)
+
+
+def neighbour_batches(
+    rng: np.random.Generator, xy: ArrayF32, size: int, *, far: float = 0.0
+) -> ArrayI64:
+    """(N, size) rows: each node first, then its neighbours, no node twice; fewer if N is less.
+
+    Every node of the graph is a neighbour of every other. A share ``far`` of those of a mini-batch
+    are drawn among all, for what a key point is mistaken for lies far away more often than near;
+    the rest are the nearest.
+
+    Source: graph-ssl-endoscopic-matching, section 4.2, "mini-batch of node neighbors"; which
+        neighbours these are the paper does not say.
+    """
+    count = min(size, len(xy))
+    drawn = round(far * (count - 1))
+    near = cKDTree(xy).query(xy, k=count - drawn)[1].reshape(len(xy), count - drawn)
+    if not drawn:
+        return np.asarray(near, np.int64)
+    order = rng.random((len(xy), len(xy)))
+    np.put_along_axis(order, near, np.inf, axis=1)
+    others = np.argpartition(order, drawn - 1, axis=1)[:, :drawn]
+    return np.concatenate([near, others], axis=1).astype(np.int64)
+
+
+def load_cnn(network: KeypointCnn, path: Path) -> None:
+    """Take the CNN's weights from a file of ``cnn`` or ``graph``.
+
+    Raises:
+        WeightsError: the file holds another network, or one of other sizes.
+    """
+    stored = read_descriptor(path).network
+    if not isinstance(stored, KeypointCnn) or stored.config != network.config:
+        raise WeightsError(
+            f"{path.name}: holds {stored.config}, expected weights of {network.config}"
+        )
+    network.load_state_dict(stored.state_dict())

@@ -1,0 +1,184 @@
+"""Training of ``graph``: the attentional graph network over the CNN's features of an image.
+
+Run it by ``python -m ml train graph --from cnn.safetensors``. ``--sweep temperature neighbours``
+trains a short run for each value of tables 3 and 4 of the paper instead; two more sweeps are ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ml.training.descriptors.cnn import train_contrast
+from ml.training.descriptors.contrast import ContrastConfig, ViewPair
+from ml.training.descriptors.run import (
+    add_run_arguments,
+    config_of,
+    data_folder,
+    write_loss_plot,
+)
+from ml.training.descriptors.views import Still, read_stills
+from ml.training.vit.card import write_card
+from ml.types import Progress, no_progress
+
+SWEEPS: dict[str, tuple[Any, ...]] = {
+    "temperature": (0.06, 0.08, 0.1, 0.12),
+    "neighbours": (5, 10, 15, 20),
+    "far": (0.0, 0.5, 1.0),
+    "position": ("image", "radial", "none"),
+}
+"""Tables 3 and 4; how many neighbours of a mini-batch are far ones; the position encoding."""
+
+TITLES = {
+    "temperature": "Temperature of the contrastive loss (table 3 of the paper)",
+    "neighbours": "Size of the mini-batch of neighbours (table 4 of the paper)",
+    "far": "Share of a mini-batch's neighbours that are drawn from anywhere in the image",
+    "position": "Encoding of the positions",
+}
+
+SWEEP_STEPS, SWEEP_STILLS = 400, 6
+
+COLUMNS = {
+    "nnt_precision": "precision",
+    "nnt_score": "matching score",
+    "precision": "NN precision",
+}
+"""The tables' columns that are drawn as well; the last one is ours."""
+
+
+def graph_config() -> ContrastConfig:
+    """The default run of ``graph``: over the CNN of ``cnn`` as it is, on a bank of pairs.
+
+    Half of the neighbours of a mini-batch are drawn from anywhere in the image: with the nearest
+    alone the graph network learnt nothing of use (see the card).
+    """
+    return ContrastConfig(
+        name="graph",
+        version="1.1",
+        has_graph=True,
+        train_cnn=False,
+        far=0.5,
+        bank=150,
+        steps=500,
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml train graph``."""
+    add_run_arguments(parser)
+    parser.add_argument("--from", dest="start", type=Path, help="weights whose CNN to start from")
+    parser.add_argument("--sweep", nargs="+", choices=sorted(SWEEPS), help="short runs, compared")
+    parser.add_argument("--sweep-steps", type=int, default=SWEEP_STEPS)
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Train by command line arguments; see ``train_contrast`` and ``sweep``."""
+    config = graph_config() if args.config is None else config_of(ContrastConfig, args.config)
+    config = dataclasses.replace(config, has_graph=True)
+    stills, held_out = read_stills(data_folder(args.data), config.stills, progress=progress)
+    if args.sweep is None:
+        return train_contrast(
+            config,
+            stills,
+            held_out,
+            out=args.out,
+            weights=args.weights,
+            start=args.start,
+            card=args.card,
+            progress=progress,
+        )
+    config = dataclasses.replace(config, steps=args.sweep_steps)
+    tables = sweep(
+        config, args.sweep, stills, held_out, out=args.out, start=args.start, progress=progress
+    )
+    if args.card is not None:
+        for table in tables:
+            write_sweep(args.card, table)
+    return {"sweeps": tables}
+
+
+def sweep(
+    config: ContrastConfig,
+    names: Sequence[str],
+    stills: Sequence[Still],
+    held_out: Sequence[Still],
+    *,
+    out: Path,
+    start: Path | None = None,
+    progress: Progress = no_progress,
+) -> list[dict[str, Any]]:
+    """Train once for each value of each of some settings and validate each.
+
+    A frozen CNN describes the pairs of the bank once for all values.
+
+    Returns:
+        For each setting: ``rows``, value, precision and matching score (NNT at the threshold of
+        the best F1) over the families on the held-out operations; ``table``, them as Markdown.
+    Source: graph-ssl-endoscopic-matching, section 4.6, tables 3 and 4.
+    """
+    tables: list[dict[str, Any]] = []
+    bank: dict[int, ViewPair] = {}
+    for name in names:
+        rows: list[dict[str, Any]] = []
+        for value in SWEEPS[name]:
+            scores = train_contrast(
+                with_setting(config, name, value),
+                stills,
+                held_out,
+                out=out / f"{name}-{value}",
+                start=start,
+                bank=bank,
+                most=SWEEP_STILLS,
+                progress=progress,
+            )
+            rows.append({name: value, **scores["validation"].get("all", {})})
+        seen = {"stills": len(stills), "held_out": min(len(held_out), SWEEP_STILLS)}
+        more = {"steps": config.steps, **seen, "rows": rows, "table": _table(name, rows)}
+        tables.append({"sweep": name, **more})
+    return tables
+
+
+def with_setting(config: ContrastConfig, name: str, value: Any) -> ContrastConfig:
+    """A configuration with one of ``SWEEPS`` set."""
+    if name == "position":
+        return dataclasses.replace(config, graph=dataclasses.replace(config.graph, position=value))
+    return dataclasses.replace(config, **{name: value})
+
+
+def write_sweep(card: Path, result: Mapping[str, Any]) -> None:
+    """Write a sweep between the card's markers of its name; of numbers, a plot beside the card.
+
+    Raises:
+        BadInputError: no such card, or it lacks the markers.
+    """
+    name, rows = str(result["sweep"]), result["rows"]
+    text = (
+        f"**{TITLES[name]}; {result['steps']} steps each on {result['stills']} stills, scored on"
+        f" {result['held_out']} held out**\n\n{result['table']}"
+    )
+    if all(isinstance(row[name], int | float) for row in rows):
+        picture = card.with_name(f"{card.stem}-{name}.png")
+        lines = {
+            label: [row[key] for row in rows] for key, label in COLUMNS.items() if key in rows[0]
+        }
+        values = [float(row[name]) for row in rows]
+        if write_loss_plot(picture, lines, x=name, y="share of key points", values=values):
+            text += f"\n\n![{name}]({picture.name})"
+    write_card(card, name, text)
+
+
+def describe(result: dict[str, Any]) -> str:
+    """What to print: the tables of sweeps, or nothing of its own."""
+    return "\n\n".join(table["table"] for table in result.get("sweeps", []))
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    heads = [*COLUMNS.values(), "wrong neighbours beyond 64 px"]
+    lines = [f"| {name} | {' | '.join(heads)} |", "| --- " * (len(heads) + 1) + "|"]
+    for row in rows:
+        cells = [f"{row.get(key, 0):.4f}" for key in (*COLUMNS, "far_wrong")]
+        lines.append(f"| {row[name]} | {' | '.join(cells)} |")
+    return "\n".join(lines)

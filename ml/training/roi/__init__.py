@@ -1,0 +1,1 @@
+"""Training of the ROI encoders and of what they are made of."""

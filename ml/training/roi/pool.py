@@ -1,0 +1,224 @@
+"""The patch pool: features of patches all over a slide, from which random regions are drawn.
+
+A patch belongs to very many regions, so its features are computed once per look and kept on disk;
+drawing a region of any shape and scale then costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+from scipy.spatial import cKDTree
+from shapely.geometry import box
+
+from ml.errors import EmptyRegionError
+from ml.imaging.slides import Slide, open_slide
+from ml.roi.config import EncoderConfig
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.features import tissue_share
+from ml.roi.geometry import downsample_for
+from ml.roi.patches import Corner, cut_patch, isotropic_mpp, patch_corners
+from ml.roi.sampling import SamplingConfig, sample_patches
+from ml.roi.stain import (
+    StainConfig,
+    StainEstimate,
+    estimate_stain_of_image,
+    load_target,
+    normalise,
+)
+from ml.roi.stained import choose_stains
+from ml.training.roi.augment import Look, random_look, with_look
+from ml.types import ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
+
+MIN_TISSUE_SHARE = 0.3
+_MAX_PATCHES = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPool:
+    """Patches of one slide.
+
+    Attributes:
+        centre_px: (N, 2) float64, pixels of the encoder.
+        features: (V, N, C) float32, one slab a look; look 0 is the slide as it is.
+    """
+
+    centre_px: ArrayF64
+    features: ArrayF32
+
+    def __len__(self) -> int:
+        return int(self.centre_px.shape[0])
+
+
+def load_or_build_pool(
+    path: Path,
+    cache: Path,
+    *,
+    config: EncoderConfig,
+    encoder: PatchEncoder,
+    density: float,
+    window: Sequence[float],
+    looks: int,
+    strength: tuple[float, float],
+    seed: int,
+    progress: Progress,
+) -> PatchPool:
+    """The pool of one slide, from its cache file if there is one.
+
+    Args:
+        path: slide or still.
+        cache: ``.npz`` file, written whole or not at all.
+        encoder: of patches.
+        density: patches per patch area.
+        window: left, top, right, bottom, as shares of the slide: where patches are taken from.
+        looks: slabs of features, the first without augmentation.
+        strength: of the stain and the zoom augmentation.
+    Raises:
+        EmptyRegionError: the slide holds too little tissue to train on.
+    """
+    if cache.is_file():
+        stored = np.load(cache, allow_pickle=False)
+        return PatchPool(stored["centre_px"], stored["features"])
+    rng = np.random.default_rng(seed)
+    views = [random_look(rng, stain=0.0, zoom=0.0)]
+    views += [random_look(rng, stain=strength[0], zoom=strength[1]) for _ in range(looks - 1)]
+    with open_slide(path) as slide:
+        pool = _build(slide, config, encoder, (density, window), views, seed, progress, path.stem)
+    temporary = cache.with_suffix(".tmp.npz")
+    np.savez(temporary, centre_px=pool.centre_px, features=pool.features)
+    temporary.replace(cache)
+    return pool
+
+
+def _build(  # noqa: PLR0917
+    slide: Slide,
+    config: EncoderConfig,
+    encoder: PatchEncoder,
+    where: tuple[float, Sequence[float]],
+    views: Sequence[Look],
+    seed: int,
+    progress: Progress,
+    name: str,
+) -> PatchPool:
+    pixels, centres = slide_pixels(slide, config, where, seed)
+    patch_px = config.sampling.patch_px
+    corners = patch_corners(centres, patch_px)
+    share = np.array([tissue_share(cut_patch(pixels, c, patch_px)) for c in corners])
+    kept = np.flatnonzero(share >= MIN_TISSUE_SHARE)
+    if kept.size < 8:
+        raise EmptyRegionError(f"{name}: only {kept.size} patches of tissue, 8 needed to train")
+    slabs = []
+    for number, look in enumerate(views):
+        phase = f"{name}: features, look {number + 1} of {len(views)}"
+        cut = [_patch(pixels, corners[i], patch_px, look) for i in kept]
+        patches, stains = stained(cut, pixels, look, config)
+        slab = np.zeros((len(kept), encoder.dim), np.float32)
+        for row, patch in enumerate(patches):
+            slab[row] = encoder.encode([patch], stains)[0]
+            progress(row + 1, len(kept), phase)
+        slabs.append(slab)
+    return PatchPool(centres[kept], np.stack(slabs))
+
+
+def slide_pixels(
+    slide: Slide, config: EncoderConfig, where: tuple[float, Sequence[float]], seed: int
+) -> tuple[ImageU8, ArrayF64]:
+    """A whole slide at the encoder's scale, and centres (N, 2) of patches in a window of it.
+
+    Args:
+        where: patches per patch area; the window as left, top, right, bottom shares of the slide.
+    """
+    density, (left, top, right, bottom) = where
+    info, sampling = slide.info, config.sampling
+    downsample = downsample_for(
+        mpp=isotropic_mpp(info.mpp_x, info.mpp_y),
+        target_mpp=sampling.target_mpp,
+        patch_px=sampling.patch_px,
+        width_px=info.width_px,
+        height_px=info.height_px,
+    )
+    size = (info.width_px, info.height_px)
+    dense = SamplingConfig(
+        sampling.target_mpp, sampling.patch_px, density, max_vertices=_MAX_PATCHES, seed=seed
+    )
+    sample = sample_patches(
+        box(left * size[0], top * size[1], right * size[0], bottom * size[1]),
+        downsample=downsample,
+        width_l0=size[0],
+        height_l0=size[1],
+        config=dense,
+    )
+    return slide.read_scaled((0, 0), size, downsample), sample.centre_px
+
+
+def _patch(pixels: ImageU8, corner: Corner, patch_px: int, look: Look) -> ImageU8:
+    if look.zoom == 1.0:
+        return with_look(cut_patch(pixels, corner, patch_px), look)
+    side = round(patch_px / look.zoom)
+    shift = (patch_px - side) // 2
+    moved = (max(corner[0] + shift, 0), max(corner[1] + shift, 0))
+    crop = cut_patch(pixels, moved, side)
+    scaled = cv2.resize(crop, (patch_px, patch_px), interpolation=cv2.INTER_AREA)
+    return with_look(np.asarray(scaled, np.uint8), look)
+
+
+def stained(
+    patches: list[ImageU8], pixels: ImageU8, look: Look, config: EncoderConfig
+) -> tuple[list[ImageU8], StainEstimate]:
+    """The patches as the encoder would see them under this look, and their stains."""
+
+    def estimate() -> StainEstimate:
+        mpp = config.sampling.target_mpp
+        how = StainConfig(method=config.stain)
+        return estimate_stain_of_image(with_look(pixels, look), mpp=mpp, config=how)
+
+    found, stains = choose_stains(config, estimate, patches[:: max(1, len(patches) // 100)])
+    if found is None:
+        return patches, stains
+    return [normalise(patch, found, load_target()) for patch in patches], stains
+
+
+def draw_region(
+    pool: PatchPool,
+    tree: cKDTree,
+    rng: np.random.Generator,
+    *,
+    radius_px: tuple[float, float],
+    vertices: tuple[int, int],
+) -> ArrayI64:
+    """Patches of a random region: a turned, dented ellipse around a random patch.
+
+    Args:
+        tree: over ``pool.centre_px``.
+        radius_px: least and largest mean radius, drawn log-uniformly.
+        vertices: least and most patches; more are thinned at random, too few grow the region.
+    Returns:
+        (n,) int64 indices into the pool, ascending.
+    """
+    middle = pool.centre_px[rng.integers(len(pool))]
+    radius = float(np.exp(rng.uniform(*np.log(radius_px))))
+    stretch, turn = float(np.exp(rng.uniform(-0.5, 0.5))), rng.uniform(0, np.pi)
+    dents = rng.normal(0, 0.12, 4)
+    least = min(vertices[0], len(pool))
+    while True:
+        near = np.array(tree.query_ball_point(middle, radius * 2.5), np.int64)
+        chosen = near[_inside(pool.centre_px[near] - middle, radius, stretch, turn, dents)]
+        if chosen.size >= least:
+            break
+        radius *= 1.3
+    return np.sort(rng.permutation(chosen)[: vertices[1]])
+
+
+def _inside(
+    offset: ArrayF64, radius: float, stretch: float, turn: float, dents: ArrayF64
+) -> np.ndarray:
+    cosine, sine = np.cos(turn), np.sin(turn)
+    x = (offset[:, 0] * cosine + offset[:, 1] * sine) / stretch
+    y = (-offset[:, 0] * sine + offset[:, 1] * cosine) * stretch
+    angle = np.arctan2(y, x)
+    waves = sum(dent * np.cos((k + 2) * angle + k) for k, dent in enumerate(dents))
+    return np.hypot(x, y) <= radius * np.clip(1 + waves, 0.5, 1.5)

@@ -1,0 +1,1 @@
+"""Training of the default key point descriptor."""

@@ -1,0 +1,217 @@
+"""State and steps of one training run of the adapted vision transformer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ml.errors import BadInputError
+from ml.networks.vit_adapter import VitMatcher
+from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.vit.config import VitTrainConfig
+from ml.training.vit.mining import (
+    contrastive_loss,
+    hardest_negatives,
+    near_patches,
+    patch_pairs,
+    random_negatives,
+    sample_map,
+    triplet_loss,
+)
+from ml.training.vit.pairs import Pair, Still, draw_pair
+from ml.training.vit.score import score_pairs
+from ml.types import Progress
+
+THRESHOLDS = (0.6, 0.7, 0.8, 0.9, 0.95)
+"""Similarities at which the end of a run is scored; the last one is the paper's."""
+
+_VALIDATION = 1 << 20
+"""Keeps the generator of the validation pairs apart from those of the steps."""
+
+
+class VitRun:
+    """State of a run: network, optimiser, losses, validation so far."""
+
+    def __init__(
+        self,
+        config: VitTrainConfig,
+        stills: Sequence[Still],
+        held_out: Sequence[Still],
+        checkpoint: Path,
+    ) -> None:
+        self.config, self.stills, self.checkpoint = config, stills, checkpoint
+        torch.manual_seed(config.seed)
+        self.network = VitMatcher(config.network)
+        if config.crop_px % self.network.patch_px:
+            raise BadInputError(
+                f"crop_px: expected a multiple of the patch, {self.network.patch_px} px,"
+                f" got {config.crop_px}"
+            )
+        self.network.backbone.requires_grad_(config.train_backbone)
+        trained = [p for p in self.network.parameters() if p.requires_grad]
+        if not trained:
+            raise BadInputError("nothing to train: no adapter layer, and a frozen backbone")
+        self.optimiser = torch.optim.Adam(trained, lr=config.rates[0])
+        self.held_out = self._validation_pairs(held_out)
+        self.losses: list[float] = []
+        self.validation: list[dict[str, float]] = []
+
+    def train(self, progress: Progress) -> list[float]:
+        """Take the steps that are left; returns the losses of all."""
+        config = self.config
+        if not self.validation and self.held_out:
+            self._validate(0)
+        while len(self.losses) < config.last_step:
+            self.losses.append(self._step(len(self.losses)))
+            done = len(self.losses)
+            is_last = done == config.last_step
+            if self.held_out and (done % config.validate_every == 0 or is_last):
+                self._validate(done)
+            if done % config.checkpoint_every == 0 or is_last:
+                self.save()
+            progress(done, config.last_step, f"training, loss {self.losses[-1]:.3f}")
+        self.network.eval()
+        return self.losses
+
+    def by_threshold(self) -> dict[str, dict[str, float]]:
+        """Scores of the held-out pairs under other thresholds than the paper's, by threshold."""
+        if not self.held_out:
+            return {}
+        return {
+            f"{threshold:g}": score_pairs(self.network, self.held_out, threshold=threshold)
+            for threshold in THRESHOLDS
+        }
+
+    def save(self) -> None:
+        """Write the checkpoint, whole or not at all."""
+        state = {
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "losses": self.losses,
+            "validation": self.validation,
+        }
+        write_checkpoint(self.checkpoint, self.config, state)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one.
+
+        Raises:
+            BadInputError: it belongs to another configuration.
+        """
+        state = read_checkpoint(self.checkpoint, self.config)
+        if state is None:
+            return
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.losses, self.validation = list(state["losses"]), list(state["validation"])
+
+    def _step(self, step: int) -> float:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._learning_rate(step)
+        rng = np.random.default_rng((self.config.seed, step))
+        pairs = [self._draw(rng, self.stills) for _ in range(self.config.batch)]
+        self.network.train()
+        if not self.config.train_backbone:
+            self.network.backbone.eval()
+        source, target = self._maps(pairs)
+        losses = [
+            loss
+            for i, pair in enumerate(pairs)
+            if (loss := self._loss(source[i], target[i], pair, step, i)) is not None
+        ]
+        if not losses:
+            return self.losses[-1] if self.losses else self.config.margin
+        loss = torch.stack(losses).mean()
+        self.optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        return float(loss.detach())
+
+    def _maps(self, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+        """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
+        pixels = to_batch([pair.source for pair in pairs] + [pair.view.image for pair in pairs])
+        source, target = self.network(pixels).chunk(2)
+        return source, target
+
+    def _loss(
+        self, source: Tensor, target: Tensor, pair: Pair, step: int, number: int
+    ) -> Tensor | None:
+        """Loss of one pair; None where it holds less than two patch pairs."""
+        config, patch_px = self.config, self.network.patch_px
+        found = patch_pairs(
+            pair.view, patch_px=patch_px, valid=pair.valid, cycle_px=config.cycle_px or None
+        )
+        if len(found) < 2:
+            return None
+        rows = target.flatten(1).T
+        anchor = source.flatten(1).T[torch.from_numpy(found.source)]
+        if config.sampled_positive:
+            positive = sample_map(target, torch.from_numpy(found.xy_t), patch_px=patch_px)
+        else:
+            positive = rows[torch.from_numpy(found.target)]
+        shape = (target.shape[1], target.shape[2])
+        near = torch.from_numpy(near_patches(found.xy_t, shape, patch_px, config.near_patches))
+        if step < config.warmup_steps:
+            return contrastive_loss(anchor, positive, rows, near, temperature=config.temperature)
+        if config.hard_negatives:
+            negative = hardest_negatives(anchor, positive, rows, near)
+        else:
+            generator = torch.Generator().manual_seed(
+                (config.seed * 1_000_003 + step) * config.batch + number
+            )
+            negative = random_negatives(near, generator)
+        return triplet_loss(anchor, positive, rows[negative], margin=config.margin)
+
+    def _learning_rate(self, step: int) -> float:
+        config = self.config
+        first = config.bootstrap_epochs * config.steps
+        if step < first:
+            return config.rates[0]
+        if not config.decay:
+            return config.rates[1]
+        share = (step - first) / max(1, config.total_steps - first)
+        return config.rates[1] * max(0.05, 0.5 * (1 + math.cos(math.pi * share)))
+
+    def _draw(self, rng: np.random.Generator, stills: Sequence[Still]) -> Pair:
+        config = self.config
+        return draw_pair(
+            rng,
+            stills[int(rng.integers(len(stills)))],
+            crop_px=config.crop_px,
+            zoom_out=config.zoom_out,
+            motion=config.motion if config.novel_view else None,
+            look=config.look if config.photometric else None,
+            relief=config.depth_relief,
+        )
+
+    def _validation_pairs(self, held_out: Sequence[Still]) -> list[Pair]:
+        """The same pairs whatever is switched off in training: full motion, full looks."""
+        if not held_out:
+            return []
+        rng = np.random.default_rng((self.config.seed, _VALIDATION))
+        return [
+            draw_pair(
+                rng,
+                held_out[number % len(held_out)],
+                crop_px=self.config.crop_px,
+                zoom_out=self.config.zoom_out,
+                motion=self.config.motion,
+                look=self.config.look,
+                relief=self.config.depth_relief,
+            )
+            for number in range(self.config.validation_pairs)
+        ]
+
+    def _validate(self, step: int) -> None:
+        score = score_pairs(self.network, self.held_out)
+        self.validation.append({"step": float(step), **score})
+
+
+def to_batch(images: Sequence[np.ndarray]) -> Tensor:
+    """(H, W, 3) uint8 images of one size to (B, 3, H, W) float32 in [0, 1]."""
+    return torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2).float().div(255)

@@ -1,0 +1,190 @@
+"""Warped pairs hold their truth; the papers' and the hard protocol count as they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError
+from ml.evaluation.common.descriptors import load_descriptors, split_names
+from ml.evaluation.common.images import (
+    EvaluationImage,
+    consecutive_pairs,
+    read_images,
+    scene_of,
+    unrelated_pairs,
+)
+from ml.evaluation.matching.homographies import real_homographies
+from ml.evaluation.matching.pairs import (
+    FAMILIES,
+    VALUES,
+    make_pairs,
+    motion_blur_kernel,
+)
+from ml.evaluation.matching.papers import (
+    CoordinatesDescriptor,
+    PointCache,
+    papers_pair,
+    with_shuffled_positions,
+)
+from ml.imaging.samples import packaged_image
+
+
+def _vessels(x: int = 400) -> EvaluationImage:
+    rgb = np.ascontiguousarray(packaged_image("retina.jpg")[400:600, x : x + 240])
+    return EvaluationImage(f"retina/{x}.png", rgb, None, f"retina/{x}")
+
+
+def test_pairs_cover_every_value_of_every_family_with_true_maps() -> None:
+    pairs = make_pairs([_vessels()])
+    assert [(p.family, p.value) for p in pairs] == [(f, v) for f in FAMILIES for v in VALUES[f]]
+    for pair in pairs:
+        again = cv2.warpPerspective(pair.a, pair.H_b_from_a, (240, 200))
+        inner = (slice(60, 140), slice(60, 180))
+        assert np.abs(again[inner].astype(float) - pair.b[inner]).mean() < 8
+
+
+def test_few_values_a_family_change_from_image_to_image() -> None:
+    images = [_vessels(300 + 10 * i) for i in range(3)]
+    pairs = make_pairs(images, families=("rotation",), per_family=1)
+    assert [pair.value for pair in pairs] == [5.0, 10.0, 15.0]
+    again = make_pairs(images, families=("rotation",), per_family=1)
+    assert all(np.array_equal(a.b, b.b) for a, b in zip(pairs, again, strict=True))
+
+
+def test_masks_move_with_the_image() -> None:
+    image = _vessels()
+    mask = np.zeros((200, 240), bool)
+    mask[50:150, 60:180] = True
+    masked = EvaluationImage(image.name, image.rgb, mask, image.scene)
+    (pair,) = make_pairs([masked], families=("translation",), per_family=1)
+    dx, dy = pair.H_b_from_a[:2, 2].astype(int)
+    assert pair.mask_b is not None
+    np.testing.assert_array_equal(pair.mask_b, np.roll(mask, (dy, dx), axis=(0, 1)))
+
+
+@pytest.mark.parametrize(("size_px", "angle_deg"), [(3, 0), (10, 0), (15, 45), (5, 90)])
+def test_blur_kernels_are_centred_lines(size_px: int, angle_deg: float) -> None:
+    kernel = motion_blur_kernel(size_px, angle_deg)
+    assert kernel.sum() == pytest.approx(1.0, abs=1e-5)
+    row, column = np.indices(kernel.shape) - kernel.shape[0] // 2
+    assert abs((kernel * row).sum()) < 1e-4
+    assert abs((kernel * column).sum()) < 1e-4
+    along = column * np.cos(np.radians(angle_deg)) + row * np.sin(np.radians(angle_deg))
+    # a line of n px has the variance (n - 1)^2 / 12, and the splat adds less than half a pixel
+    spread = float((kernel * along**2).sum())
+    assert abs(spread - (size_px - 1) ** 2 / 12) < 0.6
+
+
+def test_homographies_of_real_frames_are_those_between_them() -> None:
+    wall = packaged_image("retina.jpg")[300:780, 200:900]
+    frames = [
+        EvaluationImage("f", np.ascontiguousarray(wall[:, x : x + 600]), None, "f")
+        for x in (0, 30, 60)
+    ]
+    blank = EvaluationImage("f", np.full((480, 600, 3), 90, np.uint8), None, "f")
+    (found,) = real_homographies([(frames[0], frames[1]), (frames[1], blank)])
+    np.testing.assert_allclose(found, [[1, 0, -0.05], [0, 1, 0], [0, 0, 1]], atol=2e-3)
+
+
+def test_coordinates_alone_leak_everything_under_blur_and_nothing_under_a_turn() -> None:
+    cache = PointCache()
+    image = _vessels()
+    rates = {}
+    for pair in make_pairs([image], families=("blur", "rotation_wide")):
+        found = papers_pair(
+            CoordinatesDescriptor(), pair, detector="sift", keypoints=80, cache=cache
+        )
+        rates[pair.family, pair.value] = found.is_right.mean()
+        assert (found.is_exact <= found.is_right).all()
+        assert len(found.distance) == found.partners
+    assert rates["blur", 15.0] == 1.0
+    assert rates["rotation_wide", 180.0] < 0.2
+
+
+class _Graph:
+    """Adds what it is told of the places to the vectors, as a graph network may."""
+
+    config = None
+
+    def __call__(self, vectors: np.ndarray, positions: np.ndarray) -> np.ndarray:
+        return vectors + positions
+
+
+class _Positional:
+    name = "positional"
+
+    def __init__(self) -> None:
+        self.graph = _Graph()
+
+    def describe(self, image: np.ndarray, xy: np.ndarray, response: np.ndarray) -> np.ndarray:
+        return self.graph(np.zeros_like(xy), xy)
+
+
+def test_shuffled_positions_are_those_of_other_points_and_the_original_stays() -> None:
+    original = _Positional()
+    shuffled = with_shuffled_positions(original, seed=1)  # type: ignore[arg-type]
+    assert shuffled is not None
+    xy = np.arange(40, dtype=np.float32).reshape(20, 2)
+    image = np.zeros((50, 50, 3), np.uint8)
+    one, two = (shuffled.describe(image, xy, xy[:, 0]) for _ in range(2))
+    assert not np.array_equal(one, two)
+    np.testing.assert_array_equal(np.sort(one, axis=0), xy)
+    np.testing.assert_array_equal(original.describe(image, xy, xy[:, 0]), xy)
+    assert with_shuffled_positions(load_descriptors(["orb"])[0]["orb"], seed=1) is None
+
+
+def test_frames_are_one_scene_and_stills_one_an_operation() -> None:
+    assert scene_of(Path("/data/sinus-4584/00004584.jpg")) == "sinus-4584"
+    assert scene_of(Path("/data/feto/frames/00851.jpg")) == "feto"
+    assert scene_of(Path("/d/stills/00001-21711-frame-1.jpg")) == "stills/00001"
+    assert scene_of(Path("/d/stills/Exp1_0200.jpg")) == "stills/Exp1"
+
+
+def test_unrelated_pairs_are_of_two_scenes_and_none_comes_twice() -> None:
+    images = [_vessels(300), _vessels(500), _vessels(700), _vessels(300)]
+    pairs = unrelated_pairs(images, count=99, seed=3)
+    assert len(pairs) == 5
+    assert all(a.scene != b.scene for a, b in pairs)
+
+
+def test_images_of_folders_come_in_turn_without_their_masks(tmp_path: Path) -> None:
+    for name, count in (("a", 5), ("b", 1)):
+        (tmp_path / name / "frames").mkdir(parents=True)
+        for i in range(count):
+            cv2.imwrite(str(tmp_path / name / "frames" / f"{i:03d}.png"), _vessels().rgb)
+    mask = np.zeros((200, 240), np.uint8)
+    mask[:, 120:] = 255
+    cv2.imwrite(str(tmp_path / "a" / "mask.png"), mask)
+    folders = [tmp_path / name / "frames" for name in ("a", "b")]
+    images = read_images(folders, count=4, long_side_px=120)
+    names = ["a/000.png", "b/000.png", "a/002.png", "a/004.png"]
+    assert [image.name for image in images] == names
+    assert images[0].rgb.shape == (100, 120, 3)
+    assert images[0].mask is not None
+    assert (images[0].mask.mean(), images[1].mask) == (0.5, None)
+    frames = consecutive_pairs(folders, gaps=(2,), count=3, long_side_px=120)
+    assert [(a.name, b.name) for a, b in frames] == [
+        ("a/000.png", "a/002.png"),
+        ("a/002.png", "a/004.png"),
+    ]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="nowhere: expected a folder of images"):
+        read_images([tmp_path / "nowhere"], count=1, long_side_px=100)
+    (tmp_path / "x.png").write_bytes(b"")
+    with pytest.raises(BadInputError, match=r"x\.png: expected an image"):
+        read_images([tmp_path], count=1, long_side_px=100)
+    with pytest.raises(BadInputError, match="images: expected at least 1, got 0"):
+        read_images([tmp_path], count=0, long_side_px=100)
+
+
+def test_names_come_apart_or_with_commas_and_a_second_name_is_left_out() -> None:
+    assert split_names(["a,b", "b", " c ,"]) == ["a", "b", "c"]
+    loaded, skipped = load_descriptors(["orb", "nonsense"])
+    assert list(loaded) == ["orb"]
+    assert "unknown descriptor 'nonsense'" in skipped["nonsense"]

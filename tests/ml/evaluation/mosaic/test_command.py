@@ -1,0 +1,78 @@
+"""Scores of a mosaic, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError, CorruptFileError
+from ml.evaluation.mosaic.ncc import ncc_by_distance
+from ml.evaluation.mosaic.truth import (
+    read_truth,
+    reference_agreement,
+    run_agreement,
+    score_against_truth,
+)
+from ml.mosaic import MosaicFrame, MosaicResult
+
+
+def _shift(x: float) -> np.ndarray:
+    return np.array([[1, 0, x], [0, 1, 0], [0, 0, 1.0]])
+
+
+def _result(shifts: list[float]) -> MosaicResult:
+    frames = tuple(MosaicFrame(i, i, _shift(x), "registered") for i, x in enumerate(shifts))
+    here = Path("x")
+    return MosaicResult(frames, here, here, here, 10, 10, "affine", 0, "0")
+
+
+def test_corner_errors_by_hand() -> None:
+    truth = {0: _shift(100), 1: _shift(110), 2: _shift(120)}
+    score = score_against_truth(_result([5, 15, 28]), truth, size_px=(50, 50))
+    assert score.n == 3
+    np.testing.assert_allclose([score.mean_px, score.max_px, score.drift_px], [1, 3, 3])
+    assert score.median_px == 0
+
+
+def test_a_missing_anchor_is_named() -> None:
+    with pytest.raises(BadInputError, match="anchor frame 0"):
+        score_against_truth(_result([0, 1]), {1: _shift(0)}, size_px=(9, 9))
+
+
+def test_agreement_with_a_reference_by_hand() -> None:
+    reference = {1: _shift(10), 2: _shift(12)}
+    scores = reference_agreement(_result([0, 10, 20]), reference, size_px=(9, 9), distances=(1, 2))
+    assert scores == {"1": 1.0, "2": 2.0}
+
+
+def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
+    own = {i: _shift(3.0 * i) for i in range(21)}
+    other = {i: _shift(100 + 3.1 * i) for i in range(21)}
+    scores = run_agreement(own, other, size_px=(9, 9))
+    assert (scores["5"], scores["20"]) == (0.5, 2.0)
+    assert np.isnan(scores["60"])
+
+
+def test_ncc_rewards_the_true_motion() -> None:
+    rng = np.random.default_rng(0)
+    scene = cv2.GaussianBlur(rng.integers(0, 255, (120, 300, 3), np.uint8), (0, 0), 3)
+    frames = [np.ascontiguousarray(scene[:, 8 * i : 8 * i + 120]) for i in range(14)]
+    right = _result([8.0 * i for i in range(14)])
+    still = replace(
+        right, frames=tuple(replace(f, H_mosaic_from_frame=_shift(0)) for f in right.frames)
+    )
+    assert ncc_by_distance(frames, right, distances=(1,))["1"] > 0.9
+    assert ncc_by_distance(frames, still, distances=(1,))["1"] < 0.5
+
+
+def test_a_damaged_truth_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(CorruptFileError, match="expected the columns index"):
+        read_truth(path)
+    with pytest.raises(BadInputError, match="nothing to read"):
+        read_truth(tmp_path / "none.csv")

@@ -1,0 +1,127 @@
+"""Simulated sweeps are what their truth says, and the scores of a table by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError
+from ml.evaluation.mosaic.baselines import Attempt, sift_chain
+from ml.evaluation.mosaic.command import frames_markdown, update_card
+from ml.evaluation.mosaic.ncc import clean_frames, ncc_table
+from ml.evaluation.mosaic.simulate import FAULTS, SimulatedSweep, SweepConfig, simulate_sweep
+from ml.evaluation.mosaic.table import (
+    corner_errors,
+    middle_errors,
+    score_attempt,
+    simulate_table,
+    to_markdown,
+)
+
+SMALL = SweepConfig(frames=40, size_px=160, fault_share=0.3, exposure_drift=0.0)
+
+
+@pytest.fixture(scope="module")
+def sweep() -> SimulatedSweep:
+    return simulate_sweep(SMALL)
+
+
+def test_the_truth_carries_one_frame_onto_a_later_one() -> None:
+    sweep = simulate_sweep(SweepConfig(frames=50, size_px=320))
+    inner = np.zeros((320, 320), np.bool_)
+    inner[100:220, 100:220] = True
+    images = clean_frames(sweep.frames)
+
+    def like(between: Callable[[int, int], np.ndarray]) -> float:
+        return ncc_table(images, between, inner, distances=(3,))["3"]
+
+    true = like(lambda a, b: np.linalg.solve(sweep.truth[a], sweep.truth[b]))
+    assert true > 0.4
+    assert true > like(lambda a, b: np.eye(3)) + 0.1
+
+
+def test_the_same_seed_gives_the_same_frames_and_every_kind_of_fault(sweep: SimulatedSweep) -> None:
+    again = simulate_sweep(SMALL)
+    np.testing.assert_array_equal(again.frames[7], sweep.frames[7])
+    assert set(sweep.faults.values()) == set(FAULTS)
+    assert len(sweep.faults) >= 12
+    assert not simulate_sweep(replace(SMALL, frames=9, fault_share=0.0)).faults
+
+
+def test_a_map_has_no_place_direction_and_scale_of_its_own_and_no_tilt_is_fitted() -> None:
+    rng = np.random.default_rng(0)
+    truth = {i: np.array([[1, 0, x], [0, 1, y], [0, 0, 1]]) for i, (x, y) in enumerate(
+        rng.uniform(0, 300, (9, 2)))}  # fmt: skip
+    turned = np.array([[0, -2, 7.0], [2, 0, -5], [0, 0, 1]])
+    same = {i: turned @ m for i, m in truth.items()}
+    assert corner_errors(same, truth, range(9), 50).max() < 1e-9
+    assert middle_errors(same, truth, range(9), 50).max() < 1e-9
+    moved = {**same, 3: same[3] @ np.array([[1, 0, 9.0], [0, 1, 0], [0, 0, 1]])}
+    assert middle_errors(moved, truth, range(9), 50).tolist() == pytest.approx(
+        [0] * 3 + [9] + [0] * 5
+    )
+    assert 1.0 < corner_errors(moved, truth, range(9), 50).max() < 9.0
+    tilted = {i: np.array([[1, 0, 0], [0, 1, 0], [1e-4, 0, 1.0]]) @ m for i, m in same.items()}
+    assert corner_errors(tilted, truth, range(9), 50).max() > 1.0
+
+
+def test_an_exact_attempt_scores_no_error_and_names_its_faults(sweep: SimulatedSweep) -> None:
+    usable = {i: m for i, m in sweep.truth.items() if i not in sweep.faults}
+    shift = np.array([[1, 0, 3.0], [0, 1, 0], [0, 0, 1]])
+    wrong = {**usable, min(usable): usable[min(usable)] @ shift}
+    given = tuple(range(40))
+    found = Attempt(wrong, given, None, 1.0, 1.0, 5.0, dropped=dict(sweep.faults))
+    scores = score_attempt(found, sweep)
+    assert scores["median_px"] < 0.3
+    assert scores["max_px"] == pytest.approx(3.0, abs=0.5)
+    assert (scores["fault_recall"], scores["fault_precision"]) == (1.0, 1.0)
+    assert scores["fault_reasons"]["smoke as smoke"] >= 1
+
+
+def test_a_sift_chain_stops_where_it_breaks() -> None:
+    frames = simulate_sweep(SweepConfig(frames=5, size_px=240)).frames
+    frames[1:4] = [frames[0]] * 3
+    black = np.zeros_like(frames[0])
+    assert set(sift_chain([frames[0], frames[1], black, frames[2]])) == {0, 1}
+
+
+def test_an_unknown_sweep_is_named() -> None:
+    with pytest.raises(BadInputError, match="sweep 'spiral': expected one of glide"):
+        simulate_table(["spiral"], lambda done, total, phase: None)
+
+
+def test_figures_go_between_their_marks(tmp_path: Path) -> None:
+    card = tmp_path / "card.md"
+    card.write_text("a\n<!-- figures: x -->\nold\n<!-- end figures -->\nb\n")
+    rows = [{"sweep": "x", "method": "m", "registered": 3, "given": 4, "mean_px": 0.5}]
+    sweeps = {"x": {"frames": 4, "size_px": 9, "path": "glide", "fault_share": 0.1, "seed": 1}}
+    update_card(card, "x", to_markdown({"rows": rows, "sweeps": sweeps}))
+    text = card.read_text()
+    assert "| x | m | 3 of 4 | 0.5 |" in text
+    assert "old" not in text
+    assert text.endswith("<!-- end figures -->\nb\n")
+    with pytest.raises(BadInputError, match="expected a line"):
+        update_card(card, "y", "")
+
+
+def test_a_sequence_reads_as_tables() -> None:
+    ncc = {"tessera": {"1": 0.7, "5": 0.6, "20": 0.5}}
+    scores = {
+        "data_set": "x",
+        "registered": 3,
+        "frames": 4,
+        "components": 1,
+        "model": "affine",
+        "width_px": 9,
+        "height_px": 8,
+        "cpu_seconds": 1.5,
+        "ncc": ncc,
+        "reference_px": {"1": 2.0},
+    }
+    text = frames_markdown(scores)
+    assert "| tessera | 0.700 | 0.600 | 0.500 |" in text
+    assert "2.0 at 1" in text

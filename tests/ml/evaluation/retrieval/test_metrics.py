@@ -1,0 +1,83 @@
+"""Metrics against values worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import ShapeError
+from ml.evaluation.retrieval.metrics import (
+    average_precision_at_k,
+    average_precision_by_hits,
+    bootstrap_interval,
+    majority_vote,
+    precision_at_k,
+    precision_recall_curve,
+    reciprocal_ranks,
+)
+
+LIST = np.array([True, False, True, False, False, True])
+
+
+def test_average_precision_by_hand():
+    # precision at the hits: 1/1, 2/3, 3/6
+    assert average_precision_at_k(LIST, k=6, n_relevant=4) == pytest.approx((1 + 2 / 3 + 0.5) / 4)
+    assert average_precision_at_k(LIST, k=3, n_relevant=4) == pytest.approx((1 + 2 / 3) / 3)
+    assert average_precision_by_hits(LIST, k=6) == pytest.approx((1 + 2 / 3 + 0.5) / 3)
+
+
+def test_a_perfect_list_scores_one_however_many_are_relevant():
+    for relevant in (1, 4, 30):
+        ranked = np.arange(40) < relevant
+        assert average_precision_at_k(ranked, k=10, n_relevant=relevant) == pytest.approx(1)
+
+
+def test_no_hit_scores_zero_in_both_readings():
+    ranked = np.zeros(10, bool)
+    assert average_precision_at_k(ranked, k=5, n_relevant=3) == 0
+    assert average_precision_by_hits(ranked, k=5) == 0
+
+
+def test_the_reading_by_hits_flatters_one_lucky_hit():
+    ranked = np.arange(20) == 0
+    assert average_precision_by_hits(ranked, k=10) == 1
+    assert average_precision_at_k(ranked, k=10, n_relevant=10) == pytest.approx(0.1)
+
+
+def test_nothing_relevant_in_the_gallery_is_refused():
+    with pytest.raises(ShapeError, match="n_relevant: expected at least 1, got 0"):
+        average_precision_at_k(LIST, k=3, n_relevant=0)
+
+
+def test_precision_and_vote():
+    assert precision_at_k(LIST, k=5) == pytest.approx(0.4)
+    assert majority_vote(["b", "a", "a", "b", "c"]) == "b"
+    assert majority_vote(["c", "a", "a"]) == "a"
+
+
+def test_the_interval_draws_whole_patients():
+    values = np.array([0.0] * 50 + [1.0] * 50)
+    few = bootstrap_interval(values, ["p1"] * 50 + ["p2"] * 50)
+    many = bootstrap_interval(values, [str(i) for i in range(100)])
+    assert few == (0.0, 1.0)
+    assert 0.35 < many[0] < 0.5 < many[1] < 0.65
+    assert many == bootstrap_interval(values, [str(i) for i in range(100)])
+
+
+def test_reciprocal_ranks_count_ties_against():
+    distance = np.array([[0.1, 0.2, 0.3], [0.2, 0.2, 0.9]])
+    assert reciprocal_ranks(distance, np.array([2, 0])).tolist() == pytest.approx([1 / 3, 1 / 2])
+
+
+def test_precision_at_a_recall_is_the_best_at_that_recall_or_more():
+    # hits at ranks 1, 3 and 6: precision 1, 2/3, 1/2 at recall 1/3, 2/3, 1
+    levels, precision = precision_recall_curve([LIST], levels=np.array([0, 1 / 3, 0.5, 2 / 3, 1]))
+    assert levels.tolist() == pytest.approx([0, 1 / 3, 0.5, 2 / 3, 1])
+    assert precision.tolist() == pytest.approx([1, 1, 2 / 3, 2 / 3, 1 / 2])
+    late = np.array([False, False, True, True])
+    assert precision_recall_curve([late], levels=np.array([0.0, 0.5]))[1].tolist() == [0.5, 0.5]
+
+
+def test_a_curve_of_a_list_without_hits_is_refused():
+    with pytest.raises(ShapeError, match="a relevant result in each list"):
+        precision_recall_curve([np.zeros(4, bool)])

@@ -1,0 +1,93 @@
+"""Patient-disjoint folds: even where they can be, repeatable, and clear where they cannot."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ml.cli import main
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.manifest import RoiRecord
+from ml.evaluation.retrieval.splits import SplitConfig, folds_report, split_patients
+
+
+def record(patient, label, image="x.png"):
+    return RoiRecord(Path(image), patient, label, None, None)
+
+
+def many(seed=0, patients=24):
+    rng = np.random.default_rng(seed)
+    return [
+        record(f"P{p:02d}", str(rng.choice(["a", "b", "c"])), f"{p}-{s}.png")
+        for p in range(patients)
+        for s in range(1 + p % 2)
+        for _ in range(int(rng.integers(1, 8)))
+    ]
+
+
+def test_no_patient_is_in_two_folds_and_none_is_lost():
+    records = many()
+    folds = split_patients(records, SplitConfig(folds=4))
+    together = list(itertools.chain(*folds.patients))
+    assert sorted(together) == sorted({r.patient for r in records})
+    assert folds.rois.sum() == len(records) == folds.roi_totals.sum()
+
+
+def test_shares_are_much_more_even_than_by_chance():
+    records = many()
+    found = split_patients(records, SplitConfig(folds=4))
+    by_chance = split_patients(records, SplitConfig(folds=4, generations=1, population=5))
+    share = found.rois / found.rois.sum(axis=0)
+    assert np.abs(share - 0.25).max() < 0.08
+    assert found.imbalance < 0.6 * by_chance.imbalance
+
+
+def test_a_perfect_split_is_found():
+    records = [record(f"{label}{i}", label) for label in "abc" for i in range(4)]
+    assert split_patients(records, SplitConfig(folds=4)).imbalance == 0
+
+
+def test_the_same_seed_gives_the_same_folds():
+    records = many(1)
+    first = split_patients(records, SplitConfig(seed=5))
+    assert first.patients == split_patients(list(reversed(records)), SplitConfig(seed=5)).patients
+
+
+def test_a_slide_counts_once_for_each_class_it_holds():
+    records = [record("A", "x", "1"), record("A", "x", "1"), record("A", "y", "1")]
+    records += [record("B", "x", "2"), record("B", "y", "3")]
+    folds = split_patients(records, SplitConfig(folds=2))
+    assert folds.slides.tolist() == [[1, 1], [1, 1]]
+    assert folds.slide_totals.tolist() == [1, 2]
+    report = folds_report(folds, SplitConfig(folds=2))
+    assert report["folds"][0]["rois_share"] == pytest.approx({"x": 2 / 3, "y": 1 / 3})
+
+
+def test_a_class_of_one_patient_is_said():
+    records = [*many(), record("only", "rare")]
+    notes = split_patients(records, SplitConfig(generations=5)).notes
+    assert notes == ("label 'rare' is of 1 patient: 3 of 4 folds must do without it",)
+
+
+def test_fewer_patients_than_folds_are_refused():
+    with pytest.raises(BadInputError, match="4 folds need 4 patients or more, got 2"):
+        split_patients([record("A", "x"), record("B", "x")])
+    with pytest.raises(BadInputError, match="folds: expected 2 or more"):
+        split_patients(many(), SplitConfig(folds=1))
+
+
+def test_the_command_writes_a_report(tmp_path, capsys):
+    (tmp_path / "x.png").write_bytes(b"")
+    rows = "".join(f"x.png,P{i},{'ab'[i % 2]},,\n" for i in range(8))
+    (tmp_path / "rois.csv").write_text("image,patient,label,mpp,geometry\n" + rows)
+    report, out = tmp_path / "folds.md", tmp_path / "folds.json"
+    words = ["evaluate", "splits", str(tmp_path), "--folds", "2"]
+    assert main([*words, "--report", str(report), "--json", str(out)]) == 0
+    assert "| 1 | 4 | 2 (50) | 2 (50) | 4 |" in report.read_text()
+    assert len(json.loads(out.read_text())["folds"]) == 2
+    assert main(["evaluate", "splits", str(tmp_path), "--folds", "9"]) == 2
+    assert capsys.readouterr().err == "error: 9 folds need 9 patients or more, got 8\n"

@@ -1,0 +1,57 @@
+"""The figures of training in a card."""
+
+from __future__ import annotations
+
+import pytest
+
+from ml.errors import BadInputError
+from ml.training.descriptors.card import training_text, write_training
+from ml.training.descriptors.validate import FAMILIES
+
+SUMMARY = {
+    "name": "triplet",
+    "version": "1.0",
+    "train_config_hash": "abc",
+    "stills": 3,
+    "held_out": 1,
+    "validation": {},
+}
+HISTORY = {
+    "loss": [2.0] + [1.0] * 18 + [0.5],
+    "easy": [0.5] * 19 + [0.9],
+    "semi_hard": [0.3] * 19 + [0.1],
+    "hard": [0.2] * 19 + [0.0],
+}
+
+
+def test_the_shares_stand_at_about_ten_epochs_with_the_first_and_the_last():
+    text = training_text(SUMMARY, HISTORY, {})
+    assert "20 epochs, loss 1.5 (first tenth) to 0.75 (last tenth)" in text
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert rows[0] == "| epoch | easy | semi hard | hard |"
+    assert rows[2] == "| 1 | 0.500 | 0.300 | 0.200 |"
+    assert rows[-1] == "| 20 | 0.900 | 0.100 | 0.000 |"
+    assert len(rows) == 2 + 11
+
+
+def test_scores_stand_by_family_with_the_baseline_below():
+    one = {f: {"precision": 0.5, "nnt_precision": 0.75, "nnt_score": 0.25} for f in FAMILIES}
+    one["all"] = one["blur"]
+    text = training_text(SUMMARY, {"loss": [1.0]}, {"triplet": one, "sift": one})
+    assert "1 steps" in text
+    assert "| NNT precision | rotation | translation | scale | blur | viewpoint | all |" in text
+    assert text.count("| sift | 0.7500 | 0.7500") == 1
+    assert text.count("| triplet | 0.2500 | 0.2500") == 1
+
+
+def test_figures_go_between_the_markers_and_a_card_without_them_is_refused(tmp_path):
+    card = tmp_path / "card.md"
+    card.write_text("before\n<!-- figures: training -->\nold\n<!-- end figures -->\nafter\n")
+    write_training(card, SUMMARY, HISTORY, [])
+    text = card.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("<!-- end figures -->\nafter\n")
+    assert "old" not in text
+    card.write_text("nothing")
+    with pytest.raises(BadInputError, match="expected the markers"):
+        write_training(card, SUMMARY, HISTORY, [])

@@ -1,0 +1,206 @@
+"""Training of ``cnn`` and ``graph`` on tiny configurations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import load_file
+
+from ml.cli import main
+from ml.errors import BadInputError, CancelledError, WeightsError
+from ml.keypoints.learned import descriptor_from_file
+from ml.networks.keypoint_cnn import KeypointCnnConfig
+from ml.networks.keypoint_gnn import KeypointGnnConfig
+from ml.training.descriptors.cnn import train_contrast
+from ml.training.descriptors.contrast import (
+    ContrastConfig,
+    kept_rows,
+    neighbour_batches,
+    seen_rows,
+)
+from ml.training.descriptors.graph import SWEEPS, graph_config, sweep, with_setting, write_sweep
+from ml.training.descriptors.views import StillsConfig, read_stills
+from ml.types import no_progress
+
+TINY = ContrastConfig(
+    network=KeypointCnnConfig(widths=(2, 3, 4, 5, 6, 7), dim=6),
+    graph=KeypointGnnConfig(dim=6, position_hidden=(4,), hidden=5),
+    stills=StillsConfig(folder="", held_out=("b",), long_sides_px=(160,), keypoints=30),
+    neighbours=5,
+    projection_dim=4,
+    steps=5,
+    checkpoint_every=1,
+)
+GRAPH = dataclasses.replace(TINY, name="graph", has_graph=True)
+BANK = dataclasses.replace(GRAPH, train_cnn=False, bank=2)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stills")
+    for seed, name in enumerate(("a1.png", "a2.png", "b1.png")):
+        noise = np.random.default_rng(seed).integers(60, 255, (120, 160), dtype=np.uint8)
+        smooth = cv2.GaussianBlur(noise, (0, 0), 1.5)
+        Image.fromarray(np.dstack([smooth] * 3)).save(folder / name)
+    return folder
+
+
+def trained(config, data, **more):
+    stills, held_out = read_stills(data, config.stills, progress=no_progress)
+    return train_contrast(config, stills, held_out, **more)
+
+
+@pytest.mark.parametrize("config", [TINY, GRAPH, BANK], ids=["cnn", "graph", "graph over a bank"])
+def test_interrupted_and_resumed_the_weights_are_the_same(config, data, tmp_path):
+    def stop(done, total, phase):
+        if phase.startswith("training") and done == 3:
+            raise CancelledError("stop")
+
+    trained(config, data, out=tmp_path / "straight")
+    with pytest.raises(CancelledError):
+        trained(config, data, out=tmp_path / "broken", progress=stop)
+    trained(config, data, out=tmp_path / "broken")
+    name = f"{config.name}.safetensors"
+    expected = load_file(tmp_path / "straight" / name)
+    found = load_file(tmp_path / "broken" / name)
+    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+    assert any(key.startswith("graph.") for key in expected) == config.has_graph
+
+
+def test_the_graph_starts_from_the_cnn_and_may_leave_it_as_it_is(data, tmp_path):
+    trained(TINY, data, out=tmp_path / "cnn")
+    start = tmp_path / "cnn" / "cnn.safetensors"
+    frozen = dataclasses.replace(GRAPH, train_cnn=False)
+    trained(frozen, data, out=tmp_path / "graph", start=start)
+    before, after = load_file(start), load_file(tmp_path / "graph" / "graph.safetensors")
+    assert [key for key in before if not np.array_equal(before[key], after[key])] == []
+    made = descriptor_from_file(tmp_path / "graph" / "graph.safetensors")
+    assert made.graph is not None
+    assert float(made.graph.update[-1].weight.detach().abs().sum()) > 0
+
+    other = dataclasses.replace(GRAPH, network=dataclasses.replace(GRAPH.network, map_px=4))
+    with pytest.raises(WeightsError, match="expected weights of KeypointCnnConfig"):
+        trained(other, data, out=tmp_path / "other", start=start)
+
+
+def test_the_log_holds_configuration_losses_and_validation(data, tmp_path):
+    result = trained(TINY, data, out=tmp_path)
+    log = json.loads((tmp_path / "log.json").read_text())
+    assert log["config"]["temperature"] == 0.08
+    assert len(log["history"]["loss"]) == TINY.steps
+    assert np.isfinite(log["history"]["loss"]).all()
+    assert log["validation"] == result["validation"]
+    assert set(log["validation"]) == {
+        "rotation",
+        "translation",
+        "scale",
+        "blur",
+        "viewpoint",
+        "all",
+    }
+    assert (tmp_path / "loss.png").stat().st_size > 1000
+
+
+def test_training_lowers_the_loss(data, tmp_path):
+    config = dataclasses.replace(TINY, steps=40, learning_rate=5e-3)
+    result = trained(config, data, out=tmp_path)
+    assert result["loss_last"] < result["loss_first"]
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(data, tmp_path):
+    trained(TINY, data, out=tmp_path)
+    with pytest.raises(BadInputError, match="checkpoint of another configuration"):
+        trained(dataclasses.replace(TINY, temperature=0.1), data, out=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["temperature", "far"])
+def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
+    config = json.loads(json.dumps(dataclasses.asdict(GRAPH)))
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    arguments = ["--config", str(tmp_path / "config.json"), "--data", str(data)]
+    arguments += ["--out", str(tmp_path), "--sweep", name, "--sweep-steps", "1"]
+    card = tmp_path / "card.md"
+    card.write_text(f"before\n<!-- figures: {name} -->\nold\n<!-- end figures -->\nafter\n")
+    arguments += ["--card", str(card)]
+    assert main(["train", "graph", *arguments, "--json", str(tmp_path / "out.json")]) == 0
+    (result,) = json.loads((tmp_path / "out.json").read_text())["sweeps"]
+    assert [row[name] for row in result["rows"]] == list(SWEEPS[name])
+    assert result["table"].startswith(f"| {name} | precision | matching score | NN precision |")
+    assert result["table"].count("\n") == 1 + len(SWEEPS[name])
+    assert result["table"] in card.read_text()
+    assert f"![{name}](card-{name}.png)\n<!-- end figures -->\nafter" in card.read_text()
+    assert (tmp_path / f"card-{name}.png").stat().st_size > 1000
+
+
+def test_values_over_one_bank_learn_what_they_learn_alone(data, tmp_path):
+    stills, held_out = read_stills(data, BANK.stills, progress=no_progress)
+    first, second = sweep(
+        BANK, ["position", "neighbours"], stills, held_out, out=tmp_path / "shared"
+    )
+    assert [row["position"] for row in first["rows"]] == ["image", "radial", "none"]
+    assert len(second["rows"]) == 4
+    alone = dataclasses.replace(BANK, neighbours=20)
+    train_contrast(alone, stills, held_out, out=tmp_path / "alone")
+    expected = load_file(tmp_path / "alone" / "graph.safetensors")
+    found = load_file(tmp_path / "shared" / "neighbours-20" / "graph.safetensors")
+    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+
+
+def test_the_default_runs_are_those_of_the_paper():
+    config = ContrastConfig()
+    assert (config.temperature, config.neighbours, config.learning_rate) == (0.08, 10, 5e-4)
+    assert not config.has_graph
+    assert graph_config().has_graph
+    assert graph_config().learning_rate == config.learning_rate
+    assert not graph_config().train_cnn
+
+
+def test_a_mini_batch_is_a_node_and_those_next_to_it():
+    xy = np.array([[0, 0], [1, 0], [2.5, 0], [9, 0]], np.float32)
+    rng = np.random.default_rng(0)
+    assert neighbour_batches(rng, xy, 2).tolist() == [[0, 1], [1, 0], [2, 1], [3, 2]]
+    assert neighbour_batches(rng, xy, 10).shape == (4, 4)
+
+
+def test_far_neighbours_are_drawn_among_all_others_and_none_twice():
+    xy = np.stack([np.arange(12.0) ** 1.5, np.zeros(12)], axis=1).astype(np.float32)
+    drawn = set()
+    for seed in range(60):
+        rows = neighbour_batches(np.random.default_rng(seed), xy, 5, far=0.5)
+        assert rows.shape == (12, 5)
+        assert (rows[:, 0] == np.arange(12)).all()
+        assert all(len(set(row)) == 5 for row in rows.tolist())
+        assert rows[0, :3].tolist() == [0, 1, 2]  # two of the four neighbours are the nearest
+        drawn |= set(rows[0, 3:].tolist())
+    assert drawn == set(range(3, 12))
+    assert neighbour_batches(np.random.default_rng(0), xy[:3], 10, far=1.0).shape == (3, 3)
+
+
+def test_a_setting_goes_where_it_belongs_and_words_have_no_plot(tmp_path):
+    assert with_setting(GRAPH, "position", "none").graph.position == "none"
+    assert with_setting(GRAPH, "far", 1.0).far == 1.0
+    card = tmp_path / "card.md"
+    card.write_text("<!-- figures: position -->\n<!-- end figures -->\n")
+    rows = [{"position": "none", "precision": 0.5}]
+    result = {"sweep": "position", "steps": 1, "stills": 2, "held_out": 1, "rows": rows}
+    write_sweep(card, result | {"table": "| none |"})
+    assert "scored on 1 held out**\n\n| none |\n<!-- end figures -->" in card.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["card.md"]
+
+
+def test_rows_outside_the_view_are_left_out():
+    xy = np.array([[0, 0], [-1, 5], [19, 9], [19.5, 9], [3, 9.5], [4, 4]], np.float32)
+    assert seen_rows(xy, (10, 20)).tolist() == [0, 2, 5]
+
+
+def test_a_share_of_the_rows_is_kept():
+    for seed in range(20):
+        kept = kept_rows(np.random.default_rng(seed), 40, least_share=0.5)
+        assert 20 <= len(kept) <= 40
+        assert (np.diff(kept) > 0).all()
+    assert kept_rows(np.random.default_rng(0), 3, least_share=0.01).shape == (2,)

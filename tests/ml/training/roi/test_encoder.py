@@ -1,0 +1,155 @@
+"""Training on a tiny configuration: interrupted and resumed, the weights are the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import load_file
+from scipy.spatial import cKDTree
+from shapely.geometry import box
+
+from ml.cli import main
+from ml.errors import BadInputError, CancelledError, EmptyRegionError
+from ml.networks.gcn import GcnConfig
+from ml.networks.textons import TextonConfig
+from ml.roi import encoder_from_file
+from ml.roi.config import EncoderConfig
+from ml.training.roi.encoder import train_roi
+from ml.training.roi.encoder_config import RoiTrainConfig
+from ml.training.roi.pool import PatchPool, draw_region
+from ml.training.roi.textons import TextonFitConfig
+
+NETWORK = GcnConfig(vertex_dim=16, hidden_dim=16, out_dim=8)
+TINY = RoiTrainConfig(
+    name="tiny",
+    sources=("a.png", "more"),
+    pool_density=1.5,
+    looks=2,
+    radius_px=(100.0, 300.0),
+    vertices=(3, 12),
+    batch=6,
+    steps=6,
+    head_dim=8,
+    checkpoint_every=2,
+    calibration_regions=10,
+    encoder=EncoderConfig(network=NETWORK),
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "more").mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("a.png", "more/b.png"):
+        noise = rng.integers(90, 220, (75, 75, 3), dtype=np.uint8)
+        Image.fromarray(noise).resize((1500, 1500)).save(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def straight(data, tmp_path_factory):
+    """A run that nothing interrupted."""
+    out = tmp_path_factory.mktemp("straight")
+    return out, train_roi(TINY, data=data, out=out)
+
+
+def test_a_run_gives_an_encoder_that_embeds(straight, data):
+    out, summary = straight
+    encoder = encoder_from_file(out / "tiny.safetensors")
+    image = np.asarray(Image.open(data / "a.png"))
+    assert encoder.embed(image, box(0, 0, 900, 900)).shape == (NETWORK.embedding_dim,)
+    assert summary["sources"] == ["a.png", "b.png"] and summary["patches"] > 20
+    assert np.isfinite(summary["loss_last"])
+
+
+def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_path):
+    def stop(done, total, phase):
+        if phase.startswith("training") and done == 5:
+            raise CancelledError("stop")
+
+    with pytest.raises(CancelledError):
+        train_roi(TINY, data=data, out=tmp_path, progress=stop)
+    assert not (tmp_path / "tiny.safetensors").exists()
+    resumed = train_roi(TINY, data=data, out=tmp_path)
+    expected = load_file(straight[0] / "tiny.safetensors")
+    found = load_file(tmp_path / "tiny.safetensors")
+    assert expected.keys() == found.keys()
+    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+    assert resumed["loss_last"] == straight[1]["loss_last"]
+
+
+def test_textons_are_learned_once_and_travel_with_the_encoder(data, tmp_path):
+    encoder = EncoderConfig(
+        features="textons-1",
+        keep_strength=0.5,
+        textons=TextonConfig(words=12, scales_px=(1.0, 2.0)),
+        network=dataclasses.replace(NETWORK, in_dim=12, vertex_dim=8),
+    )
+    config = dataclasses.replace(
+        TINY,
+        encoder=encoder,
+        texton_sources=TINY.sources,
+        texton_fit=TextonFitConfig(patches=4, rounds=2),
+        steps=2,
+    )
+    first = train_roi(config, data=data, out=tmp_path)
+    weights = load_file(tmp_path / "tiny.safetensors")
+    (file,) = tmp_path.glob("textons-*.safetensors")
+    written = file.stat().st_mtime_ns
+    train_roi(config, data=data, out=tmp_path)
+    assert file.stat().st_mtime_ns == written
+    again = load_file(tmp_path / "tiny.safetensors")
+    assert [key for key in weights if not np.array_equal(weights[key], again[key])] == []
+    found = encoder_from_file(tmp_path / "tiny.safetensors")
+    image = np.asarray(Image.open(data / "a.png"))
+    assert found.embed(image).shape == (16,) and np.isfinite(first["loss_last"])
+
+
+def test_a_checkpoint_of_another_configuration_is_refused(straight, data):
+    other = dataclasses.replace(TINY, temperature=0.9)
+    with pytest.raises(BadInputError, match="checkpoint of another configuration"):
+        train_roi(other, data=data, out=straight[0])
+
+
+def test_a_missing_source_is_named(tmp_path):
+    with pytest.raises(BadInputError, match=r"source 'a\.png' is not in the data folder"):
+        train_roi(TINY, data=tmp_path, out=tmp_path / "out")
+
+
+def test_a_slide_without_tissue_cannot_be_trained_on(tmp_path):
+    Image.fromarray(np.full((1200, 1200, 3), 255, np.uint8)).save(tmp_path / "white.png")
+    config = dataclasses.replace(TINY, sources=("white.png",))
+    with pytest.raises(EmptyRegionError, match="white: only 0 patches of tissue"):
+        train_roi(config, data=tmp_path, out=tmp_path / "out")
+
+
+def test_the_command_refuses_an_unknown_key_in_one_line(data, tmp_path, capsys):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"learning": 1}))
+    words = ["train", "roi", "--data", str(data), "--out", str(tmp_path / "out")]
+    assert main([*words, "--config", str(config)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: config.json: unknown key 'learning'") and error.count("\n") == 1
+
+
+def test_regions_are_connected_in_size_and_drawn_the_same_by_seed():
+    rng = np.random.default_rng(0)
+    pool = PatchPool(rng.uniform(0, 3000, (500, 2)), np.zeros((1, 500, 1), np.float32))
+    tree = cKDTree(pool.centre_px)
+    sizes = []
+    for seed in range(40):
+        draws = [
+            draw_region(
+                pool, tree, np.random.default_rng(seed), radius_px=(100, 900), vertices=(4, 64)
+            )
+            for _ in range(2)
+        ]
+        assert np.array_equal(*draws)
+        assert len(np.unique(draws[0])) == len(draws[0])
+        sizes.append(len(draws[0]))
+    assert min(sizes) >= 4 and max(sizes) == 64

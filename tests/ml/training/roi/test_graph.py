@@ -1,0 +1,59 @@
+"""Graph encoders trained without and with labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError
+from ml.networks.graph_encoders import GRAPH_ENCODERS
+from ml.roi.graph import build_graph
+from ml.training.roi.graph import GraphTrainConfig, embed_graphs, subgraph, train_graph_encoder
+
+
+@pytest.fixture(scope="module")
+def regions():
+    """Graphs of two kinds that differ in one feature's mean."""
+    rng = np.random.default_rng(0)
+    graphs, labels = [], []
+    for number in range(16):
+        kind = number % 2
+        x = rng.normal(0, 1, (6, 5)).astype(np.float32)
+        x[:, 0] += 4 * kind
+        graphs.append(build_graph(x, rng.uniform(0, 900, (6, 2))))
+        labels.append("ab"[kind])
+    return graphs, labels
+
+
+@pytest.mark.parametrize("name", GRAPH_ENCODERS)
+def test_labels_teach_every_encoder_to_tell_the_kinds_apart(regions, name):
+    graphs, labels = regions
+    config = GraphTrainConfig(encoder=name, hidden_dim=8, out_dim=8, steps=60, learning_rate=1e-2)
+    vectors = embed_graphs(train_graph_encoder(graphs, labels, config=config), graphs)
+    distance = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    nearest = [labels[i] for i in distance.argmin(axis=1)]
+    assert np.mean([a == b for a, b in zip(nearest, labels, strict=True)]) > 0.8
+
+
+def test_without_labels_the_same_seed_gives_the_same_vectors(regions):
+    graphs, _ = regions
+    config = GraphTrainConfig(hidden_dim=8, out_dim=8, steps=4)
+    first, second = (
+        embed_graphs(train_graph_encoder(graphs, config=config), graphs) for _ in range(2)
+    )
+    assert np.array_equal(first, second)
+    assert np.allclose(np.linalg.norm(first, axis=1), 1, atol=1e-5)
+
+
+def test_a_subgraph_keeps_the_edges_between_its_vertices():
+    x = np.arange(4, dtype=np.float32)[:, None]
+    graph = build_graph(x, np.array([[0, 0], [400, 0], [800, 0], [1200, 0]], float))
+    part = subgraph(graph, np.array([0, 2, 3]))
+    assert part.x.ravel().tolist() == [0, 2, 3]
+    assert sorted(map(tuple, part.edge_index.T.tolist())) == [(1, 2), (2, 1)]
+
+
+def test_one_label_is_refused(regions):
+    with pytest.raises(BadInputError, match="16 regions of 1 labels"):
+        train_graph_encoder(regions[0], ["a"] * 16)

@@ -1,0 +1,74 @@
+"""The figures of a run of ``train vit``: the card, the log, the plot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ml.errors import BadInputError
+from ml.training.vit.card import card_text, plot_losses, write_card, write_log
+
+SUMMARY = {
+    "stills": 5,
+    "held_out_stills": 2,
+    "steps": 4,
+    "train_config": {
+        "warmup_steps": 1,
+        "held_out": ["00001", "00002"],
+        "batch": 3,
+        "seed": 7,
+        "validation_pairs": 6,
+    },
+    "train_config_hash": "abc",
+    "validation": [
+        {
+            "step": 0.0,
+            "precision": 0.25,
+            "recall": 0.125,
+            "sure_precision": float("nan"),
+            "sure_recall": 0.0,
+        }
+    ],
+    "thresholds": {"0.8": {"sure_precision": 0.5, "sure_recall": float("nan")}},
+}
+
+
+def test_the_figures_are_those_of_the_run():
+    text = card_text(SUMMARY, [8.0, 1.0, 0.5, 0.25])
+    assert "5 stills, 2 held out (operations 00001, 00002); 4 steps of 3 pairs, 1 of them" in text
+    assert "| 1 | 8.000 | contrastive |" in text and "| 2 | 1.000 | triplet |" in text
+    assert "| 0.8 | 0.500 | none |" in text
+    assert "| 0 | 0.250 | 0.125 | none | 0.000 |" in text
+
+
+def test_a_card_gets_its_figures_and_keeps_the_rest(tmp_path):
+    card = tmp_path / "a.md"
+    card.write_text(
+        "# a\n<!-- figures: other -->\nx\n<!-- end figures -->\n"
+        "<!-- figures: training -->\nold\n<!-- end figures -->\nend\n"
+    )
+    for _ in range(2):
+        write_card(card, "training", "new")
+    assert card.read_text() == (
+        "# a\n<!-- figures: other -->\nx\n<!-- end figures -->\n"
+        "<!-- figures: training -->\nnew\n<!-- end figures -->\nend\n"
+    )
+    with pytest.raises(BadInputError, match=r"a\.md: expected the markers"):
+        write_card(card, "missing", "new")
+    with pytest.raises(BadInputError, match=r"b\.md: expected a model card"):
+        write_card(tmp_path / "b.md", "training", "new")
+
+
+def test_the_log_is_json_without_nan(tmp_path):
+    write_log(SUMMARY, tmp_path / "log.json")
+    found = json.loads((tmp_path / "log.json").read_text())
+    assert found["validation"][0]["sure_precision"] is None
+    assert found["validation"][0]["precision"] == 0.25
+    assert found["thresholds"]["0.8"] == {"sure_precision": 0.5, "sure_recall": None}
+
+
+def test_the_plot_is_drawn_where_matplotlib_is_installed(tmp_path):
+    pytest.importorskip("matplotlib")
+    assert plot_losses([2.0, 1.0], SUMMARY["validation"], tmp_path / "loss.png", warmup=1)
+    assert (tmp_path / "loss.png").stat().st_size > 1000

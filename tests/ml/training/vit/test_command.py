@@ -1,0 +1,245 @@
+"""Training of the adapted vision transformer on tiny configurations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ml.cli import main
+from ml.errors import BadInputError, CancelledError
+from ml.keypoints.vit import descriptor_from_file
+from ml.networks.vit_adapter import SmallVitConfig, VitConfig
+from ml.training.vit.command import depth_source, train_vit
+from ml.training.vit.config import VitTrainConfig, paper_config
+from ml.training.vit.run import VitRun, to_batch
+from ml.training.vit.score import score_pairs
+
+TINY = VitTrainConfig(
+    sources=("stills",),
+    held_out=("c",),
+    working_px=120,
+    crop_px=32,
+    batch=2,
+    epochs=3,
+    steps=2,
+    stop_after=0,
+    bootstrap_epochs=1,
+    warmup_steps=3,
+    validation_pairs=2,
+    validate_every=3,
+    checkpoint_every=2,
+    network=VitConfig(
+        small=SmallVitConfig(stem=(8, 12), width=16, depth=1, heads=2), heads=2, max_tokens=400
+    ),
+)
+
+
+SHORT = dataclasses.replace(TINY, held_out=(), epochs=1, warmup_steps=0, bootstrap_epochs=0)
+
+
+@pytest.fixture(scope="module")
+def everything(data, tmp_path_factory):
+    """Weights with nothing switched off."""
+    folder = tmp_path_factory.mktemp("everything")
+    train_vit(SHORT, data=data, out=folder)
+    return saved(folder)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "stills").mkdir()
+    rng = np.random.default_rng(0)
+    for name in ("a.png", "b.png", "c.png"):
+        noise = cv2.GaussianBlur(rng.integers(0, 256, (68, 120, 3)).astype(np.uint8), (0, 0), 1.5)
+        noise = cv2.normalize(noise, None, 40, 250, cv2.NORM_MINMAX)
+        cv2.imwrite(str(folder / "stills" / name), noise)
+    return folder
+
+
+def saved(path):
+    return {key: value.numpy() for key, value in load_file(path / "vit.safetensors").items()}
+
+
+def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path):
+    def stop(done, total, phase):
+        if phase.startswith("training") and done == 5:
+            raise CancelledError("stop")
+
+    straight = train_vit(TINY, data=data, out=tmp_path / "straight")
+    with pytest.raises(CancelledError):
+        train_vit(TINY, data=data, out=tmp_path / "broken", progress=stop)
+    resumed = train_vit(TINY, data=data, out=tmp_path / "broken")
+    expected, found = saved(tmp_path / "straight"), saved(tmp_path / "broken")
+    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+    assert str(straight["validation"]) == str(resumed["validation"])  # NaN equals NaN so
+
+
+def test_a_run_gives_a_descriptor_a_log_and_refuses_another_configuration(data, tmp_path):
+    summary = train_vit(TINY, data=data, out=tmp_path)
+    assert descriptor_from_file(tmp_path / "vit.safetensors").dim == 16
+    log = json.loads((tmp_path / "log.json").read_text())
+    assert len(log["losses"]) == TINY.total_steps == summary["steps"] == 6
+    assert [row["step"] for row in log["validation"]] == [0, 3, 6]
+    assert (summary["stills"], summary["held_out_stills"]) == (2, 1)
+    with pytest.raises(BadInputError, match="checkpoint of another configuration"):
+        train_vit(dataclasses.replace(TINY, seed=1), data=data, out=tmp_path)
+
+
+def test_the_loss_falls(data, tmp_path):
+    config = dataclasses.replace(
+        TINY, steps=20, epochs=2, warmup_steps=40, rates=(3e-3, 2e-3), held_out=()
+    )
+    run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
+    losses = run.train(lambda done, total, phase: None)
+    assert np.mean(losses[-10:]) < 0.85 * np.mean(losses[:5])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hard_negatives": False},
+        {"photometric": False},
+        {"novel_view": False},
+        {"cycle_px": 0.0},
+        {"sampled_positive": False, "near_patches": 0.0},
+        {"train_backbone": False},
+        {"decay": False},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_switch_changes_the_weights(data, everything, tmp_path, change):
+    train_vit(dataclasses.replace(SHORT, **change), data=data, out=tmp_path)
+    one, other = everything, saved(tmp_path)
+    assert any(not np.array_equal(one[key], other[key]) for key in one)
+
+
+def test_a_frozen_backbone_stays_as_it_was(data, tmp_path):
+    from transformers import Dinov2Config, Dinov2Model
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "mlp_ratio": 2}
+    Dinov2Model(Dinov2Config(image_size=32, patch_size=8, **sizes)).save_pretrained(tmp_path / "b")
+    network = VitConfig(backbone=str(tmp_path / "b"), heads=2)
+    config = dataclasses.replace(TINY, network=network, train_backbone=False, held_out=())
+    run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
+    before = {k: v.clone() for k, v in run.network.state_dict().items()}
+    run.train(lambda done, total, phase: None)
+    after = run.network.state_dict()
+    changed = {k.split(".")[0] for k in before if not torch.equal(before[k], after[k])}
+    assert changed == {"adapter"}
+
+
+def _stills(config, data):
+    from ml.training.roi.encoder import source_files
+    from ml.training.vit.command import read_stills
+
+    return read_stills(config, source_files(config.sources, data))
+
+
+def test_rates_follow_the_paper_where_they_do_not_decay(data, tmp_path):
+    config = dataclasses.replace(
+        TINY, bootstrap_epochs=3, epochs=100, rates=(1e-4, 5e-5), decay=False, held_out=()
+    )
+    run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
+    rates = [run._learning_rate(step) for step in (0, 5, 6, 199)]
+    assert rates == [1e-4, 1e-4, 5e-5, 5e-5]
+
+
+def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
+    from transformers import Dinov2Config, Dinov2Model
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "mlp_ratio": 2}
+    Dinov2Model(Dinov2Config(image_size=28, patch_size=14, **sizes)).save_pretrained(tmp_path / "b")
+    paper = paper_config(str(tmp_path / "b"))
+    assert (paper.margin, paper.bootstrap_epochs, paper.epochs) == (1.0, 3, 100)
+    assert paper.rates == (1e-4, 5e-5) and paper.total_steps == paper.last_step
+    one = {"sources": ("stills",), "working_px": 240, "batch": 1, "held_out": (), "stop_after": 1}
+    summary = train_vit(dataclasses.replace(paper, **one), data=data, out=tmp_path / "out")
+    assert np.isfinite(summary["loss_last"]) and summary["steps"] == 1
+    assert descriptor_from_file(tmp_path / "out" / "vit.safetensors").network.patch_px == 14
+
+
+def test_settings_that_cannot_be_trained_are_refused(data, tmp_path):
+    odd = dataclasses.replace(TINY, crop_px=33)
+    with pytest.raises(BadInputError, match="crop_px: expected a multiple of the patch, 4 px"):
+        train_vit(odd, data=data, out=tmp_path)
+    nothing = dataclasses.replace(
+        TINY, train_backbone=False, network=dataclasses.replace(TINY.network, layers=0)
+    )
+    with pytest.raises(BadInputError, match="nothing to train"):
+        train_vit(nothing, data=data, out=tmp_path)
+    with pytest.raises(BadInputError, match="none is left"):
+        train_vit(dataclasses.replace(TINY, held_out=("",)), data=data, out=tmp_path)
+    with pytest.raises(BadInputError, match="got both"):
+        depth_source(TINY, model="x", folder=tmp_path)
+
+
+def test_given_depth_is_used(data, tmp_path):
+    depths = tmp_path / "depths"
+    depths.mkdir()
+    for stem in ("a", "b"):
+        np.save(depths / f"{stem}.npy", np.linspace(1, 2, 68 * 120).reshape(68, 120))
+    source = depth_source(TINY, model=None, folder=depths)
+    with pytest.raises(BadInputError, match=r"c\.npy: expected"):
+        train_vit(TINY, data=data, out=tmp_path / "a", depth_of=source)
+    np.save(depths / "c.npy", np.ones((68, 120)))
+    summary = train_vit(TINY, data=data, out=tmp_path / "b", depth_of=source)
+    assert np.isfinite(summary["loss_last"])
+
+
+def test_the_command_trains_and_writes_the_card(data, tmp_path, capsys):
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(dataclasses.asdict(TINY)))
+    card = tmp_path / "vit.md"
+    card.write_text("# vit\n<!-- figures: training -->\nold\n<!-- end figures -->\nend\n")
+    words = ["train", "vit", "--data", str(data), "--out", str(tmp_path / "out")]
+    assert main([*words, "--config", str(config), "--card", str(card)]) == 0
+    text = card.read_text()
+    assert "\nold\n" not in text and text.endswith("<!-- end figures -->\nend\n")
+    assert "2 stills, 1 held out" in text and "| 6 |" in text
+    config.write_text(json.dumps({"learning": 1}))
+    assert main([*words, "--config", str(config)]) == 2
+    assert capsys.readouterr().err.startswith("error: config.json: unknown key 'learning'")
+
+
+def test_a_card_without_markers_is_refused(data, tmp_path):
+    card = tmp_path / "vit.md"
+    card.write_text("# vit\n")
+    with pytest.raises(BadInputError, match="expected the markers"):
+        train_vit(TINY, data=data, out=tmp_path / "a", card=card)
+
+
+class Exact(torch.nn.Module):
+    """A stand-in for the network: its descriptors are the mean colours of the patches."""
+
+    patch_px = 4
+
+    def forward(self, pixels):
+        means = torch.nn.functional.avg_pool2d(pixels, 4) - 0.5
+        return torch.nn.functional.normalize(means, dim=1)
+
+
+def test_a_pair_without_motion_scores_one(data):
+    from ml.training.vit.pairs import draw_pair
+
+    stills, _ = _stills(TINY, data)
+    pair = draw_pair(np.random.default_rng(0), stills[0], crop_px=32)
+    score = score_pairs(Exact().eval(), [pair])
+    assert score["precision"] == 1 and score["recall"] == 1 and score["sure_precision"] == 1
+
+
+def test_no_pair_has_no_precision():
+    assert np.isnan(score_pairs(Exact().eval(), [])["precision"])
+
+
+def test_images_become_a_batch_in_zero_to_one():
+    batch = to_batch([np.full((4, 6, 3), 255, np.uint8), np.zeros((4, 6, 3), np.uint8)])
+    assert batch.shape == (2, 3, 4, 6) and batch[0].min() == 1 and batch[1].max() == 0
