@@ -1,6 +1,26 @@
 import js from "@eslint/js";
 import tseslint from "typescript-eslint";
 
+/**
+ * The rooms of static/src, lowest first: a file imports from its own room and from those before it.
+ * app, theme and viewer are bundles of their own; of each other app knows theme, and viewer nobody.
+ */
+const ROOMS = {
+  "static/src": ["dom", "theme", "app"],
+  "static/src/viewer": ["lib", "map", "rois", "video", "mosaic", "page"],
+};
+const FOREIGN = { "static/src": ["viewer"], "static/src/viewer": ["app", "theme"] };
+
+function roomRule(folder, room) {
+  const place = ROOMS[folder].indexOf(room);
+  const closed = [...ROOMS[folder].slice(place + 1), ...FOREIGN[folder], "main"];
+  const message = `${folder}/${room} may import from ${["itself", ...ROOMS[folder].slice(0, place)].join(", ")}.`;
+  const patterns = [{ regex: `^\\.\\.?/(.*/)?(${closed.join("|")})(/|$)`, message }];
+  return { files: [`${folder}/${room}/**`], rules: { "no-restricted-imports": ["error", { patterns }] } };
+}
+
+const oneWay = Object.entries(ROOMS).flatMap(([folder, rooms]) => rooms.map((room) => roomRule(folder, room)));
+
 export default tseslint.config(
   { ignores: ["static/dist/", "node_modules/"] },
   js.configs.recommended,
@@ -20,4 +40,5 @@ export default tseslint.config(
       "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_" }],
     },
   },
+  ...oneWay,
 );

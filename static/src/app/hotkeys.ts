@@ -1,10 +1,5 @@
 /** `[data-hotkey="/"]`: the key focuses a field or clicks anything else. */
-function isTyping(target: EventTarget | null): boolean {
-  return (
-    target instanceof HTMLElement &&
-    (target.isContentEditable || target.matches("input, textarea, select"))
-  );
-}
+import { isTyping } from "../dom/focus";
 
 export function watchHotkeys(): void {
   document.addEventListener("keydown", (event) => {

@@ -12,7 +12,7 @@ import { Conflicts } from "./rois/conflicts";
 import { DeepLink, applyView, readLink } from "./map/deep_link";
 import type { LinkTarget } from "./map/deep_link";
 import { Details } from "./rois/details";
-import { required } from "./lib/dom";
+import { required } from "../dom/elements";
 import { exchange } from "./rois/geojson";
 import { FrameProjections } from "./mosaic/frame_projections";
 import { History } from "./lib/history";

@@ -1,6 +1,7 @@
 /** The keyboard: QuPath's keys on images, CVAT's on videos. One table, also shown as the key sheet. */
 
-import { element, required } from "./dom";
+import { element, required } from "../../dom/elements";
+import { isTyping } from "../../dom/focus";
 
 export interface KeyBinding {
   /** As `KeyboardEvent.key` in lower case, with `shift+` and `ctrl+` before it. */
@@ -24,11 +25,6 @@ function nameOf(event: KeyboardEvent): string {
   const isLetter = /^[a-z]$/.test(key);
   const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.shiftKey && isLetter ? "shift+" : ""}`;
   return modifiers + key;
-}
-
-function isTyping(target: EventTarget | null): boolean {
-  if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || target.matches("input, textarea, select");
 }
 
 /** Space and Enter press a focused button; everything else is ours. */

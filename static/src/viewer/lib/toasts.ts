@@ -1,6 +1,6 @@
 /** A short message over the canvas, with at most one action. Read out by screen readers. */
 
-import { element } from "./dom";
+import { element } from "../../dom/elements";
 
 const SHOWN_MS = 7000;
 

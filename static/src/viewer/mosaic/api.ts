@@ -1,6 +1,7 @@
 /** Mosaics over REST: what there are, which frames saw a point, every frame at once, estimates. */
 
 import { getJson, postJson } from "../lib/api";
+import type { FrameColumns } from "../video/frame_columns";
 import type { Position, RoiGeometry } from "../lib/types";
 
 const ROOT = "/api/v1/mosaics/";
@@ -63,26 +64,6 @@ export interface ProjectedRoi {
   geometry: RoiGeometry;
   share: number;
   uncertainty_px: number | null;
-}
-
-export interface FrameReason {
-  /** Empty: the frame is in the mosaic. */
-  code: string;
-  name: string;
-  color: string;
-}
-
-/** Every frame of a mosaic, in columns. */
-export interface FrameColumns {
-  count: number;
-  time_base_s: number;
-  reasons: FrameReason[];
-  index: number[];
-  pts: number[];
-  state: number[];
-  part: (number | null)[];
-  /** x, y, x, y ... on the frame's part. */
-  outline: (number[] | null)[];
 }
 
 interface Listed {

@@ -8,7 +8,7 @@ import type Projection from "ol/proj/Projection";
 import type { Size } from "ol/size";
 
 import { colorAt, gradientOf, rampOf } from "./color_ramp";
-import { element, required } from "../lib/dom";
+import { element, required } from "../../dom/elements";
 import type { MosaicLayerData, MosaicPartData } from "./api";
 import { l0FromMap } from "../map/pixel_plane";
 import { timeText } from "../lib/units";

@@ -1,6 +1,6 @@
 /** Beside a video: its mosaic, small. The outline of the frame shown moves over it; a click goes to the frame that saw that place best. */
 
-import { required, element } from "../lib/dom";
+import { required, element } from "../../dom/elements";
 import { Emitter } from "../lib/events";
 import { FrameFates } from "../video/frame_columns";
 import { frameColumns, framesAt, mosaicsOfVideo } from "./api";

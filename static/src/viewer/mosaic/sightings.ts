@@ -1,6 +1,6 @@
 /** The frames that saw a point of a mosaic: a list, the sharpest first, each a way into the video. */
 
-import { element, required } from "../lib/dom";
+import { element, required } from "../../dom/elements";
 import { framesAt, roiFrames } from "./api";
 import type { MosaicData, RoiSighting, Sighting } from "./api";
 import type { MosaicOverlay } from "./overlay";

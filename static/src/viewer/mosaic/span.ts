@@ -1,6 +1,6 @@
 /** A span of the video for a mosaic: set at its ends with I and O, shown on the timeline with what it would take. */
 
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import { estimate, mosaicBuild } from "./api";
 import type { Span } from "./api";
 import type { Toasts } from "../lib/toasts";

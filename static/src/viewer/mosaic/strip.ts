@@ -1,6 +1,6 @@
 /** The frames of a mosaic's video in order of time: a strip to drag along; the outline follows on the map. */
 
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import { Emitter } from "../lib/events";
 import type { FrameFates } from "../video/frame_columns";
 import { timeText } from "../lib/units";

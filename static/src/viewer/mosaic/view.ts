@@ -3,7 +3,7 @@
 import type Projection from "ol/proj/Projection";
 
 import type { LinkTarget } from "../map/deep_link";
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import { FrameFates } from "../video/frame_columns";
 import type { KeyGroup } from "../lib/keys";
 import type { Labels } from "../rois/labels";

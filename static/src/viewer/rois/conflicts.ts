@@ -1,7 +1,7 @@
 /** Two people changed one ROI: the user decides, and neither version is lost. */
 
 import { roiRevisions } from "../lib/api";
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import { sameGeometry } from "../map/pixel_plane";
 import type { RoiState } from "./state";

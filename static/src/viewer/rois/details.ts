@@ -1,6 +1,6 @@
 /** What is known of the selected ROI, and what can be done with it. */
 
-import { element, required } from "../lib/dom";
+import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import { Revisions } from "./revisions";
 import type { RoiLayer } from "./layer";

@@ -2,7 +2,7 @@
 
 import { ApiError, geojsonImport, geojsonUrl } from "../lib/api";
 import type { ImportReport } from "../lib/api";
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import type { RoiStore } from "./store";
 import type { Toasts } from "../lib/toasts";
 import type { CanvasData } from "../lib/types";

@@ -1,6 +1,6 @@
 /** The list of ROIs: colour, name, area; a click goes there. A label filter, a count, an empty state. */
 
-import { element, required, swatch } from "../lib/dom";
+import { element, required, swatch } from "../../dom/elements";
 import type { Labels } from "./labels";
 import type { RoiLayer } from "./layer";
 import type { RoiState } from "./state";

@@ -1,7 +1,7 @@
 /** Who changed an ROI and when; an older version can be brought back as a new one. */
 
 import { roiRevisions } from "../lib/api";
-import { element, required } from "../lib/dom";
+import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import type { RoiState } from "./state";
 import type { RoiStore } from "./store";

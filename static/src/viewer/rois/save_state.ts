@@ -1,6 +1,6 @@
 /** "Saved / Saving / Not saved - retry": always visible, and read out when it turns bad. */
 
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import type { RoiSync, SaveStatus } from "./sync";
 
 const WORDS: Record<SaveStatus, string> = {

@@ -1,8 +1,27 @@
 /** What became of each frame of a video in one mosaic: looked up by PTS, painted as a strip. */
 
-import { element } from "../lib/dom";
-import type { FrameColumns, FrameReason } from "../mosaic/api";
+import { element } from "../../dom/elements";
 import type { Position } from "../lib/types";
+
+export interface FrameReason {
+  /** Empty: the frame is in the mosaic. */
+  code: string;
+  name: string;
+  color: string;
+}
+
+/** Every frame of a mosaic, in columns. */
+export interface FrameColumns {
+  count: number;
+  time_base_s: number;
+  reasons: FrameReason[];
+  index: number[];
+  pts: number[];
+  state: number[];
+  part: (number | null)[];
+  /** x, y, x, y ... on the frame's part. */
+  outline: (number[] | null)[];
+}
 
 export class FrameFates {
   private readonly at: Map<number, number>;

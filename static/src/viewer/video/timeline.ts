@@ -1,6 +1,6 @@
 /** The timeline of a video: where we are, where ROIs are, buttons to step and play. */
 
-import { required } from "../lib/dom";
+import { required } from "../../dom/elements";
 import type { FrameFates } from "./frame_columns";
 import type { RoiStore } from "../rois/store";
 import type { Labels } from "../rois/labels";

@@ -1,0 +1,5 @@
+/** True where keys belong to a field that takes text or a choice, not to the page's shortcuts. */
+export function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.isContentEditable || target.matches("input, textarea, select");
+}
