@@ -12,7 +12,7 @@ from scipy.sparse.linalg import splu
 
 from ml.keypoints import transform_points
 from ml.mosaic.links import Link
-from ml.mosaic.models import SIMILAR, motion_generators
+from ml.mosaic.motion_model import SIMILAR, motion_generators
 from ml.types import ArrayBool, ArrayF64, ArrayI64
 
 CAUCHY = 2.5

@@ -2,7 +2,7 @@
 
 Coarse colour is averaged widely, so that no seam shows; fine detail is taken almost wholly from
 the frame that saw the spot best (far from the rim, sharp, no highlight), so that no ghost shows.
-Whose view counts is decided on a small canvas: what differs from ``ml.mosaic.consensus`` does not.
+Whose view counts is decided on a small canvas: what differs from ``ml.mosaic.deghost`` does not.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from ml.keypoints import specular_mask, transform_points
 from ml.mosaic.canvas import Canvas
-from ml.mosaic.consensus import Consensus, find_consensus
-from ml.mosaic.frames import Survey, usable_frames
+from ml.mosaic.deghost import Consensus, find_consensus
 from ml.mosaic.sources import FrameSource
+from ml.mosaic.survey import Survey, usable_frames
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress
 
 TILE_PX = 512

@@ -12,16 +12,14 @@ from typing import Any
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.mosaic.chain import Chain, chain_pieces
+from ml.mosaic.align import Chain, chain_pieces
+from ml.mosaic.components import Piece, render_piece, worth_a_mosaic
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.distortion import estimate_distortion
-from ml.mosaic.frames import Seen, Survey, measure_frames, survey_of
 from ml.mosaic.growing import GrowingPreview
-from ml.mosaic.landmarks import LandmarkStore
-from ml.mosaic.lens import CorrectedSource
+from ml.mosaic.loop_keyframes import LandmarkStore
 from ml.mosaic.loops import loops_by_look
 from ml.mosaic.manifest import write_manifest
-from ml.mosaic.pieces import Piece, render_piece, worth_a_mosaic
 from ml.mosaic.register import register_frames
 from ml.mosaic.registration import Registration
 from ml.mosaic.report import make_frames, make_result
@@ -29,6 +27,8 @@ from ml.mosaic.result import MosaicResult
 from ml.mosaic.sources import FrameSource, open_source
 from ml.mosaic.spans import NothingRegisteredError
 from ml.mosaic.stages import KEY_NAME, Stages, build_key, family_key
+from ml.mosaic.survey import Seen, Survey, measure_frames, survey_of
+from ml.mosaic.undistort import CorrectedSource
 from ml.mosaic.write import publish
 from ml.types import Progress, no_progress
 

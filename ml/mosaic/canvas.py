@@ -9,10 +9,10 @@ import numpy as np
 
 from ml.errors import MosaicError
 from ml.keypoints import transform_points
-from ml.mosaic.chain import Chain
+from ml.mosaic.align import Chain
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.frames import Survey
 from ml.mosaic.registration import Tracked
+from ml.mosaic.survey import Survey
 from ml.types import ArrayF64
 
 

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from ml.keypoints import transform_points
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import DirectView, align_views
-from ml.mosaic.frames import Survey, measure_frames, survey_of, usable_frames
-from ml.mosaic.models import motion_generators
+from ml.mosaic.motion_model import motion_generators
 from ml.mosaic.sources import FrameSource, SourceFrame
+from ml.mosaic.survey import Survey, measure_frames, survey_of, usable_frames
 from ml.mosaic.views import FrameView, frame_view
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Progress
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
-from ml.mosaic.chain import Chain
+from ml.mosaic.align import Chain
 from ml.types import ArrayF32
 
 PRIOR = 1.0

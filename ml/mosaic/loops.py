@@ -9,10 +9,10 @@ import numpy as np
 from ml.keypoints import load_descriptor, transform_points
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.features import link_features
-from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
-from ml.mosaic.models import chained_model
-from ml.mosaic.places import place_candidates, place_vectors
+from ml.mosaic.loop_keyframes import LandmarkStore
+from ml.mosaic.motion_model import chained_model
+from ml.mosaic.place_recognition import place_candidates, place_vectors
 from ml.mosaic.register import refined, revisited
 from ml.types import ArrayBool, ArrayF64, Progress
 

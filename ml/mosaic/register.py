@@ -20,11 +20,10 @@ from ml.keypoints.describe import Descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import Alignment, align_views
 from ml.mosaic.features import Features, describe_view, is_plausible, link_features
-from ml.mosaic.frames import Survey, usable_frames
 from ml.mosaic.growing import GrowingPreview
-from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
-from ml.mosaic.models import (
+from ml.mosaic.loop_keyframes import LandmarkStore
+from ml.mosaic.motion_model import (
     SAMPLE_FRAMES,
     chained_model,
     choose_model,
@@ -33,6 +32,7 @@ from ml.mosaic.models import (
 )
 from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
 from ml.mosaic.sources import FrameSource
+from ml.mosaic.survey import Survey, usable_frames
 from ml.mosaic.views import FrameView, frame_view, log_gain
 from ml.types import ArrayF64, ImageU8, Progress
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from ml.config import config_hash
+from ml.mosaic.align import Chain
 from ml.mosaic.canvas import view_outline
-from ml.mosaic.chain import Chain
+from ml.mosaic.components import Piece
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.frames import Survey
-from ml.mosaic.pieces import Piece
 from ml.mosaic.registration import Registration
 from ml.mosaic.result import (
     FAILED,
@@ -33,6 +32,7 @@ from ml.mosaic.result import (
 )
 from ml.mosaic.spans import frames_in_words, span_in_words, span_of
 from ml.mosaic.stages import ENGINE
+from ml.mosaic.survey import Survey
 
 
 def make_result(

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.config import config_hash
-from ml.mosaic.chain import Chain
+from ml.mosaic.align import Chain
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.frames import FrameCheck, Seen, Survey
+from ml.mosaic.fixed_pattern import LensViews
 from ml.mosaic.links import Link
 from ml.mosaic.registration import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
-from ml.mosaic.scope import LensViews
+from ml.mosaic.survey import FrameCheck, Seen, Survey
 
 ENGINE = "2.2"
 """Changes whenever the same input and configuration would give other bytes."""

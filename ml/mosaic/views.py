@@ -9,7 +9,7 @@ import numpy as np
 
 from ml.keypoints.masks import specular_mask
 from ml.mosaic.direct import DirectView, direct_view
-from ml.mosaic.frames import Survey, work_grey
+from ml.mosaic.survey import Survey, work_grey
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 FIBRE_SIGMA, PLAIN_SIGMA = 2.0, 1.0

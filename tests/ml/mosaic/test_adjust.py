@@ -7,7 +7,7 @@ import pytest
 
 from ml.keypoints import transform_points
 from ml.mosaic.adjust import adjust_transforms, link_residuals
-from ml.mosaic.chain import components, place_by_paths
+from ml.mosaic.align import components, place_by_paths
 from ml.mosaic.links import Link, point_info
 
 MASK = np.ones((200, 200), np.bool_)

@@ -13,8 +13,8 @@ import pytest
 from ml.mosaic import blend
 from ml.mosaic.blend import blend_frames, key_pixels, rim_weight
 from ml.mosaic.canvas import Canvas, work_from_frame
-from ml.mosaic.frames import FrameCheck, Survey
 from ml.mosaic.sources import ArraySource, SourceFrame
+from ml.mosaic.survey import FrameCheck, Survey
 from ml.types import no_progress
 
 

@@ -9,7 +9,7 @@ import pytest
 from ml.imaging.samples import packaged_image
 from ml.keypoints import transform_points
 from ml.mosaic.direct import Alignment, align_views, direct_view
-from ml.mosaic.models import MODELS, motion_generators, nearest_in_model
+from ml.mosaic.motion_model import MODELS, motion_generators, nearest_in_model
 
 MASK = np.ones((240, 240), np.bool_)
 POINTS = np.array([[40, 40], [200, 40], [200, 200], [40, 200.0]])

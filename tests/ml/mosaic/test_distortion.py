@@ -13,8 +13,8 @@ from ml.imaging.samples import packaged_image
 from ml.mosaic import MosaicConfig, build_mosaic, read_manifest
 from ml.mosaic.direct import DirectView
 from ml.mosaic.distortion import corrected_view, estimate_distortion, proven_k1
-from ml.mosaic.lens import CorrectedSource
 from ml.mosaic.sources import ArraySource
+from ml.mosaic.undistort import CorrectedSource
 from ml.types import no_progress
 
 SIDE_PX = 200

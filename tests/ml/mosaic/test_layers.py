@@ -12,9 +12,9 @@ import tifffile
 from ml.errors import BadInputError
 from ml.mosaic.canvas import Canvas, PlacedFrame
 from ml.mosaic.layers import scaled, write_layers
-from ml.mosaic.lens import CorrectedSource
-from ml.mosaic.places import place_candidates
+from ml.mosaic.place_recognition import place_candidates
 from ml.mosaic.sources import ArraySource
+from ml.mosaic.undistort import CorrectedSource
 
 VIEW = np.array([[0, 0], [39, 0], [39, 19], [0, 19.0]])
 

@@ -13,8 +13,8 @@ from ml.errors import BadInputError
 from ml.imaging.samples import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.mosaic import MosaicConfig, build_mosaic
-from ml.mosaic.frames import measure_frames, survey_of
 from ml.mosaic.sources import ArraySource
+from ml.mosaic.survey import measure_frames, survey_of
 from ml.types import no_progress
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import numpy as np
 
 from ml.mosaic.blend import blend_frames
 from ml.mosaic.canvas import Canvas
-from ml.mosaic.consensus import LEAST_SHARE, SAME_HUE, agreement, find_consensus, hue_of
-from ml.mosaic.frames import FrameCheck, Survey
+from ml.mosaic.deghost import LEAST_SHARE, SAME_HUE, agreement, find_consensus, hue_of
 from ml.mosaic.sources import ArraySource
+from ml.mosaic.survey import FrameCheck, Survey
 from ml.types import no_progress
 
 TISSUE, METAL = (180, 70, 50), (120, 120, 120)

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ml.mosaic.align import Chain
 from ml.mosaic.blend import blend_frames
 from ml.mosaic.canvas import Canvas, PlacedFrame, lay_out, view_outline
-from ml.mosaic.chain import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.exposure import frame_gains
-from ml.mosaic.frames import Survey
 from ml.mosaic.layers import write_layers
 from ml.mosaic.registration import Registration
 from ml.mosaic.result import MosaicLayer
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.stages import Stages
+from ml.mosaic.survey import Survey
 from ml.mosaic.write import write_images
 from ml.types import Progress
 

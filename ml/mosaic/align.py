@@ -13,8 +13,8 @@ from ml.keypoints import transform_points
 from ml.mosaic.adjust import Adjustment, adjust_transforms, link_residuals
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.features import is_plausible
-from ml.mosaic.landmarks import LandmarkStore
 from ml.mosaic.links import Link
+from ml.mosaic.loop_keyframes import LandmarkStore
 from ml.mosaic.loops import loops_by_place
 from ml.mosaic.registration import Registration
 from ml.types import ArrayBool, ArrayF64, Progress

@@ -8,8 +8,8 @@ import numpy as np
 
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import align_views, unit_frame
-from ml.mosaic.frames import Survey, usable_frames
 from ml.mosaic.sources import FrameSource
+from ml.mosaic.survey import Survey, usable_frames
 from ml.mosaic.views import FrameView, frame_view
 from ml.types import ArrayF64
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from ml.errors import MosaicError
 from ml.mosaic.config import MosaicConfig
+from ml.mosaic.fixed_pattern import LensSampler, LensViews, estimate_lens
 from ml.mosaic.quality import FrameMeasure, measure_frame, verdicts
-from ml.mosaic.scope import LensSampler, LensViews, estimate_lens
 from ml.mosaic.sources import FrameSource, SourceFrame
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import faiss
 import numpy as np
 
-from ml.mosaic.landmarks import LandmarkStore
+from ml.mosaic.loop_keyframes import LandmarkStore
 from ml.types import ArrayF32
 
 WORDS, DIM = 16, 48
