@@ -14,7 +14,7 @@ from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.imaging.samples import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.keypoints import transform_points
-from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, frames, register
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, register, survey
 from ml.mosaic.links import Link
 from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
 from ml.types import ImageU8
@@ -29,7 +29,7 @@ class Calls(Counter[str]):
     """How often a frame was measured and how often one was registered."""
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> Calls:
-        measure, add = frames.measure_frame, register._Registrar.add
+        measure, add = survey.measure_frame, register._Registrar.add
 
         def measured(rgb: ImageU8) -> Any:
             self["measured"] += 1
@@ -39,7 +39,7 @@ class Calls(Counter[str]):
             self["registered"] += 1
             add(worker, view)
 
-        monkeypatch.setattr(frames, "measure_frame", measured)
+        monkeypatch.setattr(survey, "measure_frame", measured)
         monkeypatch.setattr(register._Registrar, "add", added)
         return self
 
