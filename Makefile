@@ -15,7 +15,7 @@ setup: $(VENV)/.installed static/dist/.built ## environment, pinned dependencies
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Tessera needs Python 3.11 or newer; '$(PYTHON)' is older. Try: make PYTHON=python3.12"; exit 1; }
-	@command -v node >/dev/null || { echo "Tessera needs Node.js 20 or newer (node is not on the PATH)."; exit 1; }
+	@command -v node >/dev/null || { echo "Tessera needs Node.js 20.19 or newer (node is not on the PATH)."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints.txt "torch==2.13.0"
 	$(BIN)/pip install --quiet -c constraints.txt -e ".[cpu,dev]"
@@ -53,6 +53,7 @@ check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
 	npm run --silent lint
 
 test: check ## every check and every test
+	npm run --silent test
 	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile)
 
 bench: setup ## measure; writes docs/benchmarks.md

@@ -1,0 +1,53 @@
+/** The import rules of the scripts: each is shown to catch a breach planted in a file of the room. */
+import { ESLint } from "eslint";
+import tseslint from "typescript-eslint";
+import { beforeAll, describe, expect, it } from "vitest";
+
+let eslint: ESLint;
+
+/** What the import rules say of a file of this room that imports `from`. */
+async function objections(file: string, from: string): Promise<string[]> {
+  const [result] = await eslint.lintText(`import ${JSON.stringify(from)};\n`, { filePath: file });
+  return (result?.messages ?? []).map(({ ruleId, message }) => `${ruleId ?? "fatal"}: ${message}`);
+}
+
+beforeAll(async () => {
+  eslint = new ESLint({ overrideConfig: tseslint.configs.disableTypeChecked }); // no program to build: seconds less
+  await objections("static/src/app/main.ts", "./confirm");
+}, 60_000);
+
+describe("a breach is refused", () => {
+  const breaches = [
+    ["static/src/viewer/lib/units.ts", "../map/pixel_plane"],
+    ["static/src/viewer/map/pixel_plane.ts", "../rois/state"],
+    ["static/src/viewer/rois/state.ts", "../video/frames"],
+    ["static/src/viewer/video/frames.ts", "../mosaic/api"],
+    ["static/src/viewer/mosaic/api.ts", "../page/bindings"],
+    ["static/src/viewer/mosaic/api.ts", "../main"],
+    ["static/src/viewer/mosaic/api.ts", "../../viewer/page/bindings"],
+    ["static/src/viewer/page/bindings.ts", "../../app/toasts"],
+    ["static/src/app/toasts.ts", "../viewer/lib/toasts"],
+    ["static/src/theme/choice.ts", "../app/toasts"],
+    ["static/src/dom/elements.ts", "../viewer/lib/events"],
+  ] as const;
+
+  it.each(breaches)("%s does not import %s", async (file, from) => {
+    expect(await objections(file, from)).toEqual([expect.stringMatching(/^no-restricted-imports: .* may import from/)]);
+  });
+});
+
+describe("the way down is open", () => {
+  const permitted = [
+    ["static/src/viewer/page/bindings.ts", "../mosaic/span"],
+    ["static/src/viewer/mosaic/api.ts", "../lib/api"],
+    ["static/src/viewer/rois/state.ts", "./sync"],
+    ["static/src/viewer/map/canvas_layer.ts", "ol/layer/Tile"],
+    ["static/src/viewer/lib/keys.ts", "../../dom/focus"],
+    ["static/src/viewer/main.ts", "./page/bindings"],
+    ["static/src/app/theme_toggle.ts", "../theme/choice"],
+  ] as const;
+
+  it.each(permitted)("%s imports %s", async (file, from) => {
+    expect(await objections(file, from)).toEqual([]);
+  });
+});
