@@ -20,7 +20,7 @@ class MosaicsConfig(AppConfig):
         """Hear of jobs that ended; add mosaics to the archive's pages."""
         from portal.archive import extensions
         from portal.core.events import subscribe
-        from portal.mosaics import views
+        from portal.mosaics.views import mosaics as views
 
         subscribe("job.ended")(_job_ended)
         if views.case_section not in extensions.case_sections:
@@ -30,8 +30,7 @@ class MosaicsConfig(AppConfig):
 
 
 def _job_ended(event: Event) -> None:
-    from portal.mosaics.followup_services import followup_job_ended
-    from portal.mosaics.services import mosaic_job_ended
+    from portal.mosaics.services import followup_job_ended, mosaic_job_ended
 
     mosaic_job_ended(payload=event.payload)
     followup_job_ended(payload=event.payload)

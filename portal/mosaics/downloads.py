@@ -16,8 +16,8 @@ from portal.archive import storage
 from portal.archive.http import REVALIDATE, bytes_response, range_response
 from portal.archive.models import ItemState
 from portal.core.errors import NotFoundError, UnavailableError
-from portal.mosaics.frames import part_of
 from portal.mosaics.models import Mosaic, MosaicPart
+from portal.mosaics.selectors import part_of
 from portal.mosaics.workplace import work_preview
 
 MANIFEST_NAME = "mosaic.json"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import path
 
-from portal.mosaics import followup_views, views
+from portal.mosaics.views import followups as followup_views
+from portal.mosaics.views import mosaics as views
 
 app_name = "mosaics"
 urlpatterns = [

@@ -24,9 +24,9 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.followup_services import followup_create
-from portal.mosaics.followups import followup_targets
 from portal.mosaics.models import Followup, Mosaic
+from portal.mosaics.selectors import followup_targets
+from portal.mosaics.services import followup_create
 
 from .conftest import STEP_PX, make_mosaic, make_video, run_job, texture, write_video
 

@@ -8,17 +8,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.core.errors import ConflictError, NotFoundError
-from portal.mosaics.frames import (
+from portal.mosaics.models import Mosaic, MosaicFrame
+from portal.mosaics.planes import bounds_of, inside_convex, points_through, view_polygon
+from portal.mosaics.selectors import (
     frame_columns,
     frame_runs,
     frames_at,
+    mosaic_get,
     mosaic_report,
     reasons_of,
     runs_lost,
 )
-from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.planes import bounds_of, inside_convex, points_through, view_polygon
-from portal.mosaics.selectors import mosaic_get
 
 
 def test_frames_at_a_point_by_hand(built: Mosaic) -> None:

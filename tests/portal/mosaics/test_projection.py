@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 from portal.annotations.models import Roi
 from portal.labs.models import User
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.projection import frames_of_roi, projected_geometry
+from portal.mosaics.selectors import frames_of_roi, projected_geometry
 
 VIEW = shapely.box(0, 0, 99, 79)
 

@@ -19,11 +19,9 @@ from portal.core.errors import ConflictError, ForbiddenError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.followup_services import followup_create
 from portal.mosaics.models import Followup, Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import options_hash
-from portal.mosaics.removal import mosaic_delete
-from portal.mosaics.services import mosaic_create
+from portal.mosaics.services import followup_create, mosaic_create, mosaic_delete
 from portal.mosaics.workplace import stages_folder, work_folder
 
 from .conftest import make_mosaic, make_video, run_job

@@ -20,10 +20,9 @@ from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
 from portal.jobs.services import job_cancel, job_retry
 from portal.labs.models import Lab, User
-from portal.mosaics.frames import frame_runs, frames_at, mosaic_report, runs_lost
 from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
-from portal.mosaics.selectors import mosaic_get
+from portal.mosaics.selectors import frame_runs, frames_at, mosaic_get, mosaic_report, runs_lost
 from portal.mosaics.services import mosaic_create, mosaic_refused
 from portal.mosaics.workplace import work_claim, work_exists, work_folder
 

@@ -16,10 +16,10 @@ from portal.archive.serializers import thumbnail_url
 from portal.core.errors import InvalidInputError
 from portal.core.htmx import wants_part
 from portal.labs.requests import user_of
-from portal.mosaics import followups
-from portal.mosaics.followup_api import hit_represent
-from portal.mosaics.followup_services import followup_create
 from portal.mosaics.rules import may_build
+from portal.mosaics.selectors import followups
+from portal.mosaics.serializers.followups import hit_represent
+from portal.mosaics.services import followup_create
 
 
 @never_cache

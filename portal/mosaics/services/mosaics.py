@@ -26,7 +26,7 @@ from portal.mosaics.options import options_clean, options_hash, options_words
 from portal.mosaics.planes import Floats, bounds_of, matrices, view_polygon
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors import span_frames
-from portal.mosaics.states import ended_badly, state_again, state_failed
+from portal.mosaics.services.states import ended_badly, state_again, state_failed
 
 JOB_KIND = "mosaic_build"
 REASON_MAX = 200

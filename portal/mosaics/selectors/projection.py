@@ -18,9 +18,9 @@ from shapely.geometry.base import BaseGeometry
 
 from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
-from portal.mosaics.frames import FrameSighting, part_of, rounded_outline, view_of
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
 from portal.mosaics.planes import Floats, inverse, matrices, points_through
+from portal.mosaics.selectors.frames import FrameSighting, part_of, rounded_outline, view_of
 
 MIN_AREA_PX = 1.0
 MAX_ROIS, MAX_FRAMES = 2000, 200

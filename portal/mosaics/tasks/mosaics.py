@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ml.errors import MlError
-from ml.imaging.jpeg import encode_jpeg
-from ml.types import ImageU8
 from portal.archive import storage
-from portal.archive.models import CanvasKind, ItemState
+from portal.archive.models import ItemState
 from portal.core.tasks import JobContext, UserError, task
 from portal.mosaics.build import Built, BuiltFrame, BuiltPart
-from portal.mosaics.followup_services import FOLLOWUP_KIND, followup_ready
-from portal.mosaics.models import Followup, Mosaic
+from portal.mosaics.models import Mosaic
 from portal.mosaics.selectors import span_frames
-from portal.mosaics.services import JOB_KIND, mosaic_ready, mosaic_refused
-from portal.mosaics.states import state_again
-from portal.mosaics.targets import MosaicWindows, VideoFrames, place_of
+from portal.mosaics.services import (
+    JOB_KIND,
+    mosaic_ready,
+    mosaic_refused,
+    state_again,
+)
+from portal.mosaics.tasks.errors import sentence
 from portal.mosaics.workplace import work_claim
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def _build(context: JobContext, mosaic: Mosaic, folder: Path, stages: Path | Non
         )
     except NothingRegisteredError as error:
         mosaic_refused(mosaic=mosaic, frames=[_frame(frame) for frame in error.frames])
-        raise UserError(_sentence(error), code=error.code) from error
+        raise UserError(sentence(error), code=error.code) from error
     except MlError as error:
         if error.code == "cancelled":
             raise
-        raise UserError(f"{_seconds(mosaic)}: {_sentence(error)}", code=error.code) from error
+        raise UserError(f"{_seconds(mosaic)}: {sentence(error)}", code=error.code) from error
     return _built(result, folder, seconds=time.monotonic() - began)
 
 
@@ -214,80 +214,3 @@ def _result(mosaic: Mosaic) -> dict[str, Any]:
         "registered": mosaic.registered_count,
         "seconds": mosaic.seconds,
     }
-
-
-def _sentence(error: MlError) -> str:
-    """``register: no two ...`` as a sentence without the stage's name in front."""
-    text = str(error).strip()
-    stage, _, rest = text.partition(": ")
-    if rest and stage.isalpha() and stage.islower():
-        text = rest
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
-
-
-@task(FOLLOWUP_KIND, title="Find place again", queue="gpu", max_attempts=3, retry_on=(OSError,))
-def followup_find(context: JobContext, *, followup_id: str) -> dict[str, Any]:
-    """Look for an ROI's place in another video or mosaic of the patient."""
-    followup: Followup | None = (
-        Followup.objects.select_related("roi__canvas", "target__video")
-        .filter(pk=uuid.UUID(followup_id))
-        .first()
-    )
-    if followup is None:
-        raise UserError("It was deleted before its work began.", code="gone")
-    if followup.state != ItemState.READY:
-        state_again(followup)
-        with context.scratch() as scratch:
-            folder = scratch / "followup"
-            folder.mkdir()
-            began = time.monotonic()
-            hits, searched = _found(context, followup, folder)
-            with context.effect():
-                followup_ready(
-                    followup=followup,
-                    folder=folder,
-                    hits=hits,
-                    searched=searched,
-                    seconds=time.monotonic() - began,
-                )
-    return {"found": len(followup.result), "searched": followup.searched_count}
-
-
-def _found(
-    context: JobContext, followup: Followup, folder: Path
-) -> tuple[list[dict[str, Any]], int]:
-    from ml.mosaic import Candidate, draw_hit, find_place
-
-    def find(keyed: Iterable[tuple[int, ImageU8]], count: int) -> Sequence[Any]:
-        images = (Candidate(key, image) for key, image in keyed)
-        return find_place(place, outline, images, count=count, progress=context.progress)
-
-    for canvas in (followup.roi.canvas, followup.target):
-        if not storage.resolve(canvas.pixels_path).is_file():
-            text = f"The file of {canvas.name} is missing from the storage."
-            raise UserError(text, code="file-missing")
-    try:
-        place, outline = place_of(followup.roi)
-        views = MosaicWindows if followup.target.kind == CanvasKind.MOSAIC else VideoFrames
-        with views(followup.target) as target:
-            hits = target.search(find)
-            rows = []
-            for rank, hit in enumerate(hits, 1):
-                name = f"hit-{rank}.jpg"
-                drawn = draw_hit(place, outline, target.image(hit.key), hit)
-                (folder / name).write_bytes(encode_jpeg(drawn))
-                rows.append(
-                    {
-                        "rank": rank,
-                        **target.names(hit.key),
-                        "inliers": len(hit.xy_place),
-                        "matches": hit.matches,
-                        "outline": np.round(target.on_canvas(hit), 2).tolist(),
-                        "picture": name,
-                    }
-                )
-            return rows, target.searched
-    except MlError as error:
-        if error.code == "cancelled":
-            raise
-        raise UserError(_sentence(error), code=error.code) from error

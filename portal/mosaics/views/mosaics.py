@@ -22,12 +22,13 @@ from portal.core.errors import InvalidInputError, PortalError, UnavailableError
 from portal.core.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.requests import user_of
-from portal.mosaics import removal, selectors, services
+from portal.mosaics import selectors, services
 from portal.mosaics.downloads import PNG_LARGEST, PNG_SIZES
-from portal.mosaics.frames import frame_runs, mosaic_report, reasons_of, runs_lost
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import MODELS, options_clean, options_words, span_words
 from portal.mosaics.rules import may_build
+from portal.mosaics.selectors import frame_runs, mosaic_report, reasons_of, runs_lost
+from portal.mosaics.services import removal
 from portal.mosaics.workplace import work_exists, work_preview
 
 LOST_SHOWN = 20

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.annotations.representation import INT64_MAX, FiniteField, GeometryField
+from portal.annotations.representation import FiniteField
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
 from portal.jobs.api import JobSerializer
-from portal.mosaics.frames import FrameSighting, frame_runs, mosaic_report, runs_lost
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicPart
 from portal.mosaics.options import MAX_STEP
+from portal.mosaics.selectors import frame_runs, mosaic_report, runs_lost
 
 LOST_LISTED = 100
 
@@ -24,11 +23,6 @@ def layer_url(part: MosaicPart, name: str) -> str:
     """Address of a layer's picture."""
     path = reverse("api:mosaic-layer", kwargs={"pk": part.mosaic_id, "name": name})
     return f"{path}?part={part.index}&v={part.canvas.content_hash[:12]}"
-
-
-def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
-    """Address of a frame of a video's canvas, as JPEG."""
-    return reverse("api:canvas-frame", kwargs={"pk": canvas_id, "pts": pts})
 
 
 class MosaicConfigSerializer(serializers.Serializer[Any]):
@@ -193,108 +187,6 @@ class MosaicAcceptedSerializer(MosaicSerializer):
     job = JobSerializer(allow_null=True)
 
 
-class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
-    """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced."""
-
-    H_mosaic_from_frame = serializers.ListField(
-        child=serializers.ListField(child=serializers.FloatField()), allow_null=True
-    )
-
-    class Meta:
-        model = MosaicFrame
-        fields = (
-            "index",
-            "pts",
-            "status",
-            "reason",
-            "reason_code",
-            "part",
-            "H_mosaic_from_frame",
-            "covariance",
-            "uncertainty_px",
-            "sharpness",
-            "links",
-            "error_px",
-            "is_key",
-        )
-
-
-class FrameQuerySerializer(serializers.Serializer[Any]):
-    """Filter of the frames."""
-
-    status = serializers.ChoiceField(FrameStatus.choices, required=False)
-
-
-class PointSerializer(serializers.Serializer[Any]):
-    """A point of the mosaic, in its level-0 pixels."""
-
-    x = FiniteField()
-    y = FiniteField()
-    part = serializers.IntegerField(
-        required=False, min_value=0, max_value=10_000, help_text="Which piece; 0"
-    )
-    limit = serializers.IntegerField(required=False, min_value=1, max_value=1000)
-
-
-class SightingSerializer(serializers.Serializer[Any]):
-    """A frame that saw the point, and where in the frame."""
-
-    index = serializers.IntegerField()
-    pts = serializers.IntegerField()
-    time_s = serializers.FloatField()
-    xy_frame = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
-    from_centre_px = serializers.FloatField()
-    sharpness = serializers.FloatField(allow_null=True, help_text="Compare within one video")
-    uncertainty_px = serializers.FloatField(allow_null=True, help_text="One standard deviation")
-    outline = serializers.ListField(
-        child=serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2),
-        help_text="The frame's view on the mosaic",
-    )
-    image_url = serializers.SerializerMethodField()
-    viewer_url = serializers.SerializerMethodField()
-
-    def get_image_url(self, frame: FrameSighting) -> str:
-        """The frame as JPEG."""
-        return frame_url(self.context["canvas_id"], frame.pts)
-
-    def get_viewer_url(self, frame: FrameSighting) -> str:
-        """The video at that frame, the point in the middle."""
-        x, y = frame.xy_frame
-        viewer = reverse("archive:viewer", args=[self.context["canvas_id"]])
-        return f"{viewer}?t={frame.pts}&x={x:g}&y={y:g}"
-
-
-class FramesAtSerializer(serializers.Serializer[Any]):
-    """The frames that saw a point, the sharpest first; ``count`` is all that did."""
-
-    count = serializers.IntegerField()
-    results = SightingSerializer(many=True)
-
-
-class FrameReasonSerializer(serializers.Serializer[Any]):
-    """What ``state`` counts into."""
-
-    code = serializers.CharField(allow_blank=True)
-    name = serializers.CharField()
-    color = serializers.CharField()
-
-
-class FrameColumnsSerializer(serializers.Serializer[Any]):
-    """Every frame, in columns of equal length."""
-
-    count = serializers.IntegerField()
-    time_base_s = serializers.FloatField()
-    reasons = FrameReasonSerializer(many=True)
-    index = serializers.ListField(child=serializers.IntegerField())
-    pts = serializers.ListField(child=serializers.IntegerField())
-    state = serializers.ListField(child=serializers.IntegerField())
-    part = serializers.ListField(child=serializers.IntegerField(allow_null=True))
-    outline = serializers.ListField(
-        child=serializers.ListField(child=serializers.FloatField(), allow_null=True),
-        help_text="x, y, x, y, ... on the frame's part; null where it is on none",
-    )
-
-
 class EstimateQuerySerializer(serializers.Serializer[Any]):
     """Which video, and what of it."""
 
@@ -313,57 +205,3 @@ class EstimateSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="null before this lab has built a mosaic"
     )
     builds = serializers.IntegerField(help_text="Earlier builds the rate is measured from")
-
-
-class ProjectionQuerySerializer(serializers.Serializer[Any]):
-    """Onto which plane: a part of the mosaic, or the frame with this PTS."""
-
-    part = serializers.IntegerField(required=False, min_value=0, max_value=10_000)
-    pts = serializers.IntegerField(required=False, min_value=-INT64_MAX, max_value=INT64_MAX)
-
-
-class ProjectedRoiSerializer(serializers.Serializer[Any]):
-    """An ROI as it appears on another plane; derived, never stored."""
-
-    roi = serializers.UUIDField(source="roi.pk")
-    version = serializers.IntegerField(source="roi.version")
-    drawn_on = serializers.UUIDField(source="roi.canvas_id", help_text="The canvas it belongs to")
-    frame_index = serializers.IntegerField(source="roi.frame_index", allow_null=True)
-    frame_pts = serializers.IntegerField(source="roi.frame_pts", allow_null=True)
-    label = serializers.UUIDField(source="roi.label_id", allow_null=True)  # type: ignore[assignment]
-    name = serializers.CharField(source="roi.name")
-    geometry = GeometryField(help_text="On the plane asked about, cut to what is seen there")
-    share = serializers.FloatField(help_text="Of the outline's area that is seen there")
-    uncertainty_px = serializers.FloatField(allow_null=True)
-
-
-class ProjectedRoisSerializer(serializers.Serializer[Any]):
-    """All of them."""
-
-    count = serializers.IntegerField()
-    results = ProjectedRoiSerializer(many=True)
-
-
-class RoiFramesQuerySerializer(serializers.Serializer[Any]):
-    """Which ROI of the mosaic."""
-
-    roi = serializers.UUIDField()
-
-
-class RoiSightingSerializer(SightingSerializer):
-    """A frame that sees an ROI of the mosaic; ``xy_frame`` is its middle."""
-
-    geometry = GeometryField(help_text="The outline in the frame, cut to the scope's view")
-    share = serializers.FloatField()
-
-    def to_representation(self, seen: Any) -> dict[str, Any]:
-        """The sighting's own fields, then the outline."""
-        frame = SightingSerializer(seen.frame, context=self.context).data
-        return {**frame, "geometry": seen.geometry, "share": seen.share}
-
-
-class RoiFramesSerializer(serializers.Serializer[Any]):
-    """The frames that see an ROI, those that see all of it first, the sharpest among them first."""
-
-    count = serializers.IntegerField()
-    results = RoiSightingSerializer(many=True)

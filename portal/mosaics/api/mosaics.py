@@ -7,7 +7,6 @@ from typing import Any, cast
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.urls import path
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -23,32 +22,42 @@ from portal.archive.selectors import video_get
 from portal.core.paging import Paging
 from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
-from portal.mosaics import downloads, removal, selectors, services
-from portal.mosaics.followup_api import FollowupViewSet
-from portal.mosaics.frames import frame_columns, frames_at, mosaic_frames
+from portal.mosaics import downloads, selectors, services
 from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_clean
-from portal.mosaics.projection import frames_of_roi, rois_in_frame, rois_on_part
-from portal.mosaics.serializers import (
-    EstimateQuerySerializer,
-    EstimateSerializer,
+from portal.mosaics.selectors import (
+    frame_columns,
+    frames_at,
+    frames_of_roi,
+    mosaic_frames,
+    rois_in_frame,
+    rois_on_part,
+)
+from portal.mosaics.serializers.frames import (
     FrameColumnsSerializer,
     FrameQuerySerializer,
     FramesAtSerializer,
+    MosaicFrameSerializer,
+    PointSerializer,
+    SightingSerializer,
+)
+from portal.mosaics.serializers.mosaics import (
+    EstimateQuerySerializer,
+    EstimateSerializer,
     MosaicAcceptedSerializer,
     MosaicCreateSerializer,
     MosaicDetailSerializer,
-    MosaicFrameSerializer,
     MosaicSerializer,
-    PointSerializer,
+)
+from portal.mosaics.serializers.projection import (
     ProjectedRoiSerializer,
     ProjectedRoisSerializer,
     ProjectionQuerySerializer,
     RoiFramesQuerySerializer,
     RoiFramesSerializer,
     RoiSightingSerializer,
-    SightingSerializer,
 )
+from portal.mosaics.services import removal
 
 PNG = {(200, "image/png"): OpenApiTypes.BINARY}
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
@@ -273,26 +282,3 @@ def _of_video(mosaic: Mosaic, kind: type[serializers.Serializer[Any]], frames: A
 
 def _http(request: Request) -> HttpRequest:
     return request._request
-
-
-def _file(route: str, method: str, name: str) -> Any:
-    view = MosaicViewSet.as_view({"get": method})
-    return path(f"mosaics/<uuid:pk>/{route}", view, name=name)
-
-
-router_entries: list[tuple[str, Any, str]] = [
-    ("mosaics", MosaicViewSet, "mosaic"),
-    ("followups", FollowupViewSet, "followup"),
-]
-urlpatterns = [
-    _file("layers/<slug:name>.png", "layer", "mosaic-layer"),
-    _file("preview.jpg", "preview", "mosaic-preview"),
-    _file("image.png", "image", "mosaic-image"),
-    _file("pyramid.tif", "pyramid", "mosaic-pyramid"),
-    _file("manifest.json", "manifest", "mosaic-manifest"),
-    path(
-        "followups/<uuid:pk>/matches/<int:rank>.jpg",
-        FollowupViewSet.as_view({"get": "picture"}),
-        name="followup-picture",
-    ),
-]

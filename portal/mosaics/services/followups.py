@@ -17,10 +17,10 @@ from portal.core.events import event_emit
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.mosaics.followups import KINDS, followup_job, followup_targets
 from portal.mosaics.models import Followup
 from portal.mosaics.rules import require_build
-from portal.mosaics.states import ended_badly, state_again, state_failed
+from portal.mosaics.selectors import KINDS, followup_job, followup_targets
+from portal.mosaics.services.states import ended_badly, state_again, state_failed
 
 FOLLOWUP_KIND = "followup_find"
 

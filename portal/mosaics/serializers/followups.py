@@ -1,31 +1,17 @@
-"""``/api/v1/followups/``: a place of one examination looked for in another."""
+"""Follow-ups as programs see them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
-from django.http import HttpResponse
 from django.urls import reverse
-from django_filters import rest_framework as filters
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
-from rest_framework import mixins, serializers, viewsets
-from rest_framework.request import Request
-from rest_framework.response import Response
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 
-from portal.annotations.selectors import roi_get
-from portal.archive.http import bytes_response
 from portal.archive.models import ItemState
-from portal.archive.selectors import canvas_get
 from portal.archive.serializers import ItemErrorSerializer
-from portal.jobs.api import JobSerializer, job_answered
-from portal.labs.requests import UUID_REGEX, user_of
-from portal.mosaics import followups
-from portal.mosaics.followup_services import followup_create
+from portal.jobs.api import JobSerializer
 from portal.mosaics.models import Followup
-
-JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
 
 
 class FollowupHitSerializer(serializers.Serializer[Any]):
@@ -85,65 +71,6 @@ class FollowupCreateSerializer(serializers.Serializer[Any]):
     target = serializers.UUIDField(
         help_text="Canvas of another video or mosaic of the same patient"
     )
-
-
-class FollowupFilter(filters.FilterSet):
-    """Filters of the list."""
-
-    roi = filters.UUIDFilter(field_name="roi_id")
-    target = filters.UUIDFilter(field_name="target_id")
-    state = filters.ChoiceFilter(choices=ItemState.choices)
-
-    class Meta:
-        model = Followup
-        fields = ("roi", "target", "state")
-
-
-class FollowupViewSet(
-    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]
-):
-    """Places of one examination looked for in another of the same patient."""
-
-    queryset = Followup.objects.none()
-    serializer_class = FollowupSerializer
-    filterset_class = FollowupFilter
-    lookup_value_regex = UUID_REGEX
-
-    def get_queryset(self) -> QuerySet[Followup]:
-        """What this user may see."""
-        return followups.followup_list(user_of(self.request))
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        """An image element asks for image/*; errors are problem+json all the same."""
-        return super().perform_content_negotiation(request, force or self.action == "picture")
-
-    @extend_schema(
-        request=FollowupCreateSerializer,
-        responses={
-            202: OpenApiResponse(FollowupAcceptedSerializer, "Being looked for"),
-            200: OpenApiResponse(FollowupAcceptedSerializer, "Looked for before"),
-        },
-        summary="Find a place in another examination of the patient",
-    )
-    def create(self, request: Request) -> Response:
-        """The same outline and target give the same follow-up."""
-        sent = FollowupCreateSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        user = user_of(request)
-        asked = followup_create(
-            roi=roi_get(user, sent.validated_data["roi"]),
-            target=canvas_get(user=user, canvas_id=sent.validated_data["target"]),
-            user=user,
-        )
-        return job_answered(asked.job, request, **FollowupSerializer(asked.followup).data)
-
-    @extend_schema(responses=JPEG, filters=False)
-    def picture(self, request: Request, pk: str, rank: int) -> HttpResponse:
-        """The place beside one result, with the verified matches drawn."""
-        followup: Followup = self.get_object()
-        data = followups.hit_picture(followup, rank)
-        etag = f'"f-{followup.pk}-{rank}-{followup.updated_at.timestamp():.0f}"'
-        return bytes_response(request._request, data, etag=etag)
 
 
 def hit_represent(followup: Followup, hit: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""Reads of mosaics."""
+
+from portal.mosaics.selectors.followups import KINDS, followup_job, followup_targets
+from portal.mosaics.selectors.frames import (
+    FrameSighting,
+    frame_columns,
+    frame_runs,
+    frames_at,
+    mosaic_frames,
+    mosaic_report,
+    part_of,
+    reasons_of,
+    runs_lost,
+)
+from portal.mosaics.selectors.mosaics import (
+    build_estimate,
+    mosaic_get,
+    mosaic_jobs,
+    mosaic_list,
+    mosaic_of_canvas,
+    span_frames,
+)
+from portal.mosaics.selectors.projection import (
+    frames_of_roi,
+    projected_geometry,
+    rois_in_frame,
+    rois_on_part,
+)
+
+__all__ = [
+    "KINDS",
+    "FrameSighting",
+    "build_estimate",
+    "followup_job",
+    "followup_targets",
+    "frame_columns",
+    "frame_runs",
+    "frames_at",
+    "frames_of_roi",
+    "mosaic_frames",
+    "mosaic_get",
+    "mosaic_jobs",
+    "mosaic_list",
+    "mosaic_of_canvas",
+    "mosaic_report",
+    "part_of",
+    "projected_geometry",
+    "reasons_of",
+    "rois_in_frame",
+    "rois_on_part",
+    "runs_lost",
+    "span_frames",
+]

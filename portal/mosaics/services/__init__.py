@@ -1,0 +1,31 @@
+"""Writes of mosaics."""
+
+from portal.mosaics.services.followups import (
+    FOLLOWUP_KIND,
+    followup_create,
+    followup_job_ended,
+    followup_ready,
+)
+from portal.mosaics.services.mosaics import (
+    JOB_KIND,
+    mosaic_create,
+    mosaic_job_ended,
+    mosaic_ready,
+    mosaic_refused,
+)
+from portal.mosaics.services.removal import mosaic_delete
+from portal.mosaics.services.states import state_again
+
+__all__ = [
+    "FOLLOWUP_KIND",
+    "JOB_KIND",
+    "followup_create",
+    "followup_job_ended",
+    "followup_ready",
+    "mosaic_create",
+    "mosaic_delete",
+    "mosaic_job_ended",
+    "mosaic_ready",
+    "mosaic_refused",
+    "state_again",
+]

@@ -1,0 +1,14 @@
+"""What the engine says, in words for the person who waits."""
+
+from __future__ import annotations
+
+from ml.errors import MlError
+
+
+def sentence(error: MlError) -> str:
+    """``register: no two ...`` as a sentence without the stage's name in front."""
+    text = str(error).strip()
+    stage, _, rest = text.partition(": ")
+    if rest and stage.isalpha() and stage.islower():
+        text = rest
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

@@ -1,0 +1,91 @@
+"""The search for a place."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import MlError
+from ml.imaging.jpeg import encode_jpeg
+from ml.types import ImageU8
+from portal.archive import storage
+from portal.archive.models import CanvasKind, ItemState
+from portal.core.tasks import JobContext, UserError, task
+from portal.mosaics.models import Followup
+from portal.mosaics.services.followups import FOLLOWUP_KIND, followup_ready
+from portal.mosaics.services.states import state_again
+from portal.mosaics.tasks.errors import sentence
+from portal.mosaics.tasks.targets import MosaicWindows, VideoFrames, place_of
+
+
+@task(FOLLOWUP_KIND, title="Find place again", queue="gpu", max_attempts=3, retry_on=(OSError,))
+def followup_find(context: JobContext, *, followup_id: str) -> dict[str, Any]:
+    """Look for an ROI's place in another video or mosaic of the patient."""
+    followup: Followup | None = (
+        Followup.objects.select_related("roi__canvas", "target__video")
+        .filter(pk=uuid.UUID(followup_id))
+        .first()
+    )
+    if followup is None:
+        raise UserError("It was deleted before its work began.", code="gone")
+    if followup.state != ItemState.READY:
+        state_again(followup)
+        with context.scratch() as scratch:
+            folder = scratch / "followup"
+            folder.mkdir()
+            began = time.monotonic()
+            hits, searched = _found(context, followup, folder)
+            with context.effect():
+                followup_ready(
+                    followup=followup,
+                    folder=folder,
+                    hits=hits,
+                    searched=searched,
+                    seconds=time.monotonic() - began,
+                )
+    return {"found": len(followup.result), "searched": followup.searched_count}
+
+
+def _found(
+    context: JobContext, followup: Followup, folder: Path
+) -> tuple[list[dict[str, Any]], int]:
+    from ml.mosaic import Candidate, draw_hit, find_place
+
+    def find(keyed: Iterable[tuple[int, ImageU8]], count: int) -> Sequence[Any]:
+        images = (Candidate(key, image) for key, image in keyed)
+        return find_place(place, outline, images, count=count, progress=context.progress)
+
+    for canvas in (followup.roi.canvas, followup.target):
+        if not storage.resolve(canvas.pixels_path).is_file():
+            text = f"The file of {canvas.name} is missing from the storage."
+            raise UserError(text, code="file-missing")
+    try:
+        place, outline = place_of(followup.roi)
+        views = MosaicWindows if followup.target.kind == CanvasKind.MOSAIC else VideoFrames
+        with views(followup.target) as target:
+            hits = target.search(find)
+            rows = []
+            for rank, hit in enumerate(hits, 1):
+                name = f"hit-{rank}.jpg"
+                drawn = draw_hit(place, outline, target.image(hit.key), hit)
+                (folder / name).write_bytes(encode_jpeg(drawn))
+                rows.append(
+                    {
+                        "rank": rank,
+                        **target.names(hit.key),
+                        "inliers": len(hit.xy_place),
+                        "matches": hit.matches,
+                        "outline": np.round(target.on_canvas(hit), 2).tolist(),
+                        "picture": name,
+                    }
+                )
+            return rows, target.searched
+    except MlError as error:
+        if error.code == "cancelled":
+            raise
+        raise UserError(sentence(error), code=error.code) from error
