@@ -8,6 +8,7 @@ from ml.keypoints.describe import (
     load_descriptor,
 )
 from ml.keypoints.detect import DETECTOR_NAMES, DetectorConfig, detect_keypoints
+from ml.keypoints.features import ImageFeatures, extract
 from ml.keypoints.geometry import (
     MODEL_NAMES,
     estimate_fundamental,
@@ -17,7 +18,7 @@ from ml.keypoints.geometry import (
 )
 from ml.keypoints.masks import scope_mask, specular_mask
 from ml.keypoints.match import match_descriptors
-from ml.keypoints.pipeline import MatchConfig, match_images
+from ml.keypoints.pipeline import MatchConfig, match_features, match_images
 from ml.keypoints.pose import Pose, estimate_pose
 
 __all__ = [
@@ -26,14 +27,17 @@ __all__ = [
     "MODEL_NAMES",
     "Descriptor",
     "DetectorConfig",
+    "ImageFeatures",
     "MatchConfig",
     "Pose",
     "detect_keypoints",
     "estimate_fundamental",
     "estimate_pose",
     "estimate_transform",
+    "extract",
     "load_descriptor",
     "match_descriptors",
+    "match_features",
     "match_images",
     "scope_mask",
     "specular_mask",

@@ -25,6 +25,15 @@ def both(function: Callable[[In], Out], a: In, b: In) -> tuple[Out, Out]:
         return one.result(), other.result()
 
 
+def alone(function: Callable[[In], Out], a: In) -> Out:
+    """``function`` of a with as many of torch's threads as it has within ``both``.
+
+    The last bits of what a network answers depend on how many there are.
+    """
+    with _torch.shared_out():
+        return function(a)
+
+
 class _TorchThreads:
     """Torch's number of threads is the process' own: who comes first halves it, the last undoes it.
 

@@ -18,14 +18,14 @@ from ml.keypoints.completion import (
     smooth_pair,
 )
 from ml.keypoints.consensus import Consensus, find_consensus
-from ml.keypoints.describe import Descriptor, load_descriptor
-from ml.keypoints.detect import DetectorConfig, detect_keypoints
+from ml.keypoints.describe import Descriptor
+from ml.keypoints.features import ImageFeatures, chosen, extract_view
 from ml.keypoints.guided import guided_matches, predict_points
 from ml.keypoints.match import match_mutual
 from ml.keypoints.parallel import both
 from ml.keypoints.rejection import covered_cells
 from ml.keypoints.support import SupportConfig, consistent_matches
-from ml.keypoints.views import View, make_view
+from ml.keypoints.views import make_view
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
 
 STATIC_PX = 0.75
@@ -70,15 +70,6 @@ class MatchConfig:
     completion: CompletionConfig = field(default_factory=CompletionConfig)
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One image: its view, key points and descriptors."""
-
-    view: View
-    points: Keypoints
-    rows: ArrayF32
-
-
 def match_images(
     image_a: npt.NDArray[Any],
     image_b: npt.NDArray[Any],
@@ -108,15 +99,32 @@ def match_images(
         UnknownNameError: no such descriptor or detector.
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
     """
-    if max_keypoints < 1:
-        raise BadInputError(f"max_keypoints: expected at least 1, got {max_keypoints}")
-    loaded = load_descriptor(descriptor)
-    detection = DetectorConfig(name=detector or loaded.detector, max_keypoints=max_keypoints)
+    loaded, detection = chosen(descriptor, detector, max_keypoints)
     view_a = make_view(image_a, mask=mask_a, name="image_a")
     view_b = make_view(image_b, mask=mask_b, name="image_b")
-    a, b = both(lambda view: _side(view, loaded, detection), view_a, view_b)
-    found = _match_sides(a, b, loaded, config)
-    order = np.argsort(-found.score, kind="stable")[:max_keypoints]
+    a, b = both(lambda view: extract_view(view, loaded, detection), view_a, view_b)
+    return match_features(a, b, config=config)
+
+
+def match_features(
+    features_a: ImageFeatures, features_b: ImageFeatures, *, config: MatchConfig = MatchConfig()
+) -> Matches:
+    """Match what ``extract`` found in two images: all of ``match_images`` after the descriptor.
+
+    Returns:
+        Matches: as ``match_images`` returns them, to the last bit, at most as many as the larger
+        ``max_keypoints`` of the two.
+    Raises:
+        BadInputError: the two were described by different descriptors.
+    """
+    a, b = features_a, features_b
+    if a.descriptor != b.descriptor:
+        raise BadInputError(
+            f"features_b: expected descriptors of {a.descriptor!r} as features_a,"
+            f" got {b.descriptor!r}"
+        )
+    found = _match_views(a, b, config)
+    order = np.argsort(-found.score, kind="stable")[: max(a.max_keypoints, b.max_keypoints)]
     return Matches(
         a.view.to_image(found.xy_a[order]), b.view.to_image(found.xy_b[order]), found.score[order]
     )
@@ -136,14 +144,10 @@ def match_keypoints(
     return Matches(points_a.xy[pairs[:, 0]], points_b.xy[pairs[:, 1]], score)
 
 
-def _side(view: View, descriptor: Descriptor, detection: DetectorConfig) -> _Side:
-    points = detect_keypoints(view.image, config=detection, mask=view.mask)
-    return _Side(view, points, descriptor.describe_keypoints(view.image, points))
-
-
-def _match_sides(a: _Side, b: _Side, descriptor: Descriptor, config: MatchConfig) -> Matches:
-    pairs, score = match_mutual(a.rows, b.rows, ratio=config.tentative_ratio)
-    xy_a, xy_b = a.points.xy[pairs[:, 0]], b.points.xy[pairs[:, 1]]
+def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Matches:
+    """Matches in pixels of the two views, before the strongest are chosen."""
+    pairs, score = match_mutual(a.descriptors, b.descriptors, ratio=config.tentative_ratio)
+    xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
     keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.support)
     keep[keep] = _moving(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
@@ -155,7 +159,7 @@ def _match_sides(a: _Side, b: _Side, descriptor: Descriptor, config: MatchConfig
         return no_matches()
     consensus = find_consensus(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
     pairs, score = _guided(a, b, pairs[keep], score[keep], consensus=consensus, config=config)
-    found = Matches(a.points.xy[pairs[:, 0]], b.points.xy[pairs[:, 1]], score)
+    found = Matches(a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]], score)
     consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
     there = smooth_pair(a.view, b.view, config=config.completion)
     if config.is_refined:
@@ -177,8 +181,8 @@ def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
 
 
 def _guided(
-    a: _Side,
-    b: _Side,
+    a: ImageFeatures,
+    b: ImageFeatures,
     pairs: ArrayI64,
     score: ArrayF32,
     *,
@@ -186,30 +190,30 @@ def _guided(
     config: MatchConfig,
 ) -> tuple[ArrayI64, ArrayF32]:
     """The pairs and those that a second look near the predicted places adds."""
-    free_a = np.setdiff1d(np.arange(len(a.points)), pairs[:, 0])
-    free_b = np.setdiff1d(np.arange(len(b.points)), pairs[:, 1])
+    free_a = np.setdiff1d(np.arange(len(a.keypoints)), pairs[:, 0])
+    free_b = np.setdiff1d(np.arange(len(b.keypoints)), pairs[:, 1])
     if not len(free_a) or not len(free_b):
         return pairs, score
-    distance = np.linalg.norm(a.rows[pairs[:, 0]] - b.rows[pairs[:, 1]], axis=1)
-    places, _, spread = predict_points(consensus, a.points.xy[free_a])
+    distance = np.linalg.norm(a.descriptors[pairs[:, 0]] - b.descriptors[pairs[:, 1]], axis=1)
+    places, _, spread = predict_points(consensus, a.keypoints.xy[free_a])
     more, _ = guided_matches(
-        a.rows[free_a],
-        b.rows[free_b],
-        b.points.xy[free_b],
+        a.descriptors[free_a],
+        b.descriptors[free_b],
+        b.keypoints.xy[free_b],
         places,
         config.guided_radius_px + 2.0 * np.minimum(spread, config.guided_radius_px),
         ratio=config.guided_ratio,
         max_distance=float(np.quantile(distance, config.guided_quantile)),
     )
     added = np.stack([free_a[more[:, 0]], free_b[more[:, 1]]], axis=1)
-    keep = consensus.agrees(a.points.xy[added[:, 0]], b.points.xy[added[:, 1]])
+    keep = consensus.agrees(a.keypoints.xy[added[:, 0]], b.keypoints.xy[added[:, 1]])
     added = added[keep]
     return np.concatenate([pairs, added]), np.r_[score, np.zeros(len(added), np.float32)]
 
 
 def _completed(
-    a: _Side,
-    b: _Side,
+    a: ImageFeatures,
+    b: ImageFeatures,
     found: Matches,
     *,
     ways: tuple[SmoothPair, SmoothPair],
@@ -217,15 +221,15 @@ def _completed(
 ) -> Matches:
     """Adds key points of either image that alignment alone finds in the other."""
     consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    free = a.points.xy[apart_from(a.points.xy, found.xy_a, distance_px=0.5)]
+    free = a.keypoints.xy[apart_from(a.keypoints.xy, found.xy_a, distance_px=0.5)]
     more = complete_matches(ways[0], free, consensus)
     found = _joined(found, more)
-    free = b.points.xy[apart_from(b.points.xy, found.xy_b, distance_px=2.0)]
+    free = b.keypoints.xy[apart_from(b.keypoints.xy, found.xy_b, distance_px=2.0)]
     back = complete_matches(ways[1], free, consensus.inverse())
     return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
 
 
-def _final(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
+def _final(a: ImageFeatures, b: ImageFeatures, found: Matches, config: MatchConfig) -> Matches:
     """What agrees on the geometry of all, inside b, and is more than chance."""
     size = np.array([b.view.grey.shape[1] - 1, b.view.grey.shape[0] - 1])
     inside = np.asarray(((found.xy_b >= 0) & (found.xy_b <= size)).all(axis=1), np.bool_)
@@ -237,7 +241,9 @@ def _final(a: _Side, b: _Side, found: Matches, config: MatchConfig) -> Matches:
     return found if _is_credible(a, b, found.xy_a, found.xy_b, config) else no_matches()
 
 
-def _is_credible(a: _Side, b: _Side, xy_a: ArrayF32, xy_b: ArrayF32, config: MatchConfig) -> bool:
+def _is_credible(
+    a: ImageFeatures, b: ImageFeatures, xy_a: ArrayF32, xy_b: ArrayF32, config: MatchConfig
+) -> bool:
     """More matches than chance gives, in more than one corner; more so where nothing moves."""
     shape_a, shape_b = a.view.grey.shape, b.view.grey.shape
     cells = min(covered_cells(xy_a, shape_a), covered_cells(xy_b, shape_b))
@@ -245,7 +251,7 @@ def _is_credible(a: _Side, b: _Side, xy_a: ArrayF32, xy_b: ArrayF32, config: Mat
         return False
     shift = np.hypot(*(a.view.to_image(xy_a) - b.view.to_image(xy_b)).T)
     is_still = float(np.median(shift)) < STATIC_PX
-    return not is_still or cells >= config.min_still_share * covered_cells(a.points.xy, shape_a)
+    return not is_still or cells >= config.min_still_share * covered_cells(a.keypoints.xy, shape_a)
 
 
 def no_matches() -> Matches:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from ml.errors import MlError
-from ml.evaluation.common.sides import SideCache
+from ml.evaluation.common.features import FeatureCache
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates, pose_error_deg
 from ml.evaluation.matching.metrics import pose_auc
-from ml.keypoints import load_descriptor, match_images
+from ml.keypoints import load_descriptor
 from ml.keypoints.describe import Descriptor
 from ml.keypoints.pipeline import MatchConfig
 from ml.types import Matches, Progress
@@ -81,21 +81,13 @@ def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher
 
 def stage_matchers(cache: FrameCache, name: str) -> dict[str, Matcher]:
     """Mutual neighbours under the ratio test, then each stage of ``match_images`` on top."""
-    descriptor, sides = load_descriptor(name), SideCache()
+    descriptor, kept = load_descriptor(name), FeatureCache()
 
     def staged(config: MatchConfig) -> Matcher:
         def match(a: int, b: int) -> Matches:
-            (image_a, mask_a), (image_b, mask_b) = cache.side(a), cache.side(b)
-            with sides.in_use():
-                return match_images(
-                    image_a,
-                    image_b,
-                    name,
-                    max_keypoints=cache.keypoints,
-                    mask_a=mask_a,
-                    mask_b=mask_b,
-                    config=config,
-                )
+            return kept.match(
+                cache.masked(a), cache.masked(b), name, cache.keypoints, config=config
+            )
 
         return match
 

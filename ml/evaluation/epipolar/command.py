@@ -17,9 +17,9 @@ from ml.evaluation.common.descriptors import (
     split_names,
     versions_of,
 )
+from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_image, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
-from ml.evaluation.common.sides import SideCache, seconds_a_pair
 from ml.evaluation.epipolar.ablation import ablation
 from ml.evaluation.epipolar.noise import truth_noise
 from ml.evaluation.epipolar.scores import (
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     cache = FrameCache(sequence, args.max_keypoints)
     pairs = [pair for gap in gaps for pair in chosen[gap]]
     scores = _score_all(cache, descriptors, pairs, progress)
-    timed = [(cache.side(a), cache.side(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
+    timed = [(cache.masked(a), cache.masked(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
     ours = next(reversed(descriptors))
     result: dict[str, Any] = {
         "options": {
@@ -138,7 +138,7 @@ def cross_sequence(
     ]
     table = {}
     for name, descriptor in descriptors.items():
-        rows, cache = [], SideCache()
+        rows, cache = [], FeatureCache()
         for done, (a, b) in enumerate(pairs):
             progress(done, len(pairs), f"{name}, elsewhere")
             keypoints = args.max_keypoints

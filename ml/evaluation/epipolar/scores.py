@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from ml.errors import BadInputError, NotEnoughMatchesError
-from ml.evaluation.common.sides import SideCache, Sides
+from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.epipolar.sequence import Sequence
 from ml.evaluation.matching.metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.matching.pairs import as_u8
@@ -64,7 +64,7 @@ class FrameCache:
     sequence: Sequence
     keypoints: int
     _frames: dict[int, ImageU8] = field(default_factory=dict)
-    _sides: SideCache = field(default_factory=SideCache)
+    _features: FeatureCache = field(default_factory=FeatureCache)
     _name: str = ""
 
     def frame(self, index: int) -> ImageU8:
@@ -73,29 +73,29 @@ class FrameCache:
             self._frames[index] = self.sequence.read(index)
         return self._frames[index]
 
-    def side(self, index: int) -> Sides:
+    def masked(self, index: int) -> MaskedImage:
         """A frame with the sequence's mask."""
         return self.frame(index), as_u8(self.sequence.mask)
 
     def match(self, a: int, b: int, name: str) -> Matches:
         """``match_images`` of two frames."""
-        return self._of(name).match(self.side(a), self.side(b), name, self.keypoints)
+        return self._of(name).match(self.masked(a), self.masked(b), name, self.keypoints)
 
     def raw_matches(self, a: int, b: int, name: str, descriptor: Descriptor) -> Matches:
         """Mutual nearest neighbours under the descriptor's ratio test; no geometry."""
         return self._of(name).mutual(
-            self.side(a),
-            self.side(b),
+            self.masked(a),
+            self.masked(b),
             descriptor,
             keypoints=self.keypoints,
             ratio=descriptor.ratio,
         )
 
-    def _of(self, name: str) -> SideCache:
+    def _of(self, name: str) -> FeatureCache:
         """What is kept of a descriptor; that of another one is let go."""
         if name != self._name:
-            self._name, self._sides = name, SideCache()
-        return self._sides
+            self._name, self._features = name, FeatureCache()
+        return self._features
 
 
 def score_pair(

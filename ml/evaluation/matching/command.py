@@ -18,14 +18,14 @@ from ml.evaluation.common.descriptors import (
     split_names,
     versions_of,
 )
+from ml.evaluation.common.features import FeatureCache
 from ml.evaluation.common.images import consecutive_pairs, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
-from ml.evaluation.common.sides import SideCache
 from ml.evaluation.matching.homographies import real_homographies
 from ml.evaluation.matching.kept_rows import WorkFolder
 from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, Pair, make_pairs
 from ml.evaluation.matching.plots import write_matching_plots
-from ml.evaluation.matching.protocols import HARD_PE_PX, pair_sides, projection_error
+from ml.evaluation.matching.protocols import HARD_PE_PX, masked_images, projection_error
 from ml.evaluation.matching.scorers import SCORERS, Run, grouped
 from ml.evaluation.matching.tables import matching_tables, update_card
 from ml.keypoints import DETECTOR_NAMES
@@ -119,10 +119,10 @@ def write_pictures(work: Run) -> list[str]:
     names, keypoints = [], work.args.hard_keypoints
     for family, pair in chosen.items():
         for name, descriptor in work.descriptors.items():
-            cache, sides = SideCache(), pair_sides(pair)
+            cache, images = FeatureCache(), masked_images(pair)
             for stage, found in (
-                ("match_images", cache.match(*sides, name, keypoints)),
-                ("mutual", cache.mutual(*sides, descriptor, keypoints=keypoints)),
+                ("match_images", cache.match(*images, name, keypoints)),
+                ("mutual", cache.mutual(*images, descriptor, keypoints=keypoints)),
             ):
                 is_right = projection_error(pair, found) <= HARD_PE_PX
                 title = f"{name} ({stage}), {family.replace('_', ' ')} {pair.value:g}"

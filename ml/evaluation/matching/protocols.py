@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ml.errors import NotEnoughMatchesError
+from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.common.images import EvaluationImage
-from ml.evaluation.common.sides import SideCache, Sides
 from ml.evaluation.matching.pairs import Pair, as_u8
 from ml.keypoints import estimate_fundamental, estimate_transform, transform_points
 from ml.keypoints.describe import Descriptor
@@ -40,14 +40,14 @@ class HardScore:
 
 
 def hard_pair(
-    descriptor: Descriptor, pair: Pair, *, name: str, keypoints: int, cache: SideCache
+    descriptor: Descriptor, pair: Pair, *, name: str, keypoints: int, cache: FeatureCache
 ) -> HardScore:
     """Own detection in both images, matched by ``match_images`` and by mutual neighbours alone.
 
     Args:
         name: what ``match_images`` is asked for.
     """
-    a, b = pair_sides(pair)
+    a, b = masked_images(pair)
     found = cache.match(a, b, name, keypoints)
     raw = cache.mutual(a, b, descriptor, keypoints=keypoints)
     error, raw_error = projection_error(pair, found), projection_error(pair, raw)
@@ -62,7 +62,7 @@ def hard_pair(
     )
 
 
-def pair_sides(pair: Pair) -> tuple[Sides, Sides]:
+def masked_images(pair: Pair) -> tuple[MaskedImage, MaskedImage]:
     """Both images of a pair with their masks."""
     return (pair.a, as_u8(pair.mask_a)), (pair.b, as_u8(pair.mask_b))
 
@@ -98,15 +98,15 @@ def count_pair(
     *,
     name: str,
     keypoints: int,
-    cache: SideCache,
+    cache: FeatureCache,
 ) -> CountScore:
     """Matches and geometric inliers of two images, related or not.
 
     Source: dinov2-adaptation-endoscopic-matching, section IV-B (table II).
     """
-    sides = (a.rgb, as_u8(a.mask)), (b.rgb, as_u8(b.mask))
-    found = cache.match(*sides, name, keypoints)
-    raw = cache.mutual(*sides, descriptor, keypoints=keypoints)
+    images = (a.rgb, as_u8(a.mask)), (b.rgb, as_u8(b.mask))
+    found = cache.match(*images, name, keypoints)
+    raw = cache.mutual(*images, descriptor, keypoints=keypoints)
     return CountScore(
         len(found),
         epipolar_inliers(found),

@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from ml.evaluation.common.descriptors import LEARNED_NAMES
+from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_images, unrelated_pairs
-from ml.evaluation.common.sides import SideCache, seconds_a_pair
 from ml.evaluation.matching.kept_rows import WorkFolder, content_of, descriptor_key
 from ml.evaluation.matching.metrics import PairMatches
 from ml.evaluation.matching.pairs import Pair
@@ -30,7 +30,7 @@ from ml.evaluation.matching.protocols import (
     HardScore,
     count_pair,
     hard_pair,
-    pair_sides,
+    masked_images,
 )
 from ml.evaluation.matching.scores import count_summary, hard_summary, papers_summary
 from ml.keypoints import DETECTOR_NAMES
@@ -119,7 +119,7 @@ def score_leak(run: Run) -> dict[str, Any]:
 
 def score_hard(run: Run) -> dict[str, Any]:
     """Each descriptor under the hard protocol; ``seconds`` are taken anew in every run."""
-    timed = [pair_sides(pair) for pair in run.pairs[:TIMED_PAIRS]]
+    timed = [masked_images(pair) for pair in run.pairs[:TIMED_PAIRS]]
     keypoints = run.args.hard_keypoints
     return {
         name: _hard(run, name) | {"seconds": seconds_a_pair(timed, name, keypoints)}
@@ -182,7 +182,7 @@ def _hard(run: Run, name: str) -> dict[str, Any]:
     keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
 
     def score(pairs: Sequence[Pair]) -> Iterator[HardScore]:
-        cache = SideCache()
+        cache = FeatureCache()
         for pair in pairs:
             yield hard_pair(descriptor, pair, name=name, keypoints=keypoints, cache=cache)
 
@@ -200,7 +200,7 @@ def _counted(
     keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
 
     def score() -> list[CountScore]:
-        rows, cache = [], SideCache()
+        rows, cache = [], FeatureCache()
         for done, (a, b) in enumerate(pairs):
             run.progress(done, len(pairs), phase)
             rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))

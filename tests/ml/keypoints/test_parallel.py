@@ -7,7 +7,7 @@ from threading import Barrier, current_thread
 import pytest
 import torch
 
-from ml.keypoints.parallel import both
+from ml.keypoints.parallel import alone, both
 
 
 def test_both_run_at_once_and_come_back_in_order() -> None:
@@ -30,6 +30,7 @@ def test_torch_has_half_of_its_threads_meanwhile_and_all_after(
     monkeypatch.setattr(torch, "set_num_threads", lambda count: now.__setitem__(0, count))
     nested = both(lambda _: (torch.get_num_threads(), both(lambda _: now[0], 0, 0)), 1, 2)
     assert nested == ((3, (3, 3)), (3, (3, 3)))
+    assert alone(lambda _: (now[0], both(lambda _: now[0], 0, 0)), 1) == (3, (3, 3))
     assert now == [6]
 
 

@@ -7,8 +7,17 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, MlError, ShapeError, UnknownNameError
-from ml.keypoints import MatchConfig, detect_keypoints, match_images, transform_points, views
-from ml.keypoints.detect import DetectorConfig
+from ml.keypoints import (
+    DetectorConfig,
+    MatchConfig,
+    detect_keypoints,
+    extract,
+    load_descriptor,
+    match_features,
+    match_images,
+    transform_points,
+    views,
+)
 
 
 @pytest.mark.parametrize("name", ["default", "sift", "orb", "akaze", "kaze"])
@@ -99,6 +108,40 @@ def test_the_same_images_give_the_same_matches(
     one, two = (match_images(vessels, warped_vessels[0]) for _ in range(2))
     for key in ("xy_a", "xy_b", "score"):
         np.testing.assert_array_equal(getattr(one, key), getattr(two, key))
+
+
+@pytest.mark.parametrize("name", ["default", "sift", "graph", "vit"])
+def test_matching_features_is_matching_images_to_the_last_bit(
+    name: str, vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    mask = np.zeros(vessels.shape[:2], np.uint8)
+    mask[30:-30, 40:-50] = 255
+    whole = match_images(vessels, warped_vessels[0], name, None, 300, mask_a=mask)
+    a = extract(vessels, descriptor=name, max_keypoints=300, mask=mask)
+    b = extract(warped_vessels[0], descriptor=load_descriptor(name), max_keypoints=300)
+    for _ in range(2):  # features are used again and again
+        found = match_features(a, b)
+        for key in ("xy_a", "xy_b", "score"):
+            np.testing.assert_array_equal(getattr(found, key), getattr(whole, key))
+    assert len(whole) > 50
+
+
+def test_extracted_features_are_told_in_pixels_of_the_image(vessels: np.ndarray) -> None:
+    found = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
+    assert len(found.keypoints) == len(found.xy) == len(found.descriptors) <= 120
+    assert found.descriptors.shape[1] == load_descriptor("orb").dim
+    assert (found.descriptor, found.max_keypoints) == ("orb", 120)
+    assert (found.xy >= 0).all()
+    assert (found.xy <= (vessels.shape[1] - 1, vessels.shape[0] - 1)).all()
+    np.testing.assert_array_equal(found.xy, found.view.to_image(found.keypoints.xy))
+
+
+def test_features_of_two_descriptors_cannot_be_matched(vessels: np.ndarray) -> None:
+    a, b = (extract(vessels, descriptor=name, max_keypoints=50) for name in ("sift", "orb"))
+    with pytest.raises(BadInputError, match=r"features_b: expected .* 'sift' .* got 'orb'"):
+        match_features(a, b)
+    with pytest.raises(BadInputError, match="max_keypoints: expected at least 1, got 0"):
+        extract(vessels, max_keypoints=0)
 
 
 def test_a_huge_image_is_matched_reduced_and_told_in_its_own_pixels(

@@ -1,0 +1,96 @@
+"""Features of images that stand in many pairs, extracted once for all of them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ml.keypoints import (
+    ImageFeatures,
+    MatchConfig,
+    extract,
+    load_descriptor,
+    match_descriptors,
+    match_features,
+    match_images,
+)
+from ml.keypoints.describe import Descriptor
+from ml.keypoints.parallel import both
+from ml.types import ImageU8, Matches
+
+MaskedImage = tuple[ImageU8, ImageU8 | None]
+"""An image and its mask, 0 and 255, or None."""
+
+
+@dataclass(slots=True)
+class FeatureCache:
+    """What ``extract`` found, by image, mask, descriptor and number of key points.
+
+    A run holds one cache for each descriptor, so that memory stays bounded.
+    """
+
+    _features: dict[tuple[str, str, int], ImageFeatures] = field(default_factory=dict)
+
+    def extract(self, image: MaskedImage, descriptor: Descriptor, keypoints: int) -> ImageFeatures:
+        """``extract`` of an image within its mask, the first time it is asked for."""
+        key = (_digest(image), descriptor.name, keypoints)
+        if key not in self._features:
+            pixels, mask = image
+            self._features[key] = extract(
+                pixels, descriptor=descriptor, max_keypoints=keypoints, mask=mask
+            )
+        return self._features[key]
+
+    def match(
+        self,
+        a: MaskedImage,
+        b: MaskedImage,
+        name: str,
+        keypoints: int,
+        *,
+        config: MatchConfig | None = None,
+    ) -> Matches:
+        """``match_images`` of two images with their masks, to the last bit."""
+        descriptor = load_descriptor(name)
+        features = both(lambda image: self.extract(image, descriptor, keypoints), a, b)
+        return match_features(*features, config=config or MatchConfig())
+
+    def mutual(
+        self,
+        a: MaskedImage,
+        b: MaskedImage,
+        descriptor: Descriptor,
+        *,
+        keypoints: int,
+        ratio: float | None = None,
+    ) -> Matches:
+        """Mutual nearest neighbours of the same key points: no geometry, nothing refined."""
+        one, other = (self.extract(image, descriptor, keypoints) for image in (a, b))
+        pairs, distance = match_descriptors(
+            one.descriptors, other.descriptors, strategy="mutual", ratio=ratio
+        )
+        return Matches(one.xy[pairs[:, 0]], other.xy[pairs[:, 1]], -distance)
+
+
+def seconds_a_pair(
+    pairs: Sequence[tuple[MaskedImage, MaskedImage]], name: str, keypoints: int
+) -> float:
+    """Median time of ``match_images`` with nothing kept from before; NaN without pairs."""
+    seconds = []
+    for (image_a, mask_a), (image_b, mask_b) in pairs:
+        started = time.perf_counter()
+        match_images(image_a, image_b, name, max_keypoints=keypoints, mask_a=mask_a, mask_b=mask_b)
+        seconds.append(time.perf_counter() - started)
+    return round(float(np.median(seconds)), 4) if seconds else float("nan")
+
+
+def _digest(image: MaskedImage) -> str:
+    """16 bytes of shapes and contents, in hexadecimal digits."""
+    digest = hashlib.blake2b(digest_size=16)
+    for plane in image:
+        digest.update(b"none" if plane is None else str(plane.shape).encode() + plane.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,59 @@
+"""What is kept of an image changes no match, and nothing is kept of another one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.evaluation.common.features import FeatureCache, seconds_a_pair
+from ml.imaging.samples import packaged_image
+from ml.keypoints import MatchConfig, extract, load_descriptor, match_images
+from ml.keypoints.pipeline import match_keypoints
+
+
+def _view(x: int) -> np.ndarray:
+    return np.ascontiguousarray(packaged_image("retina.jpg")[400:640, x : x + 300])
+
+
+@pytest.mark.parametrize("config", [MatchConfig(), MatchConfig(completion_rounds=0)])
+def test_matches_are_those_of_match_images(config: MatchConfig) -> None:
+    a, b, c = _view(400), _view(412), _view(430)
+    cache = FeatureCache()
+    for one, two in ((a, b), (a, c), (b, c), (a, b)):
+        kept = cache.match((one, None), (two, None), "orb", 200, config=config)
+        fresh = match_images(one, two, "orb", max_keypoints=200, config=config)
+        np.testing.assert_array_equal(kept.xy_a, fresh.xy_a)
+        np.testing.assert_array_equal(kept.xy_b, fresh.xy_b)
+        np.testing.assert_array_equal(kept.score, fresh.score)
+    assert len(cache._features) == 3
+
+
+def test_another_mask_descriptor_or_number_is_extracted_anew() -> None:
+    image, cache = _view(400), FeatureCache()
+    orb, sift = load_descriptor("orb"), load_descriptor("sift")
+    mask = np.zeros(image.shape[:2], np.uint8)
+    mask[40:200, 40:200] = 255
+    first = cache.extract((image, None), orb, 200)
+    assert cache.extract((image.copy(), None), orb, 200) is first
+    others = [
+        cache.extract((image, mask), orb, 200),
+        cache.extract((image, None), sift, 200),
+        cache.extract((image, None), orb, 100),
+    ]
+    assert len({id(features) for features in (first, *others)}) == 4
+    assert (others[0].xy > 39).all()
+
+
+def test_mutual_neighbours_are_the_first_stage() -> None:
+    a, b = _view(400), _view(412)
+    orb = load_descriptor("orb")
+    found = FeatureCache().mutual((a, None), (b, None), orb, keypoints=200, ratio=orb.ratio)
+    one, two = (extract(image, descriptor=orb, max_keypoints=200) for image in (a, b))
+    slow = match_keypoints(orb, one.view.image, one.keypoints, two.view.image, two.keypoints)
+    np.testing.assert_allclose(found.xy_a, one.view.to_image(slow.xy_a))
+    np.testing.assert_allclose(found.xy_b, two.view.to_image(slow.xy_b))
+
+
+def test_no_pair_takes_no_time() -> None:
+    assert np.isnan(seconds_a_pair([], "orb", 100))
+    assert seconds_a_pair([((_view(400), None), (_view(410), None))], "orb", 50) > 0
