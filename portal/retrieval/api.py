@@ -19,14 +19,14 @@ from portal.jobs.api import JobSerializer, job_accepted
 from portal.labs.requests import user_of
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
-from portal.retrieval.representation import (
+from portal.retrieval.selectors import NotEmbeddedError, SimilarQuery, similar_search
+from portal.retrieval.serializers import (
     EncoderSerializer,
     SearchSerializer,
     SimilarQuerySerializer,
     SimilarSerializer,
     similar_represent,
 )
-from portal.retrieval.search import NotEmbeddedError, SimilarQuery, similar_search
 
 RETRY_AFTER_S = 2
 

@@ -17,8 +17,8 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import NotFoundError
 from portal.core.tasks import JobContext, UserError, task
 from portal.retrieval import indexes, selectors, services
+from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Encoder, EncoderKind
-from portal.retrieval.selectors import Scope
 from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:

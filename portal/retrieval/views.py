@@ -20,7 +20,7 @@ from portal.labs.requests import user_of
 from portal.labs.rules import has_role
 from portal.retrieval import selectors, services
 from portal.retrieval.forms import SimilarForm
-from portal.retrieval.search import NotEmbeddedError, SimilarQuery, similar_search
+from portal.retrieval.selectors import NotEmbeddedError, SimilarQuery, similar_search
 from portal.retrieval.thumbnails import roi_thumbnail
 
 _DAY_S = 24 * 3600

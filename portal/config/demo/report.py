@@ -6,8 +6,7 @@ from portal.archive.models import ItemState
 from portal.config.demo.people import PASSWORD, Cast
 from portal.config.demo.run import Outcome, Say
 from portal.core.errors import PortalError
-from portal.retrieval.search import SimilarQuery, similar_search
-from portal.retrieval.selectors import encoder_default
+from portal.retrieval.selectors import SimilarQuery, encoder_default, similar_search
 
 TOP = 5
 

@@ -7,8 +7,8 @@ import pytest
 from ml.errors import CorruptFileError
 from ml.index.calibration import Calibration
 from portal.annotations.models import Roi
-from portal.retrieval import search, selectors
-from portal.retrieval.search import SimilarQuery, similar_search
+from portal.retrieval import selectors
+from portal.retrieval.selectors import SimilarQuery, similar_search
 
 BANNER = "Nothing close."
 
@@ -26,7 +26,9 @@ def query(world):
 def calibrate(monkeypatch):
     def by(*distances):
         calibration = Calibration.from_quantiles([0.05, 0.9], distances)
-        monkeypatch.setattr(search, "calibration_of", lambda config_hash: calibration)
+        monkeypatch.setattr(
+            "portal.retrieval.selectors.search.calibration_of", lambda config_hash: calibration
+        )
 
     return by
 
@@ -69,6 +71,6 @@ def test_a_damaged_calibration_never_costs_the_search(world, query, monkeypatch)
     def damaged(config_hash):
         raise CorruptFileError("x.calibration.json: not a calibration")
 
-    monkeypatch.setattr(search, "calibration_of", damaged)
+    monkeypatch.setattr("portal.retrieval.selectors.search.calibration_of", damaged)
     result = found(world, query)
     assert len(result.hits) == 2 and result.hits[0].is_close is None

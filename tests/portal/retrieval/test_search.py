@@ -12,10 +12,15 @@ from portal.annotations.models import Label, LabelSet, Roi
 from portal.annotations.services.rois import roi_delete, roi_restore, roi_update
 from portal.archive.models import CanvasKind
 from portal.core.errors import ConflictError, InvalidInputError
-from portal.retrieval import indexes, selectors, services
+from portal.retrieval import selectors, services
+from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
-from portal.retrieval.search import NotEmbeddedError, SimilarQuery, similar_search
-from portal.retrieval.selectors import Scope
+from portal.retrieval.selectors import (
+    NotEmbeddedError,
+    SimilarQuery,
+    readers,
+    similar_search,
+)
 from tests.portal.retrieval.conftest import box_vector, square
 
 
@@ -204,7 +209,7 @@ def test_a_lost_index_file_makes_the_search_slower_but_not_wrong(world):
     shutil.rmtree(world.storage / snapshot.path)
     result = search(world, query)
     assert (found(result), result.index.version) == ([other.pk], 0)
-    indexes.readers.__init__()
+    readers.__init__()
     assert found(search(world, query)) == [other.pk]
 
 
@@ -229,7 +234,7 @@ def test_the_number_of_queries_does_not_grow(world, django_assert_max_num_querie
 
 @pytest.mark.parametrize("seed", range(4))
 def test_any_story_of_edits_answers_as_a_plain_search(world, monkeypatch, seed):
-    monkeypatch.setattr(services, "REBUILD_LEAST", 6)
+    monkeypatch.setattr("portal.retrieval.services.indexes.REBUILD_LEAST", 6)
     rng = random.Random(seed)
     canvases = [world.canvas(world.case(f"A{i}", f"p{i % 3}")) for i in range(5)]
     query = world.embedded(canvases[0], 200, 200)

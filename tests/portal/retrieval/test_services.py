@@ -19,9 +19,9 @@ from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.runner import job_run
 from portal.retrieval import indexes, selectors, services
+from portal.retrieval.indexes import Scope
 from portal.retrieval.models import CanvasStain, Embedding, Encoder, IndexSnapshot
-from portal.retrieval.search import SimilarQuery, similar_search
-from portal.retrieval.selectors import Scope
+from portal.retrieval.selectors import SimilarQuery, readers, similar_search
 from portal.retrieval.services import EncoderFacts
 from tests.portal.retrieval.conftest import square
 
@@ -120,7 +120,7 @@ def test_a_request_returns_the_job_under_way(world):
 
 
 def test_enough_changes_submit_one_index_build(world, monkeypatch):
-    monkeypatch.setattr(services, "REBUILD_LEAST", 3)
+    monkeypatch.setattr("portal.retrieval.services.indexes.REBUILD_LEAST", 3)
     canvas = world.canvas(world.case("A1"))
     for i in range(5):
         world.roi(canvas, i * 30, 10)
@@ -131,7 +131,7 @@ def test_enough_changes_submit_one_index_build(world, monkeypatch):
     snapshot = IndexSnapshot.objects.get()
     assert (snapshot.version, snapshot.count) == (1, 5)
     assert snapshot.last_embedding_id == Embedding.objects.latest("pk").pk
-    index = indexes.readers.get(snapshot, Encoder.objects.get())
+    index = readers.get(snapshot, Encoder.objects.get())
     assert (index.stats.count, index.stats.tag) == (5, "box/1/abc")
 
 

@@ -23,10 +23,18 @@ from ml.types import ArrayI64
 from portal.annotations.models import Label, Roi
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import User
-from portal.retrieval import selectors
-from portal.retrieval.indexes import deltas, readers
+from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
-from portal.retrieval.selectors import Scope
+from portal.retrieval.selectors.candidates import (
+    hits_of,
+    ids_masked,
+    ids_matching,
+    ids_newer,
+    ids_of_patient,
+)
+from portal.retrieval.selectors.embeddings import embedding_current, ids_missing, vector_of
+from portal.retrieval.selectors.readers import deltas, readers
+from portal.retrieval.selectors.snapshots import snapshot_latest
 
 K_MOST = 200
 
@@ -137,11 +145,11 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         InvalidInputError: ``k`` outside of 1 to 200.
     """
     _check(query)
-    embedding = selectors.embedding_current(roi=query.roi, encoder=query.encoder)
+    embedding = embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
     found, used = _nearest_present(query, embedding)
-    rows = selectors.hits_of(user, found[0])
+    rows = hits_of(user, found[0])
     ranked = [
         (rows[int(pk)], float(distance))
         for pk, distance in zip(*found, strict=True)
@@ -196,7 +204,7 @@ def _nearest_present(query: SimilarQuery, embedding: Embedding) -> tuple[Found, 
     gone = np.empty(0, dtype=np.int64)
     while True:
         found, used = _nearest(query, embedding, gone)
-        missing = selectors.ids_missing(found[0])
+        missing = ids_missing(found[0])
         if not len(missing):
             return found, used
         gone = np.concatenate([gone, missing])
@@ -205,15 +213,15 @@ def _nearest_present(query: SimilarQuery, embedding: Embedding) -> tuple[Found, 
 def _nearest(query: SimilarQuery, embedding: Embedding, gone: ArrayI64) -> tuple[Found, IndexUsed]:
     """The search proper. The order of reads matters: the snapshot, then what changed since."""
     scope = Scope(query.encoder, query.roi.lab_id)
-    snapshot = selectors.snapshot_latest(scope)
+    snapshot = snapshot_latest(scope)
     index = readers.get(snapshot, query.encoder) if snapshot else None
     if index is None:
         snapshot = None
-    masked = selectors.ids_masked(scope, snapshot)
+    masked = ids_masked(scope, snapshot)
     excluded = np.concatenate([masked, gone, _excluded(query, scope, embedding)])
     allowed = _allowed(query, scope)
-    newer_ids, newer = deltas.get(scope, selectors.ids_newer(scope, snapshot))
-    vector = selectors.vector_of(embedding)
+    newer_ids, newer = deltas.get(scope, ids_newer(scope, snapshot))
+    vector = vector_of(embedding)
     parts = [exact_search(vector, newer_ids, newer, query.k, allowed=allowed, excluded=excluded)]
     if index is not None:
         parts.append(index.search(vector, query.k, allowed=allowed, excluded=excluded))
@@ -224,15 +232,13 @@ def _excluded(query: SimilarQuery, scope: Scope, embedding: Embedding) -> ArrayI
     own = np.array([embedding.pk], dtype=np.int64)
     if not query.exclude_same_patient:
         return own
-    return np.concatenate([own, selectors.ids_of_patient(scope, query.roi.canvas.case)])
+    return np.concatenate([own, ids_of_patient(scope, query.roi.canvas.case)])
 
 
 def _allowed(query: SimilarQuery, scope: Scope) -> ArrayI64 | None:
     if not query.has_filter:
         return None
-    return selectors.ids_matching(
-        scope, organ=query.organ, label_id=query.label_id, kind=query.kind
-    )
+    return ids_matching(scope, organ=query.organ, label_id=query.label_id, kind=query.kind)
 
 
 def _used(snapshot: IndexSnapshot | None, newer_ids: ArrayI64, masked: ArrayI64) -> IndexUsed:

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
 from portal.retrieval.models import Encoder
-from portal.retrieval.search import K_MOST, Hit, LabelVote, SimilarResult
+from portal.retrieval.selectors import K_MOST, Hit, LabelVote, SimilarResult
 
 
 class EncoderSerializer(serializers.ModelSerializer[Encoder]):

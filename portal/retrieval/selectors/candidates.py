@@ -1,0 +1,103 @@
+"""What a search needs: each one query of few rows, whatever the lab holds."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import numpy as np
+from django.db.models import QuerySet
+
+from ml.types import ArrayI64
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, Case
+from portal.labs.models import User
+from portal.retrieval.indexes import Scope
+from portal.retrieval.models import (
+    CURRENT,
+    Embedding,
+    IndexSnapshot,
+)
+from portal.retrieval.selectors.embeddings import ids_of_rows
+
+CLOCK_SLACK = timedelta(hours=1)
+"""How far clocks of machines may differ, and how long a transaction may last. Rows superseded so
+long before a snapshot was read are masked once more, which costs nothing and changes nothing."""
+
+
+def ids_newer(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
+    """Current embeddings that the snapshot cannot hold (without a snapshot: all), ascending."""
+    rows = Embedding.objects.filter(
+        lab_id=scope.lab_id, encoder=scope.encoder, superseded_at__isnull=True
+    )
+    if snapshot is not None:
+        rows = rows.filter(pk__gt=snapshot.last_embedding_id)
+    return ids_of_rows(rows.order_by("pk"))
+
+
+def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
+    """Embeddings that the snapshot may hold and that are no longer current."""
+    if snapshot is None:
+        return np.empty(0, dtype=np.int64)
+    gone = Embedding.objects.filter(
+        lab_id=scope.lab_id,
+        encoder=scope.encoder,
+        superseded_at__gte=snapshot.read_at - CLOCK_SLACK,
+        pk__lte=snapshot.last_embedding_id,
+    )
+    return ids_of_rows(gone.order_by())
+
+
+def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
+    """Embeddings of the case's patient; of the case alone where its patient is not known."""
+    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
+    if case.patient_key:
+        canvases = canvases.filter(case__patient_key=case.patient_key)
+    else:
+        canvases = canvases.filter(case=case)
+    return _ids_on(scope, canvases)
+
+
+def ids_matching(
+    scope: Scope, *, organ: str = "", label_id: uuid.UUID | None = None, kind: str = ""
+) -> ArrayI64:
+    """Current embeddings of ROIs that match every filter given."""
+    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
+    if organ:
+        canvases = canvases.filter(case__organ__iexact=organ)
+    if kind:
+        canvases = canvases.filter(kind=kind)
+    if label_id is None:
+        return _ids_on(scope, canvases)
+    rois = Roi.objects.filter(lab_id=scope.lab_id, label_id=label_id)
+    if organ or kind:
+        rois = rois.filter(canvas__in=canvases.order_by().values("pk"))
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
+    return ids_of_rows(rows.filter(roi__in=rois.order_by().values("pk")).order_by())
+
+
+def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
+    """What a page shows of each hit, in one query, once more only what the person may see."""
+    rows = (
+        Embedding.objects.visible_to(user)
+        .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
+        .select_related("roi__canvas__case", "roi__label")
+        .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
+    )
+    return {row.pk: row for row in rows}
+
+
+def organs_of(lab_id: uuid.UUID) -> list[str]:
+    """Organs that the lab's cases name, for the filter."""
+    organs = Case.objects.filter(lab_id=lab_id).exclude(organ="").order_by("organ")
+    return list(organs.values_list("organ", flat=True).distinct())
+
+
+def _ids_on(scope: Scope, canvases: QuerySet[Canvas]) -> ArrayI64:
+    """Current embeddings on these canvases, each looked up in its index.
+
+    A subquery on the embedding's own column: with a join, and a condition on the lab, a planner
+    without statistics walks all embeddings of the lab.
+    """
+    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
+    return ids_of_rows(rows.filter(canvas__in=canvases.order_by().values("pk")).order_by())

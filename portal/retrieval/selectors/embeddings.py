@@ -1,0 +1,111 @@
+"""Reads of encoders, embeddings and index snapshots."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from django.db.models import Q, QuerySet
+
+from ml.types import ArrayF32, ArrayI64
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas
+from portal.jobs.models import Job
+from portal.retrieval.models import (
+    CANVASES_OF,
+    CURRENT,
+    CanvasStain,
+    Embedding,
+    Encoder,
+    EncoderKind,
+)
+
+EMBED_KIND = "roi_embed"
+CHUNK_ROWS = 5_000  # bounds a query's parameters (SQLite: 32,766) and its answer (2.5 MB)
+
+
+def embedding_current(*, roi: Roi, encoder: Encoder) -> Embedding | None:
+    """The embedding of the ROI's present outline, or None while there is none."""
+    # There is one at most; asked for in an order, SQLite would walk the table in it.
+    rows = Embedding.objects.filter(CURRENT, encoder=encoder, roi=roi).order_by()
+    return next(iter(rows[:1]), None)
+
+
+def rois_with_embedding(roi_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of the ROIs that can be searched with as they are now. One query."""
+    current = Embedding.objects.filter(
+        Q(encoder__is_default=True) | Q(encoder__is_next=True),
+        roi_id__in=roi_ids,
+        superseded_at__isnull=True,
+    )
+    return set(current.values_list("roi_id", flat=True))
+
+
+def embeddings_of_other_kinds(encoder: Encoder) -> QuerySet[Embedding]:
+    """Current embeddings of ROIs of the encoder's kind by encoders of another kind."""
+    return Embedding.objects.filter(
+        CURRENT, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
+    ).exclude(encoder__kind=encoder.kind)
+
+
+def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
+    """For a task: the ROI with its canvas, or None where it is deleted or gone."""
+    found: Roi | None = Roi.objects.live().select_related("canvas", "lab").filter(pk=roi_id).first()
+    return found
+
+
+def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[Roi]:
+    """For a task: the lab's live ROIs of the encoder's kind that it has yet to embed."""
+    current = Embedding.objects.filter(lab_id=lab_id, encoder=encoder, superseded_at__isnull=True)
+    rois = Roi.objects.live().filter(
+        lab_id=lab_id, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
+    )
+    return rois.exclude(pk__in=current.values("roi_id"))
+
+
+def stain_of(canvas: Canvas, *, method: str) -> dict[str, Any] | None:
+    """For a task: the stored stains of a slide by this method, None where they are yet unknown."""
+    found = CanvasStain.objects.filter(canvas=canvas, method=method).first()
+    return found.estimate if found else None
+
+
+def embed_job(*, roi: Roi) -> Job | None:
+    """The newest job that embeds this ROI. The caller has checked that the ROI may be seen."""
+    jobs = Job.objects.filter(target_type="roi", target_id=roi.pk, kind=EMBED_KIND)
+    return jobs.order_by("-created_at").first()
+
+
+def vector_of(row: Embedding) -> ArrayF32:
+    """(dim,) float32 of a row."""
+    return np.frombuffer(bytes(row.vector), dtype="<f4").astype(np.float32)
+
+
+def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
+    """Ids that still exist, ascending, and their (N, dim) vectors."""
+    found: list[tuple[int, bytes | memoryview]] = []
+    for start in range(0, len(ids), CHUNK_ROWS):
+        rows = Embedding.objects.filter(pk__in=ids[start : start + CHUNK_ROWS].tolist())
+        found += rows.order_by("pk").values_list("pk", "vector")
+    return vectors_stacked(found, dim)
+
+
+def ids_missing(ids: ArrayI64) -> ArrayI64:
+    """Those of the ids that no row has any more."""
+    found = ids_of_rows(Embedding.objects.filter(pk__in=ids.tolist()).order_by())
+    return ids[~np.isin(ids, found)]
+
+
+def ids_of_rows(rows: QuerySet[Embedding]) -> ArrayI64:
+    """Their ids, in the order of the query."""
+    return np.array(list(rows.values_list("pk", flat=True)), dtype=np.int64)
+
+
+def vectors_stacked(
+    found: list[tuple[int, bytes | memoryview]], dim: int
+) -> tuple[ArrayI64, ArrayF32]:
+    """Ids (N,) and their vectors (N, dim) as one array each."""
+    ids = np.array([pk for pk, _ in found], dtype=np.int64)
+    joined = b"".join(bytes(vector) for _, vector in found)
+    return ids, np.frombuffer(joined, dtype="<f4").reshape(len(ids), dim).astype(np.float32)

@@ -1,0 +1,72 @@
+"""Reads of index files: which is the newest, what the next is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from ml.types import ArrayF32, ArrayI64
+from portal.retrieval.indexes import Scope
+from portal.retrieval.models import (
+    Embedding,
+    Encoder,
+    IndexSnapshot,
+)
+from portal.retrieval.selectors.embeddings import CHUNK_ROWS, vectors_stacked
+
+
+def snapshot_latest(scope: Scope) -> IndexSnapshot | None:
+    """The newest index file of the scope."""
+    found: IndexSnapshot | None = (
+        IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+        .order_by("-version")
+        .first()
+    )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """What the next snapshot is built from."""
+
+    read_at: datetime
+    last_embedding_id: int
+    count: int
+
+
+def index_source(scope: Scope) -> IndexSource:
+    """Fix what the next snapshot holds.
+
+    Embeddings are written under a lock on their encoder's row. Taking it here means that every id
+    up to ``last_embedding_id`` is committed: none can appear below it later.
+    """
+    with transaction.atomic():
+        Encoder.objects.select_for_update().get(pk=scope.encoder.pk)
+        read_at = timezone.now()
+        rows = Embedding.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+        last = rows.aggregate(last=Max("pk"))["last"] or 0
+        count = rows.filter(superseded_at__isnull=True).count()
+    return IndexSource(read_at=read_at, last_embedding_id=last, count=count)
+
+
+def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64, ArrayF32]]:
+    """Ids and vectors of the source, a few thousand at a time, ascending."""
+    after = 0
+    while True:
+        rows = Embedding.objects.filter(
+            lab_id=scope.lab_id,
+            encoder=scope.encoder,
+            superseded_at__isnull=True,
+            pk__gt=after,
+            pk__lte=source.last_embedding_id,
+        )
+        found = list(rows.order_by("pk").values_list("pk", "vector")[:CHUNK_ROWS])
+        if not found:
+            return
+        after = found[-1][0]
+        yield vectors_stacked(found, scope.encoder.dim)

@@ -1,0 +1,39 @@
+"""Writes of retrieval."""
+
+from portal.retrieval.services.embeddings import (
+    embed_request,
+    embed_submit_missing,
+    embedding_save,
+    embeddings_supersede,
+    roi_changed,
+    stain_save,
+)
+from portal.retrieval.services.encoders import (
+    DEFAULT_ENCODERS,
+    EncoderFacts,
+    encoder_register,
+    encoder_switch_if_complete,
+)
+from portal.retrieval.services.indexes import (
+    INDEX_KIND,
+    index_build_if_due,
+    index_build_submit,
+    index_publish,
+)
+
+__all__ = [
+    "DEFAULT_ENCODERS",
+    "INDEX_KIND",
+    "EncoderFacts",
+    "embed_request",
+    "embed_submit_missing",
+    "embedding_save",
+    "embeddings_supersede",
+    "encoder_register",
+    "encoder_switch_if_complete",
+    "index_build_if_due",
+    "index_build_submit",
+    "index_publish",
+    "roi_changed",
+    "stain_save",
+]

@@ -1,0 +1,98 @@
+"""Writes of encoders: which is the default, and which takes its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from portal.core.events import event_emit
+from portal.jobs.services import job_submit
+from portal.labs.models import Lab
+from portal.retrieval import selectors
+from portal.retrieval.models import (
+    Encoder,
+    EncoderKind,
+)
+from portal.retrieval.selectors import BACKFILL_KIND
+
+DEFAULT_ENCODERS = {EncoderKind.HISTOLOGY: "default", EncoderKind.ENDOSCOPY: "endoscopy"}
+"""The encoder of each kind, by its name in ``ml.roi``."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderFacts:
+    """What identifies an encoder, free of torch."""
+
+    name: str
+    version: str
+    config_hash: str
+    dim: int
+    kind: str
+
+
+def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
+    """The encoder's row, made on first sight. Called by workers, which alone can load encoders.
+
+    The first default of a kind is the default at once. Another one that is to take its place is
+    ``is_next`` until it has embedded every lab's ROIs (``encoder_switch_if_complete``); until then
+    searches go on with the old one.
+    """
+    known = Encoder.objects.filter(
+        name=facts.name, version=facts.version, config_hash=facts.config_hash
+    ).first()
+    if known is not None and (known.is_default or known.is_next or not is_default):
+        return known
+    with transaction.atomic():
+        encoder, _ = Encoder.objects.get_or_create(
+            name=facts.name,
+            version=facts.version,
+            config_hash=facts.config_hash,
+            defaults={"dim": facts.dim, "kind": facts.kind},
+        )
+        if is_default:
+            _promote(encoder)
+    return encoder
+
+
+def _promote(encoder: Encoder) -> None:
+    """Make it its kind's default, or the next one where there is a default to search meanwhile."""
+    is_first = selectors.encoder_default(encoder.kind) is None
+    Encoder.objects.filter(is_next=True, kind=encoder.kind).update(is_next=False)
+    encoder.is_default, encoder.is_next = is_first, not is_first
+    encoder.save(update_fields=["is_default", "is_next", "updated_at"])
+    # Before a kind had an encoder of its own, another kind's embedded its ROIs.
+    if encoder.is_next or selectors.embeddings_of_other_kinds(encoder).exists():
+        _backfill_submit(encoder)
+
+
+def encoder_switch_if_complete() -> bool:
+    """Make each next encoder the default of its kind if no job that embeds with it is left.
+
+    Called whenever such a job ends. ROIs that could not be embedded (no tissue) hold up nothing.
+    """
+    switched = [_switch_if_complete(encoder) for encoder in Encoder.objects.filter(is_next=True)]
+    return any(switched)
+
+
+def _switch_if_complete(encoder: Encoder) -> bool:
+    if selectors.backfill_jobs_open(encoder).exists():
+        return False
+    with transaction.atomic():
+        if not Encoder.objects.filter(pk=encoder.pk, is_next=True).update(is_next=False):
+            return False
+        Encoder.objects.filter(is_default=True, kind=encoder.kind).update(is_default=False)
+        Encoder.objects.filter(pk=encoder.pk).update(is_default=True)
+        event_emit("encoder.switched", lab_id=None, payload={"encoder_id": str(encoder.pk)})
+    return True
+
+
+def _backfill_submit(encoder: Encoder) -> None:
+    for lab in Lab.objects.all():
+        job_submit(
+            kind=BACKFILL_KIND,
+            args={"lab_id": str(lab.pk), "encoder_id": str(encoder.pk)},
+            lab=lab,
+            user=None,
+            target_name=f"All ROIs with {encoder}",
+        )

@@ -1,0 +1,88 @@
+"""Writes of index files: when one is due, and how it is put in place."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from django.db.models import Max
+
+from portal.archive import storage
+from portal.jobs.models import Job
+from portal.jobs.services import job_submit
+from portal.labs.models import Lab
+from portal.retrieval import indexes, selectors
+from portal.retrieval.indexes import Scope
+from portal.retrieval.models import (
+    Embedding,
+    IndexSnapshot,
+)
+from portal.retrieval.selectors import IndexSource
+
+INDEX_KIND = "index_build"
+
+
+REBUILD_LEAST = 500
+"""So many changes since the last index file cause a new one, or a twentieth of the file if that is
+more: what is newer is searched exactly, in about 1 ms for each 5,000."""
+
+
+REBUILD_SHARE = 20
+
+
+REBUILD_MOST = 10_000
+
+
+def index_build_if_due(*, scope: Scope) -> Job | None:
+    """Submit a new index file where much changed since the last one; one job a version."""
+    snapshot = selectors.snapshot_latest(scope)
+    in_file = snapshot.count if snapshot else 0
+    limit = min(max(REBUILD_LEAST, in_file // REBUILD_SHARE), REBUILD_MOST)
+    rows = Embedding.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+    current = rows.filter(superseded_at__isnull=True)
+    if snapshot is None:
+        changes = current.count()
+    else:
+        last = snapshot.last_embedding_id
+        gone = rows.filter(pk__lte=last, superseded_at__gte=snapshot.read_at)
+        changes = current.filter(pk__gt=last).count() + gone.count()
+    if changes < limit:
+        return None
+    return index_build_submit(scope=scope, version=snapshot.version + 1 if snapshot else 1)
+
+
+def index_build_submit(*, scope: Scope, version: int) -> Job:
+    """Submit the build of the scope's index file ``version``."""
+    return job_submit(
+        kind=INDEX_KIND,
+        args={"encoder_id": str(scope.encoder.pk), "lab_id": str(scope.lab_id)},
+        lab=Lab.objects.get(pk=scope.lab_id),
+        user=None,
+        target_name=f"Search index of {scope.encoder}",
+        idempotency_key=f"{INDEX_KIND}:{scope.encoder.pk}:{version}",
+    )
+
+
+def index_publish(*, scope: Scope, source: IndexSource, made: Path, count: int) -> IndexSnapshot:
+    """Put a finished index folder in place by one rename and name it. Call inside ``effect()``.
+
+    A reader that knows an older snapshot goes on with its folder, which stays for an hour.
+    """
+    snapshots = IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+    version = (snapshots.aggregate(last=Max("version"))["last"] or 0) + 1
+    snapshot_id = uuid.uuid4()
+    folder = indexes.scope_folder(scope) / str(snapshot_id)
+    storage.folder_publish(made, folder)
+    snapshot = IndexSnapshot.objects.create(
+        pk=snapshot_id,
+        lab_id=scope.lab_id,
+        encoder=scope.encoder,
+        version=version,
+        path=storage.relative(folder),
+        last_embedding_id=source.last_embedding_id,
+        read_at=source.read_at,
+        count=count,
+    )
+    newest = set(snapshots.order_by("-version").values_list("pk", flat=True)[:2])
+    indexes.prune(scope, keep=newest)
+    return snapshot
