@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ml.files import write_text
 from ml.types import Progress, no_progress
 
 
@@ -69,10 +70,7 @@ def write_json(result: Mapping[str, Any], out: str) -> None:
     if out == "-":
         show(text)
         return
-    path = Path(out)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_text(Path(out), text + "\n")
 
 
 def check_writable(path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 import pyvips
 
 from ml.errors import CorruptFileError, ShapeError
+from ml.files import replacing
 from ml.imaging.limits import require_slide_size
 from ml.imaging.stills import first_line, open_still
 from ml.types import ImageU8, Progress, no_progress
@@ -49,14 +48,8 @@ def write_pyramid(
     out_path = Path(out_path)
     source = _source(image)
     require_slide_size(source.width, source.height)
-    handle, temporary = tempfile.mkstemp(suffix=".tif", dir=out_path.parent, prefix=".pyramid-")
-    os.close(handle)
-    try:
+    with replacing(out_path) as temporary:
         _save(_with_mpp(source, mpp), temporary, tile_px, quality, progress)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(out_path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
     return out_path
 
 
@@ -78,7 +71,7 @@ def _with_mpp(image: Any, mpp: float | None) -> Any:
     return image.copy(xres=UM_PER_MM / mpp, yres=UM_PER_MM / mpp)
 
 
-def _save(image: Any, path: str, tile_px: int, quality: int, progress: Progress) -> None:
+def _save(image: Any, path: Path, tile_px: int, quality: int, progress: Progress) -> None:
     raised: list[BaseException] = []
 
     def on_eval(_: object, state: Any) -> None:
@@ -94,7 +87,7 @@ def _save(image: Any, path: str, tile_px: int, quality: int, progress: Progress)
     image.signal_connect("eval", on_eval)
     try:
         image.tiffsave(
-            path,
+            str(path),
             tile=True,
             tile_width=tile_px,
             tile_height=tile_px,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +10,7 @@ import av
 import cv2
 import numpy as np
 
+from ml.files import replacing
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 FPS = 25
@@ -63,30 +62,27 @@ def make_sample_video(
     blurred = _blurred_frames(rng, frames)
     light, mask = _light(size_px)
     spots = _spots(rng, size_px)
-    handle, temporary = tempfile.mkstemp(suffix=".mp4", dir=out_path.parent, prefix=".sample-")
-    os.close(handle)
-    try:
-        with av.open(temporary, "w", format="mp4", options={"movflags": "+faststart"}) as target:
-            # with its macroblock tree x264 does not give the same bytes from run to run
-            options = {"crf": str(_CRF), "x264-params": "mbtree=0"}
-            stream = target.add_stream("libx264", rate=FPS, options=options)
-            stream.width = stream.height = size_px
-            stream.pix_fmt = "yuv420p"
-            stream.codec_context.thread_count = 1  # the same bytes on every machine
-            stream.codec_context.gop_size = FPS
-            for n, H in enumerate(H_retina_from_frame):
-                rgb = _render(retina, H, size_px)
-                rgb = _motion_blurred(rgb, angle=float(n)) if blurred[n] else rgb
-                rgb = _lit(rgb, light, spots, n, rng)
-                frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
-                frame.pts, frame.time_base = n, Fraction(1, FPS)
-                target.mux(stream.encode(frame))
-                progress(n + 1, frames, "filming")
-            target.mux(stream.encode(None))
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(out_path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    options = {"movflags": "+faststart"}
+    with (
+        replacing(out_path) as new,
+        av.open(str(new), "w", format="mp4", options=options) as target,
+    ):
+        # with its macroblock tree x264 does not give the same bytes from run to run
+        options = {"crf": str(_CRF), "x264-params": "mbtree=0"}
+        stream = target.add_stream("libx264", rate=FPS, options=options)
+        stream.width = stream.height = size_px
+        stream.pix_fmt = "yuv420p"
+        stream.codec_context.thread_count = 1  # the same bytes on every machine
+        stream.codec_context.gop_size = FPS
+        for n, H in enumerate(H_retina_from_frame):
+            rgb = _render(retina, H, size_px)
+            rgb = _motion_blurred(rgb, angle=float(n)) if blurred[n] else rgb
+            rgb = _lit(rgb, light, spots, n, rng)
+            frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
+            frame.pts, frame.time_base = n, Fraction(1, FPS)
+            target.mux(stream.encode(frame))
+            progress(n + 1, frames, "filming")
+        target.mux(stream.encode(None))
     if truth_path is not None:
         np.savez(truth_path, H_retina_from_frame=H_retina_from_frame, blurred=blurred, mask=mask)
     return SampleVideo(out_path, H_retina_from_frame, blurred, mask)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +13,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError
+from ml.files import replacing
 from ml.imaging.containers import decode_frames, frame_rgb, open_video, time_base_of
 from ml.types import Progress, no_progress
 
@@ -53,24 +52,16 @@ def transcode_h264(
     Raises:
         NoVideoStreamError, CorruptFileError: as ``probe_video``.
     """
-    out_path = Path(out_path)
-    handle, temporary = tempfile.mkstemp(suffix=".mp4", dir=out_path.parent, prefix=".rendition-")
-    os.close(handle)
-    try:
-        rendition = _transcode(path, temporary, progress)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(out_path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    return rendition
+    with replacing(Path(out_path)) as temporary:
+        return _transcode(path, temporary, progress)
 
 
-def _transcode(path: str | Path, out_path: str, progress: Progress) -> Rendition:
+def _transcode(path: str | Path, out_path: Path, progress: Progress) -> Rendition:
     with open_video(path) as (source, stream):
         base = time_base_of(stream)
         total = stream.frames or _estimated_frames(stream)
         options = {"movflags": "+faststart", "video_track_timescale": str(_timescale(base))}
-        with av.open(out_path, "w", format="mp4", options=options) as target:
+        with av.open(str(out_path), "w", format="mp4", options=options) as target:
             out: VideoStream | None = None
             count = offset = 0
             size = (0, 0)

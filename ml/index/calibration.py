@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ml.errors import CorruptFileError, ShapeError
+from ml.files import write_json
 
 WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SUFFIX = ".calibration.json"
@@ -100,10 +101,7 @@ def calibration_path(weights: str | Path) -> Path:
 
 def write_calibration(path: str | Path, calibration: Calibration) -> None:
     """Write it as JSON, whole or not at all."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(asdict(calibration), indent=1) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_json(Path(path), asdict(calibration))
 
 
 def read_calibration(path: str | Path) -> Calibration:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, IndexFormatError
+from ml.files import sync_folder
 from ml.index.delta import Delta, added, append_records, read_delta, removed
 from ml.index.exact import exact_merge, exact_search
 from ml.index.inputs import checked_entries, checked_ids, checked_k, checked_query
@@ -20,7 +21,6 @@ from ml.index.manifest import (
     Manifest,
     manifest_stamp,
     read_manifest,
-    sync_folder,
     write_manifest,
     writer_lock,
 )

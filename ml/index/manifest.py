@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ml.errors import IndexBusyError, IndexFormatError
+from ml.files import write_json
 
 _FORMAT = 1
 _NAME = "manifest.json"
@@ -73,22 +73,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Make ``manifest`` the current version: written beside, flushed, renamed over the old one."""
-    temporary = folder / f"{_NAME}.tmp"
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(dataclasses.asdict(manifest), stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(folder / _NAME)
-    sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the names in ``folder`` to the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    write_json(folder / _NAME, dataclasses.asdict(manifest), durable=True)
 
 
 @contextmanager

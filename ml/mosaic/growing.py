@@ -8,6 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
+from ml.files import write_bytes
 from ml.keypoints import transform_points
 from ml.mosaic.views import FrameView
 from ml.types import ArrayF32, ArrayF64
@@ -62,9 +63,7 @@ class GrowingPreview:
             self._paste(plane, p, to_plane @ places[p])
         bgr = cv2.cvtColor(plane, cv2.COLOR_RGB2BGR)
         _, data = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 80])
-        temporary = self._path.with_suffix(".part")
-        temporary.write_bytes(data.tobytes())
-        temporary.replace(self._path)
+        write_bytes(self._path, data.tobytes())
         self._show(self._path)
 
     def _paste(self, plane: np.ndarray, position: int, matrix: ArrayF64) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.config import config_hash
+from ml.files import write_npz, write_text
 from ml.mosaic.align import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.fixed_pattern import LensViews
@@ -58,7 +59,7 @@ class Stages:
         note = folder / KEY_NAME
         if not note.is_file() or note.read_text() != (family or key):
             self.clear()
-            _write(note, (family or key).encode())
+            write_text(note, family or key)
 
     def load(self, name: str) -> Any | None:
         """What a stage of this very build left, or None where it did not finish."""
@@ -73,11 +74,8 @@ class Stages:
         arrays: list[npt.NDArray[Any]] = []
         tree = json.dumps(_encoded(value, arrays))
         path = self.folder / f"{name}.npz"
-        temporary = path.with_suffix(".part")
-        with temporary.open("wb") as file:
-            named: dict[str, Any] = {f"a{i}": array for i, array in enumerate(arrays)}
-            np.savez(file, key=np.array(self._key), tree=np.array(tree), **named)
-        temporary.replace(path)
+        named = {f"a{i}": array for i, array in enumerate(arrays)}
+        write_npz(path, {"key": np.array(self._key), "tree": np.array(tree), **named})
         return value
 
     def clear(self, *, keep: Sequence[str] = ()) -> None:
@@ -126,12 +124,6 @@ def build_key(
         for array in frames_or_video:
             digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_suffix(".part")
-    temporary.write_bytes(data)
-    temporary.replace(path)
 
 
 def _encoded(value: Any, arrays: list[npt.NDArray[Any]]) -> Any:

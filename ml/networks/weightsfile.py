@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from ml.config import config_from_json
 from ml.errors import BadInputError, WeightsError
+from ml.files import replacing
 
 KEYS = frozenset({"name", "version", "config"})
 """What ``write_tensors`` says of a file besides its architecture."""
@@ -86,10 +87,8 @@ def write_tensors(
 
 def write_file(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write tensors and metadata, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    save_file(dict(tensors), temporary, metadata=dict(metadata))
-    temporary.chmod(0o644)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        save_file(dict(tensors), temporary, metadata=dict(metadata))
 
 
 def filled(network: N, tensors: Mapping[str, Tensor], where: str) -> N:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from ml.files import sync_folder, write_bytes
 from portal.core.errors import TooLargeInputError
 
 CHUNK_BYTES = 2**20
@@ -150,7 +151,7 @@ def asset_keep(received: Path, *, lab_id: uuid.UUID, sha256: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     received.chmod(0o440)
     received.replace(target)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     return target
 
 
@@ -166,7 +167,7 @@ def folder_publish(made: Path, target: Path) -> None:
         old = Path(tempfile.mkdtemp(prefix="replaced-", dir=made.parent))
         target.replace(old / "old")
     made.replace(target)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def folder_drop(folder: Path) -> None:
@@ -177,20 +178,4 @@ def folder_drop(folder: Path) -> None:
 def file_publish(target: Path, data: bytes) -> None:
     """Write a cached file so that a reader sees all of it or nothing."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """A rename is only durable once its folder is."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    write_bytes(target, data)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from ml.files import replacing
 from portal.archive import storage
 from portal.archive.http import REVALIDATE, bytes_response, range_response
 from portal.archive.models import ItemState
@@ -116,22 +115,18 @@ def _write_png(source: Path, target: Path, size_px: int, *, ends: float) -> None
     import pyvips
 
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".png", dir=target.parent)
-    os.close(handle)
     try:
-        image = pyvips.Image.thumbnail(str(source), size_px, height=size_px, size="down")
-        image.set_progress(True)
-        image.signal_connect("eval", lambda *_: image.set_kill(time.monotonic() > ends))
-        image.pngsave(name, compression=_PNG_COMPRESSION, keep="icc")
-        Path(name).replace(target)
+        with replacing(target) as temporary:
+            image = pyvips.Image.thumbnail(str(source), size_px, height=size_px, size="down")
+            image.set_progress(True)
+            image.signal_connect("eval", lambda *_: image.set_kill(time.monotonic() > ends))
+            image.pngsave(str(temporary), compression=_PNG_COMPRESSION, keep="icc")
     except pyvips.Error as error:
         if time.monotonic() > ends:
             raise UnavailableError(
                 "This picture takes too long now. Ask for a smaller one, or for the pyramidal TIFF."
             ) from error
         raise UnavailableError("This mosaic cannot be read from the stored file.") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _download(

@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from ml.errors import BadInputError
+from ml.files import write_text
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARIES = ("numpy", "scipy", "opencv-python-headless", "torch")
@@ -63,9 +64,7 @@ class WorkFolder:
         fields = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
         plain = [{field: _encoded(getattr(row, field)) for field in fields} for row in rows]
         self.path.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"key": dict(key), "rows": plain}), encoding="utf-8")
-        temporary.replace(place)
+        write_text(place, json.dumps({"key": dict(key), "rows": plain}))
         return rows
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ml.errors import BadInputError
 from ml.evaluation.common.descriptors import versions_line
 from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES
+from ml.files import write_text
 
 Cell = str | float | None
 
@@ -60,9 +61,7 @@ def update_card(card: Path, name: str, text: str) -> None:
             f"{card.name}: expected a line {start!r} and one '<!-- end figures -->'"
         )
     figures = f"{start}\n{text}\n<!-- end figures -->"
-    temporary = card.with_name(f".{card.name}.tmp")
-    temporary.write_text(pattern.sub(lambda _: figures, old), encoding="utf-8")
-    temporary.replace(card)
+    write_text(card, pattern.sub(lambda _: figures, old))
 
 
 def skipped_line(skipped: Mapping[str, str]) -> str:

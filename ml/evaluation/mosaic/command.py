@@ -37,6 +37,7 @@ from ml.evaluation.mosaic.truth import (
     run_agreement,
     score_against_truth,
 )
+from ml.files import write_text
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.mosaic.sources import open_source
 from ml.types import ArrayF64, Progress
@@ -174,7 +175,7 @@ def update_card(card: Path, data_set: str, text: str) -> None:
     if not pattern.search(whole):
         raise BadInputError(f"{card.name}: expected a line {start!r} and '<!-- end figures -->'")
     figures = f"{start}\n{text}<!-- end figures -->"
-    card.write_text(pattern.sub(lambda _: figures, whole), encoding="utf-8")
+    write_text(card, pattern.sub(lambda _: figures, whole))
 
 
 def _backward(

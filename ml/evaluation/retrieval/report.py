@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
+from ml.files import write_text
 
 _COLUMNS = ("method", "mAP@{k}", "95 % interval", "mAP@{l}", "P@{v}", "vote", "mAP@{k} by hits")
 _TITLES = {
@@ -62,9 +63,7 @@ def update_card(card: Path, result: Mapping[str, Any]) -> None:
             f"{card.name}: expected a line {start!r} and one '<!-- end figures -->'"
         )
     figures = f"{start}\n{score_tables(result)}\n<!-- end figures -->"
-    temporary = card.with_name(f".{card.name}.tmp")
-    temporary.write_text(pattern.sub(lambda _: figures, text), encoding="utf-8")
-    temporary.replace(card)
+    write_text(card, pattern.sub(lambda _: figures, text))
 
 
 def _table(title: str, table: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> str:

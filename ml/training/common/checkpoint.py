@@ -9,6 +9,7 @@ import torch
 
 from ml.config import config_hash
 from ml.errors import BadInputError
+from ml.files import replacing
 
 
 def write_checkpoint(path: Path, config: Any, state: dict[str, Any], *, start: bytes = b"") -> None:
@@ -19,9 +20,8 @@ def write_checkpoint(path: Path, config: Any, state: dict[str, Any], *, start: b
         state: what ``torch.load(weights_only=True)`` reads back: tensors, plain containers.
         start: digest of the weights that the run started from, if from any; hashed as well.
     """
-    temporary = path.with_suffix(".tmp")
-    torch.save({"hash": config_hash(config, start), **state}, temporary)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        torch.save({"hash": config_hash(config, start), **state}, temporary)
 
 
 def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str, Any] | None:

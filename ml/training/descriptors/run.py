@@ -16,6 +16,7 @@ from torch import nn
 
 from ml.config import config_from_file
 from ml.errors import BadInputError
+from ml.files import write_text
 from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
 
 T = TypeVar("T")
@@ -100,9 +101,7 @@ class Checkpoint:
 def write_log(out: Path, config: Any, history: Mapping[str, Sequence[Any]], **more: Any) -> None:
     """Write ``log.json``: the configuration and every recorded number of the run."""
     log = {"config": dataclasses.asdict(config), "history": dict(history), **more}
-    temporary = out / ".log.json.tmp"
-    temporary.write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-    temporary.replace(out / "log.json")
+    write_text(out / "log.json", json.dumps(log, indent=1) + "\n")
 
 
 def write_loss_plot(

@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from shapely.geometry import box
 
 from ml.errors import EmptyRegionError
+from ml.files import write_npz
 from ml.imaging.slides import Slide, open_slide
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.protocol import PatchEncoder
@@ -88,9 +89,7 @@ def load_or_build_pool(
     views += [random_look(rng, stain=strength[0], zoom=strength[1]) for _ in range(looks - 1)]
     with open_slide(path) as slide:
         pool = _build(slide, config, encoder, (density, window), views, seed, progress, path.stem)
-    temporary = cache.with_suffix(".tmp.npz")
-    np.savez(temporary, centre_px=pool.centre_px, features=pool.features)
-    temporary.replace(cache)
+    write_npz(cache, {"centre_px": pool.centre_px, "features": pool.features})
     return pool
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.files import write_json, write_text
 
 _ROWS = 8
 """Lines of the table of losses."""
@@ -76,7 +76,7 @@ def write_card(path: Path, section: str, text: str) -> None:
     _, closed, after = rest.partition(last)
     if not found or not closed:
         raise BadInputError(f"{path.name}: expected the markers {first} and {last}")
-    path.write_text(f"{before}{first}\n{text}\n{last}{after}", encoding="utf-8")
+    write_text(path, f"{before}{first}\n{text}\n{last}{after}")
 
 
 def write_log(log: Mapping[str, Any], path: Path) -> None:
@@ -84,9 +84,7 @@ def write_log(log: Mapping[str, Any], path: Path) -> None:
     plain = dict(log)
     plain["validation"] = [_plain(row) for row in log["validation"]]
     plain["thresholds"] = {key: _plain(row) for key, row in log["thresholds"].items()}
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_json(path, plain)
 
 
 def _plain(row: Mapping[str, float]) -> dict[str, float | None]:

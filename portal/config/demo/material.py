@@ -12,6 +12,7 @@ import av
 import numpy as np
 from PIL import Image
 
+from ml.files import replacing
 from ml.imaging.samples import make_sample_slide, make_sample_video
 
 # The demo's three patients: the same real tissue, cut, warped and stained differently.
@@ -146,10 +147,9 @@ def _fetoscopy(frames: Path, folder: Path) -> Iterator[Material]:
 
 def _encode(images: list[Path], out: Path) -> None:
     """Frames as an h264 video, near lossless; written beside and renamed."""
-    partial = out.with_suffix(".partial.mp4")
     with Image.open(images[0]) as first:
         width, height = first.size
-    with av.open(str(partial), "w") as container:
+    with replacing(out) as temporary, av.open(str(temporary), "w") as container:
         stream = container.add_stream("libx264", rate=FETOSCOPY_FPS)
         stream.width, stream.height = width, height
         stream.pix_fmt, stream.options = "yuv420p", {"crf": "12"}
@@ -158,4 +158,3 @@ def _encode(images: list[Path], out: Path) -> None:
                 rgb = np.asarray(image.convert("RGB"))
             container.mux(stream.encode(av.VideoFrame.from_ndarray(rgb, format="rgb24")))
         container.mux(stream.encode())
-    partial.rename(out)

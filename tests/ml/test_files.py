@@ -1,0 +1,78 @@
+"""Files written whole or not at all: a failure leaves what was there, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ml.files import replacing, write_bytes, write_json, write_npz, write_text
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path):
+    path = tmp_path / "card.md"
+    write_text(path, "old")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_the_new_file_is_invisible_until_the_block_ends(tmp_path: Path):
+    path = tmp_path / "video.mp4"
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"frames")
+        assert not path.exists()
+        assert temporary.parent == tmp_path and temporary.suffix == ".mp4"
+        assert temporary.name.startswith(".")
+    assert path.read_bytes() == b"frames"
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_text_bytes_json_and_arrays_read_back(tmp_path: Path, durable: bool):
+    write_bytes(tmp_path / "a", b"\x00\r\n", durable=durable)
+    write_text(tmp_path / "b", "µm\n", durable=durable)
+    write_json(tmp_path / "c.json", {"mpp": 0.5, "levels": [1, 2]}, durable=durable)
+    assert (tmp_path / "a").read_bytes() == b"\x00\r\n"
+    assert (tmp_path / "b").read_bytes() == "µm\n".encode()
+    assert json.loads((tmp_path / "c.json").read_text()) == {"mpp": 0.5, "levels": [1, 2]}
+    write_npz(tmp_path / "d.npz", {"n": np.arange(3), "x": np.eye(2)})
+    with np.load(tmp_path / "d.npz") as stored:
+        assert stored["n"].tolist() == [0, 1, 2] and stored["x"].shape == (2, 2)
+
+
+def test_json_that_no_reader_knows_is_refused_and_loses_nothing(tmp_path: Path):
+    path = tmp_path / "scores.json"
+    write_json(path, [1])
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(path, [float("nan")])
+    assert json.loads(path.read_text()) == [1]
+
+
+def test_a_file_has_the_permissions_of_any_new_file(tmp_path: Path):
+    (tmp_path / "plain").touch()
+    expected = (tmp_path / "plain").stat().st_mode
+    with replacing(tmp_path / "tile") as temporary:
+        temporary.unlink()
+        temporary.touch(mode=0o600)
+    assert (tmp_path / "tile").stat().st_mode == expected
+
+
+def test_writers_at_the_same_time_do_not_mix(tmp_path: Path):
+    path = tmp_path / "tile.jpeg"
+    parts = [bytes([i]) * 200_000 for i in range(8)]
+    threads = [threading.Thread(target=write_bytes, args=(path, part)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_bytes() in parts and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="none"):
+        write_text(tmp_path / "none" / "a", "")
+    assert not list(tmp_path.iterdir())
