@@ -1,11 +1,14 @@
 /** A list that draws only the rows in sight; thousands cost as much as a screenful. */
 
+import { oncePerRedraw } from "./redraw";
+
+/** Rows drawn beyond either edge, so that scrolling by keys does not show a gap. */
 const OVERSCAN_ROWS = 6;
 
 export class VirtualList<T> {
   private items: T[] = [];
   private readonly rows: HTMLElement;
-  private isQueued = false;
+  private readonly queue = oncePerRedraw(() => this.redraw());
 
   constructor(
     private readonly host: HTMLElement,
@@ -42,15 +45,6 @@ export class VirtualList<T> {
       this.host.scrollTop = top + this.rowHeightPx - clientHeight;
     }
     this.queue();
-  }
-
-  private queue(): void {
-    if (this.isQueued) return;
-    this.isQueued = true;
-    requestAnimationFrame(() => {
-      this.isQueued = false;
-      this.redraw();
-    });
   }
 
   private redraw(): void {

@@ -1,6 +1,6 @@
 /** Mosaics over REST: what there are, which frames saw a point, every frame at once, estimates. */
 
-import { getJson, postJson } from "../lib/api";
+import { getJson, postJson } from "../lib/http";
 import type { FrameColumns } from "../video/frame_columns";
 import type { Position, RoiGeometry } from "../lib/types";
 

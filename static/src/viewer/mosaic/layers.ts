@@ -1,16 +1,14 @@
 /** Coverage, count, uncertainty and time over a mosaic: one at a time, with opacity, legend and the value under the pointer. */
 
-import ImageLayer from "ol/layer/Image";
 import type OlMap from "ol/Map";
-import ImageCanvasSource from "ol/source/ImageCanvas";
-import type { Extent } from "ol/extent";
+import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
-import type { Size } from "ol/size";
 
 import { colorAt, gradientOf, rampOf } from "./color_ramp";
 import { element, required } from "../../dom/elements";
 import type { MosaicLayerData, MosaicPartData } from "./api";
 import { l0FromMap } from "../map/pixel_plane";
+import { PlanePicture } from "../map/plane_picture";
 import { timeText } from "../lib/units";
 
 const WORDS: Record<string, [string, string]> = {
@@ -21,6 +19,9 @@ const WORDS: Record<string, [string, string]> = {
   time_last: ["Last seen", "When the scope last saw it"],
 };
 
+/** The mosaic still shows through; the slider of the page begins there. */
+const FIRST_OPACITY = 0.6;
+
 interface Painted {
   picture: HTMLCanvasElement;
   grey: Uint8ClampedArray;
@@ -29,9 +30,7 @@ interface Painted {
 }
 
 export class MosaicLayers {
-  readonly layer: ImageLayer<ImageCanvasSource>;
-  private readonly source: ImageCanvasSource;
-  private readonly surface = document.createElement("canvas");
+  private readonly picture: PlanePicture;
   private readonly painted = new Map<string, Promise<Painted>>();
   private shown: { data: MosaicLayerData; painted: Painted } | null = null;
   private current = "";
@@ -42,15 +41,15 @@ export class MosaicLayers {
     projection: Projection,
     private readonly failed: (text: string) => void,
   ) {
-    this.source = new ImageCanvasSource({
-      projection,
-      ratio: 1,
-      canvasFunction: (extent, resolution, pixelRatio, size) => this.paint(extent, resolution / pixelRatio, size),
-    });
-    this.layer = new ImageLayer({ source: this.source, className: "mosaic-layer", visible: false, opacity: 0.6 });
+    this.picture = new PlanePicture(projection, { className: "mosaic-layer", opacity: FIRST_OPACITY });
+    this.layer.setVisible(false);
     this.list();
     const opacity = required<HTMLInputElement>(root, "[data-layer-opacity]");
     opacity.addEventListener("input", () => this.layer.setOpacity(Number(opacity.value) / 100));
+  }
+
+  get layer(): BaseLayer {
+    return this.picture.layer;
   }
 
   /** L: the next one, after the last none. */
@@ -93,8 +92,9 @@ export class MosaicLayers {
       const found = await painted;
       if (this.current !== name) return;
       this.shown = { data, painted: found };
+      const { picture: image, width, height } = found;
+      this.picture.show({ image, width: width * data.downsample, height: height * data.downsample });
       this.layer.setVisible(true);
-      this.source.changed();
       this.legend(data);
     } catch {
       this.painted.delete(name);
@@ -131,20 +131,6 @@ export class MosaicLayers {
     const value = data.minimum + ((byte - 1) / 254) * (data.maximum - data.minimum);
     const seen = data.name === "coverage" ? "seen" : valueText(data, value);
     required(this.root, "[data-layer-here]").textContent = isInside ? (byte ? seen : "not seen") : "";
-  }
-
-  private paint(extent: Extent, resolution: number, size: Size): HTMLCanvasElement {
-    const [width = 1, height = 1] = size;
-    this.surface.width = Math.max(1, Math.round(width));
-    this.surface.height = Math.max(1, Math.round(height));
-    const context = this.surface.getContext("2d");
-    if (!context || !this.shown) return this.surface;
-    const { data, painted } = this.shown;
-    const [left = 0, , , top = 0] = extent;
-    const scale = data.downsample / resolution;
-    context.imageSmoothingEnabled = true;
-    context.drawImage(painted.picture, -left / resolution, top / resolution, painted.width * scale, painted.height * scale);
-    return this.surface;
   }
 }
 

@@ -3,6 +3,7 @@
 import { required } from "../../dom/elements";
 import { Emitter } from "../lib/events";
 import type { FrameFates } from "../video/frame_columns";
+import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
 
 interface StripEvents {
@@ -29,10 +30,14 @@ export class MosaicStrip extends Emitter<StripEvents> {
       button.addEventListener("click", () => this.step(Number(button.dataset.stripStep)));
     }
     this.track.setAttribute("aria-valuemax", String(Math.max(fates.count - 1, 0)));
-    this.track.addEventListener("keydown", (event) => this.key(event));
     required(this.host, "[data-strip-legend]").replaceChildren(...fates.legend());
     new ResizeObserver(() => this.draw()).observe(this.track);
-    this.followPointer();
+    slider(this.track, {
+      at: () => this.place,
+      last: () => fates.count - 1,
+      seek: (place) => this.seek(place),
+      drag: (share) => this.seek(share * fates.count - 0.5), // a frame has a width here, and its middle
+    });
   }
 
   get pts(): number | null {
@@ -77,43 +82,9 @@ export class MosaicStrip extends Emitter<StripEvents> {
     this.track.setAttribute("aria-valuetext", `Frame ${index}, ${time}, ${fate}`);
   }
 
-  private followPointer(): void {
-    const { track } = this;
-    const seek = (event: PointerEvent): void => {
-      const box = track.getBoundingClientRect();
-      this.seek(((event.clientX - box.left) / Math.max(box.width, 1)) * this.fates.count - 0.5);
-    };
-    track.addEventListener("pointerdown", (event) => {
-      track.setPointerCapture(event.pointerId);
-      seek(event);
-    });
-    track.addEventListener("pointermove", (event) => {
-      if (track.hasPointerCapture(event.pointerId)) seek(event);
-    });
-  }
-
-  private key(event: KeyboardEvent): void {
-    const last = this.fates.count - 1;
-    const targets: Record<string, number> = {
-      ArrowLeft: this.place - 1,
-      ArrowRight: this.place + 1,
-      PageUp: this.place - 10,
-      PageDown: this.place + 10,
-      Home: 0,
-      End: last,
-    };
-    const target = targets[event.key];
-    if (target === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    this.seek(target);
-  }
-
   private draw(): void {
     const canvas = required<HTMLCanvasElement>(this.host, "canvas");
-    canvas.width = Math.max(1, Math.round(this.track.clientWidth * devicePixelRatio));
-    canvas.height = Math.max(1, Math.round(this.track.clientHeight * devicePixelRatio));
-    const context = canvas.getContext("2d");
+    const context = trackContext(canvas, this.track);
     if (!context) return;
     this.fates.paint(context, 0, canvas.height, (place) => (canvas.width * place) / Math.max(this.fates.count, 1));
   }

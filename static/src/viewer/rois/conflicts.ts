@@ -1,6 +1,6 @@
 /** Two people changed one ROI: the user decides, and neither version is lost. */
 
-import { roiRevisions } from "../lib/api";
+import { roiRevisions } from "./api";
 import { required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import { sameGeometry } from "../map/pixel_plane";

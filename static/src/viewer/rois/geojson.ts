@@ -1,7 +1,8 @@
 /** ROIs as a GeoJSON file, out and in, as QuPath reads and writes it. */
 
-import { ApiError, geojsonImport, geojsonUrl } from "../lib/api";
-import type { ImportReport } from "../lib/api";
+import { geojsonImport, geojsonUrl } from "./api";
+import { ApiError } from "../lib/http";
+import type { ImportReport } from "./api";
 import { required } from "../../dom/elements";
 import type { RoiStore } from "./store";
 import type { Toasts } from "../lib/toasts";

@@ -1,6 +1,6 @@
 /** The lab's label set: names, colours, and the number keys 1-9. */
 
-import { labelList } from "../lib/api";
+import { labelList } from "./api";
 import type { Label } from "../lib/types";
 
 /** Far from the colours of stained tissue and of mucosa alike. */

@@ -6,6 +6,7 @@ import type { RoiLayer } from "./layer";
 import type { RoiState } from "./state";
 import type { RoiStore } from "./store";
 import { areaText, timeText } from "../lib/units";
+import { oncePerRedraw } from "../lib/redraw";
 import { VirtualList } from "../lib/virtual_list";
 
 const ROW_HEIGHT_PX = 44;
@@ -16,7 +17,7 @@ export class Panel {
   private readonly list: VirtualList<RoiState>;
   private readonly listHost: HTMLElement;
   private readonly filter: HTMLSelectElement;
-  private isQueued = false;
+  private readonly queue = oncePerRedraw(() => this.refresh());
 
   constructor(
     private readonly root: HTMLElement,
@@ -50,15 +51,6 @@ export class Panel {
     const all = this.store.live();
     if (wanted === ANY) return all;
     return all.filter((state) => (state.label ?? NONE) === wanted);
-  }
-
-  private queue(): void {
-    if (this.isQueued) return;
-    this.isQueued = true;
-    requestAnimationFrame(() => {
-      this.isQueued = false;
-      this.refresh();
-    });
   }
 
   private refresh(): void {

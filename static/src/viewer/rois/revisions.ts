@@ -1,6 +1,6 @@
 /** Who changed an ROI and when; an older version can be brought back as a new one. */
 
-import { roiRevisions } from "../lib/api";
+import { roiRevisions } from "./api";
 import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import type { RoiState } from "./state";

@@ -1,6 +1,6 @@
 /** One ROI as this page knows it: what the user wants, and what the server last confirmed. */
 
-import type { RoiPatch } from "../lib/api";
+import type { RoiPatch } from "./api";
 import { sameGeometry } from "../map/pixel_plane";
 import type { FrameRef, Roi, RoiGeometry } from "../lib/types";
 

@@ -1,7 +1,7 @@
 /** The ROIs of this canvas: loading, changing, deleting. Every change goes through here. */
 
-import { roiGet, roiPage, roiWindow } from "../lib/api";
-import type { RoiPatch } from "../lib/api";
+import { roiGet, roiPage, roiWindow } from "./api";
+import type { RoiPatch } from "./api";
 import { Emitter } from "../lib/events";
 import type { History } from "../lib/history";
 import { RoiState } from "./state";

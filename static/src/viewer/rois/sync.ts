@@ -4,7 +4,8 @@
  * tried again with back-off, what was refused stays on the page with the reason.
  */
 
-import { ApiError, roiCreate, roiDelete, roiGet, roiRestore, roiUpdate } from "../lib/api";
+import { roiCreate, roiDelete, roiGet, roiRestore, roiUpdate } from "./api";
+import { ApiError } from "../lib/http";
 import { Emitter } from "../lib/events";
 import type { RoiState, Step } from "./state";
 import type { Roi } from "../lib/types";

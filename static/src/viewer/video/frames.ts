@@ -1,6 +1,6 @@
 /** The frames of a video: known by PTS and index together, fetched as images, kept for a while. */
 
-import { getJson } from "../lib/api";
+import { getJson } from "../lib/http";
 import type { CanvasVideo, FrameRef } from "../lib/types";
 
 const KEPT_FRAMES = 48;

@@ -3,18 +3,18 @@
  * for by PTS. Playing shows the media element; a pause snaps to the frame its clock stood at.
  */
 
-import ImageLayer from "ol/layer/Image";
-import ImageCanvasSource from "ol/source/ImageCanvas";
-import type { Extent } from "ol/extent";
+import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
-import type { Size } from "ol/size";
 
 import { Emitter } from "../lib/events";
 import { FrameImages, FrameTable } from "./frames";
-import { mapExtentOf } from "../map/pixel_plane";
+import { PlanePicture } from "../map/plane_picture";
 import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 
+/** Frames fetched ahead in the direction of the last step: what is seen while a key is held. */
 const PREFETCH_STEPS = 3;
+/** Magnified more than twice, a frame shows the pixels it was decoded to. */
+const SQUARES_BELOW = 0.5;
 
 interface VideoEvents {
   /** Another frame is on screen. `exact` is false while playing. */
@@ -27,11 +27,8 @@ interface VideoEvents {
 export class VideoPlayer extends Emitter<VideoEvents> {
   index = -1;
   isPlaying = false;
-  readonly layer: ImageLayer<ImageCanvasSource>;
   private wanted = -1;
-  private shown: CanvasImageSource | null = null;
-  private readonly surface = document.createElement("canvas");
-  private readonly source: ImageCanvasSource;
+  private readonly picture: PlanePicture;
   private readonly images: FrameImages;
   private readonly media = document.createElement("video");
 
@@ -43,12 +40,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   ) {
     super();
     this.images = new FrameImages(video.frame_url);
-    this.source = new ImageCanvasSource({
-      projection,
-      ratio: 1,
-      canvasFunction: (extent, resolution, pixelRatio, size) => this.paint(extent, resolution / pixelRatio, size),
-    });
-    this.layer = new ImageLayer({ source: this.source, className: "canvas-frame" });
+    this.picture = new PlanePicture(projection, { className: "canvas-frame", squaresBelow: SQUARES_BELOW });
     Object.assign(this.media, { muted: true, playsInline: true, preload: "auto", src: video.media_url });
     this.media.addEventListener("ended", () => void this.pause());
     this.media.addEventListener("error", () => this.mediaFailed());
@@ -58,6 +50,10 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     const video = canvas.video;
     if (!video) throw new TypeError("this canvas is no video");
     return new VideoPlayer(canvas, video, projection, await FrameTable.load(video));
+  }
+
+  get layer(): BaseLayer {
+    return this.picture.layer;
   }
 
   get frame(): FrameRef | null {
@@ -135,11 +131,11 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   private show(image: CanvasImageSource, index: number, exact: boolean): void {
-    this.shown = image;
     const isNew = index !== this.index || exact;
     this.index = index;
     if (!exact) this.wanted = index;
-    this.source.changed();
+    const { width, height } = this.canvas;
+    this.picture.show({ image, width, height });
     if (isNew) this.emit("frame", { frame: this.frames.at(index), exact });
   }
 
@@ -149,24 +145,5 @@ export class VideoPlayer extends Emitter<VideoEvents> {
       const next = index + i * stride;
       if (next >= 0 && next < this.frames.length) void this.images.get(this.frames.at(next).pts).catch(() => undefined);
     }
-  }
-
-  private paint(extent: Extent, resolution: number, size: Size): HTMLCanvasElement {
-    const [width = 1, height = 1] = size;
-    this.surface.width = Math.max(1, Math.round(width));
-    this.surface.height = Math.max(1, Math.round(height));
-    const context = this.surface.getContext("2d");
-    if (!context || !this.shown) return this.surface;
-    const [left = 0, , , top = 0] = extent;
-    const [x0 = 0, , , y0 = 0] = mapExtentOf(this.canvas);
-    context.imageSmoothingEnabled = resolution > 0.5;
-    context.drawImage(
-      this.shown,
-      (x0 - left) / resolution,
-      (top - y0) / resolution,
-      this.canvas.width / resolution,
-      this.canvas.height / resolution,
-    );
-    return this.surface;
   }
 }

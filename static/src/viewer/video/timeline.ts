@@ -4,6 +4,8 @@ import { required } from "../../dom/elements";
 import type { FrameFates } from "./frame_columns";
 import type { RoiStore } from "../rois/store";
 import type { Labels } from "../rois/labels";
+import { oncePerRedraw } from "../lib/redraw";
+import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
 import type { VideoPlayer } from "./player";
 
@@ -19,6 +21,7 @@ const FATES_SHARE = 0.34;
 
 export class Timeline {
   private fates: FrameFates | null = null;
+  private readonly scheduleMarks = oncePerRedraw(() => this.drawMarks());
   private readonly track: HTMLElement;
   private readonly head: HTMLElement;
   private readonly marks: HTMLCanvasElement;
@@ -47,9 +50,8 @@ export class Timeline {
       store.on(name, () => this.scheduleMarks());
     }
     new ResizeObserver(() => this.scheduleMarks()).observe(this.track);
-    this.followPointer();
+    this.makeSlider();
     this.track.setAttribute("aria-valuemax", String(player.frames.length - 1));
-    this.track.addEventListener("keydown", (event) => this.key(event));
   }
 
   /** Colour the frames by what became of them in a mosaic. */
@@ -58,44 +60,19 @@ export class Timeline {
     this.scheduleMarks();
   }
 
-  private followPointer(): void {
+  private makeSlider(): void {
     const { track, player } = this;
-    let wanted: number | null = null;
-    const seek = (event: PointerEvent): void => {
-      const box = track.getBoundingClientRect();
-      const part = (event.clientX - box.left) / Math.max(box.width, 1);
-      const isWaiting = wanted !== null;
-      wanted = part * (player.frames.length - 1);
-      if (!isWaiting) requestAnimationFrame(() => go()); // at most one frame asked for per redraw
-    };
-    const go = (): void => {
-      if (wanted !== null) void player.seek(wanted);
-      wanted = null;
-    };
-    track.addEventListener("pointerdown", (event) => {
-      track.setPointerCapture(event.pointerId);
-      seek(event);
+    let wanted = 0;
+    const seekWanted = oncePerRedraw(() => void player.seek(wanted)); // a drag asks for one frame per redraw
+    slider(track, {
+      at: () => player.index,
+      last: () => player.frames.length - 1,
+      seek: (index) => void player.seek(index),
+      drag: (share) => {
+        wanted = share * (player.frames.length - 1);
+        seekWanted();
+      },
     });
-    track.addEventListener("pointermove", (event) => {
-      if (track.hasPointerCapture(event.pointerId)) seek(event);
-    });
-  }
-
-  private key(event: KeyboardEvent): void {
-    const last = this.player.frames.length - 1;
-    const targets: Record<string, number> = {
-      ArrowLeft: this.player.index - 1,
-      ArrowRight: this.player.index + 1,
-      PageUp: this.player.index - 10,
-      PageDown: this.player.index + 10,
-      Home: 0,
-      End: last,
-    };
-    const target = targets[event.key];
-    if (target === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
-    void this.player.seek(target);
   }
 
   private showPlaying(playing: boolean): void {
@@ -116,24 +93,11 @@ export class Timeline {
     this.track.setAttribute("aria-valuetext", `Frame ${frame.index + 1}, ${time}`);
   }
 
-  private isMarking = false;
-
-  private scheduleMarks(): void {
-    if (this.isMarking) return;
-    this.isMarking = true;
-    requestAnimationFrame(() => {
-      this.isMarking = false;
-      this.drawMarks();
-    });
-  }
-
   /** What became of the frames in a mosaic, and a tick in the label's colour at every frame that has an ROI. */
   private drawMarks(): void {
     const { marks, track, player } = this;
     const ratio = devicePixelRatio;
-    marks.width = Math.max(1, Math.round(track.clientWidth * ratio));
-    marks.height = Math.max(1, Math.round(track.clientHeight * ratio));
-    const context = marks.getContext("2d");
+    const context = trackContext(marks, track);
     if (!context) return;
     const last = Math.max(player.frames.length - 1, 1);
     const { fates } = this;

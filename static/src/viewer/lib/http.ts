@@ -1,0 +1,110 @@
+/** The REST API from the browser's session: CSRF, problem+json errors, ETag and If-Match. */
+
+export const API_ROOT = "/api/v1";
+
+/** An answer that is no success. `status` 0: no answer at all (offline, server down). */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: Record<string, unknown> = {},
+    readonly retryAfterS: number | null = null,
+  ) {
+    super(message);
+  }
+
+  /** True where the same request may succeed later. */
+  get isTemporary(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+
+  /** True where someone else was first. */
+  get isConflict(): boolean {
+    return this.status === 412 || this.status === 409;
+  }
+}
+
+export interface Page<T> {
+  count?: number;
+  next?: string | null;
+  results: T[];
+}
+
+interface CallOptions {
+  method?: string;
+  body?: unknown;
+  ifMatch?: number;
+  signal?: AbortSignal;
+}
+
+function csrfToken(): string {
+  const cookie = /(?:^|;\s*)csrftoken=([^;]+)/.exec(document.cookie);
+  if (cookie?.[1]) return decodeURIComponent(cookie[1]);
+  const field = document.querySelector<HTMLInputElement>("[name=csrfmiddlewaretoken]");
+  return field?.value ?? "";
+}
+
+async function problemOf(response: Response): Promise<ApiError> {
+  let body: Record<string, unknown> = {};
+  try {
+    body = (await response.json()) as Record<string, unknown>;
+  } catch {
+    // not JSON: the status has to do
+  }
+  const text = (value: unknown, otherwise: string): string => (typeof value === "string" ? value : otherwise);
+  const detail = text(body.detail, text(body.title, `The server answered ${response.status}.`));
+  const wait = Number(response.headers.get("Retry-After"));
+  const retryAfterS = Number.isFinite(wait) && wait > 0 ? wait : null;
+  return new ApiError(response.status, text(body.code, "error"), detail, body, retryAfterS);
+}
+
+export async function call(url: string, options: CallOptions = {}): Promise<Response> {
+  const method = options.method ?? "GET";
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
+  if (options.body !== undefined) headers["Content-Type"] = "application/json";
+  if (options.ifMatch !== undefined) headers["If-Match"] = `"${options.ifMatch}"`;
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method,
+      headers,
+      credentials: "same-origin",
+      body: options.body === undefined ? null : JSON.stringify(options.body),
+      signal: options.signal ?? null,
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "offline", "The server does not answer.");
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+export async function getJson<T>(url: string, signal?: AbortSignal): Promise<T> {
+  const response = await call(url, signal ? { signal } : {});
+  return (await response.json()) as T;
+}
+
+export async function postJson<T>(url: string, body: unknown): Promise<T> {
+  return (await call(url, { method: "POST", body })).json() as Promise<T>;
+}
+
+/** Every page of a list, whether the API answers an array or pages. */
+export async function getAll<T>(url: string, signal?: AbortSignal): Promise<T[]> {
+  const found: T[] = [];
+  let next: string | null = url;
+  while (next) {
+    const page: T[] | Page<T> = await getJson<T[] | Page<T>>(next, signal);
+    if (Array.isArray(page)) return page;
+    found.push(...page.results);
+    next = page.next ? sameOrigin(page.next) : null;
+  }
+  return found;
+}
+
+function sameOrigin(url: string): string {
+  const parsed = new URL(url, location.href);
+  return parsed.pathname + parsed.search;
+}

@@ -1,0 +1,82 @@
+/** Tiles over HTTP: tried again where that may help, with a fresh grant where the old one has run out. */
+
+import { API_ROOT, getJson } from "../lib/http";
+import type { CanvasData, Level } from "../lib/types";
+import { coarsestFirst } from "./tile_grid";
+
+/** A first retry soon, for a hiccup; a second after what a restart of the server takes. */
+const RETRY_AFTER_MS = [400, 2000];
+/** Tiles that fail together share one renewal of the grant. */
+const RENEWAL_HOLDS_MS = 5000;
+/** What the server answers to a tile whose grant is not, or no longer, good. */
+const GRANT_REFUSED = [401, 403, 404];
+
+/** Fetches tiles; renews the grant in the address when it has run out; counts what failed. */
+export class TileLoader {
+  failures = 0;
+  private renewal: Promise<void> | null = null;
+  private readonly levels: Level[];
+
+  constructor(
+    private readonly canvas: CanvasData,
+    private readonly onFailure: (count: number) => void,
+  ) {
+    this.levels = coarsestFirst(canvas);
+  }
+
+  async load(z: number, x: number, y: number, signal?: AbortSignal): Promise<CanvasImageSource> {
+    const level = this.levels[z];
+    if (!level) throw new RangeError(`no level ${z}`);
+    try {
+      return padded(await this.fetchTile(z, x, y, signal), level);
+    } catch (error) {
+      if (!signal?.aborted) this.onFailure(++this.failures);
+      throw error;
+    }
+  }
+
+  private async fetchTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<ImageBitmap> {
+    for (let attempt = 0; ; attempt += 1) {
+      const status = await this.tryTile(z, x, y, signal);
+      if (typeof status !== "number") return status;
+      const wait = RETRY_AFTER_MS[attempt];
+      if (wait === undefined || signal?.aborted) throw new Error(`tile ${z}/${x}/${y}: ${status}`);
+      if (GRANT_REFUSED.includes(status)) await this.renewGrant();
+      else await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  }
+
+  private async tryTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<ImageBitmap | number> {
+    try {
+      const response = await fetch(tileUrl(this.canvas.tile_url ?? "", z, x, y), { signal: signal ?? null });
+      return response.ok ? await createImageBitmap(await response.blob()) : response.status;
+    } catch {
+      return 0;
+    }
+  }
+
+  private renewGrant(): Promise<void> {
+    this.renewal ??= getJson<CanvasData>(`${API_ROOT}/canvases/${this.canvas.id}/`)
+      .then((fresh) => {
+        this.canvas.tile_url = fresh.tile_url;
+      })
+      .catch(() => undefined)
+      .finally(() => setTimeout(() => (this.renewal = null), RENEWAL_HOLDS_MS));
+    return this.renewal;
+  }
+}
+
+function tileUrl(template: string, z: number, x: number, y: number): string {
+  return template.replace("{z}", String(z)).replace("{x}", String(x)).replace("{y}", String(y));
+}
+
+/** An edge tile may come cropped; the map would stretch it over the whole cell of the grid. */
+function padded(tile: ImageBitmap, level: Level): CanvasImageSource {
+  if (tile.width >= level.tile_width && tile.height >= level.tile_height) return tile;
+  const cell = document.createElement("canvas");
+  cell.width = level.tile_width;
+  cell.height = level.tile_height;
+  cell.getContext("2d")?.drawImage(tile, 0, 0);
+  tile.close();
+  return cell;
+}

@@ -1,0 +1,99 @@
+/** ROIs, their revisions, labels and GeoJSON files over REST. */
+
+import { API_ROOT, call, getAll, getJson } from "../lib/http";
+import type { Page } from "../lib/http";
+import type { FrameRef, Label, Roi, RoiGeometry, RoiRevision } from "../lib/types";
+
+export interface RoiDraft {
+  id: string;
+  canvas: string;
+  geometry: RoiGeometry;
+  label: string | null;
+  name: string;
+  frame: FrameRef | null;
+}
+export type RoiPatch = Partial<Pick<RoiDraft, "geometry" | "label" | "name">>;
+
+export interface RoiWindow {
+  bounds: [number, number, number, number];
+  minSizePx: number;
+  /** At most so many, the largest first. */
+  limit: number;
+}
+
+const ROI_PAGE_SIZE = 1000;
+
+function roiWindowUrl(canvas: string, { bounds, minSizePx, limit }: RoiWindow): string {
+  const params = new URLSearchParams({ canvas });
+  const [left, top, right, bottom] = bounds;
+  for (const [key, value] of Object.entries({ left, top, right, bottom })) {
+    params.set(key, value.toFixed(2));
+  }
+  params.set("min_size_px", minSizePx.toFixed(2));
+  params.set("limit", String(limit));
+  return `${API_ROOT}/rois/?${params}`;
+}
+
+/** One page of all ROIs of a canvas, oldest first. */
+export async function roiPage(canvas: string, page: number): Promise<{ count: number; rois: Roi[]; isLast: boolean }> {
+  const params = new URLSearchParams({ canvas, page: String(page), page_size: String(ROI_PAGE_SIZE) });
+  const answer = await getJson<Page<Roi>>(`${API_ROOT}/rois/?${params}`);
+  return { count: answer.count ?? 0, rois: answer.results, isLast: !answer.next };
+}
+
+/** The largest ROIs of a window, in one answer. */
+export async function roiWindow(canvas: string, window: RoiWindow, signal: AbortSignal): Promise<Roi[]> {
+  return (await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal)).results;
+}
+
+export function roiGet(id: string): Promise<Roi> {
+  return getJson<Roi>(`${API_ROOT}/rois/${id}/`);
+}
+
+export async function roiCreate(draft: RoiDraft): Promise<Roi> {
+  return (await call(`${API_ROOT}/rois/`, { method: "POST", body: draft })).json() as Promise<Roi>;
+}
+
+export async function roiUpdate(id: string, version: number, patch: RoiPatch): Promise<Roi> {
+  const options = { method: "PATCH", body: patch, ifMatch: version };
+  return (await call(`${API_ROOT}/rois/${id}/`, options)).json() as Promise<Roi>;
+}
+
+/** The new version where the server says it, else null. */
+export async function roiDelete(id: string, version: number): Promise<number | null> {
+  const response = await call(`${API_ROOT}/rois/${id}/`, { method: "DELETE", ifMatch: version });
+  const tag = Number((response.headers.get("ETag") ?? "").replace(/\D/g, ""));
+  return tag > 0 ? tag : null;
+}
+
+export async function roiRestore(id: string, version: number): Promise<Roi> {
+  const options = { method: "POST", body: {}, ifMatch: version };
+  return (await call(`${API_ROOT}/rois/${id}/restore/`, options)).json() as Promise<Roi>;
+}
+
+export function roiRevisions(id: string): Promise<RoiRevision[]> {
+  return getAll<RoiRevision>(`${API_ROOT}/rois/${id}/revisions/?page_size=200`);
+}
+
+export function labelList(canvas: string): Promise<Label[]> {
+  return getAll<Label>(`${API_ROOT}/labels/?canvas=${canvas}&page_size=200`);
+}
+
+export function geojsonUrl(canvas: string): string {
+  return `${API_ROOT}/canvases/${canvas}/rois.geojson`;
+}
+
+export interface ImportReport {
+  created: number;
+  updated: number;
+  restored: number;
+  unchanged: number;
+  refused: number;
+  repaired: number;
+  items: { index: number; status: string; reason: string }[];
+}
+
+export async function geojsonImport(canvas: string, body: unknown): Promise<ImportReport> {
+  const response = await call(geojsonUrl(canvas), { method: "POST", body });
+  return (await response.json()) as ImportReport;
+}
