@@ -32,6 +32,6 @@ def _job_ended(event: Event) -> None:
 
 
 def _sweep() -> object:
-    from portal.archive.services.sweep import storage_sweep
+    from portal.archive.services import storage_sweep
 
     return storage_sweep()

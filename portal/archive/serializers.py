@@ -9,10 +9,10 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.archive.grants import grant_issue
 from portal.archive.models import AgeBand, Canvas, CanvasKind, Case, ItemState, Sex, Slide, Video
 from portal.archive.rules import may_edit
-from portal.archive.services.cases import MAX_TAG_LENGTH, MAX_TAGS
+from portal.archive.services import MAX_TAG_LENGTH, MAX_TAGS
+from portal.archive.tiles.grants import grant_issue
 
 
 class CaseSerializer(serializers.ModelSerializer[Case]):

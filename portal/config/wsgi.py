@@ -10,6 +10,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.producti
 
 django_application = get_wsgi_application()
 
-from portal.archive.fastpath import TileFastPath  # noqa: E402 - needs the app registry
+from portal.archive.tiles.server import TileFastPath  # noqa: E402 - needs the app registry
 
 application = TileFastPath(django_application)

@@ -12,9 +12,9 @@ from django.http.response import HttpResponseBase
 
 from ml.files import replacing
 from portal.archive import storage
-from portal.archive.http import REVALIDATE, bytes_response, range_response
 from portal.archive.models import ItemState
 from portal.core.errors import NotFoundError, UnavailableError
+from portal.core.http import REVALIDATE, bytes_response, range_response
 from portal.mosaics.models import Mosaic, MosaicPart
 from portal.mosaics.selectors import part_of
 from portal.mosaics.workplace import work_preview

@@ -58,7 +58,7 @@ def _places(portal: BenchPortal) -> list[tuple[int, int]]:
 
 
 def _tessera(portal: BenchPortal) -> float:
-    from portal.archive.grants import grant_issue
+    from portal.archive.tiles.grants import grant_issue
 
     grant = grant_issue(canvas_id=portal.canvas.pk, user_id=portal.user.pk)
     finest = len(portal.canvas.levels) - 1

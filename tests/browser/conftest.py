@@ -50,7 +50,7 @@ def live_server() -> Iterator[Any]:
     """pytest-django's, with the tile fast path in front and requests one at a time."""
     from pytest_django.live_server_helper import LiveServer
 
-    from portal.archive.fastpath import TileFastPath
+    from portal.archive.tiles.server import TileFastPath
 
     if not (django_settings.ROOT / "static" / "dist" / "viewer.js").exists():
         pytest.skip("static/dist is not built: run `npm run build`")
@@ -149,11 +149,12 @@ def run_job(job: Any) -> None:
 @pytest.fixture
 def ingest(storage: Path, annotator: Any) -> Callable[[Path], Any]:
     """``ingest(path)``: through the services of an upload and the ledger; gives the canvas."""
-    from portal.archive import fastpath, tiles
     from portal.archive.services import case_create, item_receive
+    from portal.archive.tiles.cache import SOURCES
+    from portal.archive.tiles.server import TILES
 
-    fastpath.TILES.clear()
-    tiles.SOURCES.clear()
+    TILES.clear()
+    SOURCES.clear()
 
     def run(path: Path) -> Any:
         lab = annotator.memberships.get().lab

@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
-from portal.archive.grants import grant_issue
+from portal.archive.tiles.grants import grant_issue
 from portal.labs.models import Lab, User
 from tests import world
 
@@ -163,7 +163,7 @@ def test_pages_send_the_anonymous_to_the_sign_in(
 
 
 def test_a_tile_grant_of_a_stranger_opens_nothing(swept: world.World, stranger: User) -> None:
-    from portal.archive.fastpath import TileFastPath
+    from portal.archive.tiles.server import TileFastPath
 
     grant = grant_issue(canvas_id=swept.canvas.pk, user_id=stranger.pk)
     said: list[str] = []

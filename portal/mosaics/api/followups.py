@@ -14,9 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.annotations.selectors import roi_get
-from portal.archive.http import bytes_response
 from portal.archive.models import ItemState
 from portal.archive.selectors import canvas_get
+from portal.core.http import bytes_response
 from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics.models import Followup

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from django.db.models import Prefetch, QuerySet
 
-from portal.archive.frames import frame_table
 from portal.archive.models import Canvas, ItemState, Video
+from portal.archive.selectors import frame_table
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for

@@ -14,9 +14,8 @@ from ml.imaging.videos import iter_frames, read_frame
 from ml.types import ImageU8
 from portal.annotations.models import Roi
 from portal.archive import storage
-from portal.archive.frames import frame_table
 from portal.archive.models import Canvas, CanvasKind
-from portal.archive.selectors import canvas_video
+from portal.archive.selectors import canvas_video, frame_table
 from portal.mosaics.planes import Floats
 
 SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4

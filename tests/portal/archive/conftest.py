@@ -20,10 +20,12 @@ from tests.portal.archive.support import make_video, picture, run_job
 @pytest.fixture(autouse=True)
 def _own_storage(storage: Path) -> None:
     """Every test of the archive has a storage root of its own, and forgets cached files."""
-    from portal.archive import fastpath, tiles
 
-    fastpath.TILES.clear()
-    tiles.SOURCES.clear()
+    from portal.archive.tiles.cache import SOURCES
+    from portal.archive.tiles.server import TILES
+
+    TILES.clear()
+    SOURCES.clear()
 
 
 @pytest.fixture(scope="session")

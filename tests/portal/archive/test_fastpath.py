@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from portal.archive import fastpath, selectors
-from portal.archive.fastpath import TileFastPath, TileServer
-from portal.archive.grants import BUCKET_S, GrantError, grant_issue, grant_read
+from portal.archive import selectors
 from portal.archive.models import Slide, Video
+from portal.archive.tiles import server
+from portal.archive.tiles.grants import BUCKET_S, GrantError, grant_issue, grant_read
+from portal.archive.tiles.server import TileFastPath, TileServer
 from portal.labs.models import Membership, User
 
 pytestmark = pytest.mark.django_db
@@ -136,14 +137,14 @@ def test_who_may_no_longer_see_it_is_shut_out_after_the_recheck(
     ask: Wsgi, slide: Slide, viewer: User, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.monotonic()
-    monkeypatch.setattr(fastpath.time, "monotonic", lambda: now)
+    monkeypatch.setattr(server.time, "monotonic", lambda: now)
     assert ask(address(slide, viewer))[0] == 200
     if ending == "membership":
         Membership.objects.filter(user=viewer).delete()
     else:
         User.objects.filter(pk=viewer.pk).update(is_active=False)
     assert ask(address(slide, viewer))[0] == 200
-    now += fastpath.RECHECK_S + 1
+    now += server.RECHECK_S + 1
     assert ask(address(slide, viewer))[0] == 404
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.http.response import HttpResponseBase
 from django.test import RequestFactory
 
-from portal.archive.http import CHUNK_BYTES, bytes_response, range_response
+from portal.core.http import CHUNK_BYTES, bytes_response, range_response
 
 CONTENT = bytes(range(256)) * 4
 ETAG = '"v-1"'

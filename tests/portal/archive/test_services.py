@@ -12,8 +12,7 @@ import pytest
 from portal.annotations.models import Roi
 from portal.archive import services
 from portal.archive.models import Asset, Case, Slide, Upload
-from portal.archive.services.cases import tags_clean
-from portal.archive.services.uploads import name_clean
+from portal.archive.services import name_clean, tags_clean
 from portal.core.errors import (
     ConflictError,
     ForbiddenError,

@@ -11,7 +11,7 @@ from django.core.management import call_command
 
 from portal.archive import services
 from portal.archive.models import Case, Slide, Upload
-from portal.archive.services.sweep import storage_sweep
+from portal.archive.services import storage_sweep
 from portal.labs.models import User
 
 pytestmark = pytest.mark.django_db

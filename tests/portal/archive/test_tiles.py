@@ -8,7 +8,8 @@ import pytest
 
 from portal.archive import storage as places
 from portal.archive.models import Slide
-from portal.archive.tiles import SOURCES, ByteCache, SourceCache, plane_of, tile_etag, tile_read
+from portal.archive.tiles.cache import SOURCES, ByteCache, SourceCache
+from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
 from portal.core.errors import NotFoundError, UnavailableError
 
 pytestmark = pytest.mark.django_db

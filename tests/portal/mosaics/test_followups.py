@@ -262,7 +262,7 @@ def test_a_place_is_found_again_in_the_frames_that_show_it(
 
 
 def second_pts(video: Video) -> int:
-    from portal.archive.frames import frame_table
+    from portal.archive.selectors import frame_table
 
     return int(frame_table(video).pts[1])
 

@@ -13,8 +13,8 @@ import pytest
 from ml.errors import MosaicError
 from portal.annotations.services import roi_create
 from portal.archive import storage as archive_storage
-from portal.archive.frames import frame_table
 from portal.archive.models import Canvas, Video
+from portal.archive.selectors import frame_table
 from portal.core.models import Event
 from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, storage_sweep
+from portal.archive.services import CACHE_BYTES, OLDER_THAN, storage_sweep
 
 
 class Command(BaseCommand):

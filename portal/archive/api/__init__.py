@@ -6,9 +6,9 @@ from typing import Any
 
 from django.urls import path, register_converter
 
-from portal.archive.canvas_api import CanvasViewSet, SignedConverter
-from portal.archive.case_api import CaseViewSet
-from portal.archive.item_api import SlideViewSet, VideoViewSet
+from portal.archive.api.canvases import CanvasViewSet, SignedConverter
+from portal.archive.api.cases import CaseViewSet
+from portal.archive.api.items import SlideViewSet, VideoViewSet
 
 register_converter(SignedConverter, "signed")
 

@@ -16,10 +16,10 @@ from typing import Any
 from django.db import DatabaseError
 
 from portal.archive import selectors
-from portal.archive.grants import GrantError, grant_read
-from portal.archive.tiles import (
+from portal.archive.tiles.cache import ByteCache
+from portal.archive.tiles.grants import GrantError, grant_read
+from portal.archive.tiles.reading import (
     MEDIA_TYPE,
-    ByteCache,
     TilePlane,
     has_tile,
     plane_of,

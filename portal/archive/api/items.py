@@ -18,11 +18,11 @@ from rest_framework.response import Response
 
 from ml.imaging.sniff import FileKind
 from portal.archive import selectors, services
+from portal.archive.api.media import media_response
 from portal.archive.filters import SlideFilter, VideoFilter
-from portal.archive.frames import frame_page
-from portal.archive.media import media_response
 from portal.archive.models import Slide, Video
 from portal.archive.receiving import require_received
+from portal.archive.selectors import frame_page
 from portal.archive.serializers import (
     FramePageSerializer,
     ItemUploadSerializer,

@@ -6,20 +6,16 @@ folder, which may be emptied at any time.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 from ml.errors import MlError
 from ml.imaging.tiles import TileSource
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
+from portal.archive.tiles.cache import SOURCES
 from portal.core.errors import NotFoundError, UnavailableError
 
-Value = TypeVar("Value")
-OPEN_FILES = 64
 MEDIA_TYPE = "image/jpeg"
 SCHEME = "1"
 """Part of every ETag; raise it when the same file gives other tile bytes than before."""
@@ -99,70 +95,3 @@ def _decoded(plane: TilePlane, source: TileSource, z: int, x: int, y: int) -> by
         data = source.tile(len(plane.grid) - 1 - z, x, y).data
         storage.file_publish(path, data)
         return data
-
-
-class SourceCache:
-    """The files most lately used, open. One that is dropped closes when its last reader is done."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._sources: OrderedDict[str, TileSource] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, path: str) -> TileSource:
-        """The open file, opened now where it was not."""
-        absolute = str(storage.resolve(path))
-        with self._lock:
-            source = self._sources.get(absolute)
-            if source is not None:
-                self._sources.move_to_end(absolute)
-                return source
-        source = TileSource(absolute)
-        with self._lock:
-            source = self._sources.setdefault(absolute, source)
-            while len(self._sources) > self._size:
-                self._sources.popitem(last=False)
-        return source
-
-    def clear(self) -> None:
-        """Forget all (tests)."""
-        with self._lock:
-            self._sources.clear()
-
-
-class ByteCache(Generic[Value]):
-    """Least recently used values, bounded by the bytes they say they hold."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self._held = 0
-        self._values: OrderedDict[str, tuple[Value, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str) -> Value | None:
-        """The value, now the most recent, or None."""
-        with self._lock:
-            found = self._values.get(key)
-            if found is None:
-                return None
-            self._values.move_to_end(key)
-            return found[0]
-
-    def put(self, key: str, value: Value, size_bytes: int) -> None:
-        """Keep, and drop the oldest beyond the limit."""
-        with self._lock:
-            before = self._values.pop(key, None)
-            self._held += size_bytes - (before[1] if before else 0)
-            self._values[key] = (value, size_bytes)
-            while self._held > self._limit:
-                _, (_, dropped) = self._values.popitem(last=False)
-                self._held -= dropped
-
-    def clear(self) -> None:
-        """Forget all (tests)."""
-        with self._lock:
-            self._values.clear()
-            self._held = 0
-
-
-SOURCES = SourceCache(OPEN_FILES)

@@ -14,12 +14,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.archive import selectors
-from portal.archive.frames import frame_etag, frame_jpeg
-from portal.archive.http import bytes_response
-from portal.archive.media import thumbnail_response
+from portal.archive.api.media import thumbnail_response
 from portal.archive.models import Canvas
+from portal.archive.selectors import frame_etag, frame_jpeg
 from portal.archive.serializers import CanvasSerializer
-from portal.archive.tiles import plane_of, tile_etag, tile_read
+from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
+from portal.core.http import bytes_response
 from portal.labs.requests import UUID_REGEX, user_of
 
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}

@@ -1,0 +1,47 @@
+"""Reads of the archive."""
+
+from portal.archive.selectors.canvases import canvas_get, canvas_list, canvas_of_grant, canvas_video
+from portal.archive.selectors.cases import (
+    case_facets,
+    case_get,
+    case_holding,
+    case_list,
+    case_search,
+    case_tagged,
+    labs_to_edit,
+    with_thumbnails,
+)
+from portal.archive.selectors.frames import frame_etag, frame_jpeg, frame_page, frame_table
+from portal.archive.selectors.items import (
+    ItemCard,
+    item_cards,
+    item_get,
+    slide_list,
+    video_get,
+    video_list,
+)
+
+__all__ = [
+    "ItemCard",
+    "canvas_get",
+    "canvas_list",
+    "canvas_of_grant",
+    "canvas_video",
+    "case_facets",
+    "case_get",
+    "case_holding",
+    "case_list",
+    "case_search",
+    "case_tagged",
+    "frame_etag",
+    "frame_jpeg",
+    "frame_page",
+    "frame_table",
+    "item_cards",
+    "item_get",
+    "labs_to_edit",
+    "slide_list",
+    "video_get",
+    "video_list",
+    "with_thumbnails",
+]

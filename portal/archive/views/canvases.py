@@ -1,0 +1,42 @@
+"""Pages: the viewer, and its tiles."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from portal.archive import extensions, selectors
+from portal.archive.serializers import CanvasSerializer
+from portal.archive.tiles.server import TILES
+from portal.labs.requests import user_of
+
+
+@never_cache
+@login_required
+@require_GET
+def viewer(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
+    """One canvas in the viewer. Never cached: its tile addresses expire."""
+    canvas = selectors.canvas_get(user=user_of(request), canvas_id=canvas_id)
+    context = {
+        "canvas": canvas,
+        "canvas_data": CanvasSerializer(canvas, context={"request": request}).data,
+        "canvas_actions": extensions.rendered(extensions.canvas_actions, request, canvas),
+    }
+    return render(request, "archive/viewer.html", context)
+
+
+def tile(request: HttpRequest, address: str) -> HttpResponse:
+    """A tile by grant, where Django is asked without the WSGI fast path in front of it."""
+    status, headers, body = TILES.answer(
+        request.method or "GET", request.path, request.headers.get("If-None-Match", "")
+    )
+    response = HttpResponse(body, status=int(status[:3]))
+    del response["Content-Type"]
+    for name, value in headers:
+        response[name] = value
+    return response

@@ -1,0 +1,128 @@
+"""Pages: cases, uploads, the viewer."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from portal.archive import extensions, selectors, services
+from portal.archive.forms import CaseForm
+from portal.archive.models import Case
+from portal.archive.rules import may_edit, require_edit
+from portal.archive.views.case_table import case_table
+from portal.archive.views.items import video_actions
+from portal.core.errors import ForbiddenError, PortalError
+from portal.core.htmx import wants_part
+from portal.labs.requests import user_of
+
+PER_PAGE = 25
+
+
+@login_required
+@require_GET
+def case_list(request: HttpRequest) -> HttpResponse:
+    """Search, filter, sort and page through the cases; htmx re-asks for the table alone."""
+    user = user_of(request)
+    context = case_table(request, user=user, per_page=PER_PAGE)
+    if wants_part(request):
+        response = render(request, "archive/_case_table.html", context)
+        response["HX-Push-Url"] = _short_url(request)
+        return response
+    context |= {
+        "facets": selectors.case_facets(user=user),
+        "may_create": selectors.labs_to_edit(user=user).exists(),
+    }
+    return render(request, "archive/case_list.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def case_new(request: HttpRequest) -> HttpResponse:
+    """A new case."""
+    user = user_of(request)
+    labs = selectors.labs_to_edit(user=user)
+    if not labs:
+        raise ForbiddenError("This needs the role annotator in a lab.")
+    form = CaseForm(request.POST or None, labs=labs)
+    if request.method == "POST" and form.is_valid():
+        try:
+            case = services.case_create(user=user, **form.values)
+        except PortalError as error:
+            form.refuse(error)
+        else:
+            return redirect("archive:case_upload", case_id=case.pk)
+    return _form(request, form)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
+    """Change what is said of a case."""
+    user = user_of(request)
+    case = selectors.case_get(user=user, case_id=case_id)
+    require_edit(user, case.lab_id)
+    form = CaseForm(request.POST or None, labs=selectors.labs_to_edit(user=user), case=case)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.case_update(case=case, user=user, **form.values)
+        except PortalError as error:
+            form.refuse(error)
+            case.refresh_from_db()
+        else:
+            messages.success(request, "Saved.")
+            return redirect("archive:case_detail", case_id=case.pk)
+    return _form(request, form, case=case)
+
+
+@login_required
+@require_POST
+def case_delete(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
+    """Delete an empty case."""
+    user = user_of(request)
+    case = selectors.case_get(user=user, case_id=case_id)
+    try:
+        services.case_delete(case=case, user=user)
+    except PortalError as error:
+        messages.error(request, error.message)
+        return redirect("archive:case_detail", case_id=case_id)
+    messages.success(request, f"Case {case.accession} was deleted.")
+    return redirect("archive:case_list")
+
+
+@never_cache
+@login_required
+@require_GET
+def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
+    """A case with its slides, videos and what other apps add."""
+    user = user_of(request)
+    case = selectors.case_get(user=user, case_id=case_id)
+    videos = selectors.item_cards(selectors.video_list(user=user).filter(case=case))
+    context = {
+        "case": case,
+        "slides": selectors.item_cards(selectors.slide_list(user=user).filter(case=case)),
+        "videos": [(card, video_actions(request, card)) for card in videos],
+        "sections": extensions.rendered(extensions.case_sections, request, case),
+        "may_edit": may_edit(user, case.lab_id),
+    }
+    return render(request, "archive/case_detail.html", context)
+
+
+def _form(request: HttpRequest, form: CaseForm, case: Case | None = None) -> HttpResponse:
+    status = 422 if form.errors else 200
+    context: dict[str, Any] = {"form": form, "case": case}
+    return render(request, "archive/case_form.html", context, status=status)
+
+
+def _short_url(request: HttpRequest) -> str:
+    """The address of what was asked for, without the filters that were left empty."""
+    asked = request.GET.copy()
+    for name in [name for name, value in asked.items() if not value]:
+        del asked[name]
+    return f"{request.path}?{asked.urlencode()}" if asked else request.path

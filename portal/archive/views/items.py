@@ -1,0 +1,77 @@
+"""Pages: slides and videos of a case."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from portal.archive import extensions, selectors, services
+from portal.archive.rules import may_edit
+from portal.core.errors import PortalError
+from portal.labs.requests import user_of
+
+
+@never_cache
+@login_required
+@require_GET
+def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
+    """The card of a slide or video, asked for again when its job ended."""
+    user = user_of(request)
+    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    card = selectors.item_cards([item])[0]
+    context = {
+        "card": card,
+        "actions": video_actions(request, card),
+        "may_edit": may_edit(user, item.lab_id),
+    }
+    return render(request, "archive/_item_card.html", context)
+
+
+@login_required
+@require_POST
+def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
+    """Prepare a failed slide or video again."""
+    user = user_of(request)
+    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    try:
+        services.item_retry(item=item, user=user)
+    except PortalError as error:
+        messages.error(request, error.message)
+    return redirect("archive:case_detail", case_id=item.case_id)
+
+
+@login_required
+@require_POST
+def item_delete(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
+    """Delete a slide or video that carries no work."""
+    user = user_of(request)
+    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    try:
+        services.item_delete(item=item, user=user)
+        messages.success(request, f"{item.name} was deleted.")
+    except PortalError as error:
+        messages.error(request, error.message)
+    return redirect("archive:case_detail", case_id=item.case_id)
+
+
+@login_required
+@require_GET
+def item_open(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
+    """Where a slide or video is looked at: in the viewer once it is ready, on its case before."""
+    item = selectors.item_get(user=user_of(request), kind=kind, item_id=item_id)
+    if item.canvas_id is not None:
+        return redirect("archive:viewer", canvas_id=item.canvas_id)
+    return redirect("archive:case_detail", case_id=item.case_id)
+
+
+def video_actions(request: HttpRequest, card: selectors.ItemCard) -> str:
+    """What higher apps offer on the card of a ready video, as HTML."""
+    if card.kind != "video" or card.item.state != "ready":
+        return ""
+    return extensions.rendered(extensions.video_actions, request, card.item)

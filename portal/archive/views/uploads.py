@@ -1,0 +1,90 @@
+"""Pages: files for a case."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from portal.archive import selectors, services, storage
+from portal.archive.models import Case
+from portal.archive.receiving import require_received
+from portal.archive.rules import require_edit
+from portal.core.errors import PortalError
+from portal.core.problems import problem
+from portal.labs.requests import user_of
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
+    """Receive files: one at a time (the script, which wants JSON) or all of a plain form."""
+    user = user_of(request)
+    case = selectors.case_get(user=user, case_id=case_id)
+    require_edit(user, case.lab_id)
+    if request.method == "POST":
+        wants_json = "application/json" in request.headers.get("Accept", "")
+        return _received_json(request, case) if wants_json else _received_form(request, case)
+    context = {"case": case, "limit": storage.human_size(storage.limit_bytes())}
+    return render(request, "archive/upload.html", context)
+
+
+def _received_json(request: HttpRequest, case: Case) -> JsonResponse:
+    try:
+        files = _files(request)
+        if len(files) != 1:
+            raise PortalError("Send one file.", code="invalid-input")
+        received = _receive(request, case, files[0])
+    except PortalError as error:
+        body = problem(
+            status=error.status, code=error.code, title=error.title, detail=error.message
+        )
+        return JsonResponse(body, status=error.status, content_type="application/problem+json")
+    body = {
+        "id": str(received.item.pk),
+        "name": received.item.name,
+        "is_new": received.is_new,
+        "case_url": reverse("archive:case_detail", args=[case.pk]),
+    }
+    return JsonResponse(body, status=202)
+
+
+def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
+    try:
+        files = _files(request)
+    except PortalError as error:
+        messages.error(request, error.message)
+        return redirect("archive:case_upload", case_id=case.pk)
+    refused = 0
+    for file in files:
+        try:
+            received = _receive(request, case, file)
+        except PortalError as error:
+            refused += 1
+            messages.error(request, error.message)
+        else:
+            if not received.is_new:
+                messages.info(request, f"The case already holds {received.item.name}.")
+    if not files:
+        messages.error(request, "Choose a file first.")
+    if refused or not files:
+        return redirect("archive:case_upload", case_id=case.pk)
+    return redirect("archive:case_detail", case_id=case.pk)
+
+
+def _receive(request: HttpRequest, case: Case, file: UploadedFile) -> services.ItemReceived:
+    return services.item_receive(
+        case=case, file=file, filename=file.name or "", user=user_of(request)
+    )
+
+
+def _files(request: HttpRequest) -> list[UploadedFile]:
+    files = request.FILES.getlist("file")
+    require_received(request)
+    return files
