@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ml.keypoints.describe import (
+from ml.keypoints.descriptors.describe import (
     DESCRIPTOR_NAMES,
     Descriptor,
     load_descriptor,
@@ -19,7 +19,7 @@ from ml.keypoints.geometry import (
 from ml.keypoints.masks import scope_mask, specular_mask
 from ml.keypoints.match import match_descriptors
 from ml.keypoints.pipeline import MatchConfig, match_features, match_images
-from ml.keypoints.pose import Pose, estimate_pose
+from ml.keypoints.verification.pose import Pose, estimate_pose
 
 __all__ = [
     "DESCRIPTOR_NAMES",

@@ -9,7 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints.completion import (
+from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints.features import ImageFeatures, chosen, extract_view
+from ml.keypoints.match import match_mutual
+from ml.keypoints.parallel import both
+from ml.keypoints.verification.a_contrario import covered_cells
+from ml.keypoints.verification.completion import (
     CompletionConfig,
     SmoothPair,
     apart_from,
@@ -17,14 +22,9 @@ from ml.keypoints.completion import (
     refine_matches,
     smooth_pair,
 )
-from ml.keypoints.consensus import Consensus, find_consensus
-from ml.keypoints.describe import Descriptor
-from ml.keypoints.features import ImageFeatures, chosen, extract_view
-from ml.keypoints.guided import guided_matches, predict_points
-from ml.keypoints.match import match_mutual
-from ml.keypoints.parallel import both
-from ml.keypoints.rejection import covered_cells
-from ml.keypoints.support import SupportConfig, consistent_matches
+from ml.keypoints.verification.guided import guided_matches, predict_points
+from ml.keypoints.verification.local_affine import SupportConfig, consistent_matches
+from ml.keypoints.verification.two_view_model import Consensus, find_consensus
 from ml.keypoints.views import make_view
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ml.errors import NotEnoughMatchesError
 from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 from ml.keypoints.detect import select_even
 from ml.keypoints.match import match_mutual
 from ml.mosaic.config import MosaicConfig

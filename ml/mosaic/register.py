@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ml.keypoints import load_descriptor, transform_points
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import Alignment, align_views
 from ml.mosaic.features import Features, describe_view, is_plausible, link_features

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ml.errors import BadInputError, MlError
 from ml.keypoints import load_descriptor
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 
 ALL_NAMES = ("sift", "orb", "akaze", "kaze", "triplet", "cnn", "graph", "vit", "tessera", "default")
 LEARNED_NAMES = ("triplet", "cnn", "graph", "vit", "tessera", "default")

@@ -18,7 +18,7 @@ from ml.keypoints import (
     match_features,
     match_images,
 )
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 from ml.keypoints.parallel import both
 from ml.types import ImageU8, Matches
 

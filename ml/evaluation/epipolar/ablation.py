@@ -14,7 +14,7 @@ from ml.evaluation.common.features import FeatureCache
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates, pose_error_deg
 from ml.evaluation.matching.metrics import pose_auc
 from ml.keypoints import load_descriptor
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 from ml.keypoints.pipeline import MatchConfig
 from ml.types import Matches, Progress
 
@@ -59,7 +59,7 @@ def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher
     The baseline is the descriptor's own frozen backbone: without a DINOv2 at hand that is the small
     one that ships. Matches outside the sequence's mask are left out in every row alike.
     """
-    from ml.keypoints.vit_dense import DenseConfig, match_dense
+    from ml.keypoints.descriptors.vit_dense import DenseConfig, match_dense
 
     bare: Any = copy.deepcopy(descriptor)
     del bare.network.adapter[:]

@@ -37,7 +37,7 @@ from ml.evaluation.matching.protocols import count_pair
 from ml.evaluation.matching.scores import count_summary
 from ml.evaluation.matching.tables import update_card
 from ml.keypoints import symmetric_epipolar_px
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 from ml.types import Progress
 
 GAPS = (1, 3, 10, 16, 20)

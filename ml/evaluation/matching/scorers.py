@@ -34,7 +34,7 @@ from ml.evaluation.matching.protocols import (
 )
 from ml.evaluation.matching.scores import count_summary, hard_summary, papers_summary
 from ml.keypoints import DETECTOR_NAMES
-from ml.keypoints.describe import Descriptor
+from ml.keypoints.descriptors.describe import Descriptor
 from ml.types import Progress
 
 TIMED_PAIRS = 1

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ml.keypoints.describe import load_descriptor
+from ml.keypoints.descriptors.describe import load_descriptor
 from ml.training.descriptors.validate import FAMILIES, validate
 from ml.training.descriptors.views import Still
 from ml.training.vit.card import write_card

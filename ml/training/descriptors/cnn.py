@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ml.config import config_hash
-from ml.keypoints.learned import descriptor_from_file
-from ml.keypoints.learned_weights import StoredDescriptor, save_descriptor
+from ml.keypoints.descriptors.learned import descriptor_from_file
+from ml.keypoints.descriptors.learned_weights import StoredDescriptor, save_descriptor
 from ml.training.descriptors.card import write_training
 from ml.training.descriptors.contrast import ContrastConfig, ContrastRun, ViewPair
 from ml.training.descriptors.run import (

@@ -22,8 +22,12 @@ from torch import Tensor
 
 from ml.config import config_hash
 from ml.errors import WeightsError
-from ml.keypoints.learned import descriptor_from_file
-from ml.keypoints.learned_weights import StoredDescriptor, read_descriptor, save_descriptor
+from ml.keypoints.descriptors.learned import descriptor_from_file
+from ml.keypoints.descriptors.learned_weights import (
+    StoredDescriptor,
+    read_descriptor,
+    save_descriptor,
+)
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
 from ml.training.descriptors.card import SHARES, write_training
 from ml.training.descriptors.losses import (

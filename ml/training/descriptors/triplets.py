@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ml.errors import BadInputError
-from ml.keypoints.patches import cut_patches
+from ml.keypoints.descriptors.patches import cut_patches
 from ml.training.descriptors.views import Still, ViewConfig, other_light
 from ml.types import ArrayI64, ImageU8
 

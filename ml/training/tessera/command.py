@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
-from ml.keypoints.tessera import grid_of, save_tessera
+from ml.keypoints.descriptors.tessera import grid_of, save_tessera
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
 from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
 from ml.training.roi.encoder import one_thread

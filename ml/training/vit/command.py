@@ -19,7 +19,7 @@ import numpy as np
 
 from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
-from ml.keypoints.vit_weights import save_network
+from ml.keypoints.descriptors.vit_weights import save_network
 from ml.training.roi.encoder import one_thread, source_files
 from ml.training.vit.card import card_text, plot_losses, write_card, write_log
 from ml.training.vit.config import VitTrainConfig, paper_config

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from ml.keypoints.vit_dense import mutual_patches
+from ml.keypoints.descriptors.vit_dense import mutual_patches
 from ml.networks.vit_adapter import VitMatcher
 from ml.training.vit.mining import patch_centres, patch_pairs
 from ml.training.vit.pairs import Pair

@@ -14,7 +14,7 @@ from ml.evaluation.epipolar.sequence import Sequence
 from ml.evaluation.epipolar.tables import _ablation
 from ml.imaging.samples import packaged_image
 from ml.keypoints import load_descriptor, match_images
-from ml.keypoints.vit import VitDescriptor
+from ml.keypoints.descriptors.vit import VitDescriptor
 from ml.networks.vit_adapter import SMALL, SmallVitConfig, VitConfig, VitMatcher
 from ml.types import no_progress
 

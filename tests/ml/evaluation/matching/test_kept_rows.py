@@ -24,7 +24,7 @@ from ml.evaluation.matching.kept_rows import (
     imported_files,
 )
 from ml.imaging.samples import packaged_image
-from ml.keypoints.learned import LearnedDescriptor
+from ml.keypoints.descriptors.learned import LearnedDescriptor
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
 from ml.types import ArrayBool, ArrayF32, no_progress
 
@@ -120,12 +120,14 @@ def test_a_descriptors_key_changes_with_one_weight_and_with_its_version() -> Non
 def test_a_descriptor_depends_on_its_own_code_and_not_on_that_of_others() -> None:
     sift, learned = (
         {str(path.relative_to(ROOT)) for path in imported_files(module, PAPERS)}
-        for module in ("ml.keypoints.describe", "ml.keypoints.learned")
+        for module in ("ml.keypoints.descriptors.describe", "ml.keypoints.descriptors.learned")
     )
-    assert {"ml/keypoints/describe.py", "ml/keypoints/detect.py", "ml/types.py"} <= sift
+    folder = "ml/keypoints/descriptors"
+    assert {f"{folder}/describe.py", "ml/keypoints/detect.py", "ml/types.py"} <= sift
     assert "ml/networks/triplet_cnn.py" in learned - sift
-    assert not {"ml/keypoints/tessera.py", "ml/keypoints/pipeline.py"} & (sift | learned)
-    hard = {str(path.relative_to(ROOT)) for path in imported_files("ml.keypoints.vit", HARD)}
+    assert not {f"{folder}/tessera.py", "ml/keypoints/pipeline.py"} & (sift | learned)
+    imported = imported_files("ml.keypoints.descriptors.vit", HARD)
+    hard = {str(path.relative_to(ROOT)) for path in imported}
     assert {"ml/keypoints/pipeline.py", "ml/networks/vit_adapter.py"} <= hard
 
 

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from ml.cli import main
 from ml.errors import BadInputError, CancelledError, WeightsError
-from ml.keypoints.learned import descriptor_from_file
+from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.keypoint_cnn import KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnnConfig
 from ml.training.descriptors.cnn import train_contrast

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 
 from ml.cli import main
 from ml.errors import BadInputError, CancelledError, WeightsError
-from ml.keypoints.learned import descriptor_from_file
+from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.triplet_cnn import TripletCnnConfig
 from ml.training.descriptors.triplet import TripletConfig, train_triplet
 from ml.training.descriptors.triplets import (

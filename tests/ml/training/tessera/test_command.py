@@ -11,8 +11,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from ml.errors import BadInputError, CancelledError
-from ml.keypoints.polar import PolarGrid
-from ml.keypoints.tessera import load_tessera
+from ml.keypoints.descriptors.polar import PolarGrid
+from ml.keypoints.descriptors.tessera import load_tessera
 from ml.networks.tessera_descriptor import TesseraConfig
 from ml.training.tessera.command import (
     TesseraTrainConfig,

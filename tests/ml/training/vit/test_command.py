@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from ml.cli import main
 from ml.errors import BadInputError, CancelledError
-from ml.keypoints.vit import descriptor_from_file
+from ml.keypoints.descriptors.vit import descriptor_from_file
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig
 from ml.training.vit.command import depth_source, train_vit
 from ml.training.vit.config import VitTrainConfig, paper_config

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ml.keypoints.consensus import Consensus
-from ml.keypoints.field import MotionField
 from ml.keypoints.geometry import transform_points
-from ml.keypoints.guided import guided_matches, plane_jacobian, predict_points
+from ml.keypoints.verification.guided import guided_matches, plane_jacobian, predict_points
+from ml.keypoints.verification.motion_field import MotionField
+from ml.keypoints.verification.two_view_model import Consensus
 
 
 def _rows(*values: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The ``vit`` descriptor: an adapted vision transformer, sampled at key points.
 
-``ml.keypoints.vit_dense`` matches the patches of two images without key points.
+``ml.keypoints.descriptors.vit_dense`` matches the patches of two images without key points.
 
 Source: dinov2-adaptation-endoscopic-matching, section III-A.
 """
@@ -19,12 +19,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from ml.errors import ShapeError, WeightsError
+from ml.keypoints.descriptors.vit_weights import read_network
 from ml.keypoints.pixels import to_u8
-from ml.keypoints.vit_weights import read_network
 from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
 from ml.types import ArrayF32, ImageU8, Keypoints
 
-WEIGHTS = Path(__file__).resolve().parent.parent / "weights" / "vit.safetensors"
+WEIGHTS = Path(__file__).resolve().parents[2] / "weights" / "vit.safetensors"
 PREFIX = "vit:"
 """``vit:PATH_OR_NAME``: a weights file of ours, or a transformers model without adaptation."""
 
@@ -35,7 +35,7 @@ class VitDescriptor:
     """Descriptors of an adapted vision transformer.
 
     Attributes:
-        name, dim, detector, ratio: see ``ml.keypoints.describe.Descriptor``.
+        name, dim, detector, ratio: see ``ml.keypoints.descriptors.describe.Descriptor``.
         network: the model, in evaluation mode.
     """
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ml.keypoints.rejection import log10_false_alarms
+from ml.keypoints.verification.a_contrario import log10_false_alarms
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 

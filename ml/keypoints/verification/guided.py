@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ml.keypoints.consensus import Consensus
 from ml.keypoints.geometry import transform_points
+from ml.keypoints.verification.two_view_model import Consensus
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 CANDIDATES = 8

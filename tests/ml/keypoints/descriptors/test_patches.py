@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.keypoints.patches import cut_patches
+from ml.keypoints.descriptors.patches import cut_patches
 
 
 @pytest.fixture

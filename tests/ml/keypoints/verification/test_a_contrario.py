@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ml.keypoints.rejection import covered_cells, log10_false_alarms
+from ml.keypoints.verification.a_contrario import covered_cells, log10_false_alarms
 
 
 def test_false_alarms_by_hand() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.keypoints.phase import peak_shift, phase_correlation, refine_shift
+from ml.keypoints.descriptors.phase import peak_shift, phase_correlation, refine_shift
 
 
 def texture(side, seed=0):

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ml.keypoints.describe import _checked_points
+from ml.keypoints.descriptors.describe import _checked_points
+from ml.keypoints.descriptors.polar import PolarGrid, polar_patches
 from ml.keypoints.pixels import to_grey
-from ml.keypoints.polar import PolarGrid, polar_patches
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
 from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
 from ml.types import ArrayF32, Keypoints
 
 ARCHITECTURE = "tessera"
-WEIGHTS = Path(__file__).resolve().parent.parent / "weights" / "tessera.safetensors"
+WEIGHTS = Path(__file__).resolve().parents[2] / "weights" / "tessera.safetensors"
 CHUNK = 128
 """Patches described at once: their feature maps stay in the cache of a core."""
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ml.keypoints.describe import _checked_points, _inside
-from ml.keypoints.learned_weights import SHIPPED, WEIGHTS_FOLDER, read_descriptor
-from ml.keypoints.patches import cut_patches
+from ml.keypoints.descriptors.describe import _checked_points, _inside
+from ml.keypoints.descriptors.learned_weights import SHIPPED, WEIGHTS_FOLDER, read_descriptor
+from ml.keypoints.descriptors.patches import cut_patches
 from ml.keypoints.pixels import equalise, to_grey
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.keypoints import polar
-from ml.keypoints.polar import PolarGrid, field_of_view, normalised, polar_patches
+from ml.keypoints.descriptors import polar
+from ml.keypoints.descriptors.polar import PolarGrid, field_of_view, normalised, polar_patches
 
 GRID = PolarGrid(rings=8, angles=16, radius_px=32.0, core_px=8.0)
 

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 
 from ml.errors import BadInputError, ShapeError, WeightsError
 from ml.keypoints import load_descriptor
-from ml.keypoints.vit import VitDescriptor, descriptor_from_file, load
-from ml.keypoints.vit_dense import DenseConfig, match_dense, mutual_patches
-from ml.keypoints.vit_weights import save_network
+from ml.keypoints.descriptors.vit import VitDescriptor, descriptor_from_file, load
+from ml.keypoints.descriptors.vit_dense import DenseConfig, match_dense, mutual_patches
+from ml.keypoints.descriptors.vit_weights import save_network
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig, VitMatcher
 from ml.types import Keypoints
 

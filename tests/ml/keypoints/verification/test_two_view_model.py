@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ml.errors import NotEnoughMatchesError
-from ml.keypoints.consensus import find_consensus, gric
 from ml.keypoints.geometry import transform_points
+from ml.keypoints.verification.two_view_model import find_consensus, gric
 
 PLANE = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])
 

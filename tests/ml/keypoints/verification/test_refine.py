@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ml.keypoints.geometry import transform_points
-from ml.keypoints.guided import plane_jacobian
-from ml.keypoints.refine import AlignConfig, align_patches, smoothed
+from ml.keypoints.verification.guided import plane_jacobian
+from ml.keypoints.verification.refine import AlignConfig, align_patches, smoothed
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.keypoints.support import consistent_matches
+from ml.keypoints.verification.local_affine import consistent_matches
 
 AREA = (400.0 * 400.0, 400.0 * 400.0)
 

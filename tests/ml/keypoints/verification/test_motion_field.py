@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ml.errors import NotEnoughMatchesError
-from ml.keypoints.field import MotionField
+from ml.keypoints.verification.motion_field import MotionField
 
 LINEAR = np.array([[1.02, -0.1], [0.16, 0.95]])
 

@@ -13,8 +13,8 @@ from safetensors.numpy import load_file, save_file
 
 from ml.errors import ShapeError, WeightsError
 from ml.keypoints import load_descriptor
-from ml.keypoints.polar import PolarGrid, polar_patches
-from ml.keypoints.tessera import (
+from ml.keypoints.descriptors.polar import PolarGrid, polar_patches
+from ml.keypoints.descriptors.tessera import (
     TesseraDescriptor,
     load,
     load_tessera,

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from ml.keypoints.consensus import Consensus
-from ml.keypoints.guided import predict_points
 from ml.keypoints.parallel import both
-from ml.keypoints.refine import AlignConfig, Alignment, align_patches, smoothed
+from ml.keypoints.verification.guided import predict_points
+from ml.keypoints.verification.refine import AlignConfig, Alignment, align_patches, smoothed
+from ml.keypoints.verification.two_view_model import Consensus
 from ml.keypoints.views import View
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Matches
 

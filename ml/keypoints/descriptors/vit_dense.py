@@ -14,9 +14,9 @@ import numpy.typing as npt
 from torch import Tensor
 
 from ml.errors import BadInputError
-from ml.keypoints.phase import refine_shift
+from ml.keypoints.descriptors.phase import refine_shift
+from ml.keypoints.descriptors.vit import VitDescriptor, load, sample_rows
 from ml.keypoints.pixels import to_grey
-from ml.keypoints.vit import VitDescriptor, load, sample_rows
 from ml.types import ArrayF32, ArrayI64, ImageU8, Matches
 
 THRESHOLD = 0.95

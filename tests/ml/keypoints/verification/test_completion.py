@@ -5,14 +5,14 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from ml.keypoints.completion import (
+from ml.keypoints.geometry import transform_points
+from ml.keypoints.verification.completion import (
     apart_from,
     complete_matches,
     refine_matches,
     smooth_pair,
 )
-from ml.keypoints.consensus import Consensus, find_consensus
-from ml.keypoints.geometry import transform_points
+from ml.keypoints.verification.two_view_model import Consensus, find_consensus
 from ml.keypoints.views import View, make_view
 from ml.types import Matches
 

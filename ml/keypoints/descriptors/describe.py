@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import ShapeError, UnknownNameError
-from ml.keypoints.orientation import dominant_angle_deg
+from ml.keypoints.descriptors.orientation import dominant_angle_deg
 from ml.keypoints.pixels import equalise, to_grey
 from ml.types import ArrayF32, Keypoints
 
@@ -19,11 +19,11 @@ DEFAULT_NAME = "tessera"
 neighbours of independently detected key points (docs/models/tessera.md), and not behind after the
 whole pipeline. It takes longer: ask for ``akaze`` where time counts most."""
 LEARNED: dict[str, str] = {
-    "triplet": "ml.keypoints.learned",
-    "cnn": "ml.keypoints.learned",
-    "graph": "ml.keypoints.learned",
-    "tessera": "ml.keypoints.tessera",
-    "vit": "ml.keypoints.vit",
+    "triplet": "ml.keypoints.descriptors.learned",
+    "cnn": "ml.keypoints.descriptors.learned",
+    "graph": "ml.keypoints.descriptors.learned",
+    "tessera": "ml.keypoints.descriptors.tessera",
+    "vit": "ml.keypoints.descriptors.vit",
 }
 """Learned descriptors: name -> module with ``load(name) -> Descriptor``, imported when asked for,
 so that the hand-crafted four never wait for torch."""

@@ -14,13 +14,13 @@ from ml.errors import ShapeError, WeightsError
 from ml.keypoints import (
     DetectorConfig,
     detect_keypoints,
-    learned,
     load_descriptor,
     match_descriptors,
     transform_points,
 )
-from ml.keypoints.learned import LearnedDescriptor, descriptor_from_file
-from ml.keypoints.learned_weights import (
+from ml.keypoints.descriptors import learned
+from ml.keypoints.descriptors.learned import LearnedDescriptor, descriptor_from_file
+from ml.keypoints.descriptors.learned_weights import (
     SHIPPED,
     WEIGHTS_FOLDER,
     StoredDescriptor,

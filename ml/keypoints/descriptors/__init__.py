@@ -1,0 +1,1 @@
+"""Descriptors of key points: the hand-crafted four, and the learned ones with their weights."""
