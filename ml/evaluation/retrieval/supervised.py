@@ -8,7 +8,6 @@ small for that, and the report says so.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -18,6 +17,7 @@ from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.splits import SplitConfig, split_patients
 from ml.imaging.slides import open_slide
 from ml.roi import RoiEncoder
+from ml.training.roi.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 from ml.types import ArrayF64, Progress
 
 SUPERVISED = "supervised_gnn"
@@ -47,9 +47,7 @@ def supervised_distances(
             graphs.append(encoder.region_graph(slide, record.geometry, record.mpp))
         progress(done, len(records), "graphs")
     patients = len({record.patient for record in records})
-    # By name: training and evaluation stand side by side, and neither is built on the other.
-    training = importlib.import_module("ml.training.roi.graph")
-    config = training.GraphTrainConfig(seed=seed)
+    config = GraphTrainConfig(seed=seed)
     out = {}
     for name, task in tasks.items():
         dealt = split_patients(task, SplitConfig(folds=min(_FOLDS, patients), seed=seed)).fold_of()
@@ -58,10 +56,10 @@ def supervised_distances(
         for number in np.unique(fold):
             progress(int(number), int(fold.max()) + 1, f"supervised network, {name}")
             seen = np.flatnonzero(fold != number).tolist()
-            network = training.train_graph_encoder(
+            network = train_graph_encoder(
                 [graphs[i] for i in seen], [task[i].label for i in seen], config=config
             )
-            vectors = training.embed_graphs(network, graphs)
+            vectors = embed_graphs(network, graphs)
             queries = np.flatnonzero(fold == number)
             distance[queries] = cdist(vectors[queries], vectors)
         out[name] = distance
