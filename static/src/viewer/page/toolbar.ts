@@ -28,6 +28,7 @@ export function toolbar(root: HTMLElement, targets: KeyTargets): void {
     button.addEventListener("click", () => actions[button.dataset.action ?? ""]?.());
   }
   giveBackFocus(root, mapView.target);
+  foldPanel(root);
 
   tools.on("tool", (tool) => {
     for (const button of buttons("[data-tool]")) {
@@ -58,4 +59,16 @@ function giveBackFocus(root: HTMLElement, target: HTMLElement): void {
     target.toggleAttribute("data-pointed", true);
     target.focus({ preventScroll: true });
   });
+}
+
+/** The panel beside the image folds away, and back. */
+function foldPanel(root: HTMLElement): void {
+  const toggles = root.querySelectorAll<HTMLElement>("[data-panel-toggle]");
+  for (const button of toggles) {
+    button.addEventListener("click", () => {
+      const isOpen = root.dataset.panel !== "closed";
+      root.dataset.panel = isOpen ? "closed" : "open";
+      for (const other of toggles) other.setAttribute("aria-expanded", String(!isOpen));
+    });
+  }
 }

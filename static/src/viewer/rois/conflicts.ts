@@ -4,6 +4,7 @@ import { roiRevisions } from "./api";
 import { required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import { sameGeometry } from "../map/pixel_plane";
+import type { RoiEdits } from "./edits";
 import type { RoiState } from "./state";
 import type { RoiStore } from "./store";
 import { personName } from "../lib/types";
@@ -20,7 +21,8 @@ export class Conflicts {
 
   constructor(
     root: HTMLElement,
-    private readonly store: RoiStore,
+    store: RoiStore,
+    private readonly edits: RoiEdits,
     private readonly labels: Labels,
   ) {
     this.dialog = required<HTMLDialogElement>(root, "[data-dialog=conflict]");
@@ -69,8 +71,8 @@ export class Conflicts {
     const conflict = this.waiting.shift();
     this.dialog.close();
     if (!conflict) return;
-    if (keepMine) this.store.keepMine(conflict.state, conflict.theirs);
-    else this.store.takeTheirs(conflict.state, conflict.theirs);
+    if (keepMine) this.edits.keepMine(conflict.state, conflict.theirs);
+    else this.edits.takeTheirs(conflict.state, conflict.theirs);
     this.open();
   }
 }

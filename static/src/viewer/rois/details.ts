@@ -2,6 +2,7 @@
 
 import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
+import type { RoiEdits } from "./edits";
 import { Revisions } from "./revisions";
 import type { RoiLayer } from "./layer";
 import type { RoiState } from "./state";
@@ -26,6 +27,7 @@ export class Details {
   constructor(
     root: HTMLElement,
     private readonly store: RoiStore,
+    private readonly edits: RoiEdits,
     layer: RoiLayer,
     private readonly labels: Labels,
     private readonly actions: DetailActions,
@@ -33,7 +35,7 @@ export class Details {
     this.host = required(root, "[data-roi-details]");
     this.name = required<HTMLInputElement>(this.host, "[data-roi-name]");
     this.label = required<HTMLSelectElement>(this.host, "[data-roi-label]");
-    this.revisions = new Revisions(required(this.host, "[data-roi-revisions]"), store, labels, actions.canAnnotate);
+    this.revisions = new Revisions(required(this.host, "[data-roi-revisions]"), edits, labels, actions.canAnnotate);
     this.fillLabels();
     this.name.disabled = this.label.disabled = !actions.canAnnotate;
     this.name.addEventListener("change", () => this.rename());
@@ -48,7 +50,7 @@ export class Details {
   setLabel(id: string | null): void {
     this.actions.useLabel(id);
     if (!this.state || !this.actions.canAnnotate || this.state.label === id) return;
-    this.store.change(this.state, { label: id }, "Set label");
+    this.edits.change(this.state, { label: id }, "Set label");
   }
 
   private fillLabels(): void {
@@ -61,7 +63,7 @@ export class Details {
 
   private rename(): void {
     const name = this.name.value.trim();
-    if (this.state && name !== this.state.name) this.store.change(this.state, { name }, "Rename");
+    if (this.state && name !== this.state.name) this.edits.change(this.state, { name }, "Rename");
   }
 
   private nameKey(event: KeyboardEvent): void {

@@ -4,7 +4,7 @@ import { roiRevisions } from "./api";
 import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import type { RoiState } from "./state";
-import type { RoiStore } from "./store";
+import type { RoiEdits } from "./edits";
 import { personName } from "../lib/types";
 import type { RoiRevision } from "../lib/types";
 
@@ -22,7 +22,7 @@ export class Revisions {
 
   constructor(
     private readonly host: HTMLElement,
-    private readonly store: RoiStore,
+    private readonly edits: RoiEdits,
     private readonly labels: Labels,
     private readonly canAnnotate: boolean,
   ) {
@@ -74,7 +74,7 @@ export class Revisions {
 
   private restoreButton(state: RoiState, { geometry, label, name, version }: RoiRevision): HTMLElement {
     const click = (): void => {
-      this.store.change(state, { geometry, label, name }, `Bring back version ${version}`);
+      this.edits.change(state, { geometry, label, name }, `Bring back version ${version}`);
     };
     const title = `Bring back version ${version} as a new version`;
     return element("button", { type: "button", class: "btn btn--small btn--quiet", title, click }, "Bring back");

@@ -1,17 +1,18 @@
-/** The ROIs of this canvas: loading, changing, deleting. Every change goes through here. */
+/** The ROIs of this canvas that the page holds: loaded, kept fresh, and who is told when one changes. */
 
 import { roiGet, roiPage, roiWindow } from "./api";
-import type { RoiPatch } from "./api";
 import { Emitter } from "../lib/events";
-import type { History } from "../lib/history";
 import { RoiState } from "./state";
 import { RoiSync } from "./sync";
-import type { CanvasData, FrameRef, Roi, RoiGeometry } from "../lib/types";
+import type { CanvasData, Roi } from "../lib/types";
 
-/** Up to here all ROIs are loaded at once; beyond, those of the window. */
+/** Up to here all ROIs are loaded at once (five requests); beyond, those of the window. */
 export const LOAD_ALL_LIMIT = 5000;
+/** Twice what an embedding takes: the first answer is usually yes. */
 const FRESHEN_MS = 4000;
+/** The largest of a window; more would be a thicket, and slow to draw. */
 const WINDOW_LIMIT = 3000;
+/** Smaller on screen, an outline cannot be told from a dot. */
 const MIN_SIZE_SCREEN_PX = 3;
 
 interface RoiEvents {
@@ -32,10 +33,7 @@ export class RoiStore extends Emitter<RoiEvents> {
   private freshening: ReturnType<typeof setTimeout> | null = null;
   private windowRequest: AbortController | null = null;
 
-  constructor(
-    private readonly canvas: CanvasData,
-    private readonly history: History,
-  ) {
+  constructor(private readonly canvas: CanvasData) {
     super();
     this.sync = new RoiSync(canvas.id);
     this.sync.on("adopted", (state) => this.emit("changed", state));
@@ -132,89 +130,15 @@ export class RoiStore extends Emitter<RoiEvents> {
     if (added.length) this.emit("added", added);
   }
 
-  create(geometry: RoiGeometry, label: string | null, frame: FrameRef | null): RoiState {
-    const state = new RoiState(newId(), frame, { geometry, label, name: "" });
+  /** Hold an ROI that was drawn here. */
+  add(state: RoiState): void {
     this.states.set(state.id, state);
     this.total += 1;
     this.emit("added", [state]);
-    this.sync.schedule(state);
-    this.history.record({
-      label: "Draw ROI",
-      undo: () => this.setDeleted(state, true),
-      redo: () => this.setDeleted(state, false),
-    });
-    return state;
   }
 
-  change(state: RoiState, patch: RoiPatch, label: string): void {
-    const before: RoiPatch = {};
-    for (const key of Object.keys(patch)) {
-      Object.assign(before, { [key]: state[key as keyof RoiPatch] });
-    }
-    this.apply(state, patch);
-    this.history.record({
-      label,
-      undo: () => this.apply(state, before),
-      redo: () => this.apply(state, patch),
-    });
-  }
-
-  remove(state: RoiState): void {
-    this.setDeleted(state, true);
-    this.history.record({
-      label: "Delete ROI",
-      undo: () => this.setDeleted(state, false),
-      redo: () => this.setDeleted(state, true),
-    });
-  }
-
-  /** The user keeps what stands here: send it on top of theirs. */
-  keepMine(state: RoiState, theirs: Roi): void {
-    state.server = theirs;
-    state.problem = null;
-    this.sync.schedule(state, 0);
-  }
-
-  /** The user takes theirs; what stood here comes back with undo. */
-  takeTheirs(state: RoiState, theirs: Roi): void {
-    const { geometry, label, name } = state;
-    const mine = { geometry, label, name };
-    const wasDeleted = state.deleted;
-    state.takeServer(theirs);
-    this.announce(state, wasDeleted);
-    this.sync.schedule(state, 0);
-    const { geometry: g, label: l, name: n } = theirs;
-    this.history.record({
-      label: "Take the other version",
-      undo: () => (wasDeleted ? this.setDeleted(state, true) : this.apply(state, mine)),
-      redo: () => {
-        this.setDeleted(state, theirs.deleted_at !== null);
-        this.apply(state, { geometry: g, label: l, name: n });
-      },
-    });
-  }
-
-  private apply(state: RoiState, patch: RoiPatch): void {
-    this.reattach(state);
-    const wasDeleted = state.deleted;
-    state.deleted = false;
-    state.want(patch);
-    this.announce(state, wasDeleted);
-    this.sync.schedule(state);
-  }
-
-  private setDeleted(state: RoiState, deleted: boolean): void {
-    this.reattach(state);
-    const before = state.deleted;
-    state.deleted = deleted;
-    if (state.problem?.kind !== "conflict") state.problem = null;
-    if (before !== deleted) this.total += deleted ? -1 : 1;
-    this.announce(state, before);
-    this.sync.schedule(state);
-  }
-
-  /** A windowed load may have let go of a state the history still holds. */
-  private reattach(state: RoiState): void {
+  /** Hold a state again: a windowed load may have let go of one that the history still has. */
+  reattach(state: RoiState): void {
     const present = this.states.get(state.id);
     if (present === state) return;
     if (present?.server) state.server = present.server;
@@ -222,18 +146,10 @@ export class RoiStore extends Emitter<RoiEvents> {
     this.emit("added", [state]);
   }
 
-  private announce(state: RoiState, wasDeleted: boolean): void {
+  /** Tell of a state that was changed here; `wasDeleted` is what it was before. */
+  announce(state: RoiState, wasDeleted: boolean): void {
     if (state.deleted && !wasDeleted) this.emit("removed", [state]);
     else if (!state.deleted && wasDeleted) this.emit("added", [state]);
     else if (!state.deleted) this.emit("changed", state);
   }
-}
-
-/** A random UUID; `crypto.randomUUID` is missing on plain http. */
-function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

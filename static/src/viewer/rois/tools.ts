@@ -2,30 +2,24 @@
 
 import Collection from "ol/Collection";
 import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
-import Draw, { createBox } from "ol/interaction/Draw";
+import type Draw from "ol/interaction/Draw";
 import Modify from "ol/interaction/Modify";
-import Snap from "ol/interaction/Snap";
 import type OlMap from "ol/Map";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
-import type Geometry from "ol/geom/Geometry";
-import Polygon from "ol/geom/Polygon";
+import type Polygon from "ol/geom/Polygon";
 
 import { Emitter } from "../lib/events";
 import { geometryToL0, l0FromMap, sameGeometry } from "../map/pixel_plane";
+import { drawInteraction, drawnOutline } from "./drawing";
+import type { DrawTool } from "./drawing";
+import type { RoiEdits } from "./edits";
 import type { RoiFeature, RoiLayer } from "./layer";
+import { SnapTargets } from "./snapping";
 import { sketchStyle } from "./style";
 import type { RoiStore } from "./store";
 import type { FrameRef, Position } from "../lib/types";
 
-export type ToolName = "move" | "frames" | "rectangle" | "polygon" | "freehand";
-type DrawTool = Exclude<ToolName, "move" | "frames">;
-
-const SMALLEST_DRAWN_SCREEN_PX2 = 16;
-const SNAP_AT_MOST = 60;
-const SNAP_REACH_SCREEN_PX = 300;
-/** A freehand line is thinned to what half a screen pixel can show. */
-const FREEHAND_TOLERANCE_SCREEN_PX = 0.6;
-
+export type ToolName = "move" | "frames" | DrawTool;
 export interface DrawContext {
   label: () => string | null;
   color: () => string;
@@ -43,21 +37,21 @@ export class Tools extends Emitter<ToolEvents> {
   current: ToolName = "move";
   private isPanning = false;
   private draw: Draw | null = null;
-  private drawnPoints = 0;
+  private isDrawing = false;
   private readonly selected = new Collection<RoiFeature>();
-  private readonly snapTo = new Collection<RoiFeature>();
   private readonly modify: Modify | null;
-  private readonly snap: Snap;
+  private readonly snapping: SnapTargets;
 
   constructor(
     private readonly map: OlMap,
     private readonly store: RoiStore,
+    private readonly edits: RoiEdits,
     private readonly layer: RoiLayer,
     private readonly context: DrawContext,
     private readonly canAnnotate: boolean,
   ) {
     super();
-    this.snap = new Snap({ features: this.snapTo, pixelTolerance: 6 });
+    this.snapping = new SnapTargets(map, layer.source);
     this.modify = canAnnotate ? this.addModify() : null;
     layer.isEditable = canAnnotate;
     layer.on("select", () => this.followSelection());
@@ -66,15 +60,11 @@ export class Tools extends Emitter<ToolEvents> {
     map.on("pointermove", (event) => this.hover(event));
   }
 
-  get isDrawing(): boolean {
-    return this.drawnPoints > 0;
-  }
-
   use(tool: ToolName): void {
     if (isDrawTool(tool) && !this.canAnnotate) return;
     if (this.draw) this.map.removeInteraction(this.draw);
-    this.map.removeInteraction(this.snap);
-    this.drawnPoints = 0;
+    this.map.removeInteraction(this.snapping.interaction);
+    this.isDrawing = false;
     this.draw = isDrawTool(tool) ? this.newDraw(tool) : null;
     if (this.draw) {
       this.layer.select(null);
@@ -83,7 +73,7 @@ export class Tools extends Emitter<ToolEvents> {
       this.gatherSnapTargets();
     }
     this.modify?.setActive(tool === "move");
-    if (this.canAnnotate) this.map.addInteraction(this.snap); // after the others: it moves their points
+    if (this.canAnnotate) this.map.addInteraction(this.snapping.interaction); // after the others: it moves their points
     this.current = tool;
     this.setCursor(tool === "move" ? "" : "crosshair");
     this.emit("tool", tool);
@@ -117,7 +107,7 @@ export class Tools extends Emitter<ToolEvents> {
   deleteSelected(): boolean {
     const state = this.store.get(this.layer.selectedId);
     if (!state || !this.canAnnotate) return false;
-    this.store.remove(state);
+    this.edits.remove(state);
     return true;
   }
 
@@ -127,37 +117,24 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private newDraw(tool: DrawTool): Draw {
-    const isDragged = tool !== "polygon";
-    const draw = new Draw({
-      type: tool === "rectangle" ? "Circle" : "Polygon",
-      ...(tool === "rectangle" ? { geometryFunction: createBox() } : {}),
-      condition: (event) => !this.isPanning && !isDragged && primaryAction(event),
-      freehandCondition: (event) => isDragged && !this.isPanning && isPrimary(event),
-      style: sketchStyle(this.context.color()),
-      stopClick: true,
-    });
-    draw.on("drawstart", () => (this.drawnPoints = 1));
-    draw.on("drawabort", () => (this.drawnPoints = 0));
+    const draw = drawInteraction(tool, this.context.color(), () => this.isPanning);
+    draw.on("drawstart", () => (this.isDrawing = true));
+    draw.on("drawabort", () => (this.isDrawing = false));
     draw.on("drawend", (event) => {
-      this.drawnPoints = 0;
-      this.take(event.feature.getGeometry(), tool);
+      this.isDrawing = false;
+      this.take(event.feature.getGeometry() as Polygon, tool); // every tool draws one
     });
     return draw;
   }
 
-  private take(drawn: Geometry | undefined, tool: ToolName): void {
+  private take(drawn: Polygon, tool: DrawTool): void {
     const resolution = this.map.getView().getResolution() ?? 1;
-    if (!(drawn instanceof Polygon)) return;
-    let geometry = drawn;
-    if (tool === "freehand") {
-      const thinned = drawn.simplify(FREEHAND_TOLERANCE_SCREEN_PX * resolution);
-      if (thinned instanceof Polygon && thinned.getArea() > 0) geometry = thinned;
-    }
-    if (geometry.getArea() < SMALLEST_DRAWN_SCREEN_PX2 * resolution * resolution) {
+    const outline = drawnOutline(drawn, tool, resolution);
+    if (!outline) {
       this.emit("notice", "Too small to be an ROI: nothing was drawn.");
       return;
     }
-    const state = this.store.create(geometryToL0(geometry), this.context.label(), this.context.frame());
+    const state = this.edits.create(geometryToL0(outline), this.context.label(), this.context.frame());
     this.layer.select(state.id);
     // after the click that ends the drawing has passed, else it would select what lies beneath
     setTimeout(() => this.use("move"));
@@ -177,7 +154,7 @@ export class Tools extends Emitter<ToolEvents> {
       this.takeModified();
     });
     this.map.addInteraction(modify);
-    this.map.addInteraction(this.snap);
+    this.map.addInteraction(this.snapping.interaction);
     return modify;
   }
 
@@ -188,7 +165,7 @@ export class Tools extends Emitter<ToolEvents> {
     const geometry = geometryToL0(feature.getGeometry());
     if (sameGeometry(geometry, state.geometry)) return;
     feature.set("shown", geometry, true);
-    this.store.change(state, { geometry }, "Edit outline");
+    this.edits.change(state, { geometry }, "Edit outline");
   }
 
   private followSelection(): void {
@@ -199,20 +176,8 @@ export class Tools extends Emitter<ToolEvents> {
     this.gatherSnapTargets();
   }
 
-  /** Snap to the selected ROI and to what is near, never to thousands. */
   private gatherSnapTargets(): void {
-    if (!this.canAnnotate) return;
-    const view = this.map.getView();
-    const resolution = view.getResolution() ?? 1;
-    const chosen = this.selected.item(0) as RoiFeature | undefined;
-    const reach = SNAP_REACH_SCREEN_PX * resolution;
-    const box = chosen?.getGeometry()?.getExtent() ?? view.calculateExtent(this.map.getSize());
-    const [left = 0, low = 0, right = 0, high = 0] = box;
-    const margin = chosen ? reach : 0;
-    const near = this.layer.source.getFeaturesInExtent([left - margin, low - margin, right + margin, high + margin]);
-    this.snapTo.clear();
-    if (near.length <= SNAP_AT_MOST) this.snapTo.extend(near);
-    else if (chosen) this.snapTo.push(chosen);
+    if (this.canAnnotate) this.snapping.gather(this.selected.item(0));
   }
 
   private click(event: MapBrowserEvent): void {
@@ -238,10 +203,4 @@ export class Tools extends Emitter<ToolEvents> {
 
 function isDrawTool(tool: ToolName): tool is DrawTool {
   return tool !== "move" && tool !== "frames";
-}
-
-function isPrimary(event: MapBrowserEvent): boolean {
-  const original = event.originalEvent;
-  if (!(original instanceof PointerEvent)) return true;
-  return original.buttons === 0 || (original.buttons & 1) === 1;
 }

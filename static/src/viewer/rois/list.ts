@@ -13,7 +13,7 @@ const ROW_HEIGHT_PX = 44;
 const ANY = "";
 const NONE = "none";
 
-export class Panel {
+export class RoiList {
   private readonly list: VirtualList<RoiState>;
   private readonly listHost: HTMLElement;
   private readonly filter: HTMLSelectElement;
@@ -36,7 +36,6 @@ export class Panel {
     required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
     layer.on("select", (state) => this.followSelection(state));
     this.listHost.addEventListener("keydown", (event) => this.key(event));
-    this.collapsible();
   }
 
   private fillFilter(): void {
@@ -130,18 +129,6 @@ export class Panel {
     if (target === undefined) return;
     event.preventDefault();
     this.choose(Math.min(Math.max(target, 0), last));
-  }
-
-  private collapsible(): void {
-    for (const button of this.root.querySelectorAll<HTMLElement>("[data-panel-toggle]")) {
-      button.addEventListener("click", () => {
-        const isOpen = this.root.dataset.panel !== "closed";
-        this.root.dataset.panel = isOpen ? "closed" : "open";
-        for (const other of this.root.querySelectorAll("[data-panel-toggle]")) {
-          other.setAttribute("aria-expanded", String(!isOpen));
-        }
-      });
-    }
   }
 }
 

@@ -1,0 +1,88 @@
+/** Tools, keys, rail, list, details and dialogs, connected to the ROIs. */
+
+import { keySheet, listenToKeys } from "../lib/keys";
+import { Conflicts } from "../rois/conflicts";
+import { Details } from "../rois/details";
+import { exchange } from "../rois/geojson";
+import { RoiList } from "../rois/list";
+import { saveState } from "../rois/save_state";
+import { Tools } from "../rois/tools";
+import { FrameProjections } from "../mosaic/frame_projections";
+import { MiniMap } from "../mosaic/mini_map";
+import { SpanPicker } from "../mosaic/span";
+import { MosaicView } from "../mosaic/view";
+import { keyGroups } from "./bindings";
+import type { KeyTargets } from "./bindings";
+import { showRoi } from "./links";
+import type { Parts } from "./parts";
+import { toolbar } from "./toolbar";
+
+type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel">;
+
+/** Makes what changes ROIs, and what a mosaic or a video has beside it. */
+export function connectTools(parts: Parts): void {
+  const { root, canvas, labels, player, store, edits, layer, mapView, toasts } = parts;
+  let nextLabel: string | null = null;
+  const context = {
+    label: () => nextLabel,
+    color: () => labels.colorOf(nextLabel),
+    frame: () => player?.frame ?? null,
+  };
+  const tools = new Tools(mapView.map, store, edits, layer, context, canvas.can_annotate);
+  const commands = undoable(parts, tools);
+  const details = new Details(root, store, edits, layer, labels, {
+    canAnnotate: canvas.can_annotate,
+    zoomTo: (state) => void showRoi(state, parts),
+    remove: commands.remove,
+    useLabel: (id) => void (nextLabel = id),
+  });
+  const setLabel = (id: string | null): void => {
+    details.setLabel(id);
+    toasts.show(`Label: ${labels.nameOf(id)}`);
+  };
+  connectKeys(parts, tools, { ...commands, setLabel });
+  tools.use("move");
+  tools.on("tool", (tool) => {
+    if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
+  });
+  tools.on("notice", (text) => toasts.show(text));
+  store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
+  const conflicts = new Conflicts(root, store, edits, labels);
+  saveState(root, store.sync, () => conflicts.open());
+  new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
+  exchange(root, canvas, store, toasts);
+}
+
+/** Undo, redo and delete, each with a word on what it did. */
+function undoable({ history, toasts }: Parts, tools: Tools): Omit<Commands, "setLabel"> {
+  const tell = (verb: string, label: string | null): void => {
+    if (label) toasts.show(`${verb}: ${label}`);
+  };
+  const undo = (): void => {
+    if (!tools.removeLastPoint()) tell("Undone", history.undo());
+  };
+  const redo = (): void => tell("Redone", history.redo());
+  const remove = (): void => {
+    if (tools.deleteSelected()) toasts.show("ROI deleted.", { label: "Undo", run: undo });
+  };
+  return { undo, redo, remove };
+}
+
+/** The mosaic's own parts, and one table of keys for the listener, the sheet and the rail. */
+function connectKeys(parts: Parts, tools: Tools, commands: Commands): void {
+  const { root, canvas, player, history, labels, layer, mapView, toasts } = parts;
+  parts.mosaic = canvas.kind === "mosaic" ? new MosaicView({ ...parts, tools }) : null;
+  parts.miniMap = player ? new MiniMap(root, player, toasts) : null;
+  if (player && parts.miniMap) new FrameProjections(player, parts.miniMap, { ...parts, tools });
+  const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, toasts) : null;
+  let openSheet = (): void => undefined;
+  const targets: KeyTargets = {
+    ...{ canAnnotate: canvas.can_annotate, tools, layer, mapView, history, labels, player, ...commands },
+    ...{ mosaicKeys: parts.mosaic?.keys() ?? null, span, miniMap: parts.miniMap },
+    openSheet: () => openSheet(),
+  };
+  const groups = keyGroups(targets);
+  openSheet = keySheet(root, groups);
+  listenToKeys(groups);
+  toolbar(root, targets);
+}

@@ -1,0 +1,36 @@
+/** Addresses: the view, the ROI and the frame that a link names, and the address of what is on screen. */
+
+import { DeepLink } from "../map/deep_link";
+import type { LinkTarget } from "../map/deep_link";
+import { extentFromBounds, geometryFromL0 } from "../map/pixel_plane";
+import type { RoiState } from "../rois/state";
+import type { Parts } from "./parts";
+
+export function connectLink({ mapView, layer, player, mosaic }: Parts): DeepLink {
+  const pts = (): number | null => player?.frame?.pts ?? mosaic?.pts ?? null;
+  const deepLink = new DeepLink(mapView, () => layer.selectedId, pts);
+  layer.on("select", () => deepLink.update());
+  player?.on("frame", ({ exact }) => {
+    if (exact) deepLink.update();
+  });
+  return deepLink;
+}
+
+export async function openLinked(parts: Parts, link: LinkTarget, isPlaced: boolean): Promise<void> {
+  const { store, layer, player, toasts } = parts;
+  if (!link.roi) return;
+  if (!store.get(link.roi)) await store.fetchOne(link.roi);
+  const state = store.get(link.roi);
+  if (!state || state.deleted) toasts.show("The ROI of this link is not here any more.");
+  else if (isPlaced && (link.t !== null || !player)) layer.select(state.id);
+  else await showRoi(state, parts);
+}
+
+export async function showRoi(state: RoiState, { mapView, layer, player }: Parts): Promise<void> {
+  if (player && state.frame && player.frame?.pts !== state.frame.pts) {
+    await player.seek(player.frames.nearest(state.frame.pts));
+  }
+  if (!layer.layer.getVisible()) layer.toggle("visible");
+  layer.select(state.id);
+  mapView.zoomTo(state.server ? extentFromBounds(state.server.bounds) : geometryFromL0(state.geometry).getExtent());
+}

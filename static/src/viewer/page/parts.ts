@@ -1,0 +1,33 @@
+/** What the page is made of, for those who connect it. */
+
+import type Projection from "ol/proj/Projection";
+
+import type { History } from "../lib/history";
+import type { Toasts } from "../lib/toasts";
+import type { CanvasData } from "../lib/types";
+import type { MapView } from "../map/map_view";
+import type { RoiEdits } from "../rois/edits";
+import type { Labels } from "../rois/labels";
+import type { RoiLayer } from "../rois/layer";
+import type { RoiStore } from "../rois/store";
+import type { VideoPlayer } from "../video/player";
+import type { MiniMap } from "../mosaic/mini_map";
+import type { MosaicView } from "../mosaic/view";
+
+export interface Parts {
+  root: HTMLElement;
+  canvas: CanvasData;
+  labels: Labels;
+  player: VideoPlayer | null;
+  history: History;
+  store: RoiStore;
+  edits: RoiEdits;
+  layer: RoiLayer;
+  mapView: MapView;
+  toasts: Toasts;
+  projection: Projection;
+  /** Set by `connectTools` on a mosaic. */
+  mosaic: MosaicView | null;
+  /** Set by `connectTools` on a video. */
+  miniMap: MiniMap | null;
+}

@@ -1,0 +1,111 @@
+/** Builds the parts of the page from the data in it, and connects them. */
+
+import type BaseLayer from "ol/layer/Base";
+import type Projection from "ol/proj/Projection";
+
+import { required } from "../../dom/elements";
+import { History } from "../lib/history";
+import { Toasts } from "../lib/toasts";
+import type { CanvasData } from "../lib/types";
+import { canvasLayers } from "../map/canvas_layer";
+import { applyView, readLink } from "../map/deep_link";
+import type { DeepLink, LinkTarget } from "../map/deep_link";
+import { MapView } from "../map/map_view";
+import { boundsFromExtent, projectionOf } from "../map/pixel_plane";
+import { RoiEdits } from "../rois/edits";
+import { Labels } from "../rois/labels";
+import { RoiLayer } from "../rois/layer";
+import { RoiStore } from "../rois/store";
+import { VideoPlayer } from "../video/player";
+import { timeline } from "../video/timeline";
+import { connectTools } from "./editing";
+import { connectLink, openLinked } from "./links";
+import type { Parts } from "./parts";
+
+function readCanvas(): CanvasData {
+  const source = document.getElementById("canvas-data");
+  if (!source?.textContent) throw new Error("the page lacks #canvas-data");
+  return JSON.parse(source.textContent) as CanvasData;
+}
+
+/** Shows the image and the ROIs, and connects every part of the page to them. */
+export async function start(root: HTMLElement): Promise<void> {
+  const link = readLink();
+  const parts = await makeParts(root, readCanvas());
+  const { mapView, player, store } = parts;
+  connectTools(parts);
+  mapView.addReadouts(root);
+  if (player) startVideo(parts, player);
+  else mapView.addOverview(required(root, "[data-overview]"));
+  const isPlaced = applyView(mapView, link);
+  if (player) await player.seek(link.t === null ? 0 : player.frames.nearest(link.t));
+  const deepLink = connectLink(parts);
+  mapView.map.on("moveend", () => loadWindow(parts));
+  const beside = loadMosaics(parts, link, deepLink);
+  await store.load();
+  loadWindow(parts);
+  await openLinked(parts, link, isPlaced);
+  await beside;
+  root.dataset.ready = "true";
+}
+
+async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> {
+  const projection = projectionOf(canvas);
+  const toasts = new Toasts(required(root, "[data-toast]"));
+  const labels = await loadLabels(canvas, toasts);
+  const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
+  const image = player ? [player.layer] : tiles(root, canvas, projection);
+  const history = new History();
+  const store = new RoiStore(canvas);
+  const edits = new RoiEdits(store, history);
+  const layer = new RoiLayer(store, labels);
+  const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...image, layer.layer]);
+  const made = { root, canvas, labels, player, history, store, edits, layer, mapView, toasts, projection };
+  return { ...made, mosaic: null, miniMap: null };
+}
+
+/** The image of a canvas that is no video, with a word where tiles are missing. */
+function tiles(root: HTMLElement, canvas: CanvasData, projection: Projection): BaseLayer[] {
+  const image = canvasLayers(canvas, projection, (count) => showTileErrors(root, count));
+  root.querySelector("[data-tile-retry]")?.addEventListener("click", () => {
+    image.retry();
+    showTileErrors(root, 0);
+  });
+  return image.layers;
+}
+
+async function loadLabels(canvas: CanvasData, toasts: Toasts): Promise<Labels> {
+  try {
+    return await Labels.load(canvas.id);
+  } catch {
+    toasts.show("The labels could not be loaded. Reload the page to choose labels.");
+    return Labels.none();
+  }
+}
+
+/** Of a mosaic what its frames were; of a video the mosaics there are. */
+async function loadMosaics({ canvas, mosaic, miniMap }: Parts, link: LinkTarget, deepLink: DeepLink): Promise<void> {
+  await mosaic?.load(link, () => deepLink.update());
+  if (canvas.video) await miniMap?.load(canvas.video);
+}
+
+function loadWindow({ store, mapView: { view } }: Parts): void {
+  void store.loadWindow(boundsFromExtent(view.calculateExtent()), view.getResolution() ?? 1);
+}
+
+function startVideo({ root, store, layer, labels, toasts, miniMap }: Parts, player: VideoPlayer): void {
+  const bar = timeline(root, player, store, labels);
+  miniMap?.on("fates", ({ fates }) => bar.showFates(fates));
+  player.on("error", (text) => toasts.show(text));
+  player.on("frame", ({ frame }) => {
+    const selected = store.get(layer.selectedId);
+    if (selected?.frame && selected.frame.pts !== frame.pts) layer.select(null);
+    layer.setFilter((state) => state.frame === null || state.frame.pts === frame.pts);
+  });
+}
+
+function showTileErrors(root: HTMLElement, count: number): void {
+  const host = required(root, "[data-tile-errors]");
+  host.hidden = count === 0;
+  required(host, "span").textContent = `${count} ${count === 1 ? "tile" : "tiles"} could not be loaded`;
+}

@@ -1,0 +1,45 @@
+/** Drawing an ROI: what the pointer does with each tool, and what comes of the line it drew. */
+
+import { primaryAction } from "ol/events/condition";
+import Draw, { createBox } from "ol/interaction/Draw";
+import type MapBrowserEvent from "ol/MapBrowserEvent";
+import Polygon from "ol/geom/Polygon";
+
+import { sketchStyle } from "./style";
+
+export type DrawTool = "rectangle" | "polygon" | "freehand";
+
+/** 4 x 4 screen pixels: a slip of the hand, not a region. */
+const SMALLEST_DRAWN_SCREEN_PX2 = 16;
+/** A freehand line is thinned to what half a screen pixel can show. */
+const FREEHAND_TOLERANCE_SCREEN_PX = 0.6;
+
+/** The interaction of a tool. While `isPanning` the pointer moves the map instead. */
+export function drawInteraction(tool: DrawTool, color: string, isPanning: () => boolean): Draw {
+  const isDragged = tool !== "polygon";
+  return new Draw({
+    type: tool === "rectangle" ? "Circle" : "Polygon",
+    ...(tool === "rectangle" ? { geometryFunction: createBox() } : {}),
+    condition: (event) => !isPanning() && !isDragged && primaryAction(event),
+    freehandCondition: (event) => isDragged && !isPanning() && isPrimary(event),
+    style: sketchStyle(color),
+    stopClick: true,
+  });
+}
+
+/** The outline to keep of what was drawn; null where it is too small to be meant. */
+export function drawnOutline(drawn: Polygon, tool: DrawTool, resolution: number): Polygon | null {
+  const outline = tool === "freehand" ? thinned(drawn, FREEHAND_TOLERANCE_SCREEN_PX * resolution) : drawn;
+  return outline.getArea() < SMALLEST_DRAWN_SCREEN_PX2 * resolution * resolution ? null : outline;
+}
+
+function thinned(drawn: Polygon, tolerance: number): Polygon {
+  const simple = drawn.simplify(tolerance);
+  return simple instanceof Polygon && simple.getArea() > 0 ? simple : drawn;
+}
+
+function isPrimary(event: MapBrowserEvent): boolean {
+  const original = event.originalEvent;
+  if (!(original instanceof PointerEvent)) return true;
+  return original.buttons === 0 || (original.buttons & 1) === 1;
+}
