@@ -11,7 +11,7 @@ from ml.errors import BadInputError
 from ml.keypoints.descriptors.describe import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.parallel import alone
-from ml.keypoints.views import View, make_view
+from ml.keypoints.views import WorkingView, working_view
 from ml.types import ArrayF32, Keypoints
 
 
@@ -27,7 +27,7 @@ class ImageFeatures:
         max_keypoints: so many were asked for; N may be less.
     """
 
-    view: View
+    view: WorkingView
     keypoints: Keypoints
     descriptors: ArrayF32
     descriptor: str
@@ -60,7 +60,7 @@ def extract(
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
     """
     loaded, detection = chosen(descriptor, detector, max_keypoints)
-    view = make_view(image, mask=mask)
+    view = working_view(image, mask=mask)
     return alone(lambda view: extract_view(view, loaded, detection), view)
 
 
@@ -78,7 +78,9 @@ def chosen(
     return loaded, DetectorConfig(name=detector or loaded.detector, max_keypoints=max_keypoints)
 
 
-def extract_view(view: View, descriptor: Descriptor, detection: DetectorConfig) -> ImageFeatures:
+def extract_view(
+    view: WorkingView, descriptor: Descriptor, detection: DetectorConfig
+) -> ImageFeatures:
     """Detect and describe the key points of a view."""
     keypoints = detect_keypoints(view.image, config=detection, mask=view.mask)
     rows = descriptor.describe_keypoints(view.image, keypoints)

@@ -23,9 +23,9 @@ from ml.keypoints.verification.completion import (
     smooth_pair,
 )
 from ml.keypoints.verification.guided import guided_matches, predict_points
-from ml.keypoints.verification.local_affine import SupportConfig, consistent_matches
-from ml.keypoints.verification.two_view_model import Consensus, find_consensus
-from ml.keypoints.views import make_view
+from ml.keypoints.verification.local_affine import LocalAffineConfig, consistent_matches
+from ml.keypoints.verification.two_view_model import TwoViewModel, find_two_view_model
+from ml.keypoints.views import working_view
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
 
 STATIC_PX = 0.75
@@ -38,7 +38,7 @@ class MatchConfig:
 
     Attributes:
         tentative_ratio: ratio test of the first, unguided pass; 1 keeps every mutual pair.
-        support: the local vote that separates right from wrong.
+        local_affine: the local vote that separates right from wrong.
         min_agreeing: fewer locally consistent matches are taken for chance.
         min_cells: they must lie in so many cells of a 16-cell grid, in both images: a burnt-in
             text or a logo that two recordings share agrees perfectly, in one corner.
@@ -57,7 +57,7 @@ class MatchConfig:
     """
 
     tentative_ratio: float = 0.95
-    support: SupportConfig = field(default_factory=SupportConfig)
+    local_affine: LocalAffineConfig = field(default_factory=LocalAffineConfig)
     min_agreeing: int = 12
     min_cells: int = 4
     min_still_share: float = 0.4
@@ -100,8 +100,8 @@ def match_images(
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
     """
     loaded, detection = chosen(descriptor, detector, max_keypoints)
-    view_a = make_view(image_a, mask=mask_a, name="image_a")
-    view_b = make_view(image_b, mask=mask_b, name="image_b")
+    view_a = working_view(image_a, mask=mask_a, name="image_a")
+    view_b = working_view(image_b, mask=mask_b, name="image_b")
     a, b = both(lambda view: extract_view(view, loaded, detection), view_a, view_b)
     return match_features(a, b, config=config)
 
@@ -149,21 +149,21 @@ def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Mat
     pairs, score = match_mutual(a.descriptors, b.descriptors, ratio=config.tentative_ratio)
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
-    keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.support)
+    keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.local_affine)
     keep[keep] = _moving(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
     if not _is_credible(a, b, xy_a[keep], xy_b[keep], config):
         return no_matches()
-    consensus = find_consensus(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
-    keep[keep] = consensus.agrees(xy_a[keep], xy_b[keep], is_support=True)
+    model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
+    keep[keep] = model.agrees(xy_a[keep], xy_b[keep], leave_out=True)
     if not _is_credible(a, b, xy_a[keep], xy_b[keep], config):
         return no_matches()
-    consensus = find_consensus(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
-    pairs, score = _guided(a, b, pairs[keep], score[keep], consensus=consensus, config=config)
+    model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
+    pairs, score = _guided(a, b, pairs[keep], score[keep], model=model, config=config)
     found = Matches(a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]], score)
-    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
     there = smooth_pair(a.view, b.view, config=config.completion)
     if config.is_refined:
-        found = refine_matches(there, found, consensus)
+        found = refine_matches(there, found, model)
     back = there.inverse()
     for _ in range(config.completion_rounds):
         found = _completed(a, b, found, ways=(there, back), config=config)
@@ -186,7 +186,7 @@ def _guided(
     pairs: ArrayI64,
     score: ArrayF32,
     *,
-    consensus: Consensus,
+    model: TwoViewModel,
     config: MatchConfig,
 ) -> tuple[ArrayI64, ArrayF32]:
     """The pairs and those that a second look near the predicted places adds."""
@@ -195,7 +195,7 @@ def _guided(
     if not len(free_a) or not len(free_b):
         return pairs, score
     distance = np.linalg.norm(a.descriptors[pairs[:, 0]] - b.descriptors[pairs[:, 1]], axis=1)
-    places, _, spread = predict_points(consensus, a.keypoints.xy[free_a])
+    places, _, spread = predict_points(model, a.keypoints.xy[free_a])
     more, _ = guided_matches(
         a.descriptors[free_a],
         b.descriptors[free_b],
@@ -206,7 +206,7 @@ def _guided(
         max_distance=float(np.quantile(distance, config.guided_quantile)),
     )
     added = np.stack([free_a[more[:, 0]], free_b[more[:, 1]]], axis=1)
-    keep = consensus.agrees(a.keypoints.xy[added[:, 0]], b.keypoints.xy[added[:, 1]])
+    keep = model.agrees(a.keypoints.xy[added[:, 0]], b.keypoints.xy[added[:, 1]])
     added = added[keep]
     return np.concatenate([pairs, added]), np.r_[score, np.zeros(len(added), np.float32)]
 
@@ -220,12 +220,12 @@ def _completed(
     config: MatchConfig,
 ) -> Matches:
     """Adds key points of either image that alignment alone finds in the other."""
-    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
     free = a.keypoints.xy[apart_from(a.keypoints.xy, found.xy_a, distance_px=0.5)]
-    more = complete_matches(ways[0], free, consensus)
+    more = complete_matches(ways[0], free, model)
     found = _joined(found, more)
     free = b.keypoints.xy[apart_from(b.keypoints.xy, found.xy_b, distance_px=2.0)]
-    back = complete_matches(ways[1], free, consensus.inverse())
+    back = complete_matches(ways[1], free, model.inverse())
     return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
 
 
@@ -236,8 +236,8 @@ def _final(a: ImageFeatures, b: ImageFeatures, found: Matches, config: MatchConf
     found = _taken(found, inside)
     if not _is_credible(a, b, found.xy_a, found.xy_b, config):
         return no_matches()
-    consensus = find_consensus(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    found = _taken(found, consensus.agrees(found.xy_a, found.xy_b, is_support=True))
+    model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
+    found = _taken(found, model.agrees(found.xy_a, found.xy_b, leave_out=True))
     return found if _is_credible(a, b, found.xy_a, found.xy_b, config) else no_matches()
 
 

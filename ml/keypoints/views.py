@@ -27,7 +27,7 @@ MIN_RIM_PX, RIM_SHARE = 8, 0.014
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WorkingView:
     """What of an image is worked on.
 
     Attributes:
@@ -50,12 +50,12 @@ class View:
         return full.astype(np.float32)
 
 
-def make_view(
+def working_view(
     image: npt.NDArray[Any],
     *,
     mask: npt.NDArray[Any] | None = None,
     name: str = "image",
-) -> View:
+) -> WorkingView:
     """Crop an image to its field of view and reduce it to at most ``MAX_WORK_PX``.
 
     The field is the given mask within the scope's estimated one, and that is drawn in: the bright
@@ -80,12 +80,12 @@ def make_view(
             given = np.asarray(small, np.bool_)
     pixels = np.ascontiguousarray(pixels)
     grey = to_grey(pixels, name=name)
-    inside = field_of_view(grey)
+    inside = eroded_field_of_view(grey)
     if given is not None:
         inside &= given
     y, x = _crop(inside)
     scale = np.array([grey.shape[1], grey.shape[0]]) / whole
-    return View(
+    return WorkingView(
         np.ascontiguousarray(pixels[y, x]),
         np.ascontiguousarray(grey[y, x]),
         np.ascontiguousarray(inside[y, x]),
@@ -94,7 +94,7 @@ def make_view(
     )
 
 
-def field_of_view(grey: ImageU8) -> ArrayBool:
+def eroded_field_of_view(grey: ImageU8) -> ArrayBool:
     """Where a scope sees, drawn in from its rim and from the black that touches the border.
 
     Found on a reduced image: the rim's place matters to a few pixels only.

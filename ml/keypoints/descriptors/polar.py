@@ -72,7 +72,7 @@ def polar_patches(
     patches = np.zeros((len(xy), 2, grid.rings, grid.angles), np.float32)
     if not len(xy):
         return patches
-    valid = field_of_view(grey)
+    valid = visible_area(grey)
     near = cv2.dilate(valid, _RIM)  # on the rim itself noise would decide the side
     at = np.clip(np.rint(xy), 0, [grey.shape[1] - 1, grey.shape[0] - 1]).astype(np.int64)
     is_inside = near[at[:, 1], at[:, 0]] > 0
@@ -100,7 +100,7 @@ def normalised(patches: ArrayF32) -> ArrayF32:
     return patches
 
 
-def field_of_view(grey: ImageU8) -> ImageU8:
+def visible_area(grey: ImageU8) -> ImageU8:
     """(H, W) uint8, 1 inside, 0 in the dark regions that touch the image border."""
     height, width = grey.shape
     size = (max(1, width // 2), max(1, height // 2))

@@ -10,9 +10,14 @@ from scipy.spatial import cKDTree
 
 from ml.keypoints.parallel import both
 from ml.keypoints.verification.guided import predict_points
-from ml.keypoints.verification.refine import AlignConfig, Alignment, align_patches, smoothed
-from ml.keypoints.verification.two_view_model import Consensus
-from ml.keypoints.views import View
+from ml.keypoints.verification.patch_alignment import (
+    AlignConfig,
+    PatchAlignment,
+    align_patches,
+    smoothed,
+)
+from ml.keypoints.verification.two_view_model import TwoViewModel
+from ml.keypoints.views import WorkingView
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Matches
 
 
@@ -50,8 +55,8 @@ class SmoothPair:
         align: the alignment, its patches grown with view b so that they hold the same tissue.
     """
 
-    view_a: View
-    view_b: View
+    view_a: WorkingView
+    view_b: WorkingView
     plane_a: ArrayF32
     plane_b: ArrayF32
     config: CompletionConfig
@@ -72,8 +77,8 @@ class SmoothPair:
 
     def aligned(
         self, xy_a: ArrayF32, xy_b: npt.NDArray[np.floating], jacobian: ArrayF64
-    ) -> Alignment:
-        """``refine.align_patches`` of (N, 2) points, with (N, 2, 2) local maps."""
+    ) -> PatchAlignment:
+        """``align_patches`` of (N, 2) points, with (N, 2, 2) local maps."""
         return align_patches(
             self.plane_a,
             self.plane_b,
@@ -85,7 +90,7 @@ class SmoothPair:
 
 
 def smooth_pair(
-    view_a: View, view_b: View, *, config: CompletionConfig = CompletionConfig()
+    view_a: WorkingView, view_b: WorkingView, *, config: CompletionConfig = CompletionConfig()
 ) -> SmoothPair:
     """Smooth both views, once for all alignments between them."""
     step_px = _step_px(view_b, config)
@@ -94,10 +99,10 @@ def smooth_pair(
     return SmoothPair(view_a, view_b, plane_a, plane_b, config, align)
 
 
-def refine_matches(pair: SmoothPair, matches: Matches, consensus: Consensus) -> Matches:
+def refine_matches(pair: SmoothPair, matches: Matches, model: TwoViewModel) -> Matches:
     """Move each place in b to where its patch fits best; keep it where the fit is poor."""
     config = pair.config
-    _, jacobian, _ = predict_points(consensus, matches.xy_a)
+    _, jacobian, _ = predict_points(model, matches.xy_a)
     found = pair.aligned(matches.xy_a, matches.xy_b, jacobian)
     moved = np.hypot(*(found.xy_b - matches.xy_b).T)
     good = found.is_converged & (moved <= config.max_shift_px) & (found.zncc >= config.min_zncc)
@@ -106,9 +111,9 @@ def refine_matches(pair: SmoothPair, matches: Matches, consensus: Consensus) -> 
     return Matches(matches.xy_a, xy_b, score.astype(np.float32))
 
 
-def complete_matches(pair: SmoothPair, xy_a: ArrayF32, consensus: Consensus) -> Matches:
+def complete_matches(pair: SmoothPair, xy_a: ArrayF32, model: TwoViewModel) -> Matches:
     """Find key points of a in b by alignment alone, from their predicted places."""
-    places, jacobian, _ = predict_points(consensus, xy_a)
+    places, jacobian, _ = predict_points(model, xy_a)
     view_b = pair.view_b
     size = np.array([view_b.grey.shape[1] - 1, view_b.grey.shape[0] - 1])
     inside = ((places >= 0) & (places <= size)).all(axis=1)
@@ -116,7 +121,7 @@ def complete_matches(pair: SmoothPair, xy_a: ArrayF32, consensus: Consensus) -> 
     found = pair.aligned(xy_a, places, jacobian)
     moved = np.hypot(*(found.xy_b - places).T)
     xy_b = found.xy_b.astype(np.float32)
-    keep = _trusted(found, moved, view_b, pair.config) & consensus.agrees(xy_a, xy_b)
+    keep = _trusted(found, moved, view_b, pair.config) & model.agrees(xy_a, xy_b)
     score = np.clip(0.5 * found.zncc[keep], 0.0, 1.0)
     return Matches(xy_a[keep], xy_b[keep], score.astype(np.float32))
 
@@ -129,12 +134,12 @@ def apart_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float = 2.0) -> A
     return np.asarray(nearest >= distance_px, np.bool_)
 
 
-def _step_px(view: View, config: CompletionConfig) -> float:
+def _step_px(view: WorkingView, config: CompletionConfig) -> float:
     return max(1.0, float(np.sqrt(view.grey.size)) / config.step_side_px)
 
 
 def _trusted(
-    found: Alignment, moved: ArrayF64, view_b: View, config: CompletionConfig
+    found: PatchAlignment, moved: ArrayF64, view_b: WorkingView, config: CompletionConfig
 ) -> ArrayBool:
     at = np.rint(found.xy_b).astype(np.int64)
     at = np.clip(at, 0, (view_b.grey.shape[1] - 1, view_b.grey.shape[0] - 1))

@@ -6,21 +6,21 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ml.keypoints.geometry import transform_points
-from ml.keypoints.verification.two_view_model import Consensus
+from ml.keypoints.verification.two_view_model import TwoViewModel
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 CANDIDATES = 8
 """Key points of b compared with each of a at most; the nearest to the predicted place."""
 
 
-def predict_points(consensus: Consensus, xy_a: ArrayF32) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
+def predict_points(model: TwoViewModel, xy_a: ArrayF32) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
     """Where points of a lie in b: (N, 2) places, (N, 2, 2) local maps, (N,) uncertainty in px."""
-    sample = consensus.field.at(xy_a)
-    if consensus.kind == "plane" and consensus.matrix is not None:
-        w = np.asarray(xy_a, np.float64) @ consensus.matrix[2, :2] + consensus.matrix[2, 2]
+    sample = model.field.at(xy_a)
+    if model.kind == "plane" and model.matrix is not None:
+        w = np.asarray(xy_a, np.float64) @ model.matrix[2, :2] + model.matrix[2, 2]
         seen = w > 0.05  # at and beyond the plane's horizon only the field tells
-        sample.xy_b[seen] = transform_points(consensus.matrix, xy_a[seen])
-        sample.jacobian[seen] = plane_jacobian(consensus.matrix, xy_a[seen])
+        sample.xy_b[seen] = transform_points(model.matrix, xy_a[seen])
+        sample.jacobian[seen] = plane_jacobian(model.matrix, xy_a[seen])
         return sample.xy_b, sample.jacobian, np.where(seen, 0.0, sample.spread_px)
     return sample.xy_b, sample.jacobian, sample.spread_px
 

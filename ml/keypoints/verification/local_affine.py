@@ -12,7 +12,7 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 
 @dataclass(frozen=True, slots=True)
-class SupportConfig:
+class LocalAffineConfig:
     """How neighbourhoods vote.
 
     Attributes:
@@ -40,7 +40,7 @@ def consistent_matches(
     score: ArrayF32,
     *,
     area_px: tuple[float, float],
-    config: SupportConfig = SupportConfig(),
+    config: LocalAffineConfig = LocalAffineConfig(),
 ) -> ArrayBool:
     """Find the matches that at least one meaningful neighbourhood supports.
 
@@ -81,7 +81,7 @@ def consistent_matches(
 
 
 def _neighbours(
-    a: ArrayF64, b: ArrayF64, radius_a: float, radius_b: float, config: SupportConfig
+    a: ArrayF64, b: ArrayF64, radius_a: float, radius_b: float, config: LocalAffineConfig
 ) -> tuple[ArrayI64, ArrayBool]:
     """(N, K) nearest other matches, and which of them are near in both images."""
     count = min(config.neighbours + 1, len(a))
@@ -112,7 +112,7 @@ def _vote(
     is_near: ArrayBool,
     *,
     radius_b: float,
-    config: SupportConfig,
+    config: LocalAffineConfig,
 ) -> tuple[ArrayBool, ArrayBool]:
     """(S, K) bool: the neighbours that agree with the best map; (S,) whether the seed does."""
     offset_a, offset_b = a[index] - a[seeds][:, None], b[index] - b[seeds][:, None]
@@ -132,7 +132,7 @@ def _vote(
 
 
 def _trial_maps(
-    offset_a: ArrayF64, offset_b: ArrayF64, is_near: ArrayBool, config: SupportConfig
+    offset_a: ArrayF64, offset_b: ArrayF64, is_near: ArrayBool, config: LocalAffineConfig
 ) -> ArrayF64:
     """(S, T, 2, 2) linear maps from pairs of neighbours; implausible ones are far off (inf)."""
     rng = np.random.default_rng(config.random_seed)

@@ -31,7 +31,7 @@ NOISE_PX = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Consensus:
+class TwoViewModel:
     """The geometry that the matches tell.
 
     Attributes:
@@ -47,17 +47,17 @@ class Consensus:
     field: MotionField
     slack_px: float
 
-    def agrees(self, xy_a: ArrayF32, xy_b: ArrayF32, *, is_support: bool = False) -> ArrayBool:
+    def agrees(self, xy_a: ArrayF32, xy_b: ArrayF32, *, leave_out: bool = False) -> ArrayBool:
         """(N,) bool: near the field's prediction, and on the plane or in the epipolar band.
 
         Where the field turns the tissue over nothing agrees: a straight vessel looks like its
         mirror image, tissue is never seen from behind.
 
-        ``is_support``: the points are the field's own support; each is predicted by the others.
+        ``leave_out``: the points are the field's own support; each is predicted by the others.
         """
         if not len(xy_a):
             return np.zeros(0, np.bool_)
-        sample = self.field.at(xy_a, leave_out=is_support)
+        sample = self.field.at(xy_a, leave_out=leave_out)
         error = np.hypot(*(sample.xy_b - xy_b).T)
         near: ArrayBool = error < self.slack_px + 2.0 * np.minimum(sample.spread_px, self.slack_px)
         near &= np.linalg.det(sample.jacobian) > 0
@@ -69,17 +69,17 @@ class Consensus:
         distance = symmetric_epipolar_px(self.matrix, xy_a, xy_b) / 2
         return np.asarray(near & (distance < BAND_PX))
 
-    def inverse(self) -> Consensus:
+    def inverse(self) -> TwoViewModel:
         """The same geometry from b to a."""
         matrix = self.matrix
         if matrix is not None:
             turned = np.linalg.inv(matrix) if self.kind == "plane" else matrix.T
             matrix = np.asarray(turned, np.float64)
         field = MotionField(self.field.xy_b, self.field.xy_a)
-        return Consensus(self.kind, matrix, field, self.slack_px)
+        return TwoViewModel(self.kind, matrix, field, self.slack_px)
 
 
-def find_consensus(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> Consensus:
+def find_two_view_model(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> TwoViewModel:
     """Choose the geometry of matches that are locally consistent already.
 
     A homography and a fundamental matrix are estimated by USAC-MAGSAC and compared by GRIC; the
@@ -101,10 +101,10 @@ def find_consensus(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> 
     cost = gric(plane_px, structure=2, parameters=8), gric(rigid_px, structure=3, parameters=7)
     is_plane = plane_share >= PLANE_SHARE and (cost[0] <= cost[1] or not is_rigid)
     if is_plane or (plane_share >= NOISY_SHARE and _is_noise(field, plane_px)):
-        return Consensus("plane", plane, field, slack_px)
+        return TwoViewModel("plane", plane, field, slack_px)
     if is_rigid:
-        return Consensus("rigid", rigid, field, slack_px)
-    return Consensus("local", None, field, slack_px)
+        return TwoViewModel("rigid", rigid, field, slack_px)
+    return TwoViewModel("local", None, field, slack_px)
 
 
 def _is_noise(field: MotionField, plane_px: ArrayF64) -> bool:

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.keypoints.descriptors.polar import PolarGrid, field_of_view, polar_patches
+from ml.keypoints.descriptors.polar import PolarGrid, polar_patches, visible_area
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.geometry import transform_points
 from ml.training.common.stills import read_still
@@ -136,7 +136,7 @@ def _points(base: ImageU8, rng: np.random.Generator, pool: PoolConfig) -> ArrayF
     """(N, 2) detected and random points, none twice, ordered by x."""
     name = pool.detectors[int(rng.integers(len(pool.detectors)))]
     everywhere = rng.random() < pool.unmasked
-    mask = np.ones_like(base) if everywhere else field_of_view(base)
+    mask = np.ones_like(base) if everywhere else visible_area(base)
     found = detect_keypoints(
         base,
         config=DetectorConfig(name=name, max_keypoints=4 * pool.pairs, equalised=not everywhere),

@@ -95,7 +95,7 @@ def test_without_completion_the_points_of_a_are_its_key_points(vessels: np.ndarr
     shifted = np.roll(vessels, 5, axis=1)
     config = MatchConfig(completion_rounds=0)
     found = match_images(vessels, shifted, "akaze", mask_a=whole, mask_b=whole, config=config)
-    view = views.make_view(vessels, mask=whole)
+    view = views.working_view(vessels, mask=whole)
     points = detect_keypoints(view.image, config=DetectorConfig(name="akaze"), mask=view.mask)
     known = {tuple(xy) for xy in view.to_image(points.xy).tolist()}
     assert len(found) > 100

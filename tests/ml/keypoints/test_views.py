@@ -8,7 +8,7 @@ import pytest
 
 from ml.errors import ShapeError
 from ml.keypoints import views
-from ml.keypoints.views import field_of_view, make_view
+from ml.keypoints.views import eroded_field_of_view, working_view
 
 
 def _scope(height: int = 300, width: int = 500, radius: int = 110) -> np.ndarray:
@@ -18,7 +18,7 @@ def _scope(height: int = 300, width: int = 500, radius: int = 110) -> np.ndarray
 
 
 def test_the_crop_holds_the_field_and_maps_back() -> None:
-    view = make_view(_scope())
+    view = working_view(_scope())
     assert view.grey.shape[1] < 330
     rows, columns = np.nonzero(view.mask)
     back = view.to_image(np.stack([columns, rows], axis=1))
@@ -30,27 +30,27 @@ def test_the_rim_is_left_out_even_under_a_given_mask() -> None:
     image = _scope()
     cv2.circle(image, (250, 150), 110, (255, 255, 255), 3)
     whole = np.full(image.shape[:2], 255, np.uint8)
-    np.testing.assert_array_equal(make_view(image, mask=whole).mask, make_view(image).mask)
+    np.testing.assert_array_equal(working_view(image, mask=whole).mask, working_view(image).mask)
 
 
 def test_a_notch_that_the_hull_bridges_is_left_out() -> None:
     image = _scope()
     cv2.circle(image, (250, 20), 60, (0, 0, 0), -1)
-    inside = field_of_view(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
+    inside = eroded_field_of_view(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
     assert not inside[70, 250]
     assert inside[150, 250]
 
 
 def test_an_image_without_a_rim_is_seen_whole() -> None:
-    assert field_of_view(np.full((90, 120), 100, np.uint8)).all()
-    assert field_of_view(np.zeros((90, 120), np.uint8)).all()
+    assert eroded_field_of_view(np.full((90, 120), 100, np.uint8)).all()
+    assert eroded_field_of_view(np.zeros((90, 120), np.uint8)).all()
 
 
 def test_a_huge_image_is_reduced_and_points_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MAX_WORK_PX", 10_000)
     image = np.full((200, 400), 120, np.uint8)
     image[99:101, 299:301] = 255  # around (299.5, 99.5)
-    view = make_view(image)
+    view = working_view(image)
     assert view.grey.size <= 10_100
     row, column = np.unravel_index(view.grey.argmax(), view.grey.shape)
     back = view.to_image(np.array([[column, row]], np.float32))
@@ -60,12 +60,12 @@ def test_a_huge_image_is_reduced_and_points_come_back(monkeypatch: pytest.Monkey
 def test_kinds_of_image_and_an_empty_mask() -> None:
     image = _scope()
     for kind in (image[:, :, 0], image.astype(np.uint16) * 100, np.dstack([image, image[:, :, 0]])):
-        assert make_view(kind).image.dtype == np.uint8
-    empty = make_view(image, mask=np.zeros(image.shape[:2], np.uint8))
+        assert working_view(kind).image.dtype == np.uint8
+    empty = working_view(image, mask=np.zeros(image.shape[:2], np.uint8))
     assert not empty.mask.any()
     assert empty.grey.shape == image.shape[:2]
 
 
 def test_a_mask_of_another_size_is_named() -> None:
     with pytest.raises(ShapeError, match="mask"):
-        make_view(_scope(), mask=np.ones((3, 3), np.uint8))
+        working_view(_scope(), mask=np.ones((3, 3), np.uint8))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ml.keypoints.descriptors import polar
-from ml.keypoints.descriptors.polar import PolarGrid, field_of_view, normalised, polar_patches
+from ml.keypoints.descriptors.polar import PolarGrid, normalised, polar_patches, visible_area
 
 GRID = PolarGrid(rings=8, angles=16, radius_px=32.0, core_px=8.0)
 
@@ -67,7 +67,7 @@ def test_the_dark_surround_of_a_scope_is_outside_and_dark_tissue_inside_is_not()
     image = np.zeros((200, 200), np.uint8)
     cv2.circle(image, (100, 100), 90, 120, -1)
     cv2.circle(image, (100, 100), 20, 3, -1)
-    field = field_of_view(image)
+    field = visible_area(image)
     assert field[5, 5] == 0 and field[100, 100] == 1 and field[100, 40] == 1
 
 

@@ -12,28 +12,28 @@ from ml.keypoints.verification.completion import (
     refine_matches,
     smooth_pair,
 )
-from ml.keypoints.verification.two_view_model import Consensus, find_consensus
-from ml.keypoints.views import View, make_view
+from ml.keypoints.verification.two_view_model import TwoViewModel, find_two_view_model
+from ml.keypoints.views import WorkingView, working_view
 from ml.types import Matches
 
 
 def _pair(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
-) -> tuple[View, View, Consensus, np.ndarray, np.ndarray]:
+) -> tuple[WorkingView, WorkingView, TwoViewModel, np.ndarray, np.ndarray]:
     warped, truth = warped_vessels
     xy = np.random.default_rng(0).uniform((90, 90), (390, 270), (200, 2)).astype("f4")
     to = transform_points(truth, xy).astype("f4")
     whole = np.full(vessels.shape[:2], 255, np.uint8)
-    views = make_view(vessels, mask=whole), make_view(warped, mask=whole)
+    views = working_view(vessels, mask=whole), working_view(warped, mask=whole)
     offset_a, offset_b = views[0].offset_px, views[1].offset_px
-    return (*views, find_consensus(xy - offset_a, to - offset_b), xy - offset_a, to - offset_b)
+    return (*views, find_two_view_model(xy - offset_a, to - offset_b), xy - offset_a, to - offset_b)
 
 
 def test_points_are_found_where_they_are(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    a, b, consensus, xy, to = _pair(vessels, warped_vessels)
-    found = complete_matches(smooth_pair(a, b), xy, consensus)
+    a, b, model, xy, to = _pair(vessels, warped_vessels)
+    found = complete_matches(smooth_pair(a, b), xy, model)
     assert len(found) > 50
     truth = {tuple(p): q for p, q in zip(xy.tolist(), to, strict=True)}
     error = [
@@ -47,19 +47,19 @@ def test_points_are_found_where_they_are(
 def test_what_b_does_not_show_is_not_found(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    a, b, consensus, xy, _ = _pair(vessels, warped_vessels)
+    a, b, model, xy, _ = _pair(vessels, warped_vessels)
     noise = np.random.default_rng(1).integers(0, 255, b.image.shape, np.uint8)
-    other = make_view(cv2.GaussianBlur(noise, (0, 0), 3), mask=b.mask.astype(np.uint8) * 255)
-    assert len(complete_matches(smooth_pair(a, other), xy, consensus)) <= 2
+    other = working_view(cv2.GaussianBlur(noise, (0, 0), 3), mask=b.mask.astype(np.uint8) * 255)
+    assert len(complete_matches(smooth_pair(a, other), xy, model)) <= 2
 
 
 def test_rough_places_become_exact(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
-    a, b, consensus, xy, to = _pair(vessels, warped_vessels)
+    a, b, model, xy, to = _pair(vessels, warped_vessels)
     rough = to + np.random.default_rng(2).normal(0, 0.8, to.shape).astype("f4")
     given = Matches(xy, rough, np.full(len(xy), 0.6, np.float32))
-    found = refine_matches(smooth_pair(a, b), given, consensus)
+    found = refine_matches(smooth_pair(a, b), given, model)
     before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (given, found))
     assert after < 0.4 * before
     assert ((found.score >= 0.3) & (found.score <= 0.8)).all()

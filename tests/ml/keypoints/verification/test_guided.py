@@ -7,7 +7,7 @@ import numpy as np
 from ml.keypoints.geometry import transform_points
 from ml.keypoints.verification.guided import guided_matches, plane_jacobian, predict_points
 from ml.keypoints.verification.motion_field import MotionField
-from ml.keypoints.verification.two_view_model import Consensus
+from ml.keypoints.verification.two_view_model import TwoViewModel
 
 
 def _rows(*values: float) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:
     support = np.random.default_rng(0).uniform(0, 40, (30, 2))
     field = MotionField(support, transform_points(matrix, support))
     xy = np.array([[20, 20], [100, 5], [150, 5]], np.float32)  # before, on and behind it
-    places, jacobian, _ = predict_points(Consensus("plane", matrix, field, 4.0), xy)
+    places, jacobian, _ = predict_points(TwoViewModel("plane", matrix, field, 4.0), xy)
     np.testing.assert_allclose(places[0], [25, 25])
     assert np.isfinite(places).all()
     assert np.isfinite(jacobian).all()

@@ -7,7 +7,7 @@ import pytest
 
 from ml.errors import NotEnoughMatchesError
 from ml.keypoints.geometry import transform_points
-from ml.keypoints.verification.two_view_model import find_consensus, gric
+from ml.keypoints.verification.two_view_model import find_two_view_model, gric
 
 PLANE = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])
 
@@ -36,9 +36,9 @@ def test_a_plane_is_found_and_enforced() -> None:
     xy_a = _points()
     xy_b = transform_points(PLANE, xy_a) + np.random.default_rng(2).normal(0, 0.3, xy_a.shape)
     xy_b[:6] += 8.0
-    found = find_consensus(xy_a.astype("f4"), xy_b.astype("f4"))
+    found = find_two_view_model(xy_a.astype("f4"), xy_b.astype("f4"))
     assert found.kind == "plane"
-    agrees = found.agrees(xy_a.astype("f4"), xy_b.astype("f4"), is_support=True)
+    agrees = found.agrees(xy_a.astype("f4"), xy_b.astype("f4"), leave_out=True)
     assert not agrees[:6].any()
     assert agrees[6:].mean() > 0.95
 
@@ -47,14 +47,14 @@ def test_noise_along_one_direction_stays_a_plane() -> None:
     xy_a = _points(400)
     xy_b = transform_points(PLANE, xy_a)
     xy_b[:, 0] += np.random.default_rng(2).normal(0, 2.0, 400)
-    assert find_consensus(xy_a.astype("f4"), xy_b.astype("f4")).kind == "plane"
+    assert find_two_view_model(xy_a.astype("f4"), xy_b.astype("f4")).kind == "plane"
 
 
 def test_a_relief_is_a_rigid_scene_and_no_plane_is_forced_on_it() -> None:
     xy_a, xy_b = _relief()
-    found = find_consensus(xy_a, xy_b)
+    found = find_two_view_model(xy_a, xy_b)
     assert found.kind == "rigid"
-    assert found.agrees(xy_a, xy_b, is_support=True).mean() > 0.9
+    assert found.agrees(xy_a, xy_b, leave_out=True).mean() > 0.9
     back = found.inverse()
     assert back.agrees(xy_b, xy_a).mean() > 0.9
 
@@ -63,23 +63,23 @@ def test_soft_tissue_keeps_what_agrees_locally() -> None:
     xy_a = _points(500)
     wave = 10 * np.c_[np.sin(xy_a[:, 1] / 40), np.cos(xy_a[:, 0] / 45)]
     xy_b = (xy_a + wave).astype("f4")
-    found = find_consensus(xy_a.astype("f4"), xy_b)
+    found = find_two_view_model(xy_a.astype("f4"), xy_b)
     assert found.kind == "local"
     assert found.matrix is None
-    assert found.agrees(xy_a.astype("f4"), xy_b, is_support=True).mean() > 0.9
+    assert found.agrees(xy_a.astype("f4"), xy_b, leave_out=True).mean() > 0.9
 
 
 def test_no_points_agree_on_nothing_and_five_are_too_few() -> None:
     xy_a = _points().astype("f4")
-    found = find_consensus(xy_a, xy_a)
+    found = find_two_view_model(xy_a, xy_a)
     assert found.agrees(xy_a[:0], xy_a[:0]).shape == (0,)
     with pytest.raises(NotEnoughMatchesError):
-        find_consensus(xy_a[:5], xy_a[:5])
+        find_two_view_model(xy_a[:5], xy_a[:5])
 
 
 def test_nothing_agrees_on_a_mirror_image() -> None:
     xy = np.random.default_rng(0).uniform(0, 400, (80, 2)).astype(np.float32)
     mirrored = np.stack([400 - xy[:, 0], xy[:, 1]], axis=1)
-    consensus = find_consensus(xy, mirrored)
-    assert not consensus.agrees(xy, mirrored, is_support=True).any()
-    assert find_consensus(xy, xy + 5).agrees(xy, xy + 5, is_support=True).all()
+    model = find_two_view_model(xy, mirrored)
+    assert not model.agrees(xy, mirrored, leave_out=True).any()
+    assert find_two_view_model(xy, xy + 5).agrees(xy, xy + 5, leave_out=True).all()

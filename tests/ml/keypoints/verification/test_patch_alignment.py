@@ -10,7 +10,7 @@ import pytest
 
 from ml.keypoints.geometry import transform_points
 from ml.keypoints.verification.guided import plane_jacobian
-from ml.keypoints.verification.refine import AlignConfig, align_patches, smoothed
+from ml.keypoints.verification.patch_alignment import AlignConfig, align_patches, smoothed
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ class AlignConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class PatchAlignment:
     """Aligned points.
 
     Attributes:
@@ -64,7 +64,7 @@ def align_patches(
     jacobian: ArrayF64,
     *,
     config: AlignConfig = AlignConfig(),
-) -> Alignment:
+) -> PatchAlignment:
     """Move each xy_b so that the patch of b around it looks like the warped patch of a.
 
     The patch of a is sampled through the inverse of the local map, so that rotation, scale and
@@ -74,14 +74,14 @@ def align_patches(
     Args:
         plane_a, plane_b: (H, W) float32. xy_a, xy_b: (N, 2). jacobian: (N, 2, 2), d xy_b / d xy_a.
     Returns:
-        Alignment of N points; memory is bounded by chunks of 2,048 points.
+        PatchAlignment of N points; memory is bounded by chunks of 2,048 points.
     Source: Baker and Matthews 2004, section 3.2 (inverse compositional, translation).
     """
     parts = [
         _align(plane_a, plane_b, xy_a[s], xy_b[s], jacobian[s], config=config)
         for s in (slice(i, i + _CHUNK) for i in range(0, max(len(xy_a), 1), _CHUNK))
     ]
-    return Alignment(
+    return PatchAlignment(
         np.concatenate([p.xy_b for p in parts]),
         np.concatenate([p.zncc for p in parts]),
         np.concatenate([p.is_converged for p in parts]),
@@ -97,7 +97,7 @@ def _align(
     jacobian: ArrayF64,
     *,
     config: AlignConfig,
-) -> Alignment:
+) -> PatchAlignment:
     grid, window = _grid(config.half, config.step_px)
     template, slope = _template(plane_a, xy_a, jacobian, config, window)
     hessian = (slope @ slope.transpose(0, 2, 1)).astype(np.float64)
@@ -122,7 +122,7 @@ def _align(
             break
     residual = np.sqrt(np.maximum(2.0 - 2.0 * zncc, 0.0) / window.size)
     noise_px = residual * np.sqrt(np.maximum(inverse[:, 0, 0] + inverse[:, 1, 1], 0.0))
-    return Alignment(at, zncc, step_px < 5 * config.done_px, noise_px)
+    return PatchAlignment(at, zncc, step_px < 5 * config.done_px, noise_px)
 
 
 def _grid(half: int, step_px: float) -> tuple[ArrayF32, ArrayF32]:
