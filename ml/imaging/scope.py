@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 
 from ml.files import replacing
+from ml.geometry import normalised, similarity, translation
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 FPS = 25
@@ -109,14 +110,9 @@ def _path_of_scope(rng: np.random.Generator, frames: int, size_px: int, retina_p
 def _pose(
     centre: tuple[float, float], angle: float, zoom: float, tilt: ArrayF64, *, size_px: int
 ) -> ArrayF64:
-    x, y = centre
     half = (size_px - 1) / 2
-    to_centre = np.array([[1, 0, -half], [0, 1, -half], [0, 0, 1]], np.float64)
     tilted = np.array([[1, 0, 0], [0, 1, 0], [tilt[0], tilt[1], 1]], np.float64)
-    c, s = zoom * np.cos(angle), zoom * np.sin(angle)
-    placed = np.array([[c, -s, x], [s, c, y], [0, 0, 1]], np.float64)
-    H: ArrayF64 = placed @ tilted @ to_centre
-    return H / H[2, 2]
+    return normalised(similarity(zoom, angle, *centre) @ tilted @ translation(-half, -half))
 
 
 def _smooth_noise(rng: np.random.Generator, count: int) -> ArrayF64:

@@ -14,7 +14,6 @@ from ml.keypoints.geometry import (
     estimate_fundamental,
     estimate_transform,
     symmetric_epipolar_px,
-    transform_points,
 )
 from ml.keypoints.masks import scope_mask, specular_mask
 from ml.keypoints.match import match_descriptors
@@ -42,5 +41,4 @@ __all__ = [
     "scope_mask",
     "specular_mask",
     "symmetric_epipolar_px",
-    "transform_points",
 ]

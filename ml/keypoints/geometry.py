@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import NotEnoughMatchesError, ShapeError, UnknownNameError
+from ml.geometry import normalised
 from ml.types import ArrayF32, ArrayF64, Transform
 
 MODEL_NAMES: tuple[str, ...] = ("similarity", "affine", "homography")
@@ -54,7 +55,7 @@ def estimate_transform(
     inliers = np.zeros(len(a), np.bool_) if found is None else found.ravel().astype(np.bool_)
     if matrix is None or not _is_proper(matrix) or inliers.sum() < needed:
         raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
-    return Transform(matrix / matrix[2, 2], inliers)
+    return Transform(normalised(matrix), inliers)
 
 
 def estimate_fundamental(
@@ -84,14 +85,6 @@ def estimate_fundamental(
     if matrix is None or matrix.shape != (3, 3) or inliers.sum() < needed:
         raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
     return Transform(np.asarray(matrix / np.linalg.norm(matrix), np.float64), inliers)
-
-
-def transform_points(matrix: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
-    """Map (N, 2) points by a (3, 3) projective matrix; (N, 2) float64."""
-    points = np.asarray(xy, np.float64)
-    mapped = points @ matrix[:, :2].T + matrix[:, 2]
-    result: ArrayF64 = mapped[:, :2] / mapped[:, 2:]
-    return result
 
 
 def symmetric_epipolar_px(
@@ -145,7 +138,7 @@ def _is_proper(matrix: np.ndarray) -> bool:
     """Finite, invertible and keeping the hand of the coordinates."""
     if not np.isfinite(matrix).all() or abs(matrix[2, 2]) < 1e-9:
         return False
-    return bool(np.linalg.det(matrix / matrix[2, 2]) > 1e-6)
+    return bool(np.linalg.det(normalised(matrix)) > 1e-6)
 
 
 def check_matches(xy_a: ArrayF32, xy_b: ArrayF32, method: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from ml.keypoints import transform_points
+from ml.geometry import transform_points
 from ml.mosaic.links import Link
 from ml.mosaic.motion_model import SIMILAR, motion_generators
 from ml.types import ArrayBool, ArrayF64, ArrayI64

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from ml.keypoints import transform_points
+from ml.geometry import box_corners, depth_of, normalised, transform_points
 from ml.mosaic.adjust import Adjustment, adjust_transforms, link_residuals
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.features import is_plausible
@@ -108,7 +108,7 @@ def place_by_paths(links: Sequence[Link], anchor: int) -> dict[int, ArrayF64]:
             step = matrix.get((earlier, later))
             back = np.linalg.inv(matrix[(later, earlier)]) if step is None else step
             combined = placed[later] @ back
-            placed[earlier] = combined / combined[2, 2]
+            placed[earlier] = normalised(combined)
     return placed
 
 
@@ -173,7 +173,7 @@ def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], di
     """
     rows, columns = np.nonzero(mask)
     left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
-    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+    corners = box_corners(left, top, right, bottom)
     middle = np.array([[(left + right) / 2, (top + bottom) / 2]])
     beside = middle + np.array([[1.0, 0.0]])
     covariance, sigma = {}, {}
@@ -217,11 +217,11 @@ def _sane(placed: dict[int, ArrayF64], mask: ArrayBool) -> dict[int, ArrayF64]:
     """Without frames that came out absurdly large, small or folded over."""
     rows, columns = np.nonzero(mask)
     left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
-    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+    corners = box_corners(left, top, right, bottom)
     whole = float((right - left) * (bottom - top))
     kept = {}
     for frame, matrix in placed.items():
-        depth = corners @ matrix[2, :2] + matrix[2, 2]
+        depth = depth_of(matrix, corners)
         x, y = transform_points(matrix, corners).T
         area = 0.5 * float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))
         if depth.min() > 0.1 and whole / MAX_AREA_RATIO < area < whole * MAX_AREA_RATIO:
@@ -237,7 +237,7 @@ def _held(placed: dict[int, ArrayF64], links: tuple[Link, ...]) -> dict[int, Arr
             continue
         relative = np.linalg.solve(placed[link.b], placed[link.a])
         fits = float(np.median(link_residuals(link, placed))) <= MAX_ERROR_PX
-        if fits and is_plausible(relative / relative[2, 2], link.xy_a):
+        if fits and is_plausible(normalised(relative), link.xy_a):
             held |= {link.a, link.b}
     return {frame: matrix for frame, matrix in placed.items() if frame in held}
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ml.keypoints import specular_mask, transform_points
+from ml.geometry import box_corners, transform_points, translation
+from ml.keypoints import specular_mask
 from ml.mosaic.canvas import Canvas
 from ml.mosaic.deghost import Consensus, find_consensus
 from ml.mosaic.sources import FrameSource
@@ -146,7 +147,7 @@ class _Warped:
         left, top, right, bottom = _box(feather, matrix, canvas)
         if right <= left or bottom <= top:
             return None
-        shift = np.array([[1, 0, -left], [0, 1, -top], [0, 0, 1.0]])
+        shift = translation(-left, -top)
         size = (right - left, bottom - top)
         pixels = _warped(rgb.astype(np.float32) * gain, shift @ matrix, size)
         highlight = specular_mask(rgb)
@@ -189,7 +190,7 @@ def _normalised_blur(pixels: ArrayF32, seen: ArrayF32) -> ArrayF32:
 def _box(feather: ArrayF32, matrix: ArrayF64, canvas: Canvas) -> tuple[int, int, int, int]:
     rows, columns = np.nonzero(feather > 0)
     left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
-    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
+    corners = box_corners(left, top, right, bottom)
     spots = transform_points(matrix, corners)
     low, high = np.floor(spots.min(axis=0)), np.ceil(spots.max(axis=0)) + 1
     return (

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from ml.errors import MosaicError
-from ml.keypoints import transform_points
+from ml.geometry import normalised, transform_points, translation
 from ml.mosaic.align import Chain
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.registration import Tracked
@@ -62,13 +62,13 @@ def lay_out(
             f"{config.max_canvas_px} px in all and {config.max_side_px} px a side are allowed: "
             "use a shorter span"
         )
-    shift = np.array([[1, 0, -low[0]], [0, 1, -low[1]], [0, 0, 1.0]])
-    transforms = {f: shift @ m / (shift @ m)[2, 2] for f, m in placed.items()}
+    shift = translation(-low[0], -low[1])
+    transforms = {f: normalised(shift @ m) for f, m in placed.items()}
     riding = {}
     for item in tracked:
         if item.key in transforms:
-            moved = transforms[item.key] @ (np.linalg.inv(scale) @ item.matrix @ scale)
-            riding[item.position] = moved / moved[2, 2]
+            moved = np.linalg.inv(scale) @ item.matrix @ scale
+            riding[item.position] = normalised(transforms[item.key] @ moved)
     return Canvas(width, height, transforms, riding)
 
 

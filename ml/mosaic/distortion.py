@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.keypoints import transform_points
+from ml.geometry import transform_points
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import DirectView, align_views
 from ml.mosaic.motion_model import motion_generators

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, NotEnoughMatchesError
-from ml.keypoints import estimate_transform, match_images, transform_points
+from ml.geometry import transform_points
+from ml.keypoints import estimate_transform, match_images
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 

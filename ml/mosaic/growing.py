@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from ml.files import write_bytes
-from ml.keypoints import transform_points
+from ml.geometry import transform_points
 from ml.mosaic.views import FrameView
 from ml.types import ArrayF32, ArrayF64
 

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pyvips
 
-from ml.keypoints import transform_points
+from ml.geometry import transform_points
 from ml.mosaic.canvas import Canvas, PlacedFrame
 from ml.mosaic.result import MosaicLayer, component_name
 from ml.types import ArrayF32, ArrayF64

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
+from ml.geometry import inverse, transform_points
 from ml.mosaic.result import MosaicFrame, MosaicResult
 from ml.types import ArrayF64
 
@@ -59,12 +60,12 @@ def frame_outline(result: MosaicResult, frame: MosaicFrame) -> ArrayF64:
 
 def polygon_to_mosaic(frame: MosaicFrame, xy_frame: npt.NDArray[Any]) -> ArrayF64:
     """(P, 2) px of the frame's mosaic, of (P, 2) frame px."""
-    return _mapped(_matrix(frame), xy_frame)
+    return transform_points(_matrix(frame), xy_frame)
 
 
 def polygon_to_frame(frame: MosaicFrame, xy_mosaic: npt.NDArray[Any]) -> ArrayF64:
     """(P, 2) frame px, of (P, 2) px of the frame's mosaic."""
-    return _mapped(np.asarray(np.linalg.inv(_matrix(frame)), np.float64), xy_mosaic)
+    return transform_points(inverse(_matrix(frame)), xy_mosaic)
 
 
 def holds(outline: npt.NDArray[Any], xy: tuple[float, float]) -> bool:
@@ -79,12 +80,6 @@ def _area_scale(matrix: ArrayF64, xy: tuple[float, float]) -> float:
     """Mosaic px2 per frame px2 at a frame point: det(H) / w^3."""
     w = float(matrix[2] @ np.array([*xy, 1.0]))
     return max(float(np.linalg.det(matrix)) / w**3, 1e-12)
-
-
-def _mapped(matrix: ArrayF64, xy: npt.NDArray[Any]) -> ArrayF64:
-    points = np.asarray(xy, np.float64) @ matrix[:, :2].T + matrix[:, 2]
-    mapped: ArrayF64 = points[:, :2] / points[:, 2:]
-    return mapped
 
 
 def _matrix(frame: MosaicFrame) -> ArrayF64:

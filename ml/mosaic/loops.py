@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ml.keypoints import load_descriptor, transform_points
+from ml.geometry import transform_points
+from ml.keypoints import load_descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.features import link_features
 from ml.mosaic.links import Link

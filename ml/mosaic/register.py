@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ml.keypoints import load_descriptor, transform_points
+from ml.geometry import box_corners, normalised, transform_points
+from ml.keypoints import load_descriptor
 from ml.keypoints.descriptors.describe import Descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import Alignment, align_views
@@ -129,9 +130,7 @@ class _Registrar:
         self.survey, self.known = survey, dict[int, KeyTrail]()
         height, width = survey.mask.shape
         self.side_px = float(max(width, height))
-        self.corners = np.array(
-            [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], np.float64
-        )
+        self.corners = box_corners(0, 0, width - 1, height - 1)
 
     def add(self, view: FrameView) -> None:
         last = self.recent[-1] if self.recent else None
@@ -170,8 +169,7 @@ class _Registrar:
             self.links.append(link)
             if not linked:
                 linked = True
-                key.chain, key.place = other.chain, other.place @ link.matrix
-                key.place = key.place / key.place[2, 2]
+                key.chain, key.place = other.chain, normalised(other.place @ link.matrix)
                 if skip == 1:
                     self.motion = link.matrix
         if not linked:
@@ -331,7 +329,7 @@ def revisited(a: FrameView, b: FrameView, start: ArrayF64, *, model: str) -> Lin
     found = align_views(
         a.direct,
         b.direct,
-        nearest_in_model(start / start[2, 2], chained, a.grey.shape),
+        nearest_in_model(normalised(start), chained, a.grey.shape),
         generators=motion_generators(chained),
         work_shape=a.grey.shape,
     )

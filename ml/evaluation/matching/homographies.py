@@ -9,13 +9,8 @@ import numpy as np
 from ml.errors import NotEnoughMatchesError
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.matching.pairs import as_u8
-from ml.keypoints import (
-    DetectorConfig,
-    detect_keypoints,
-    estimate_transform,
-    load_descriptor,
-    transform_points,
-)
+from ml.geometry import normalised, transform_points
+from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform, load_descriptor
 from ml.keypoints.pipeline import match_keypoints
 from ml.types import ArrayF64, Keypoints
 
@@ -46,7 +41,7 @@ def real_homographies(
         corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]])
         shift = np.abs(transform_points(matrix, corners) - corners).max()
         if transform.inliers.sum() >= MIN_INLIERS and shift <= MOST_CORNER_SHIFT:
-            found.append(np.asarray(matrix / matrix[2, 2], np.float64))
+            found.append(normalised(matrix))
     return found
 
 

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from ml.evaluation.common.images import EvaluationImage
-from ml.keypoints import transform_points
+from ml.geometry import normalised, transform_points, translation
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 CORE_FAMILIES = ("rotation", "translation", "scale", "blur", "viewpoint")
@@ -137,7 +137,7 @@ def _make(
         return _warped(image, family, value, matrix, noise=rng)
     if family == "translation":
         sign = rng.choice([-1.0, 1.0], 2)
-        matrix = np.array([[1, 0, value * sign[0]], [0, 1, value * sign[1]], [0, 0, 1.0]])
+        matrix = translation(value * sign[0], value * sign[1])
     elif family.startswith("scale"):
         matrix = _about(centre, 0.0, value)
     else:
@@ -155,7 +155,7 @@ def _viewpoint(
     if len(homographies) and draw % 2 == 0:
         unit = np.diag([width, height, 1.0])
         matrix = unit @ homographies[int(rng.integers(len(homographies)))] @ np.linalg.inv(unit)
-        return np.asarray(matrix / matrix[2, 2], np.float64)
+        return normalised(matrix)
     return random_view(rng, width, height)
 
 
@@ -166,7 +166,7 @@ def random_view(rng: np.random.Generator, width: int, height: int) -> ArrayF64:
     tilt = cv2.getPerspectiveTransform(corners, moved.astype(np.float32))
     turn = _about((width / 2, height / 2), float(rng.uniform(-12, 12)), 1.0)
     matrix = turn @ tilt
-    return np.asarray(matrix / matrix[2, 2], np.float64)
+    return normalised(matrix)
 
 
 def _warped(

@@ -14,7 +14,8 @@ from ml.errors import NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.matching.pairs import Pair, as_u8
-from ml.keypoints import estimate_fundamental, estimate_transform, transform_points
+from ml.geometry import transform_points
+from ml.keypoints import estimate_fundamental, estimate_transform
 from ml.keypoints.descriptors.describe import Descriptor
 from ml.types import ArrayF32, Matches
 

@@ -18,6 +18,7 @@ import tifffile
 
 from ml.evaluation.common.memory import peak_mib
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
+from ml.geometry import normalised
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.types import ArrayF64, ImageU8
 
@@ -84,8 +85,7 @@ def sift_chain(frames: list[ImageU8]) -> dict[int, ArrayF64]:
             matrix = _sift_step(matcher, (keypoints, rows), before)
             if matrix is None:
                 break
-            whole = placed[index - 1] @ matrix
-            placed[index] = whole / whole[2, 2]
+            placed[index] = normalised(placed[index - 1] @ matrix)
         before = (keypoints, rows)
     return placed
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from ml.geometry import normalised, similarity, translation
 from ml.imaging.samples import packaged_image
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
@@ -95,14 +96,11 @@ def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[Arr
     zoom = 0.93 + 0.06 * np.cos(2 * np.pi * t) + 0.004 * tremor[3]
     poses = []
     for i in range(n):
-        c, s = zoom[i] * np.cos(turn[i]), zoom[i] * np.sin(turn[i])
         at = (x[i] + 1.5 * tremor[0, i], y[i] + 1.5 * tremor[1, i])
-        placed = np.array([[c, -s, at[0]], [s, c, at[1]], [0, 0, 1]])
+        placed = similarity(zoom[i], turn[i], *at)
         tilted = np.eye(3)
         tilted[2, :2] = tremor[4:, i] * config.tilt
-        middle = np.array([[1, 0, -half], [0, 1, -half], [0, 0, 1.0]])
-        pose = placed @ tilted @ middle
-        poses.append(pose / pose[2, 2])
+        poses.append(normalised(placed @ tilted @ translation(-half, -half)))
     return poses
 
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ml.errors import BadInputError
 from ml.evaluation.mosaic.baselines import METHODS, Attempt, attempt
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
+from ml.geometry import box_corners, transform_points
 from ml.imaging.samples import packaged_image
-from ml.keypoints import transform_points
 from ml.types import ArrayF64, Progress
 
 SWEEPS: dict[str, SweepConfig] = {
@@ -136,7 +136,7 @@ def _corners(
     transforms: Mapping[int, npt.NDArray[np.floating]], common: Sequence[int], size: int
 ) -> npt.NDArray[np.complex128]:
     """(4 N,) where the corners of frames of a side go, x + iy."""
-    corners = np.array([[0, 0], [size - 1, 0], [size - 1, size - 1], [0, size - 1.0]])
+    corners = box_corners(0, 0, size - 1, size - 1)
     xy = np.concatenate([transform_points(transforms[i], corners) for i in common])
     return np.asarray(xy[:, 0] + 1j * xy[:, 1])
 

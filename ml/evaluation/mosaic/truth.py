@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, CorruptFileError
-from ml.keypoints import transform_points
+from ml.geometry import box_corners, transform_points
 from ml.mosaic import MosaicResult
 from ml.types import ArrayF64
 
@@ -148,8 +148,7 @@ def accumulate(steps: Mapping[int, ArrayF64], first: int) -> dict[int, ArrayF64]
 
 def frame_corners(size_px: tuple[int, int]) -> ArrayF64:
     """(4, 2) float64: the centres of the corner pixels."""
-    w, h = size_px[0] - 1.0, size_px[1] - 1.0
-    return np.array([[0, 0], [w, 0], [w, h], [0, h]], np.float64)
+    return box_corners(0, 0, size_px[0] - 1, size_px[1] - 1)
 
 
 def read_truth(path: Path) -> dict[int, ArrayF64]:

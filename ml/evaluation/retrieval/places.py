@@ -19,6 +19,7 @@ from shapely.geometry import Polygon
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import COLUMNS, MANIFEST
+from ml.geometry import transform_points
 from ml.types import ArrayF64, Progress
 
 MOTION = "reference_motion.csv"
@@ -97,7 +98,7 @@ def places(
     for start in range(0, len(H_first_from_frame), config.step):
         for centre in _grid(inside.shape, config):
             square = _square(centre, config.side_px)
-            placed = _mapped(H_first_from_frame[start], centre[None])[0]
+            placed = transform_points(H_first_from_frame[start], centre[None])[0]
             is_new = all(np.hypot(*(placed - c)) >= config.spacing_px for c in centres)
             if not (is_new and _sees(square, inside)):
                 continue
@@ -113,7 +114,7 @@ def _seen(
 ) -> list[tuple[int, Polygon]]:
     found = []
     for frame in range(start, len(motion), step):
-        corners = _mapped(np.linalg.inv(motion[frame]) @ motion[start], square)
+        corners = transform_points(np.linalg.inv(motion[frame]) @ motion[start], square)
         if _sees(corners, inside):
             found.append((frame, Polygon(corners.round(1))))
     return found
@@ -128,11 +129,6 @@ def _grid(shape: tuple[int, ...], config: PlacesConfig) -> ArrayF64:
 
 def _square(centre: ArrayF64, side_px: float) -> ArrayF64:
     return np.asarray(centre + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * side_px / 2)
-
-
-def _mapped(matrix: ArrayF64, xy: ArrayF64) -> ArrayF64:
-    points = np.column_stack([xy, np.ones(len(xy))]) @ matrix.T
-    return np.asarray(points[:, :2] / points[:, 2:])
 
 
 def _sees(corners: ArrayF64, inside: np.ndarray) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ml.keypoints.geometry import transform_points
+from ml.geometry import depth_of, homography_jacobian, transform_points
 from ml.keypoints.verification.two_view_model import TwoViewModel
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
@@ -17,21 +17,12 @@ def predict_points(model: TwoViewModel, xy_a: ArrayF32) -> tuple[ArrayF64, Array
     """Where points of a lie in b: (N, 2) places, (N, 2, 2) local maps, (N,) uncertainty in px."""
     sample = model.field.at(xy_a)
     if model.kind == "plane" and model.matrix is not None:
-        w = np.asarray(xy_a, np.float64) @ model.matrix[2, :2] + model.matrix[2, 2]
-        seen = w > 0.05  # at and beyond the plane's horizon only the field tells
+        # at and beyond the plane's horizon only the field tells
+        seen = depth_of(model.matrix, xy_a) > 0.05
         sample.xy_b[seen] = transform_points(model.matrix, xy_a[seen])
-        sample.jacobian[seen] = plane_jacobian(model.matrix, xy_a[seen])
+        sample.jacobian[seen] = homography_jacobian(model.matrix, xy_a[seen])
         return sample.xy_b, sample.jacobian, np.where(seen, 0.0, sample.spread_px)
     return sample.xy_b, sample.jacobian, sample.spread_px
-
-
-def plane_jacobian(matrix: ArrayF64, xy: ArrayF32) -> ArrayF64:
-    """(N, 2, 2) derivative of a homography at (N, 2) points."""
-    points = np.asarray(xy, np.float64)
-    w = points @ matrix[2, :2] + matrix[2, 2]
-    moved = transform_points(matrix, points)
-    rest = matrix[None, :2, :2] - moved[:, :, None] * matrix[None, 2:, :2]
-    return np.asarray(rest / w[:, None, None], np.float64)
 
 
 def guided_matches(

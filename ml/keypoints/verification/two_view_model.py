@@ -8,12 +8,8 @@ from typing import Literal
 import numpy as np
 
 from ml.errors import NotEnoughMatchesError
-from ml.keypoints.geometry import (
-    estimate_fundamental,
-    estimate_transform,
-    symmetric_epipolar_px,
-    transform_points,
-)
+from ml.geometry import transform_points
+from ml.keypoints.geometry import estimate_fundamental, estimate_transform, symmetric_epipolar_px
 from ml.keypoints.verification.motion_field import MIN_SUPPORT, MotionField
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 

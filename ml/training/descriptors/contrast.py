@@ -13,9 +13,9 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from ml.errors import WeightsError
+from ml.geometry import transform_points
 from ml.keypoints.descriptors.learned import PAD_PX, as_plane, padded
 from ml.keypoints.descriptors.learned_weights import read_descriptor
-from ml.keypoints.geometry import transform_points
 from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig, normalised_positions
 from ml.training.descriptors.losses import Projection, cross_view

@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.geometry import normalised, translation
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.masks import scope_mask
 from ml.keypoints.pixels import MIN_SIDE_PX, equalise, to_grey
@@ -183,7 +184,7 @@ def random_transform(
     if not is_combined:
         return matrix
     tilt = _tilt(rng, centre, config.tilt)
-    return np.asarray(tilt @ matrix / (tilt @ matrix)[2, 2], np.float64)
+    return normalised(tilt @ matrix)
 
 
 def make_view(rng: np.random.Generator, still: Still, config: ViewConfig) -> View:
@@ -222,11 +223,9 @@ def motion_kernel(rng: np.random.Generator, longest_px: int) -> ArrayF32:
 def _tilt(rng: np.random.Generator, centre: tuple[float, float], most: float) -> ArrayF64:
     """Perspective about the centre: corners come nearer or go farther by up to ``most``."""
     cx, cy = centre
-    to_centre = np.array([[1, 0, -cx], [0, 1, -cy], [0, 0, 1.0]])
     tilt = np.eye(3)
     tilt[2, :2] = rng.uniform(-most, most, 2) / np.maximum((cx, cy), 1.0)
-    result: ArrayF64 = np.linalg.inv(to_centre) @ tilt @ to_centre
-    return result
+    return translation(cx, cy) @ tilt @ translation(-cx, -cy)
 
 
 def _bounding_box(mask: ArrayBool) -> tuple[slice, slice]:

@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.geometry import transform_points
 from ml.keypoints.descriptors.polar import PolarGrid, polar_patches, visible_area
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
-from ml.keypoints.geometry import transform_points
 from ml.training.common.stills import read_still
 from ml.training.tessera.views import TesseraViewConfig, degraded, random_homography, warped
 from ml.types import ArrayF32, ImageU8

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from ml.geometry import normalised, translation
 from ml.types import ArrayF64, ImageU8
 
 
@@ -54,10 +55,8 @@ def random_homography(
     linear[:2, 2] = rng.uniform(-config.shift, config.shift, 2) * side
     tilt = np.eye(3)
     tilt[2, :2] = rng.uniform(-config.perspective, config.perspective, 2) * 2 / side
-    centre = np.eye(3)
-    centre[:2, 2] = (side - 1) / 2
-    H_view_from_still: ArrayF64 = centre @ linear @ tilt @ np.linalg.inv(centre)
-    return H_view_from_still / H_view_from_still[2, 2]
+    middle = (side - 1) / 2
+    return normalised(translation(*middle) @ linear @ tilt @ translation(*-middle))
 
 
 def warped(

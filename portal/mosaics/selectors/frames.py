@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 from django.db.models import Count, Q, QuerySet
 
+from ml.geometry import inside_convex, inverse, project_points
+from ml.types import ArrayF64
 from portal.core.errors import ConflictError, NotFoundError
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
-from portal.mosaics.planes import (
-    Floats,
-    inside_convex,
-    inverse,
-    matrices,
-    points_through,
-    view_polygon,
-)
+from portal.mosaics.planes import matrices, view_polygon
 from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_code
 
 DECIMALS = 1  # of an outline on the screen
@@ -203,12 +198,12 @@ def frames_at(mosaic: Mosaic, *, x: float, y: float, part: int = 0, limit: int =
     view = view_of(mosaic)
     H_mosaic_from_frame = matrices([row[2] for row in rows])
     point = np.array([[x, y]], np.float64)
-    xy, is_front = points_through(inverse(H_mosaic_from_frame), point)
+    xy, is_front = project_points(inverse(H_mosaic_from_frame), point)
     xy_frame = xy[:, 0]
     seen = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
     away_px = np.linalg.norm(xy_frame - view.mean(axis=0), axis=1)
     order = sorted(seen, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
-    outlines, _ = points_through(H_mosaic_from_frame[order], view)
+    outlines, _ = project_points(H_mosaic_from_frame[order], view)
     second = mosaic.video.time_base_s
     frames = tuple(
         FrameSighting(
@@ -254,7 +249,7 @@ def frame_columns(mosaic: Mosaic) -> dict[str, Any]:
     }
 
 
-def view_of(mosaic: Mosaic) -> Floats:
+def view_of(mosaic: Mosaic) -> ArrayF64:
     """(P, 2): what the scope sees of a frame, frame pixels."""
     canvas = mosaic.video.canvas
     width_px, height_px = (canvas.width_px, canvas.height_px) if canvas else (1, 1)
@@ -283,7 +278,7 @@ def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] 
         yield from (None for _ in rows)
         return
     view = thinned(view_of(mosaic), at_most=32 if len(placed) <= MANY else 16)
-    xy, is_front = points_through(matrices(placed), view)
+    xy, is_front = project_points(matrices(placed), view)
     flat = np.round(xy.reshape(len(placed), -1), DECIMALS).tolist()
     usable = [bool(row.all()) for row in is_front]
     found = iter(zip(flat, usable, strict=True))
@@ -292,13 +287,13 @@ def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] 
         yield outline if is_usable else None
 
 
-def thinned(polygon: Floats, *, at_most: int) -> Floats:
+def thinned(polygon: ArrayF64, *, at_most: int) -> ArrayF64:
     """Fewer corners of a fine outline: enough to draw it."""
     if len(polygon) <= at_most:
         return polygon
     return polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
 
 
-def rounded_outline(outline: Floats) -> tuple[tuple[float, float], ...]:
+def rounded_outline(outline: ArrayF64) -> tuple[tuple[float, float], ...]:
     """Corners to draw, to a hundredth of a pixel."""
     return tuple((round(float(x), 2), round(float(y), 2)) for x, y in thinned(outline, at_most=32))

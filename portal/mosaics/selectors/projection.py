@@ -16,10 +16,12 @@ from django.db.models import Q
 from shapely.geometry import MultiPolygon, Polygon, mapping
 from shapely.geometry.base import BaseGeometry
 
+from ml.geometry import inverse, project_points
+from ml.types import ArrayF64
 from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
-from portal.mosaics.planes import Floats, inverse, matrices, points_through
+from portal.mosaics.planes import matrices
 from portal.mosaics.selectors.frames import FrameSighting, part_of, rounded_outline, view_of
 
 MIN_AREA_PX = 1.0
@@ -118,7 +120,7 @@ def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiSighting]:
 
 
 def projected_geometry(
-    geometry: dict[str, Any], H: Floats, seen: BaseGeometry
+    geometry: dict[str, Any], H: ArrayF64, seen: BaseGeometry
 ) -> tuple[dict[str, Any], float] | None:
     """A GeoJSON outline through a homography, cut to what is seen, with the share that is left.
 
@@ -129,7 +131,7 @@ def projected_geometry(
         polygons = [polygons]
     moved = []
     for rings in polygons:
-        corners = [points_through(H[None], np.array(ring, np.float64)) for ring in rings]
+        corners = [project_points(H[None], np.array(ring, np.float64)) for ring in rings]
         if not all(is_front.all() for _, is_front in corners):
             return None
         shell, *holes = [xy[0] for xy, _ in corners]
@@ -145,7 +147,7 @@ def projected_geometry(
 
 def _placed(
     mosaic: Mosaic, indices: set[int], part: int
-) -> dict[int | None, tuple[Floats, float | None]]:
+) -> dict[int | None, tuple[ArrayF64, float | None]]:
     """Transform and uncertainty of the registered ones among these frames."""
     rows = MosaicFrame.objects.filter(
         mosaic=mosaic, part=part, status=FrameStatus.REGISTERED, index__in=indices
@@ -160,12 +162,12 @@ def _sightings(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterato
     seen, second = Polygon(view), mosaic.video.time_base_s
     H_mosaic_from_frame = matrices([row.H_mosaic_from_frame for row in rows])
     H_frame_from_mosaic = inverse(H_mosaic_from_frame)
-    outlines, _ = points_through(H_mosaic_from_frame, view)
+    outlines, _ = project_points(H_mosaic_from_frame, view)
     for row, H, outline in zip(rows, H_frame_from_mosaic, outlines, strict=True):
         cut = projected_geometry(roi.geometry, H, seen)
         if cut is None:
             continue
-        centre = points_through(H[None], np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
+        centre = project_points(H[None], np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
         frame = FrameSighting(
             index=row.index,
             pts=row.pts,

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from django.db import transaction
 
+from ml.geometry import outline_bounds
+from ml.types import ArrayF64
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind, ItemState, Video
 from portal.core.errors import ConflictError
@@ -23,7 +25,7 @@ from portal.labs.models import User
 from portal.mosaics.build import Built, BuiltFrame, BuiltPart
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import options_clean, options_hash, options_words
-from portal.mosaics.planes import Floats, bounds_of, matrices, view_polygon
+from portal.mosaics.planes import matrices, view_polygon
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors import span_frames
 from portal.mosaics.services.states import ended_badly, state_again, state_failed
@@ -231,8 +233,8 @@ def _bounds(
     canvas = mosaic.video.canvas
     if not placed or canvas is None:
         return {}
-    view: Floats = view_polygon(outline, width_px=canvas.width_px, height_px=canvas.height_px)
-    rows = bounds_of(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
+    view: ArrayF64 = view_polygon(outline, width_px=canvas.width_px, height_px=canvas.height_px)
+    rows = outline_bounds(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
     names = ("left", "top", "right", "bottom")
     grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # as far as a point at the rim counts
     return {

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import iter_frames, read_frame
-from ml.types import ImageU8
+from ml.types import ArrayF64, ImageU8
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_video, frame_table
-from portal.mosaics.planes import Floats
 
 SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4
 PLACE_MARGIN, PLACE_SMALLEST_PX, PLACE_LARGEST_PX = 0.75, 192, 720
@@ -36,7 +35,7 @@ Finder = Callable[[Iterable[tuple[int, ImageU8]], int], Sequence[Any]]
 """Given keyed images and how many there are, the hits among them, the surest first."""
 
 
-def place_of(roi: Roi) -> tuple[ImageU8, Floats]:
+def place_of(roi: Roi) -> tuple[ImageU8, ArrayF64]:
     """The ROI with its surroundings, at most 720 px, and its outline there."""
     canvas = roi.canvas
     side = max(roi.right - roi.left, roi.bottom - roi.top)
@@ -96,7 +95,7 @@ class VideoFrames:
         time_s = round(pts * self._table.time_base_s, 6)
         return {"index": index, "pts": pts, "time_s": time_s}
 
-    def on_canvas(self, hit: Hit) -> Floats:
+    def on_canvas(self, hit: Hit) -> ArrayF64:
         """The outline in pixels of the video."""
         return hit.outline_frame
 
@@ -147,7 +146,7 @@ class MosaicWindows:
         """A mosaic has no time."""
         return {"index": None, "pts": None, "time_s": None}
 
-    def on_canvas(self, hit: Hit) -> Floats:
+    def on_canvas(self, hit: Hit) -> ArrayF64:
         """The outline in level-0 pixels of the mosaic."""
         return (hit.outline_frame + np.array(self._corners[hit.key])) * self._down
 

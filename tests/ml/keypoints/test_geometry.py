@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ml.errors import NotEnoughMatchesError, ShapeError, UnknownNameError
+from ml.geometry import transform_points
 from ml.keypoints import estimate_fundamental, estimate_transform, symmetric_epipolar_px
-from ml.keypoints.geometry import transform_points
 
 TRUTH = {
     "similarity": np.array([[0.98, -0.17, 12], [0.17, 0.98, -7], [0, 0, 1.0]]),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, MlError, ShapeError, UnknownNameError
+from ml.geometry import transform_points
 from ml.keypoints import (
     DetectorConfig,
     MatchConfig,
@@ -15,7 +16,6 @@ from ml.keypoints import (
     load_descriptor,
     match_features,
     match_images,
-    transform_points,
     views,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.keypoints import transform_points
+from ml.geometry import transform_points
 from ml.mosaic.adjust import adjust_transforms, link_residuals
 from ml.mosaic.align import components, place_by_paths
 from ml.mosaic.links import Link, point_info

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
+from ml.geometry import transform_points
 from ml.imaging.samples import packaged_image
-from ml.keypoints import transform_points
 from ml.mosaic.direct import Alignment, align_views, direct_view
 from ml.mosaic.motion_model import MODELS, motion_generators, nearest_in_model
 

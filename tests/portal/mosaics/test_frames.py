@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from portal.core.errors import ConflictError, NotFoundError
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.planes import bounds_of, inside_convex, points_through, view_polygon
+from portal.mosaics.planes import view_polygon
 from portal.mosaics.selectors import (
     frame_columns,
     frame_runs,
@@ -127,30 +126,10 @@ def test_columns_hold_every_frame_with_its_fate_and_outline(built: Mosaic) -> No
     assert columns["outline"][3] is None
 
 
-def test_points_go_through_many_transforms_as_through_one() -> None:
-    rng = np.random.default_rng(0)
-    H = np.eye(3) + 0.01 * rng.normal(size=(5, 3, 3)) * np.array([[1], [1], [1e-3]])
-    xy = rng.uniform(0, 100, (7, 2))
-    found, is_front = points_through(H, xy)
-    for i in range(5):
-        for j in range(7):
-            x, y, w = H[i] @ [*xy[j], 1]
-            assert found[i, j] == pytest.approx((x / w, y / w))
-    assert is_front.all()
-
-
-def test_inside_is_the_same_whichever_way_the_outline_runs() -> None:
-    square = view_polygon([], width_px=11, height_px=11)
-    points = np.array([[5.0, 5], [10.4, 5], [11, 5], [-0.6, 5]])
-    assert inside_convex(square, points).tolist() == [True, True, False, False]
-    assert inside_convex(square[::-1], points).tolist() == [True, True, False, False]
-
-
-def test_bounds_of_a_frame_behind_the_plane_are_infinite() -> None:
-    H = np.array([np.eye(3), [[1, 0, 0], [0, 1, 0], [-1, 0, 1]]])
-    found = bounds_of(H, view_polygon([], width_px=3, height_px=3))
-    assert found[0].tolist() == [0, 0, 2, 2]
-    assert np.isinf(found[1]).all()
+def test_without_an_outline_the_view_is_the_whole_frame() -> None:
+    whole = view_polygon([], width_px=11, height_px=5)
+    assert whole.tolist() == [[0, 0], [10, 0], [10, 4], [0, 4]]
+    assert view_polygon([[1, 2], [3, 4], [5, 6]], width_px=9, height_px=9).shape == (3, 2)
 
 
 def test_another_labs_mosaic_is_not_there(foreign_built: Mosaic, manager: object) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError, UnknownNameError
-from ml.keypoints import DetectorConfig, detect_keypoints, load_descriptor, transform_points
+from ml.geometry import transform_points
+from ml.keypoints import DetectorConfig, detect_keypoints, load_descriptor
 from ml.keypoints.descriptors.describe import ClassicalDescriptor
 from ml.keypoints.match import match_descriptors
 from ml.keypoints.pixels import equalise, to_grey

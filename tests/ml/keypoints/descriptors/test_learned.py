@@ -11,12 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from ml.errors import ShapeError, WeightsError
+from ml.geometry import transform_points
 from ml.keypoints import (
     DetectorConfig,
     detect_keypoints,
     load_descriptor,
     match_descriptors,
-    transform_points,
 )
 from ml.keypoints.descriptors import learned
 from ml.keypoints.descriptors.learned import LearnedDescriptor, descriptor_from_file

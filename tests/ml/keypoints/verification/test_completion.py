@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from ml.keypoints.geometry import transform_points
+from ml.geometry import transform_points
 from ml.keypoints.verification.completion import (
     apart_from,
     complete_matches,

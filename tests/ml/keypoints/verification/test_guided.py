@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ml.keypoints.geometry import transform_points
-from ml.keypoints.verification.guided import guided_matches, plane_jacobian, predict_points
+from ml.geometry import transform_points
+from ml.keypoints.verification.guided import guided_matches, predict_points
 from ml.keypoints.verification.motion_field import MotionField
 from ml.keypoints.verification.two_view_model import TwoViewModel
 
@@ -54,20 +54,6 @@ def test_rows_without_a_descriptor_never_match() -> None:
         places = np.full((len(a), 2), 10.0)
         found = guided_matches(a, b, xy_b, places, np.full(len(a), 4.0), ratio=1.0, max_distance=9)
         assert len(found[0]) == 0
-
-
-def test_the_derivative_of_a_homography_is_that_of_small_steps() -> None:
-    matrix = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])
-    xy = np.array([[30.0, 40.0], [200.0, 10.0]])
-    step = 1e-4
-    slow = np.stack(
-        [
-            (transform_points(matrix, xy + d) - transform_points(matrix, xy - d)) / (2 * step)
-            for d in (np.array([step, 0]), np.array([0, step]))
-        ],
-        axis=2,
-    )
-    np.testing.assert_allclose(plane_jacobian(matrix, xy), slow, atol=1e-7)
 
 
 def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:

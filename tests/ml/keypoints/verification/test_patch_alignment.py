@@ -8,8 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.keypoints.geometry import transform_points
-from ml.keypoints.verification.guided import plane_jacobian
+from ml.geometry import homography_jacobian, transform_points
 from ml.keypoints.verification.patch_alignment import AlignConfig, align_patches, smoothed
 
 
@@ -51,7 +50,7 @@ def test_rotation_and_scale_are_taken_from_the_local_map(texture: np.ndarray) ->
     xy = np.random.default_rng(1).uniform((120, 80), (200, 160), (40, 2))
     truth = transform_points(turn, xy)
     start = truth + np.random.default_rng(2).uniform(-1.5, 1.5, xy.shape)
-    found = align_patches(texture, moved, xy, start, plane_jacobian(turn, xy.astype("f4")))
+    found = align_patches(texture, moved, xy, start, homography_jacobian(turn, xy.astype("f4")))
     error = np.hypot(*(found.xy_b - truth).T)
     assert np.median(error) < 0.1
     wrong = align_patches(texture, moved, xy, start, np.tile(np.eye(2), (40, 1, 1)))

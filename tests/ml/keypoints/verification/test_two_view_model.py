@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ml.errors import NotEnoughMatchesError
-from ml.keypoints.geometry import transform_points
+from ml.geometry import transform_points
 from ml.keypoints.verification.two_view_model import find_two_view_model, gric
 
 PLANE = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from ml.errors import BadInputError
-from ml.keypoints.geometry import transform_points
+from ml.geometry import transform_points
 from ml.training.descriptors.views import (
     Still,
     StillsConfig,

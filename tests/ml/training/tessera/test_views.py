@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from ml.keypoints.geometry import transform_points
+from ml.geometry import transform_points
 from ml.training.tessera.views import (
     TesseraViewConfig,
     degraded,

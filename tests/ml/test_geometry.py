@@ -1,0 +1,107 @@
+"""Homographies and convex outlines: by hand, against a slow way, and where they have no answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ml.geometry import (
+    box_corners,
+    depth_of,
+    homography_jacobian,
+    inside_convex,
+    inverse,
+    normalised,
+    outline_bounds,
+    project_points,
+    similarity,
+    transform_points,
+    translation,
+)
+
+TILTED = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 1.0]])
+"""Its horizon is x = 1."""
+
+
+def _homographies(count: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.eye(3) + 0.01 * rng.normal(size=(count, 3, 3)) * np.array([[1], [1], [1e-3]])
+
+
+def test_points_go_through_many_transforms_as_through_one() -> None:
+    H = _homographies(5)
+    xy = np.random.default_rng(1).uniform(0, 100, (7, 2))
+    found, is_front = project_points(H, xy)
+    assert found.shape == (5, 7, 2) and is_front.all()
+    np.testing.assert_array_equal(transform_points(H, xy), found)
+    for i in range(5):
+        np.testing.assert_allclose(transform_points(H[i], xy), found[i])
+        for j in range(7):
+            x, y, w = H[i] @ [*xy[j], 1]
+            assert found[i, j] == pytest.approx((x / w, y / w))
+            assert depth_of(H[i], xy)[j] == pytest.approx(w)
+
+
+def test_the_way_back_leads_to_the_start() -> None:
+    H = _homographies(3)
+    xy = box_corners(0, 0, 40, 30)
+    there = transform_points(H[0], xy)
+    np.testing.assert_allclose(transform_points(inverse(H)[0], there), xy, atol=1e-9)
+
+
+def test_points_behind_the_plane_are_told_and_divide_by_no_zero() -> None:
+    with np.errstate(all="raise"):
+        xy, is_front = project_points(TILTED, np.array([[0.5, 1], [1, 1], [2, 1]]))
+    assert is_front.tolist() == [True, False, False]
+    assert xy[0].tolist() == [1, 2] and np.isfinite(xy).all()
+    assert depth_of(TILTED, np.array([[0.5, 1], [1, 1], [2, 1]])).tolist() == [0.5, 0, -1]
+
+
+def test_the_jacobian_is_the_slope_of_the_map() -> None:
+    H, step = _homographies(1)[0], 1e-5
+    xy = np.random.default_rng(2).uniform(0, 100, (6, 2))
+    slow = np.stack(
+        [
+            (transform_points(H, xy + step * axis) - transform_points(H, xy - step * axis))
+            / (2 * step)
+            for axis in np.eye(2)
+        ],
+        axis=2,
+    )
+    np.testing.assert_allclose(homography_jacobian(H, xy), slow, atol=1e-7)
+
+
+def test_a_similarity_turns_scales_and_moves_by_hand() -> None:
+    found = transform_points(similarity(2.0, np.pi / 2, 10, 20), np.array([[1.0, 0], [0, 1]]))
+    np.testing.assert_allclose(found, [[10, 22], [8, 20]], atol=1e-12)
+    np.testing.assert_array_equal(similarity(1.0, 0.0, 3, 4), translation(3, 4))
+
+
+def test_a_normalised_homography_is_the_same_map() -> None:
+    H = _homographies(1)[0] * -3.0
+    xy = box_corners(0, 0, 9, 9)
+    assert normalised(H)[2, 2] == 1
+    np.testing.assert_allclose(transform_points(normalised(H), xy), transform_points(H, xy))
+
+
+def test_inside_is_the_same_whichever_way_the_outline_runs() -> None:
+    square = box_corners(0, 0, 10, 10)
+    points = np.array([[5.0, 5], [10.4, 5], [11, 5], [-0.6, 5]])
+    assert inside_convex(square, points).tolist() == [True, True, False, False]
+    assert inside_convex(square[::-1], points).tolist() == [True, True, False, False]
+    twice = np.repeat(square, 2, axis=0)
+    assert inside_convex(twice, points).tolist() == [True, True, False, False]
+
+
+def test_bounds_of_a_frame_behind_the_plane_are_infinite() -> None:
+    found = outline_bounds(np.array([np.eye(3), TILTED]), box_corners(0, 0, 2, 2))
+    assert found[0].tolist() == [0, 0, 2, 2]
+    assert np.isinf(found[1]).all()
+
+
+def test_the_web_process_gets_it_without_torch() -> None:
+    code = "import sys, ml.geometry, ml.files, ml.config; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
