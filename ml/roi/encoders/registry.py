@@ -10,6 +10,8 @@ from ml.roi.encoders.colour import NAME as COLOUR
 from ml.roi.encoders.colour import ColourEncoder
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.hub import RESNET50, load_hub_encoder
+from ml.roi.encoders.local_textons import NAME as LOCAL_TEXTONS
+from ml.roi.encoders.local_textons import LocalTextonEncoder
 from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.textons import NAME as TEXTONS
@@ -23,20 +25,21 @@ def make_patch_encoder(
     *,
     cnn: PatchCnnEncoder | None = None,
     textons: TextonEncoder | None = None,
+    local_textons: LocalTextonEncoder | None = None,
     weights: Sequence[float] = (),
 ) -> PatchEncoder:
     """A patch encoder.
 
     Args:
-        spec: "textons-1", "colour-1", "classical-1", "patch-cnn", "resnet50",
+        spec: "textons-1", "local-textons-1", "colour-1", "classical-1", "patch-cnn", "resnet50",
             "resnet50:PATH", "hf:NAME-OR-PATH", or several joined by "+".
-        cnn, textons: our own, where ``spec`` names them.
+        cnn, textons, local_textons: our own, where ``spec`` names them.
         weights: how much each of several counts in ``scale``; by default the same.
     Raises:
         UnknownNameError: another name.
         WeightsError: our own network is named and not given, or one of the hub cannot be had.
     """
-    own = {NAME: cnn, TEXTONS: textons}
+    own = {NAME: cnn, TEXTONS: textons, LOCAL_TEXTONS: local_textons}
     parts = [_part(name, own) for name in spec.split("+")]
     return parts[0] if len(parts) == 1 else CombinedEncoder(parts, weights)
 

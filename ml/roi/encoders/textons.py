@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import torch
 
-from ml.networks.textons import TextonBank, TextonConfig
+from ml.networks.textons import JetConfig, TextonBank
 from ml.roi.stain import StainEstimate, stain_channels
 from ml.types import ArrayF32, ImageU8
 
@@ -38,21 +38,29 @@ class TextonEncoder:
         return np.stack(rows).astype(np.float32)
 
 
-def local_jets(patch: ImageU8, stains: StainEstimate, config: TextonConfig) -> ArrayF32:
-    """Measurements at points of a patch that stay the same when it is turned.
-
-    Of each stain at each scale: the smoothed value, and of its derivatives up to the second the
-    gradient's length, the Laplacian and the difference of the Hessian's eigenvalues, all scaled to
-    the same unit.
+def local_jets(patch: ImageU8, stains: StainEstimate, config: JetConfig) -> ArrayF32:
+    """``channel_jets`` of haematoxylin, eosin and mean density, 1.0 being fully stained.
 
     Args:
         patch: (H, W, 3) uint8 RGB.
         stains: of the region.
+    """
+    return channel_jets(stain_channels(patch, stains), config)
+
+
+def channel_jets(channels: ArrayF32, config: JetConfig) -> ArrayF32:
+    """Measurements at points of a patch that stay the same when it is turned.
+
+    Of each channel at each scale: the smoothed value, and of its derivatives up to the second the
+    gradient's length, the Laplacian and the difference of the Hessian's eigenvalues, all scaled to
+    the same unit.
+
+    Args:
+        channels: (H, W, C) float32.
     Returns:
         (points, jet_dim) float32, points row by row.
     Source: Lindeberg 1998, normalised derivatives; the second ones by differences of the first.
     """
-    channels = stain_channels(patch, stains)
     border, stride = config.border_px, config.stride_px
     found = []
     for sigma in config.scales_px:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ml.config import config_hash
 from ml.imaging.slides import open_slide
-from ml.networks.textons import TextonBank, TextonConfig, nearest_word
+from ml.networks.textons import JetConfig, TextonBank, TextonConfig, nearest_word
 from ml.networks.weightsfile import filled, read_tensors, whole, write_tensors
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.textons import NAME, TextonEncoder, local_jets
@@ -97,7 +97,7 @@ def load_or_fit_textons(
 
 
 def fit_textons(
-    jets: ArrayF32, config: TextonConfig, *, fit: TextonFitConfig, seed: int
+    jets: ArrayF32, config: JetConfig, *, fit: TextonFitConfig, seed: int
 ) -> TextonBank:
     """A dictionary of measurements (N, jet_dim): k-means after whitening.
 

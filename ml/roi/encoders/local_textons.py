@@ -1,0 +1,72 @@
+"""Textons of locally normalised stains as a patch encoder: tissue, whatever its stain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ml.networks.textons import LocalTextonConfig, TextonBank
+from ml.networks.weightsfile import filled, read_tensors, stored_config, whole, write_tensors
+from ml.roi.encoders.textons import channel_jets
+from ml.roi.stain import StainEstimate
+from ml.roi.stain.local import local_contrast
+from ml.types import ArrayF32, ImageU8
+
+NAME = "local-textons-1"
+"""Changes whenever a measurement changes: weights trained on others are refused."""
+
+
+class LocalTextonEncoder:
+    """A trained ``TextonBank`` on stains normalised by their surroundings."""
+
+    name = NAME
+
+    def __init__(self, network: TextonBank, config: LocalTextonConfig) -> None:
+        self.network, self.config = network.eval(), config
+        self.dim = config.words
+        self.scale = np.ones(self.dim, np.float32)
+        self.alike = np.ones(self.dim, np.bool_)
+
+    def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
+        """See ``PatchEncoder``; the stains play no part. One patch at a time: the others in a call
+        do not change the result of one.
+        """
+        return np.stack([self.histogram(patch) for patch in patches])
+
+    def histogram(self, image: ImageU8) -> ArrayF32:
+        """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size."""
+        with torch.inference_mode():
+            return self.network(torch.from_numpy(contrast_jets(image, self.config))).numpy().copy()
+
+
+def contrast_jets(image: ImageU8, config: LocalTextonConfig) -> ArrayF32:
+    """(points, jet_dim) float32: ``channel_jets`` of the locally normalised stains."""
+    channels = local_contrast(image, sigma_px=config.sigma_px, floor_od=config.floor_od)
+    return channel_jets(channels, config)
+
+
+def save_local_textons(path: str | Path, encoder: LocalTextonEncoder, *, version: str) -> None:
+    """Write a dictionary, whole or not at all."""
+    write_tensors(
+        Path(path),
+        whole(encoder.network),
+        architecture=NAME,
+        name=NAME,
+        version=version,
+        config=encoder.config,
+    )
+
+
+def load_local_textons(path: str | Path) -> LocalTextonEncoder:
+    """Read what ``save_local_textons`` wrote.
+
+    Raises:
+        WeightsError: no such file, damaged, of another architecture or other sizes.
+    """
+    path = Path(path)
+    metadata, tensors = read_tensors(path, NAME)
+    config = stored_config(LocalTextonConfig, metadata, path.name)
+    return LocalTextonEncoder(filled(TextonBank(config), tensors, path.name), config)

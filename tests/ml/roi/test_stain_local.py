@@ -1,0 +1,45 @@
+"""Locally normalised stains: neither colour nor strength is left, structure is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.roi.stain import RUIFROK_HE, WHITE
+from ml.roi.stain.local import local_contrast
+
+
+def painted(strength: float) -> np.ndarray:
+    """(120, 120, 3) uint8: two stains in two patterns."""
+    rng = np.random.default_rng(0)
+    amount = np.stack([rng.uniform(0.1, 0.4, (120, 120)), rng.uniform(0.1, 0.3, (120, 120))], -1)
+    unit = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
+    light = (WHITE + 1) * 10.0 ** -(strength * amount @ unit) - 1
+    return np.clip(light + 0.5, 0, 255).astype(np.uint8)
+
+
+def test_each_channel_has_no_mean_and_one_deviation():
+    found = local_contrast(painted(1.0), sigma_px=8.0, floor_od=1e-3)
+    assert found.shape == (120, 120, 2) and found.dtype == np.float32
+    assert found.mean(axis=(0, 1)) == pytest.approx([0, 0], abs=0.02)
+    assert found.std(axis=(0, 1)) == pytest.approx([1, 1], abs=0.03)
+
+
+def test_twice_the_stain_is_the_same():
+    once, twice = (local_contrast(painted(s), sigma_px=8.0, floor_od=1e-3) for s in (1.0, 2.0))
+    for channel in (0, 1):
+        assert np.corrcoef(once[..., channel].ravel(), twice[..., channel].ravel())[0, 1] > 0.97
+    assert np.abs(once - twice).mean() < 0.15
+
+
+def test_empty_glass_stays_nothing():
+    assert not local_contrast(np.full((64, 64, 3), 245, np.uint8)).any()
+
+
+def test_noise_on_glass_is_not_made_into_texture():
+    noise = np.random.default_rng(0).integers(238, 246, (128, 128, 3)).astype(np.uint8)
+    assert np.abs(local_contrast(noise)).mean() < 0.2
+
+
+def test_an_image_smaller_than_its_surroundings_is_measured_too():
+    assert np.isfinite(local_contrast(painted(1.0)[:3, :5])).all()
