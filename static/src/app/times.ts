@@ -8,8 +8,9 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 ];
 const FAR_S = 7 * 86_400;
 
-function relative(moment: Date): string {
-  const seconds = (moment.getTime() - Date.now()) / 1000;
+/** As a person says it: "3 min ago", "in 2 hr"; a date beyond a week. */
+export function relative(moment: Date, now = Date.now()): string {
+  const seconds = (moment.getTime() - now) / 1000;
   if (Math.abs(seconds) > FAR_S) return DATE.format(moment);
   for (const [unit, size] of UNITS) {
     if (Math.abs(seconds) >= size) return AGO.format(Math.trunc(seconds / size), unit);

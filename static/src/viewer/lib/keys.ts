@@ -20,7 +20,8 @@ export interface KeyGroup {
   bindings: KeyBinding[];
 }
 
-function nameOf(event: KeyboardEvent): string {
+/** The name of a key as the table has it: lower case, with the modifiers that matter before it. */
+export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey">): string {
   const key = event.key === " " ? "space" : event.key.toLowerCase();
   const isLetter = /^[a-z]$/.test(key);
   const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.shiftKey && isLetter ? "shift+" : ""}`;
@@ -42,7 +43,7 @@ export function listenToKeys(groups: KeyGroup[]): void {
   }
   addEventListener("keydown", (event) => {
     if (event.altKey || document.querySelector("dialog[open]") || belongsToControl(event)) return;
-    const binding = table.get(nameOf(event));
+    const binding = table.get(keyName(event));
     if (!binding) return;
     event.preventDefault();
     if (event.repeat && !binding.repeats) return;

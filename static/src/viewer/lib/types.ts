@@ -71,13 +71,14 @@ export interface Roi {
   area_px: number;
   area_um2: number | null;
   bounds: [number, number, number, number];
-  created_by: unknown;
+  /** A name; null where the account is gone. */
+  created_by: string | null;
   created_at: string;
   updated_at: string;
   deleted_at: string | null;
   is_embedded: boolean;
   /** What this write did to the outline: repaired, clipped. */
-  notes?: string[];
+  notes: string[];
 }
 
 export interface RoiRevision {
@@ -86,8 +87,9 @@ export interface RoiRevision {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
-  review_state?: string;
-  author: unknown;
+  review_state: string;
+  /** A name; null where the account is gone. */
+  author: string | null;
   created_at: string;
 }
 
@@ -96,16 +98,4 @@ export interface Label {
   name: string;
   color: string;
   position: number;
-}
-
-/** The name of a person as the API gives it: a string, or an object with a name. */
-export function personName(person: unknown): string {
-  if (typeof person === "string" && person) return person;
-  if (person && typeof person === "object") {
-    const fields = person as Record<string, unknown>;
-    for (const key of ["full_name", "name", "email"]) {
-      if (typeof fields[key] === "string" && fields[key]) return fields[key];
-    }
-  }
-  return "someone";
 }

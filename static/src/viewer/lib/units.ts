@@ -25,9 +25,11 @@ export function magnificationText(resolution: number, mpp: number | null): strin
   return `${power.toFixed(power < 1 ? 2 : 1)}×, ${umPerPx.toFixed(2)} µm/px`;
 }
 
+/** `mm:ss.mmm`, rounded to the millisecond before it is cut up: never `00:60.000`. */
 export function timeText(seconds: number): string {
-  const minutes = Math.floor(seconds / 60);
-  const rest = (seconds - minutes * 60).toFixed(3).padStart(6, "0");
+  const ms = Math.round(seconds * 1000);
+  const minutes = Math.floor(ms / 60_000);
+  const rest = ((ms - minutes * 60_000) / 1000).toFixed(3).padStart(6, "0");
   return `${String(minutes).padStart(2, "0")}:${rest}`;
 }
 

@@ -5,6 +5,13 @@ import { oncePerRedraw } from "./redraw";
 /** Rows drawn beyond either edge, so that scrolling by keys does not show a gap. */
 const OVERSCAN_ROWS = 6;
 
+/** The rows to draw, from `first` up to `end`, which may lie beyond the list. */
+export function rowsInSight(scrollTopPx: number, heightPx: number, rowHeightPx: number): { first: number; end: number } {
+  const top = Math.floor(scrollTopPx / rowHeightPx) - OVERSCAN_ROWS;
+  const count = Math.ceil(heightPx / rowHeightPx) + 2 * OVERSCAN_ROWS;
+  return { first: Math.max(0, top), end: Math.max(0, top + count) };
+}
+
 export class VirtualList<T> {
   private items: T[] = [];
   private readonly rows: HTMLElement;
@@ -48,9 +55,8 @@ export class VirtualList<T> {
   }
 
   private redraw(): void {
-    const first = Math.max(0, Math.floor(this.host.scrollTop / this.rowHeightPx) - OVERSCAN_ROWS);
-    const count = Math.ceil(this.host.clientHeight / this.rowHeightPx) + 2 * OVERSCAN_ROWS;
-    const seen = this.items.slice(first, first + count).map((item, offset) => {
+    const { first, end } = rowsInSight(this.host.scrollTop, this.host.clientHeight, this.rowHeightPx);
+    const seen = this.items.slice(first, end).map((item, offset) => {
       const row = this.draw(item, first + offset);
       row.style.top = `${(first + offset) * this.rowHeightPx}px`;
       row.setAttribute("aria-posinset", String(first + offset + 1));

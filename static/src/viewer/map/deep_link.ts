@@ -6,7 +6,9 @@
 import { l0FromMap, mapFromL0 } from "./pixel_plane";
 import type { MapView } from "./map_view";
 
+/** Browsers refuse a history that changes much oftener (Safari: 100 times in 30 s). */
 const THROTTLE_MS = 300;
+const SMALLEST_ROTATION_DEG = 0.01;
 
 export interface LinkTarget {
   x: number | null;
@@ -23,7 +25,7 @@ function numberOf(params: URLSearchParams, name: string): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-export function readLink(search = location.search): LinkTarget {
+export function readLink(search: string): LinkTarget {
   const params = new URLSearchParams(search);
   const z = numberOf(params, "z");
   return {
@@ -34,6 +36,18 @@ export function readLink(search = location.search): LinkTarget {
     roi: params.get("roi"),
     t: numberOf(params, "t"),
   };
+}
+
+/** The query of an address; what is null is left out, and so is a rotation nobody would see. */
+export function writeLink({ x, y, z, rot, roi, t }: LinkTarget): string {
+  const params = new URLSearchParams();
+  if (x !== null) params.set("x", x.toFixed(2));
+  if (y !== null) params.set("y", y.toFixed(2));
+  if (z !== null) params.set("z", String(Number(z.toPrecision(8))));
+  if (Math.abs(rot) > SMALLEST_ROTATION_DEG) params.set("rot", rot.toFixed(2));
+  if (roi) params.set("roi", roi);
+  if (t !== null) params.set("t", String(t));
+  return params.toString();
 }
 
 /** True where the link says which part of the image to show. */
@@ -63,19 +77,10 @@ export class DeepLink {
     }, THROTTLE_MS);
   }
 
-  url(): string {
+  private url(): string {
     const { view } = this.mapView;
-    const params = new URLSearchParams();
     const [x, y] = l0FromMap(view.getCenter() ?? [0, 0]);
-    params.set("x", x.toFixed(2));
-    params.set("y", y.toFixed(2));
-    params.set("z", String(Number((view.getResolution() ?? 1).toPrecision(8))));
-    const degrees = (view.getRotation() * 180) / Math.PI;
-    if (Math.abs(degrees) > 0.01) params.set("rot", degrees.toFixed(2));
-    const roi = this.roi();
-    if (roi) params.set("roi", roi);
-    const pts = this.pts();
-    if (pts !== null) params.set("t", String(pts));
-    return `${location.pathname}?${params}`;
+    const rot = (view.getRotation() * 180) / Math.PI;
+    return `${location.pathname}?${writeLink({ x, y, z: view.getResolution() ?? 1, rot, roi: this.roi(), t: this.pts() })}`;
   }
 }

@@ -1,4 +1,4 @@
-/** The map: view, zoom, rotation, overview and the read-outs of the status bar. */
+/** The map: view, zoom, rotation and overview. */
 
 import OlMap from "ol/Map";
 import View from "ol/View";
@@ -11,15 +11,19 @@ import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
 import { thumbnailLayer } from "./canvas_layer";
-import { l0FromMap, mapExtentOf } from "./pixel_plane";
-import { scaleBar } from "./scale_bar";
+import { mapExtentOf } from "./pixel_plane";
 import type { CanvasData } from "../lib/types";
-import { lengthText, magnificationText } from "../lib/units";
 
+/** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
+/** A level-0 pixel as a square of 16 screen pixels: nothing is to be seen beyond. */
 const CLOSEST_RESOLUTION = 1 / 16;
 const FIT_PADDING_PX = [24, 24, 24, 24];
-export const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
+/** Room around an ROI that is gone to: it is judged by its surroundings. */
+const ZOOM_PADDING_PX = [80, 80, 80, 80];
+/** A tiny ROI is not magnified beyond four screen pixels per pixel. */
+const ZOOM_CLOSEST_RESOLUTION = 0.25;
+const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
 
 export class MapView {
   readonly map: OlMap;
@@ -81,30 +85,6 @@ export class MapView {
     control.getOverviewMap().updateSize();
   }
 
-  /** Scale bar, magnification, cursor position and rotation, wherever the page has room for them. */
-  addReadouts(root: HTMLElement): void {
-    const { map, view, canvas } = this;
-    const at = (name: string): HTMLElement | null => root.querySelector(`[data-readout=${name}]`);
-    const scaleHost = at("scale");
-    if (scaleHost) scaleBar(map, scaleHost, canvas.mpp_x);
-    const zoom = at("zoom");
-    const cursor = at("cursor");
-    const rotation = at("rotation");
-    const update = (): void => {
-      if (zoom) zoom.textContent = magnificationText(view.getResolution() ?? 1, canvas.mpp_x);
-      const degrees = Math.round((view.getRotation() * 180) / Math.PI) % 360;
-      if (rotation) rotation.textContent = degrees ? `${degrees}°` : "";
-    };
-    view.on(["change:resolution", "change:rotation"] as never, update);
-    map.on("pointermove", (event) => {
-      if (cursor) cursor.textContent = cursorText(l0FromMap(event.coordinate), canvas);
-    });
-    this.target.addEventListener("pointerleave", () => {
-      if (cursor) cursor.textContent = "";
-    });
-    update();
-  }
-
   zoomBy(factor: number): void {
     const resolution = (this.view.getResolution() ?? 1) / factor;
     this.view.animate({ resolution, duration: ANIMATION_MS });
@@ -125,19 +105,12 @@ export class MapView {
   }
 
   zoomTo(extent: number[]): void {
-    this.view.fit(extent, { padding: [80, 80, 80, 80], duration: ANIMATION_MS, minResolution: 0.25 });
+    this.view.fit(extent, { padding: ZOOM_PADDING_PX, duration: ANIMATION_MS, minResolution: ZOOM_CLOSEST_RESOLUTION });
   }
 }
 
-/** Half a canvas of room around, so that a border region can be brought to the centre. */
+/** A tenth of the canvas as room on each side: the centre may leave the image, not lose it. */
 function grown([left = 0, low = 0, right = 0, high = 0]: number[]): number[] {
   const [width, height] = [(right - left) * 0.1, (high - low) * 0.1];
   return [left - width, low - height, right + width, high + height];
-}
-
-function cursorText([x, y]: [number, number], canvas: CanvasData): string {
-  if (x < 0 || y < 0 || x > canvas.width || y > canvas.height) return "";
-  const pixels = `${Math.floor(x).toLocaleString("en")}, ${Math.floor(y).toLocaleString("en")} px`;
-  if (!canvas.mpp_x || !canvas.mpp_y) return pixels;
-  return `${pixels}  (${lengthText(x * canvas.mpp_x)}, ${lengthText(y * canvas.mpp_y)})`;
 }

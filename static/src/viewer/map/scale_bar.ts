@@ -4,6 +4,7 @@ import type OlMap from "ol/Map";
 
 import { lengthText, roundStep } from "../lib/units";
 
+/** What the status bar has room for. */
 const LONGEST_PX = 160;
 
 export function scaleBar(map: OlMap, host: HTMLElement, mpp: number | null): void {

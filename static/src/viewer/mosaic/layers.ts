@@ -9,7 +9,7 @@ import { element, required } from "../../dom/elements";
 import type { MosaicLayerData, MosaicPartData } from "./api";
 import { l0FromMap } from "../map/pixel_plane";
 import { PlanePicture } from "../map/plane_picture";
-import { timeText } from "../lib/units";
+import { hereText, shareOf, valueText } from "./layer_values";
 
 const WORDS: Record<string, [string, string]> = {
   coverage: ["Coverage", "What was seen at all"],
@@ -127,10 +127,8 @@ export class MosaicLayers {
     const byte = isInside ? (painted.grey[j * painted.width + i] ?? 0) : 0;
     const mark = required(this.root, "[data-layer-mark]");
     mark.hidden = byte === 0 || data.name === "coverage";
-    mark.style.left = `${(100 * (byte - 1)) / 254}%`;
-    const value = data.minimum + ((byte - 1) / 254) * (data.maximum - data.minimum);
-    const seen = data.name === "coverage" ? "seen" : valueText(data, value);
-    required(this.root, "[data-layer-here]").textContent = isInside ? (byte ? seen : "not seen") : "";
+    mark.style.left = `${100 * shareOf(byte)}%`;
+    required(this.root, "[data-layer-here]").textContent = isInside ? hereText(data, byte) : "";
   }
 }
 
@@ -147,7 +145,7 @@ async function paintedOf(data: MosaicLayerData): Promise<Painted> {
   const pixels = context.getImageData(0, 0, width, height);
   const grey = new Uint8ClampedArray(width * height);
   const ramp = rampOf(data.name);
-  const colors = Array.from({ length: 256 }, (_, byte) => colorAt(ramp, (byte - 1) / 254));
+  const colors = Array.from({ length: 256 }, (_, byte) => colorAt(ramp, shareOf(byte)));
   for (let i = 0; i < grey.length; i += 1) {
     const byte = pixels.data[4 * i] ?? 0;
     grey[i] = byte;
@@ -157,10 +155,4 @@ async function paintedOf(data: MosaicLayerData): Promise<Painted> {
   context.putImageData(pixels, 0, 0);
   bitmap.close();
   return { picture, grey, width, height };
-}
-
-function valueText({ unit, maximum }: MosaicLayerData, value: number): string {
-  if (unit === "s") return timeText(value);
-  if (unit === "frames") return `${Math.round(value)} ${Math.round(value) === 1 ? "frame" : "frames"}`;
-  return `${value.toFixed(maximum < 10 ? 2 : 1)}${unit ? ` ${unit}` : ""}`;
 }

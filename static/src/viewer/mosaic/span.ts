@@ -3,13 +3,13 @@
 import { required } from "../../dom/elements";
 import { estimate, mosaicBuild } from "./api";
 import type { Span } from "./api";
+import { SpanEnds, estimateText } from "./span_ends";
 import type { Toasts } from "../lib/toasts";
 import type { CanvasVideo } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
 
 export class SpanPicker {
-  private from: number | null = null;
-  private to: number | null = null;
+  private readonly ends = new SpanEnds();
   private request: AbortController | null = null;
 
   constructor(
@@ -27,39 +27,34 @@ export class SpanPicker {
 
   /** I: the span begins at the frame shown. */
   begin(): void {
-    this.from = this.player.index;
-    if (this.to !== null && this.to <= this.from) this.to = null;
+    this.ends.begin(this.player.index);
     this.show();
   }
 
   /** O: it ends there. */
   end(): void {
-    this.to = this.player.index;
-    if (this.from !== null && this.from >= this.to) this.from = null;
+    this.ends.end(this.player.index);
     this.show();
   }
 
   clear(): void {
-    this.from = this.to = null;
+    this.ends.clear();
     this.show();
   }
 
-  private ends(): [number, number] {
-    return [this.from ?? 0, this.to ?? this.player.frames.length - 1];
-  }
-
   private span(): Span {
-    const [from, to] = this.ends().map((index) => this.player.frames.at(index).time_s);
-    const round = (seconds = 0): number => Math.round(seconds * 1000) / 1000;
-    return { start_s: round(from), end_s: round(to) };
+    const { frames } = this.player;
+    const [from, to] = this.ends.within(frames.length);
+    const round = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+    return { start_s: round(frames.at(from).time_s), end_s: round(frames.at(to).time_s) };
   }
 
   private show(): void {
-    const isSet = this.from !== null || this.to !== null;
+    const { isSet } = this.ends;
     const band = required(this.root, "[data-span-band]");
     band.hidden = required(this.root, "[data-span-bar]").hidden = !isSet;
     if (!isSet) return;
-    const [from, to] = this.ends();
+    const [from, to] = this.ends.within(this.player.frames.length);
     const last = Math.max(this.player.frames.length - 1, 1);
     band.style.left = `${(100 * from) / last}%`;
     band.style.right = `${100 - (100 * to) / last}%`;
@@ -76,8 +71,7 @@ export class SpanPicker {
     const build = required<HTMLButtonElement>(this.root, "[data-span-build]");
     try {
       const { used, seconds } = await estimate(this.video.id, this.span(), request.signal);
-      const time = seconds === null ? "" : `, about ${seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`}`;
-      host.textContent = `${used.toLocaleString("en")} frames${time}`;
+      host.textContent = estimateText(used, seconds);
       build.disabled = false;
     } catch (error) {
       if (request.signal.aborted) return;

@@ -83,7 +83,7 @@ function drawKeys({ tools, undo, redo, remove }: KeyTargets): KeyGroup {
 }
 
 function labelKeys({ labels, setLabel }: KeyTargets): KeyGroup {
-  const bindings = labels.all.slice(0, 9).map((label, index) => ({
+  const bindings = labels.onKeys.map((label, index) => ({
     keys: [String(index + 1)],
     shown: String(index + 1),
     does: label.name,

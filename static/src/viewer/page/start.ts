@@ -12,6 +12,7 @@ import { applyView, readLink } from "../map/deep_link";
 import type { DeepLink, LinkTarget } from "../map/deep_link";
 import { MapView } from "../map/map_view";
 import { boundsFromExtent, projectionOf } from "../map/pixel_plane";
+import { readouts } from "../map/readouts";
 import { RoiEdits } from "../rois/edits";
 import { Labels } from "../rois/labels";
 import { RoiLayer } from "../rois/layer";
@@ -30,11 +31,11 @@ function readCanvas(): CanvasData {
 
 /** Shows the image and the ROIs, and connects every part of the page to them. */
 export async function start(root: HTMLElement): Promise<void> {
-  const link = readLink();
+  const link = readLink(location.search);
   const parts = await makeParts(root, readCanvas());
   const { mapView, player, store } = parts;
   connectTools(parts);
-  mapView.addReadouts(root);
+  readouts(root, mapView, parts.canvas);
   if (player) startVideo(parts, player);
   else mapView.addOverview(required(root, "[data-overview]"));
   const isPlaced = applyView(mapView, link);

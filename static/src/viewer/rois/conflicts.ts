@@ -7,7 +7,6 @@ import { sameGeometry } from "../map/pixel_plane";
 import type { RoiEdits } from "./edits";
 import type { RoiState } from "./state";
 import type { RoiStore } from "./store";
-import { personName } from "../lib/types";
 import type { Roi } from "../lib/types";
 
 interface Waiting {
@@ -60,7 +59,7 @@ export class Conflicts {
       const last = revisions.find((revision) => revision.version === theirs.version);
       if (!last) return;
       const when = new Date(last.created_at).toLocaleString();
-      const who = `Changed by ${personName(last.author)}, ${when}.`;
+      const who = `Changed by ${last.author ?? "someone"}, ${when}.`;
       required(this.dialog, "[data-conflict-who]").textContent = who;
     } catch {
       // the author is a courtesy; the decision does not wait for it

@@ -55,7 +55,7 @@ export class Details {
 
   private fillLabels(): void {
     const options = this.labels.all.map((label, index) => {
-      const key = index < 9 ? `${index + 1}  ` : "";
+      const key = index < this.labels.onKeys.length ? `${index + 1}  ` : "";
       return element("option", { value: label.id }, `${key}${label.name}`);
     });
     this.label.replaceChildren(element("option", { value: "" }, "No label"), ...options);

@@ -36,7 +36,7 @@ async function importFile(file: File, canvas: CanvasData, store: RoiStore, toast
 }
 
 /** Every feature is accounted for; of those refused, the first with its reason. */
-function importedText(report: ImportReport): string {
+export function importedText(report: ImportReport): string {
   const counts = (["created", "updated", "restored", "unchanged", "repaired", "refused"] as const)
     .filter((name) => report[name] > 0)
     .map((name) => `${report[name]} ${name}`);

@@ -22,6 +22,11 @@ export class Labels {
     return new Labels([]);
   }
 
+  /** The labels that have a number key: the first is on 1. */
+  get onKeys(): Label[] {
+    return this.all.slice(0, 9);
+  }
+
   get(id: string | null): Label | null {
     return (id && this.byId.get(id)) || null;
   }
@@ -32,10 +37,5 @@ export class Labels {
 
   colorOf(id: string | null): string {
     return this.get(id)?.color ?? UNLABELLED_COLOR;
-  }
-
-  /** The label of number key 1-9. */
-  atKey(digit: number): Label | null {
-    return this.all[digit - 1] ?? null;
   }
 }

@@ -5,7 +5,6 @@ import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
 import type { RoiState } from "./state";
 import type { RoiEdits } from "./edits";
-import { personName } from "../lib/types";
 import type { RoiRevision } from "../lib/types";
 
 const WORDS: Record<string, string> = {
@@ -56,7 +55,7 @@ export class Revisions {
 
   private row(state: RoiState, revision: RoiRevision): HTMLLIElement {
     const when = new Date(revision.created_at);
-    const facts = [WORDS[revision.action] ?? revision.action, "by", personName(revision.author)].join(" ");
+    const facts = [WORDS[revision.action] ?? revision.action, "by", revision.author ?? "someone"].join(" ");
     const time = element("time", { datetime: revision.created_at }, when.toLocaleString());
     const label = revision.label ? this.labels.nameOf(revision.label) : "";
     const about = [revision.name, label].filter(Boolean).join(", ");

@@ -11,6 +11,12 @@ const WORDS: Record<SaveStatus, string> = {
   conflict: "Not saved",
 };
 
+/** What the status bar says; `pending` ROIs wait to be saved, and `message` is why they do. */
+export function saveText(status: SaveStatus, message: string, pending: number): string {
+  const count = pending > 1 && status !== "saved" ? ` (${pending})` : "";
+  return `${WORDS[status]}${count}${message ? `: ${message}` : ""}`;
+}
+
 export function saveState(root: HTMLElement, sync: RoiSync, onConflict: () => void): void {
   const host = required(root, "[data-save-state]");
   const text = required(host, "[data-save-text]");
@@ -20,8 +26,7 @@ export function saveState(root: HTMLElement, sync: RoiSync, onConflict: () => vo
   sync.on("status", ({ status, message, pending }) => {
     now = status;
     host.dataset.saveState = status;
-    const count = pending > 1 && status !== "saved" ? ` (${pending})` : "";
-    const words = message ? `${WORDS[status]}${count}: ${message}` : `${WORDS[status]}${count}`;
+    const words = saveText(status, message, pending);
     if (text.textContent !== words) text.textContent = words;
     host.title = words;
     button.hidden = status === "saved" || status === "saving";

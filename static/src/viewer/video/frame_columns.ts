@@ -73,16 +73,24 @@ export class FrameFates {
    * the full height. `xOf` gives the left edge of the n-th frame of the columns, in pixels.
    */
   paint(context: CanvasRenderingContext2D, top: number, height: number, xOf: (place: number) => number): void {
-    const { state, reasons, count } = this.columns;
-    for (let from = 0; from < count; ) {
-      let to = from + 1;
-      while (to < count && state[to] === state[from]) to += 1;
+    const { state, reasons } = this.columns;
+    for (const { from, to } of runs(state)) {
       const reason = reasons[state[from] ?? 0];
       const left = xOf(from);
       const isIn = reason?.code === "";
       context.fillStyle = reason?.color ?? "#888888";
       context.fillRect(left, top + (isIn ? height * 0.4 : 0), Math.max(xOf(to) - left, 1), isIn ? height * 0.6 : height);
-      from = to;
     }
   }
+}
+
+/** Stretches of equal values: `from` the first place of each up to `to`, which is not in it. */
+export function runs(values: number[]): { from: number; to: number }[] {
+  const found: { from: number; to: number }[] = [];
+  values.forEach((value, place) => {
+    const last = found.at(-1);
+    if (last && values[last.from] === value) last.to = place + 1;
+    else found.push({ from: place, to: place + 1 });
+  });
+  return found;
 }

@@ -1,0 +1,44 @@
+/** The read-outs of the status bar: scale bar, magnification, place of the pointer and rotation. */
+
+import type { CanvasData, Position } from "../lib/types";
+import { lengthText, magnificationText } from "../lib/units";
+import type { MapView } from "./map_view";
+import { l0FromMap } from "./pixel_plane";
+import { scaleBar } from "./scale_bar";
+
+/** Fills those the page has room for. */
+export function readouts(root: HTMLElement, { map, view, target }: MapView, canvas: CanvasData): void {
+  const at = (name: string): HTMLElement | null => root.querySelector(`[data-readout=${name}]`);
+  const scale = at("scale");
+  const zoom = at("zoom");
+  const cursor = at("cursor");
+  const rotation = at("rotation");
+  const update = (): void => {
+    if (zoom) zoom.textContent = magnificationText(view.getResolution() ?? 1, canvas.mpp_x);
+    if (rotation) rotation.textContent = rotationText(view.getRotation());
+  };
+  if (scale) scaleBar(map, scale, canvas.mpp_x);
+  view.on("change:resolution", update);
+  view.on("change:rotation", update);
+  map.on("pointermove", (event) => {
+    if (cursor) cursor.textContent = cursorText(l0FromMap(event.coordinate), canvas);
+  });
+  target.addEventListener("pointerleave", () => {
+    if (cursor) cursor.textContent = "";
+  });
+  update();
+}
+
+/** In whole degrees; empty where the image stands upright. */
+export function rotationText(radians: number): string {
+  const degrees = Math.round((radians * 180) / Math.PI) % 360;
+  return degrees ? `${degrees}°` : "";
+}
+
+/** The pixel under the pointer, and where that is on the glass; empty off the image. */
+export function cursorText([x, y]: Position, canvas: Pick<CanvasData, "width" | "height" | "mpp_x" | "mpp_y">): string {
+  if (x < 0 || y < 0 || x >= canvas.width || y >= canvas.height) return "";
+  const pixels = `${Math.floor(x).toLocaleString("en")}, ${Math.floor(y).toLocaleString("en")} px`;
+  if (!canvas.mpp_x || !canvas.mpp_y) return pixels;
+  return `${pixels}  (${lengthText(x * canvas.mpp_x)}, ${lengthText(y * canvas.mpp_y)})`;
+}
