@@ -18,7 +18,7 @@ from portal.annotations.services import label_create, roi_create
 from portal.archive.models import Canvas, Case, Slide, Video
 from portal.archive.services import case_create, item_receive
 from portal.jobs.models import Job
-from portal.jobs.runner import job_run
+from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create

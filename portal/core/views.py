@@ -10,8 +10,8 @@ from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
+from portal.core.api.problems import CONTENT_TYPE, problem
 from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError, PortalError
-from portal.core.problems import CONTENT_TYPE, problem
 
 API_PREFIX = "/api/"
 

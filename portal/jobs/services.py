@@ -12,8 +12,8 @@ from django.utils import timezone
 from portal.core.errors import ConflictError
 from portal.core.tasks import REGISTRY
 from portal.jobs import ledger
-from portal.jobs.bell import ring
 from portal.jobs.models import Job, JobState
+from portal.jobs.worker.bell import ring
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
 

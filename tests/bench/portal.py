@@ -38,7 +38,7 @@ def portal_open(folder: Path) -> BenchPortal:
 
     from ml.imaging.samples import make_sample_slide
     from portal.archive.services import case_create, item_receive
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
     from portal.labs.models import Role
     from portal.labs.services import lab_create, member_add, user_create
 

@@ -142,7 +142,7 @@ def _fill(
 
 def _build_index(portal: BenchPortal, encoder: object) -> None:
     from portal.jobs.models import Job, JobState
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
     from portal.retrieval.indexes import Scope
     from portal.retrieval.services import index_build_if_due
 

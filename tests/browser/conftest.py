@@ -137,7 +137,7 @@ def _no_heartbeat(settings: Any) -> None:
 
 def run_job(job: Any) -> None:
     """Run a submitted job now; the test fails with the job's own words where it does."""
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
 
     with DATABASE:
         job_run(job.pk)

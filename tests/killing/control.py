@@ -14,9 +14,9 @@ import django
 django.setup()
 
 from portal.core.models import Event  # noqa: E402
-from portal.jobs.bell import ring  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.jobs.services import job_submit  # noqa: E402
+from portal.jobs.worker.bell import ring  # noqa: E402
 from portal.labs.models import Lab  # noqa: E402
 
 

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 
 from portal.annotations import selectors
 from portal.annotations.api.conditions import person
-from portal.annotations.parsers import GeoJsonParser, GeometryJsonParser
+from portal.annotations.api.parsers import GeoJsonParser, GeometryJsonParser
 from portal.annotations.services import ImportReport, roi_import
 
 MEDIA_TYPE = "application/geo+json"

@@ -14,13 +14,8 @@ from portal.annotations import selectors
 from portal.annotations.api.conditions import person
 from portal.annotations.api.rois import UUID_PATTERN
 from portal.annotations.models import Label
-from portal.annotations.representation import LabelSerializer, label_represent
-from portal.annotations.services import (
-    label_create,
-    label_delete,
-    label_set_ensure,
-    label_update,
-)
+from portal.annotations.serializers import LabelSerializer, label_represent
+from portal.annotations.services import label_create, label_delete, label_set_ensure, label_update
 
 
 class LabelQuerySerializer(serializers.Serializer[Label]):

@@ -23,9 +23,9 @@ from portal.annotations.api.conditions import (
     expected_version_or_none,
     person,
 )
+from portal.annotations.api.parsers import GeometryJsonParser
 from portal.annotations.models import Roi
-from portal.annotations.parsers import GeometryJsonParser
-from portal.annotations.representation import (
+from portal.annotations.serializers import (
     RoiCreateSerializer,
     RoiPatchSerializer,
     RoiQuerySerializer,
@@ -34,16 +34,10 @@ from portal.annotations.representation import (
     roi_represent,
     rois_represent,
 )
-from portal.annotations.services import (
-    RoiChanges,
-    roi_create,
-    roi_delete,
-    roi_restore,
-    roi_update,
-)
+from portal.annotations.services import RoiChanges, roi_create, roi_delete, roi_restore, roi_update
+from portal.core.api.paging import Paging
+from portal.core.api.schema import ProblemSerializer
 from portal.core.errors import StaleVersionError
-from portal.core.paging import Paging
-from portal.core.schema import ProblemSerializer
 
 Result = TypeVar("Result")
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"

@@ -1,8 +1,6 @@
-"""Writes of ROIs and labels."""
+"""Writes of annotations."""
 
-from __future__ import annotations
-
-from portal.annotations.services.exchange import ImportItem, ImportReport, roi_import
+from portal.annotations.services.exchange import ImportReport, roi_import
 from portal.annotations.services.labels import (
     color_next,
     label_create,
@@ -12,7 +10,6 @@ from portal.annotations.services.labels import (
 )
 from portal.annotations.services.rois import (
     RoiChanges,
-    RoiSaved,
     roi_create,
     roi_delete,
     roi_restore,
@@ -20,10 +17,8 @@ from portal.annotations.services.rois import (
 )
 
 __all__ = [
-    "ImportItem",
     "ImportReport",
     "RoiChanges",
-    "RoiSaved",
     "color_next",
     "label_create",
     "label_delete",

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db import transaction
 
-from portal.annotations.frames import FrameRef, frame_resolve
 from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi
 from portal.annotations.qupath import Feature, FeatureError, feature_read, features_of
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
+from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.labels import label_create, label_set_ensure
 from portal.annotations.services.rois import (
     roi_insert,

@@ -9,10 +9,10 @@ from typing import Any, TypedDict
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from portal.annotations.frames import FrameRef, frame_resolve
 from portal.annotations.geometry import RoiShape, shape_from_geojson
 from portal.annotations.models import Label, ReviewState, Roi, RoiAction, RoiRevision
 from portal.annotations.rules import require_annotate, require_review
+from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError, StaleVersionError
 from portal.core.events import event_emit

@@ -10,8 +10,6 @@ from ml.imaging.tiles import TileSource
 from portal.archive import storage
 
 Value = TypeVar("Value")
-
-
 OPEN_FILES = 64
 
 

@@ -16,8 +16,8 @@ from portal.archive import selectors, services, storage
 from portal.archive.models import Case
 from portal.archive.receiving import require_received
 from portal.archive.rules import require_edit
+from portal.core.api.problems import problem
 from portal.core.errors import PortalError
-from portal.core.problems import problem
 from portal.labs.requests import user_of
 
 

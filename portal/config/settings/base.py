@@ -101,12 +101,12 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["portal.labs.authentication.SignedInWithScope"],
-    "DEFAULT_PARSER_CLASSES": ["portal.core.parsers.BoundedJsonParser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.core.api.parsers.BoundedJsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_PAGINATION_CLASS": "portal.core.paging.Paging",
-    "DEFAULT_SCHEMA_CLASS": "portal.core.schema.ProblemAutoSchema",
-    "EXCEPTION_HANDLER": "portal.core.problems.problem_handler",
+    "DEFAULT_PAGINATION_CLASS": "portal.core.api.paging.Paging",
+    "DEFAULT_SCHEMA_CLASS": "portal.core.api.schema.ProblemAutoSchema",
+    "EXCEPTION_HANDLER": "portal.core.api.problems.problem_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
@@ -138,7 +138,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = environment.transport_options(
     CELERY_BROKER_URL, folder=TESSERA_BROKER_FOLDER
 )
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_IMPORTS = ("portal.jobs.bell", "portal.jobs.heartbeat")
+CELERY_IMPORTS = ("portal.jobs.worker.bell", "portal.jobs.worker.heartbeat")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ACKS_LATE = False  # the message is only a doorbell; the ledger rings again

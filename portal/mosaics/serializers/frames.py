@@ -8,7 +8,7 @@ from typing import Any
 from django.urls import reverse
 from rest_framework import serializers
 
-from portal.annotations.representation import FiniteField
+from portal.annotations.serializers import FiniteField
 from portal.mosaics.models import FrameStatus, MosaicFrame
 from portal.mosaics.selectors import FrameSighting
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.annotations.representation import FiniteField
+from portal.annotations.serializers import FiniteField
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
 from portal.jobs.api import JobSerializer

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from portal.annotations.representation import INT64_MAX, GeometryField
+from portal.annotations.serializers import INT64_MAX, GeometryField
 from portal.mosaics.serializers.frames import SightingSerializer
 
 

@@ -19,11 +19,7 @@ from portal.retrieval.models import Encoder, IndexSnapshot
 from portal.retrieval.selectors.embeddings import vectors_by_id
 
 logger = logging.getLogger(__name__)
-
-
 _READERS_KEPT = 32
-
-
 _DELTAS_KEPT = 16
 
 
@@ -95,6 +91,4 @@ def _nothing(dim: int) -> tuple[ArrayI64, ArrayF32]:
 
 
 readers = Readers()
-
-
 deltas = Deltas()

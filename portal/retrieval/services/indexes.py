@@ -20,16 +20,10 @@ from portal.retrieval.models import (
 from portal.retrieval.selectors import IndexSource
 
 INDEX_KIND = "index_build"
-
-
 REBUILD_LEAST = 500
 """So many changes since the last index file cause a new one, or a twentieth of the file if that is
 more: what is newer is searched exactly, in about 1 ms for each 5,000."""
-
-
 REBUILD_SHARE = 20
-
-
 REBUILD_MOST = 10_000
 
 

@@ -12,7 +12,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from portal.annotations import selectors
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_create, roi_update
 from portal.archive.models import Canvas
@@ -110,7 +109,7 @@ def test_200_000_vertices_are_refused_with_the_limit(api: APIClient, canvas: Can
 def test_a_body_beyond_the_limit_is_refused(
     api: APIClient, canvas: Canvas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.core.parsers.MAX_BODY_BYTES", 100)
+    monkeypatch.setattr("portal.core.api.parsers.MAX_BODY_BYTES", 100)
     answer = api.post(ROIS, {"canvas": str(canvas.pk), "geometry": box(1, 1, 9, 9)})
     assert answer.status_code == 413
 
@@ -335,7 +334,7 @@ def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:
 def test_a_probe_says_which_rois_are_embedded(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selectors, "_embedded_probes", [set])
+    monkeypatch.setattr("portal.annotations.selectors.embedded._embedded_probes", [set])
     assert api.get(url(roi)).json()["is_embedded"] is True
     assert api.get(ROIS).json()["results"][0]["is_embedded"] is True
 

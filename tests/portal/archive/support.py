@@ -39,7 +39,7 @@ def make_video(path: Path, *, codec: str, frames: int = 30) -> Path:
 
 def run_job(job: Job) -> Job:
     """Run the job here, through the ledger."""
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
 
     job_run(job.pk)
     job.refresh_from_db()

@@ -18,8 +18,8 @@ from portal.core.errors import InvalidInputError
 from portal.core.models import Event
 from portal.core.tasks import JobCancelled
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import job_run
 from portal.jobs.services import job_cancel, job_retry, job_submit
+from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
 from tests.portal.archive.support import picture, run_job
 

@@ -15,9 +15,9 @@ from portal.core.models import Event
 from portal.core.tasks import LeaseLost, UserError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
-from portal.jobs.reaper import reap
-from portal.jobs.runner import job_run
 from portal.jobs.services import job_cancel, job_retry, job_submit
+from portal.jobs.worker.reaper import reap
+from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 
 pytestmark = pytest.mark.django_db
@@ -243,7 +243,7 @@ def test_the_reaper_leaves_a_living_job_alone(job: Job) -> None:
 def test_the_reaper_rings_what_was_never_heard(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     rung: list[Any] = []
     monkeypatch.setattr(
-        "portal.jobs.reaper.ring", lambda job_id, queue: rung.append((job_id, queue)) or True
+        "portal.jobs.worker.reaper.ring", lambda job_id, queue: rung.append((job_id, queue)) or True
     )
     Job.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(minutes=1))
     assert reap() == (0, 1)

@@ -11,8 +11,8 @@ from django.test import Client
 from portal.core.tasks import UserError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import job_run
 from portal.jobs.services import job_submit
+from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 
 pytestmark = pytest.mark.django_db

@@ -73,7 +73,7 @@ def blind_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_job(job: Job | None) -> Job:
     """Run the job here, through the ledger."""
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
 
     assert job is not None
     job_run(job.pk)

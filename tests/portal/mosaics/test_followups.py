@@ -307,7 +307,7 @@ def test_a_search_that_loses_its_lease_leaves_nothing(
     def lose(self: Any) -> Any:
         raise LeaseLost("taken over")
 
-    monkeypatch.setattr("portal.jobs.context.LedgerContext.effect", lose)
+    monkeypatch.setattr("portal.jobs.worker.context.LedgerContext.effect", lose)
     assert run_job(asked.job).state == "running"
     asked.followup.refresh_from_db()
     assert asked.followup.state == "preparing"

@@ -30,7 +30,7 @@ from .conftest import FRAME_HEIGHT, FRAME_WIDTH, STEP_PX, texture, write_video
 
 
 def run_job(job: Job | None) -> Job:
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
 
     assert job is not None
     job_run(job.pk)
@@ -171,7 +171,7 @@ def test_a_build_that_loses_its_lease_leaves_nothing(
     def lose(self: Any) -> Any:
         raise LeaseLost("taken over")
 
-    monkeypatch.setattr("portal.jobs.context.LedgerContext.effect", lose)
+    monkeypatch.setattr("portal.jobs.worker.context.LedgerContext.effect", lose)
     assert run_job(asked.job).state == "running"  # another worker has it now
     assert not Canvas.objects.filter(kind="mosaic").exists()
     assert not MosaicFrame.objects.exists()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from portal.annotations.services.rois import roi_create
+from portal.annotations.services import roi_create
 from portal.archive.models import Canvas, Case
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import job_run
+from portal.jobs.worker.runner import job_run
 
 SIDE = 400
 

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from ml.errors import EmptyRegionError
-from portal.annotations.services.rois import roi_delete
+from portal.annotations.services import roi_delete
 
 URL = "/api/v1/search/"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from portal.annotations.models import Label, LabelSet, Roi
-from portal.annotations.services.rois import roi_delete, roi_restore, roi_update
+from portal.annotations.services import roi_delete, roi_restore, roi_update
 from portal.archive.models import CanvasKind
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.retrieval import selectors, services

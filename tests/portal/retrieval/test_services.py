@@ -13,11 +13,11 @@ from ml.errors import EmptyRegionError
 from ml.roi.stain import fixed_stains, stain_to_dict
 from portal.annotations.models import Roi
 from portal.annotations.selectors import rois_embedded
-from portal.annotations.services.rois import roi_delete, roi_update
+from portal.annotations.services import roi_delete, roi_update
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
-from portal.jobs.runner import job_run
+from portal.jobs.worker.runner import job_run
 from portal.retrieval import indexes, selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import CanvasStain, Embedding, Encoder, IndexSnapshot

@@ -10,7 +10,7 @@ from PIL import Image
 
 from ml.errors import EmptyRegionError
 from portal.annotations.models import Label, LabelSet
-from portal.annotations.services.rois import roi_delete
+from portal.annotations.services import roi_delete
 from portal.jobs.models import Job
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from portal.jobs.reaper import reap_forever
+from portal.jobs.worker.reaper import reap_forever
 
 
 class Command(BaseCommand):

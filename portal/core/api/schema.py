@@ -8,7 +8,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
-from portal.core.problems import CONTENT_TYPE
+from portal.core.api.problems import CONTENT_TYPE
 
 
 class ProblemSerializer(serializers.Serializer[Any]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from portal.core.parsers import BoundedJsonParser
+from portal.core.api.parsers import BoundedJsonParser
 
 
 class GeometryJsonParser(BoundedJsonParser):

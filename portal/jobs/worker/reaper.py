@@ -17,8 +17,8 @@ from django.utils import timezone
 from portal.core.connections import connection_refresh
 from portal.core.housekeeping import Calendar
 from portal.jobs import ledger
-from portal.jobs.bell import ring
 from portal.jobs.models import Job, JobState
+from portal.jobs.worker.bell import ring
 
 logger = logging.getLogger(__name__)
 

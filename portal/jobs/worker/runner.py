@@ -14,8 +14,8 @@ from ml.errors import BadInputError, CancelledError, MlError
 from portal.core.connections import connection_refresh
 from portal.core.tasks import REGISTRY, JobCancelled, LeaseLost, TaskSpec, UserError
 from portal.jobs import ledger
-from portal.jobs.context import LedgerContext
 from portal.jobs.models import Job, JobState
+from portal.jobs.worker.context import LedgerContext
 
 logger = logging.getLogger(__name__)
 

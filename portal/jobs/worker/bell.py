@@ -33,6 +33,6 @@ def ring(job_id: uuid.UUID, *, queue: str) -> bool:
 @shared_task(name="jobs.run")
 def run(job_id: str) -> None:
     """Run the job if it can be claimed; otherwise do nothing."""
-    from portal.jobs.runner import job_run
+    from portal.jobs.worker.runner import job_run
 
     job_run(uuid.UUID(job_id))

@@ -1,0 +1,39 @@
+"""Reads of annotations."""
+
+from portal.annotations.selectors.embedded import embedded_probe_register, rois_embedded
+from portal.annotations.selectors.frames import FrameRef, frame_resolve
+from portal.annotations.selectors.labels import (
+    lab_of,
+    label_get,
+    label_list,
+    label_of_lab,
+    labels_with_use,
+    labs_without_labels,
+)
+from portal.annotations.selectors.rois import (
+    RoiFilter,
+    canvas_get,
+    roi_export,
+    roi_get,
+    roi_list,
+    roi_revisions,
+)
+
+__all__ = [
+    "FrameRef",
+    "RoiFilter",
+    "canvas_get",
+    "embedded_probe_register",
+    "frame_resolve",
+    "lab_of",
+    "label_get",
+    "label_list",
+    "label_of_lab",
+    "labels_with_use",
+    "labs_without_labels",
+    "roi_export",
+    "roi_get",
+    "roi_list",
+    "roi_revisions",
+    "rois_embedded",
+]

@@ -1,0 +1,106 @@
+"""Reads: ROIs by window, and their revisions. All begin with what the person may see."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db.models import F, Q, QuerySet
+
+from portal.annotations.geometry import area_um2
+from portal.annotations.models import Roi, RoiQuerySet, RoiRevision
+from portal.annotations.qupath import document_write, feature_write
+from portal.archive.models import Canvas
+from portal.core.errors import NotFoundError
+from portal.labs.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class RoiFilter:
+    """What to list. Window sides are level-0 pixels; an ROI that touches the window is in it.
+
+    Attributes:
+        min_size_px: only ROIs at least this wide or high.
+        frame_index, frame_pts: only ROIs of this frame of a video.
+        deleted: list the deleted instead of the live.
+    """
+
+    canvas_id: uuid.UUID | None = None
+    label_id: uuid.UUID | None = None
+    review_state: str | None = None
+    left: float | None = None
+    top: float | None = None
+    right: float | None = None
+    bottom: float | None = None
+    min_size_px: float | None = None
+    frame_index: int | None = None
+    frame_pts: int | None = None
+    deleted: bool = False
+
+    def query(self) -> Q:
+        """The conditions as one ``Q``."""
+        exact = {
+            "canvas_id": self.canvas_id,
+            "label_id": self.label_id,
+            "review_state": self.review_state,
+            "right__gte": self.left,
+            "left__lte": self.right,
+            "bottom__gte": self.top,
+            "top__lte": self.bottom,
+            "frame_index": self.frame_index,
+            "frame_pts": self.frame_pts,
+        }
+        query = Q(deleted_at__isnull=not self.deleted)
+        query &= Q(**{name: value for name, value in exact.items() if value is not None})
+        if self.min_size_px is not None:
+            query &= Q(right__gte=F("left") + self.min_size_px) | Q(
+                bottom__gte=F("top") + self.min_size_px
+            )
+        return query
+
+
+def roi_list(user: User, wanted: RoiFilter) -> RoiQuerySet:
+    """The ROIs the person may see, with what their representation needs, oldest first."""
+    return _joined(Roi.objects.visible_to(user)).filter(wanted.query())
+
+
+def roi_get(user: User, roi_id: uuid.UUID) -> Roi:
+    """One ROI, deleted or not; ``NotFoundError`` also where it is another lab's."""
+    roi: Roi | None = _joined(Roi.objects.visible_to(user)).filter(pk=roi_id).first()
+    if roi is None:
+        raise NotFoundError("There is no such ROI.")
+    return roi
+
+
+def _joined(rois: RoiQuerySet) -> RoiQuerySet:
+    return rois.select_related("canvas__video", "created_by").defer("foreign")
+
+
+def roi_revisions(roi: Roi) -> QuerySet[RoiRevision]:
+    """Every state the ROI ever had, first to last, with authors."""
+    return roi.revisions.select_related("author").order_by("version")
+
+
+def roi_export(canvas: Canvas) -> Iterator[str]:
+    """The live ROIs of a canvas as QuPath's GeoJSON, piece by piece, in constant memory."""
+    rois = (
+        Roi.objects.live()
+        .filter(canvas=canvas)
+        .select_related("label")
+        .order_by("created_at", "id")
+    )
+    return document_write(
+        feature_write(roi, area_um2=area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y))
+        for roi in rois.iterator(chunk_size=500)
+    )
+
+
+def canvas_get(user: User, canvas_id: uuid.UUID) -> Canvas:
+    """A canvas to draw on; ``NotFoundError`` also where it is another lab's."""
+    canvas: Canvas | None = (
+        Canvas.objects.visible_to(user).select_related("video", "lab").filter(pk=canvas_id).first()
+    )
+    if canvas is None:
+        raise NotFoundError("There is no such canvas.")
+    return canvas

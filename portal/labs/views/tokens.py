@@ -1,0 +1,62 @@
+"""Pages: one's own API tokens."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.core.errors import InvalidInputError
+from portal.labs import selectors, services
+from portal.labs.forms import TokenForm
+from portal.labs.models import TokenScope, User
+from portal.labs.requests import user_of
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def token_list(request: HttpRequest) -> HttpResponse:
+    """The person's tokens; POST makes one and shows its secret this one time."""
+    form, secret, status = TokenForm(), "", 200
+    if request.method == "POST":
+        form = TokenForm(request.POST)
+        secret = _token_from(form, user_of(request))
+        status = 201 if secret else 400
+    context = {
+        "tokens": selectors.tokens_of(user_of(request)),
+        "form": TokenForm() if secret else form,
+        "secret": secret,
+    }
+    return render(request, "labs/tokens.html", context, status=status)
+
+
+def _token_from(form: TokenForm, user: User) -> str:
+    """The secret, or nothing where the form says what is wrong."""
+    if not form.is_valid():
+        return ""
+    try:
+        _, secret = services.token_create(
+            user,
+            name=form.cleaned_data["name"],
+            scope=TokenScope(form.cleaned_data["scope"]),
+            expires_in=form.expires_in,
+        )
+    except InvalidInputError as error:
+        form.add_error(None, error.message)
+        return ""
+    return secret
+
+
+@login_required
+@require_POST
+def token_revoke(request: HttpRequest, token_id: uuid.UUID) -> HttpResponse:
+    """End one of the person's tokens."""
+    token = services.token_revoke(selectors.token_get(user_of(request), token_id=token_id))
+    messages.success(request, f"The token “{token.name}” no longer works.")
+    return redirect("labs:tokens")
