@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ml.cli.output import terminal_progress
+from ml.files import write_text
+from ml.reports.tables import markdown_table
 
 if TYPE_CHECKING:
     from ml.evaluation.retrieval.manifest import RoiRecord
@@ -76,23 +78,21 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         "map_at_10": rows,
     }
     if args.report is not None:
-        args.report.write_text(f"# Ablation\n\n{describe(result)}\n", "utf-8")
+        write_text(args.report, f"# Ablation\n\n{describe(result)}\n")
     return result
 
 
 def describe(result: dict[str, Any]) -> str:
     """The table as Markdown."""
     about = result["encoder"]
+    rows = [[*key.split(", "), f"{value:.3f}"] for key, value in result["map_at_10"].items()]
     lines = [
         f"{result['data_set']}: features of {about['name']} {about['version']};"
         f" {result['folds']} patient-disjoint folds, {result['seeds']} seeds, {result['steps']}"
         " steps; mAP@10, same patient excluded. `mean` has no graph.",
         "",
-        "| graph network | training | sampling | mAP@10 |",
-        "| --- | --- | --- | --- |",
+        markdown_table(["graph network", "training", "sampling", "mAP@10"], rows),
     ]
-    for key, value in result["map_at_10"].items():
-        lines.append("| " + " | ".join([*key.split(", "), f"{value:.3f}"]) + " |")
     return "\n".join(lines)
 
 

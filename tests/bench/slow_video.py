@@ -22,11 +22,12 @@ import cv2
 import numpy as np
 
 from ml.evaluation.common.memory import peak_mib
-from ml.evaluation.mosaic.command import update_card
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.imaging.samples import packaged_image
 from ml.mosaic import build_mosaic
 from ml.mosaic.sources import open_source
+from ml.reports.cards import update_card
+from ml.reports.tables import markdown_table
 from ml.types import ImageU8
 
 SIZE_PX = 400
@@ -54,7 +55,7 @@ def main() -> None:
             rows.append(json.loads(run.stdout))
     print(table(rows))
     if args.card is not None:
-        update_card(args.card, args.figures, table(rows) + "\n")
+        update_card(args.card, args.figures, table(rows))
 
 
 def film(path: Path, frames: int, slowness: int) -> Path:
@@ -114,11 +115,8 @@ def table(rows: list[dict[str, float]]) -> str:
     """The rows as a Markdown table."""
     whole = ("frames", "registered", "keys", "libraries MiB", "peak MiB")
     names = (*whole[:3], "decode", *PHASES, "whole", *whole[3:])
-    lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
-    for row in rows:
-        cells = [f"{row.get(n, 0):.{0 if n in whole else 1}f}" for n in names]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    cells = [[f"{row.get(n, 0):.{0 if n in whole else 1}f}" for n in names] for row in rows]
+    return markdown_table(names, cells)
 
 
 if __name__ == "__main__":

@@ -35,9 +35,9 @@ from ml.evaluation.epipolar.tables import epipolar_tables
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair
 from ml.evaluation.matching.scores import count_summary
-from ml.evaluation.matching.tables import update_card
 from ml.keypoints import symmetric_epipolar_px
 from ml.keypoints.descriptors.describe import Descriptor
+from ml.reports.cards import update_card
 from ml.types import Progress
 
 GAPS = (1, 3, 10, 16, 20)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ml.evaluation.common.descriptors import versions_line
-from ml.evaluation.matching.tables import skipped_line, table
+from ml.evaluation.matching.tables import skipped_line
+from ml.reports.tables import markdown_table
 
 _COLUMNS = (
     ("epipolar error, px (eq. 16)", "epipolar_px"),
@@ -69,12 +70,12 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
         for name, by_gap in scores.items()
     ]
     parts.append(
-        table(["descriptor", *(title for title, _ in _COLUMNS), "seconds", compared], rows)
+        markdown_table(["descriptor", *(title for title, _ in _COLUMNS), "seconds", compared], rows)
     )
     gaps = [str(gap) for gap in options["gaps"]]
     for title, key in _BY_GAP:
         rows = [[name, *(by_gap[gap][key] for gap in gaps)] for name, by_gap in scores.items()]
-        parts += [f"**{title}**", table(["descriptor", *gaps], rows)]
+        parts += [f"**{title}**", markdown_table(["descriptor", *gaps], rows)]
     parts += _raw(scores) + _truth(result) + _cross_sequence(result) + _ablation(result)
     return "\n\n".join(part for part in parts if part)
 
@@ -84,7 +85,7 @@ def _raw(scores: Mapping[str, Any]) -> list[str]:
     rows = [[name, *(by_gap["all"][key] for key in keys)] for name, by_gap in scores.items()]
     heads = ["descriptor", "matches", "epipolar error, px", "< 1 px", "< 3 px", "inliers (eq. 19)"]
     title = "**Mutual neighbours under the ratio test alone, all gaps**"
-    return [title, table(heads, rows)]
+    return [title, markdown_table(heads, rows)]
 
 
 def _truth(result: Mapping[str, Any]) -> list[str]:
@@ -101,7 +102,7 @@ def _truth(result: Mapping[str, Any]) -> list[str]:
         "**The ground truth's own noise: points of structure from motion, put where the image says"
         " they are; no matcher can be expected above its < 1 px**"
     )
-    return [title, table([*heads, "< 1 px, sum"], rows)]
+    return [title, markdown_table([*heads, "< 1 px, sum"], rows)]
 
 
 def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
@@ -114,7 +115,7 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
     ]
     heads = ["descriptor", "pairs", "matches", "inliers", "mutual NN: matches", "inliers"]
     title = "**Images of elsewhere (table II): totals, fewer is better**"
-    return [title, table(heads, rows)] if rows else []
+    return [title, markdown_table(heads, rows)] if rows else []
 
 
 def _ablation(result: Mapping[str, Any]) -> list[str]:
@@ -132,5 +133,5 @@ def _ablation(result: Mapping[str, Any]) -> list[str]:
                 for name, row in tables[key].items()
             ]
             title = f"**Ablation at gap {tables['gap']}: {what}**"
-            parts += [title, table([*heads, "AUC 10", "partner found"], rows)]
+            parts += [title, markdown_table([*heads, "AUC 10", "partner found"], rows)]
     return parts

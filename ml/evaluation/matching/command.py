@@ -27,8 +27,9 @@ from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, Pair, make_pai
 from ml.evaluation.matching.plots import write_matching_plots
 from ml.evaluation.matching.protocols import HARD_PE_PX, masked_images, projection_error
 from ml.evaluation.matching.scorers import SCORERS, Run, grouped
-from ml.evaluation.matching.tables import matching_tables, update_card
+from ml.evaluation.matching.tables import matching_tables
 from ml.keypoints import DETECTOR_NAMES
+from ml.reports.cards import update_card
 from ml.types import ArrayF64, Progress
 
 PROTOCOLS = tuple(SCORERS)

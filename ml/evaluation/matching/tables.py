@@ -1,35 +1,13 @@
-"""Scores of key point matching as Markdown tables, and their place in a model card."""
+"""Scores of key point matching as Markdown tables."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from ml.errors import BadInputError
 from ml.evaluation.common.descriptors import versions_line
 from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES
-from ml.files import write_text
-
-Cell = str | float | None
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """A Markdown table; numbers as ``number`` writes them."""
-    lines = [_row(heads), _row(["---"] * len(heads))]
-    lines += [_row([cell if isinstance(cell, str) else number(cell) for cell in r]) for r in rows]
-    return "\n".join(lines)
-
-
-def number(value: float | None) -> str:
-    """Four digits after the point below 10, fewer above; a dash for what there is none of."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    if float(value).is_integer() and abs(value) >= 10:
-        return f"{value:.0f}"
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
+from ml.reports.tables import markdown_table
 
 
 def matching_tables(result: Mapping[str, Any]) -> str:
@@ -45,23 +23,6 @@ def matching_tables(result: Mapping[str, Any]) -> str:
         if key in result:
             parts += write(result[key], result["options"])
     return "\n\n".join(parts)
-
-
-def update_card(card: Path, name: str, text: str) -> None:
-    """Replace what stands between ``<!-- figures: NAME -->`` and ``<!-- end figures -->``.
-
-    Raises:
-        BadInputError: the card has no such place.
-    """
-    old = card.read_text(encoding="utf-8")
-    start = f"<!-- figures: {name} -->"
-    pattern = re.compile(re.escape(start) + r".*?<!-- end figures -->", re.DOTALL)
-    if not pattern.search(old):
-        raise BadInputError(
-            f"{card.name}: expected a line {start!r} and one '<!-- end figures -->'"
-        )
-    figures = f"{start}\n{text}\n<!-- end figures -->"
-    write_text(card, pattern.sub(lambda _: figures, old))
 
 
 def skipped_line(skipped: Mapping[str, str]) -> str:
@@ -113,7 +74,7 @@ def _papers(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
     )
     return [
         title,
-        table(heads, rows),
+        markdown_table(heads, rows),
         note,
         *_by_family(found, "nn_precision", "NN precision by family"),
         *_by_family(found, "exact", "Exact partner by family"),
@@ -134,7 +95,10 @@ def _by_family(found: Mapping[str, Any], key: str, title: str) -> list[str]:
         [name, *(scores["families"][family][key] for family in families)]
         for name, scores in found.items()
     ]
-    return [f"**{title}**", table(["descriptor", *(f.replace("_", ", ") for f in families)], rows)]
+    return [
+        f"**{title}**",
+        markdown_table(["descriptor", *(f.replace("_", ", ") for f in families)], rows),
+    ]
 
 
 def _curve_readings(found: Mapping[str, Any]) -> list[str]:
@@ -145,7 +109,7 @@ def _curve_readings(found: Mapping[str, Any]) -> list[str]:
     ]
     heads = ["descriptor", "recall at 1 - precision .01", "at .05", "area"]
     title = "**Recall against 1 - precision under viewpoint changes with noise**"
-    return [title, table(heads, rows)] if rows else []
+    return [title, markdown_table(heads, rows)] if rows else []
 
 
 def _detectors(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
@@ -160,7 +124,7 @@ def _detectors(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
                 rows.append([detector, name, *(core[key] for key in keys), *by_family])
     heads = ["detector", "descriptor", "NN precision", "exact", "NNT precision", "NNT score"]
     title = "**Each detector with its own and with the learned descriptors, papers' protocol**"
-    return [title, table([*heads, *(f"NN, {f}" for f in CORE_FAMILIES)], rows)]
+    return [title, markdown_table([*heads, *(f"NN, {f}" for f in CORE_FAMILIES)], rows)]
 
 
 def _leak(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
@@ -170,7 +134,7 @@ def _leak(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
         for name, scores in found.items()
     ]
     title = "**What position alone gives: NN precision of the papers' protocol**"
-    return [title, table(["descriptor", *families], rows)]
+    return [title, markdown_table(["descriptor", *families], rows)]
 
 
 def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
@@ -188,7 +152,7 @@ def _hard(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
             f"**The hard protocol: own detection in both images, {options['hard_keypoints']} key"
             f" points, `match_images`, right within 3 px; {what}**"
         )
-        parts += [title, table(heads, rows)] if rows else []
+        parts += [title, markdown_table(heads, rows)] if rows else []
     return [
         *parts,
         *_by_family(found, "precision", "Hard protocol, precision by family"),
@@ -210,9 +174,5 @@ def _unrelated(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
             for name, scores in found.items()
             if kind in scores
         ]
-        parts += [title, table(heads, rows)] if rows else []
+        parts += [title, markdown_table(heads, rows)] if rows else []
     return parts
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

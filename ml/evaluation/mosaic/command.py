@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -37,9 +36,10 @@ from ml.evaluation.mosaic.truth import (
     run_agreement,
     score_against_truth,
 )
-from ml.files import write_text
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.mosaic.sources import open_source
+from ml.reports.cards import update_card
+from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
 
 
@@ -138,17 +138,17 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
 def frames_markdown(scores: Mapping[str, Any]) -> str:
     """The scores of one sequence as tables."""
     distances = [str(d) for d in DISTANCES]
+    rows = [
+        [name, *("none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances)]
+        for name, values in scores["ncc"].items()
+    ]
     lines = [
         f"{scores['data_set']}: {scores['registered']} of {scores['frames']} frames registered in "
         f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
         f"{scores['height_px']} px, {scores['cpu_seconds']} s of one CPU core.",
         "",
-        "| mean NCC at distance | " + " | ".join(distances) + " |",
-        "|" + " --- |" * (len(distances) + 1),
+        markdown_table(["mean NCC at distance", *distances], rows),
     ]
-    for name, values in scores["ncc"].items():
-        row = ["none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances]
-        lines.append(f"| {name} | " + " | ".join(row) + " |")
     if "reference_px" in scores:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]
@@ -161,21 +161,6 @@ def frames_markdown(scores: Mapping[str, Any]) -> str:
 def is_number(value: float | None) -> bool:
     """False for what no pair of frames could tell."""
     return value is not None and not np.isnan(value)
-
-
-def update_card(card: Path, data_set: str, text: str) -> None:
-    """Replace what stands between ``<!-- figures: NAME -->`` and ``<!-- end figures -->``.
-
-    Raises:
-        BadInputError: the card has no such place.
-    """
-    whole = card.read_text(encoding="utf-8")
-    start = f"<!-- figures: {data_set} -->"
-    pattern = re.compile(re.escape(start) + r".*?<!-- end figures -->", re.DOTALL)
-    if not pattern.search(whole):
-        raise BadInputError(f"{card.name}: expected a line {start!r} and '<!-- end figures -->'")
-    figures = f"{start}\n{text}<!-- end figures -->"
-    write_text(card, pattern.sub(lambda _: figures, whole))
 
 
 def _backward(

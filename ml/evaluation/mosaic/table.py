@@ -17,6 +17,7 @@ from ml.evaluation.mosaic.baselines import METHODS, Attempt, attempt
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
 from ml.geometry import box_corners, transform_points
 from ml.imaging.samples import packaged_image
+from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
 
 SWEEPS: dict[str, SweepConfig] = {
@@ -184,12 +185,16 @@ _COLUMNS = {
 def to_markdown(result: Mapping[str, Any]) -> str:
     """The rows as a table, and what the sweeps are."""
     head = ["sweep", "method", *_COLUMNS.values()]
-    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
-    for row in result["rows"]:
-        cells = [row["sweep"], row["method"], f"{row['registered']} of {row['given']}"]
-        cells += [str(row.get(key, "")) for key in list(_COLUMNS)[1:]]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines.append("")
+    rows = [
+        [
+            row["sweep"],
+            row["method"],
+            f"{row['registered']} of {row['given']}",
+            *(str(row.get(key, "")) for key in list(_COLUMNS)[1:]),
+        ]
+        for row in result["rows"]
+    ]
+    lines = [markdown_table(head, rows), ""]
     for name, config in result["sweeps"].items():
         lines.append(
             f"* {name}: {config['frames']} frames of {config['size_px']} px, path {config['path']},"

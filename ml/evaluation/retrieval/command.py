@@ -33,7 +33,7 @@ from ml.evaluation.retrieval.protocols import (
     other_folds,
     paper_scores,
 )
-from ml.evaluation.retrieval.report import score_tables, update_card
+from ml.evaluation.retrieval.report import score_tables
 from ml.evaluation.retrieval.representations import representations
 from ml.evaluation.retrieval.sections import adjacent_sections, section_pairs
 from ml.evaluation.retrieval.signals import (
@@ -43,6 +43,7 @@ from ml.evaluation.retrieval.signals import (
 )
 from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
 from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
+from ml.reports.cards import update_card
 from ml.roi import RoiEncoder, encoder_from_file, load_encoder
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 
@@ -111,7 +112,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 
         result["plots"] = write_plots(args.plots, records, vectors, encoder.name, options)
     if args.card is not None:
-        update_card(args.card, result)
+        update_card(args.card, result["data_set"], score_tables(result))
     return result
 
 

@@ -1,14 +1,11 @@
-"""Scores of retrieval as tables for people, and their place in a model card."""
+"""Scores of retrieval as tables for people."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from ml.errors import BadInputError
-from ml.files import write_text
+from ml.reports.tables import markdown_table
 
 _COLUMNS = ("method", "mAP@{k}", "95 % interval", "mAP@{l}", "P@{v}", "vote", "mAP@{k} by hits")
 _TITLES = {
@@ -47,52 +44,29 @@ def score_tables(result: Mapping[str, Any]) -> str:
     return "\n\n".join([head, *notes, *parts])
 
 
-def update_card(card: Path, result: Mapping[str, Any]) -> None:
-    """Replace the figures of a data set in a model card, whole or not at all.
-
-    They stand between ``<!-- figures: NAME -->`` and ``<!-- end figures -->``.
-
-    Raises:
-        BadInputError: the card has no such place.
-    """
-    text = card.read_text(encoding="utf-8")
-    start = f"<!-- figures: {result['data_set']} -->"
-    pattern = re.compile(re.escape(start) + r".*?<!-- end figures -->", re.DOTALL)
-    if not pattern.search(text):
-        raise BadInputError(
-            f"{card.name}: expected a line {start!r} and one '<!-- end figures -->'"
-        )
-    figures = f"{start}\n{score_tables(result)}\n<!-- end figures -->"
-    write_text(card, pattern.sub(lambda _: figures, text))
-
-
 def _table(title: str, table: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> str:
     heads = [c.format(k=options["k"], l=options["long_k"], v=options["vote_k"]) for c in _COLUMNS]
-    lines = [f"**{title}**", "", _row(heads), _row(["---"] * len(heads))]
+    rows = []
     for name, score in table.items():
         low, high = score.get("map_interval", (None, None))
         interval = "" if low is None else f"{low:.3f} to {high:.3f}"
         numbers = [
             f"{score[key]:.3f}" for key in ("map_long", "precision", "vote_accuracy", "map_by_hits")
         ]
-        lines.append(_row([name, f"{score['map']:.3f}", interval, *numbers]))
-    return "\n".join(lines)
+        rows.append([name, f"{score['map']:.3f}", interval, *numbers])
+    return f"**{title}**\n\n{markdown_table(heads, rows)}"
 
 
 def _class_table(task: str, table: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """The encoder, class by class: what an average over classes hides."""
     k, v = result["options"]["k"], result["options"]["vote_k"]
     heads = ["class", "queries", f"mAP@{k}", f"P@{v}", "vote"]
-    lines = [
-        f"**{task}, each class, same patient excluded ({result['encoder']['name']})**",
-        "",
-        _row(heads),
-        _row(["---"] * len(heads)),
-    ]
+    title = f"**{task}, each class, same patient excluded ({result['encoder']['name']})**"
+    rows = []
     for label, score in table[result["encoder"]["name"]]["by_label"].items():
         numbers = [f"{score[key]:.3f}" for key in ("map", "precision", "vote_accuracy")]
-        lines.append(_row([label, str(score["queries"]), *numbers]))
-    return "\n".join(lines)
+        rows.append([label, str(score["queries"]), *numbers])
+    return f"{title}\n\n{markdown_table(heads, rows)}"
 
 
 def _folds(result: Mapping[str, Any]) -> str:
@@ -101,10 +75,12 @@ def _folds(result: Mapping[str, Any]) -> str:
     folds = result["folds"]
     heads = ["method", *(f"fold {n}" for n in range(1, len(folds["folds"]) + 1))]
     title = f"**mAP@{result['options']['k']} by patient-disjoint fold, the other folds as gallery**"
-    lines = [title, "", _row(heads), _row(["---"] * len(heads))]
-    for name, scores in folds["map_by_fold"].items():
-        lines.append(_row([name, *("-" if v is None else f"{v:.3f}" for v in scores)]))
-    return "\n".join([*lines, "", *(f"- {note}" for note in folds["notes"])]).rstrip()
+    rows = [
+        [name, *("-" if v is None else f"{v:.3f}" for v in scores)]
+        for name, scores in folds["map_by_fold"].items()
+    ]
+    notes = [f"- {note}" for note in folds["notes"]]
+    return "\n".join([title, "", markdown_table(heads, rows), "", *notes]).rstrip()
 
 
 def _robustness(result: Mapping[str, Any]) -> str:
@@ -112,28 +88,24 @@ def _robustness(result: Mapping[str, Any]) -> str:
         return ""
     heads = ["task", "as they are", "shifted", "drop", "finds itself first"]
     title = "**Stain-shifted queries, same patient excluded**"
-    lines = [title, "", _row(heads), _row(["---"] * len(heads))]
+    rows = []
     for task, score in result["stain_shift"].items():
         shown = [f"{score[key]:.3f}" for key in ("map_clean", "map_shifted")]
         drop, own = f"{score['drop_percent']:.1f} %", f"{100 * score['p_at_1_self']:.0f} %"
-        lines.append(_row([task, *shown, drop, own]))
-    return "\n".join(lines)
+        rows.append([task, *shown, drop, own])
+    return f"{title}\n\n{markdown_table(heads, rows)}"
 
 
 def _signals(result: Mapping[str, Any]) -> str:
     if "signals" not in result:
         return ""
     heads = ["signal", "recall@1", "MRR", "distance to itself / between regions"]
-    lines = ["**Signals without labels**", "", _row(heads), _row(["---"] * len(heads))]
+    rows = []
     for name, score in result["signals"]["augmentation_invariance"].items():
         numbers = [f"{score[key]:.3f}" for key in ("recall_at_1", "mrr", "distance_ratio")]
-        lines.append(_row([f"augmentation: {name}", *numbers]))
+        rows.append([f"augmentation: {name}", *numbers])
     sections = result["signals"].get("adjacent_sections")
     if sections:
         name = f"adjacent sections (chance {sections['chance_at_1']:.3f})"
-        lines.append(_row([name, f"{sections['recall_at_1']:.3f}", f"{sections['mrr']:.3f}", ""]))
-    return "\n".join(lines)
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        rows.append([name, f"{sections['recall_at_1']:.3f}", f"{sections['mrr']:.3f}", ""])
+    return f"**Signals without labels**\n\n{markdown_table(heads, rows)}"

@@ -17,6 +17,8 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import RoiRecord, read_manifest
+from ml.files import write_text
+from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, ArrayI64, Progress, no_progress
 
 _SIZE_WEIGHT = 0.5
@@ -78,7 +80,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     folds = split_patients(read_manifest(args.folder), config, progress=progress)
     result = {"data_set": Path(args.folder).resolve().name, **folds_report(folds, config)}
     if args.report is not None:
-        args.report.write_text(f"# Folds of {result['data_set']}\n\n{describe(result)}\n", "utf-8")
+        write_text(args.report, f"# Folds of {result['data_set']}\n\n{describe(result)}\n")
     return result
 
 
@@ -104,9 +106,7 @@ def describe(result: dict[str, Any]) -> str:
             for number, fold in enumerate(result["folds"], 1)
         ]
         title = "Regions" if level == "rois" else "Slides (one counts for each class it holds)"
-        parts.append(
-            "\n".join([f"**{title}**", "", *map(_row, [head, ["---"] * len(head), *rows])])
-        )
+        parts.append(f"**{title}**\n\n{markdown_table(head, rows)}")
     parts += [f"- {note}" for note in result["notes"]]
     return "\n\n".join(parts)
 
@@ -267,7 +267,3 @@ def _folds(
         imbalance=float(np.abs(share - 1 / config.folds).mean()),
         notes=tuple(notes),
     )
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

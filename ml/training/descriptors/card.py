@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ml.keypoints.descriptors.describe import load_descriptor
+from ml.reports.cards import update_card
+from ml.reports.tables import markdown_table
 from ml.training.descriptors.validate import FAMILIES, validate
 from ml.training.descriptors.views import Still
-from ml.training.vit.card import write_card
 
 SHARES = ("easy", "semi_hard", "hard")
 _COLUMNS = {
@@ -33,7 +34,7 @@ def write_training(
     scores = {str(summary["name"]): summary["validation"]} if summary["validation"] else {}
     if scores:
         scores["sift"] = validate(load_descriptor("sift"), held_out)
-    write_card(card, "training", training_text(summary, history, scores))
+    update_card(card, "training", training_text(summary, history, scores))
 
 
 def training_text(
@@ -68,18 +69,11 @@ def _shares(history: Mapping[str, Sequence[float]]) -> str:
     epochs = len(history["easy"])
     names = [p + s for p in ("", "held_out_") for s in SHARES if history.get(p + s)]
     shown = sorted({1, *range(max(1, epochs // 10), epochs + 1, max(1, epochs // 10)), epochs})
-    lines = [_row(["epoch", *(n.replace("_", " ") for n in names)])]
-    lines.append(_row(["---"] * (len(names) + 1)))
-    lines += [_row([str(e), *(f"{history[n][e - 1]:.3f}" for n in names)]) for e in shown]
-    return "\n".join(lines)
+    rows = [[str(e), *(f"{history[n][e - 1]:.3f}" for n in names)] for e in shown]
+    return markdown_table(["epoch", *(n.replace("_", " ") for n in names)], rows)
 
 
 def _scores(scores: Mapping[str, Mapping[str, Mapping[str, float]]], key: str, title: str) -> str:
     families = (*FAMILIES, "all")
-    lines = [_row([title, *families]), _row(["---"] * (len(families) + 1))]
-    lines += [_row([n, *(f"{s[f][key]:.4f}" for f in families)]) for n, s in scores.items()]
-    return "\n".join(lines)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    rows = [[n, *(f"{s[f][key]:.4f}" for f in families)] for n, s in scores.items()]
+    return markdown_table([title, *families], rows)

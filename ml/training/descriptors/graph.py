@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ml.reports.cards import update_card
+from ml.reports.tables import markdown_table
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import ContrastConfig, ViewPair
 from ml.training.descriptors.run import (
@@ -21,7 +23,6 @@ from ml.training.descriptors.run import (
     write_loss_plot,
 )
 from ml.training.descriptors.views import Still, read_stills
-from ml.training.vit.card import write_card
 from ml.types import Progress, no_progress
 
 SWEEPS: dict[str, tuple[Any, ...]] = {
@@ -167,7 +168,7 @@ def write_sweep(card: Path, result: Mapping[str, Any]) -> None:
         values = [float(row[name]) for row in rows]
         if write_loss_plot(picture, lines, x=name, y="share of key points", values=values):
             text += f"\n\n![{name}]({picture.name})"
-    write_card(card, name, text)
+    update_card(card, name, text)
 
 
 def describe(result: dict[str, Any]) -> str:
@@ -177,8 +178,8 @@ def describe(result: dict[str, Any]) -> str:
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     heads = [*COLUMNS.values(), "wrong neighbours beyond 64 px"]
-    lines = [f"| {name} | {' | '.join(heads)} |", "| --- " * (len(heads) + 1) + "|"]
-    for row in rows:
-        cells = [f"{row.get(key, 0):.4f}" for key in (*COLUMNS, "far_wrong")]
-        lines.append(f"| {row[name]} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    cells = [
+        [str(row[name]), *(f"{row.get(key, 0):.4f}" for key in (*COLUMNS, "far_wrong"))]
+        for row in rows
+    ]
+    return markdown_table([name, *heads], cells)

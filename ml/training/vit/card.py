@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ml.errors import BadInputError
-from ml.files import write_json, write_text
+from ml.files import write_json
+from ml.reports.tables import markdown_table
 
 _ROWS = 8
 """Lines of the table of losses."""
+
+_SCORES = ("precision", "recall", "sure_precision", "sure_recall")
 
 
 def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
@@ -28,55 +30,46 @@ def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
         "",
         "Mean loss over the steps before:",
         "",
-        "| step | loss | kind |",
-        "| --- | --- | --- |",
-    ]
-    edges = np.unique(np.linspace(0, len(losses), _ROWS + 1).round().astype(int))
-    edges = np.unique(np.r_[edges, warmup])
-    for low, high in pairwise(edges):
-        kind = "contrastive" if high <= warmup else "triplet"
-        lines.append(f"| {high} | {np.mean(losses[low:high]):.3f} | {kind} |")
-    lines += [
+        _losses(losses, warmup),
         "",
         f"Synthetic pairs of the held-out stills ({config['validation_pairs']} pairs, mutual"
         " arg-max over patches, right within one patch along each axis); above 0.95: matches of a"
         " similarity above the paper's threshold. Step 0 is before training.",
         "",
-        "| step | precision | recall | precision above 0.95 | recall above 0.95 |",
-        "| --- | --- | --- | --- | --- |",
+        markdown_table(
+            ["step", "precision", "recall", "precision above 0.95", "recall above 0.95"],
+            [
+                [str(int(row["step"])), *(_cell(row[key]) for key in _SCORES)]
+                for row in summary["validation"]
+            ],
+        ),
     ]
-    for row in summary["validation"]:
-        keys = ("precision", "recall", "sure_precision", "sure_recall")
-        cells = [_cell(row[key]) for key in keys]
-        lines.append(f"| {int(row['step'])} | {' | '.join(cells)} |")
     if summary["thresholds"]:
         lines += ["", "The same pairs at the end, by the least similarity of a match:", ""]
-        lines += ["| similarity above | precision | recall |", "| --- | --- | --- |"]
-    for threshold, row in summary["thresholds"].items():
-        cells = [_cell(row[key]) for key in ("sure_precision", "sure_recall")]
-        lines.append(f"| {threshold} | {' | '.join(cells)} |")
+        rows = [
+            [threshold, *(_cell(row[key]) for key in _SCORES[2:])]
+            for threshold, row in summary["thresholds"].items()
+        ]
+        lines.append(markdown_table(["similarity above", "precision", "recall"], rows))
     return "\n".join(lines)
+
+
+def _losses(losses: Sequence[float], warmup: int) -> str:
+    edges = np.unique(np.linspace(0, len(losses), _ROWS + 1).round().astype(int))
+    edges = np.unique(np.r_[edges, warmup])
+    rows = [
+        [
+            str(high),
+            f"{np.mean(losses[low:high]):.3f}",
+            "contrastive" if high <= warmup else "triplet",
+        ]
+        for low, high in pairwise(edges)
+    ]
+    return markdown_table(["step", "loss", "kind"], rows)
 
 
 def _cell(value: float | None) -> str:
     return "none" if value is None or not np.isfinite(value) else f"{value:.3f}"
-
-
-def write_card(path: Path, section: str, text: str) -> None:
-    """Put ``text`` between the card's markers of ``section``.
-
-    Raises:
-        BadInputError: no such card, or it lacks the markers.
-    """
-    first, last = f"<!-- figures: {section} -->", "<!-- end figures -->"
-    if not path.is_file():
-        raise BadInputError(f"{path.name}: expected a model card, found none")
-    card = path.read_text(encoding="utf-8")
-    before, found, rest = card.partition(first)
-    _, closed, after = rest.partition(last)
-    if not found or not closed:
-        raise BadInputError(f"{path.name}: expected the markers {first} and {last}")
-    write_text(path, f"{before}{first}\n{text}\n{last}{after}")
 
 
 def write_log(log: Mapping[str, Any], path: Path) -> None:

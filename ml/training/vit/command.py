@@ -20,8 +20,9 @@ import numpy as np
 from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.vit_weights import save_network
+from ml.reports.cards import update_card
 from ml.training.roi.encoder import one_thread, source_files
-from ml.training.vit.card import card_text, plot_losses, write_card, write_log
+from ml.training.vit.card import card_text, plot_losses, write_log
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.depth import DptDepth, folder_depth
 from ml.training.vit.pairs import DepthOf, Still, make_still
@@ -115,7 +116,7 @@ def train_vit(
     write_log(summary | {"losses": losses}, out / "log.json")
     plot_losses(losses, run.validation, out / "loss.png", warmup=config.warmup_steps)
     if card is not None:
-        write_card(card, "training", card_text(summary, losses))
+        update_card(card, "training", card_text(summary, losses))
     return summary
 
 

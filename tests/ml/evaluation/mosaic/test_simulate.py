@@ -11,7 +11,7 @@ import pytest
 
 from ml.errors import BadInputError
 from ml.evaluation.mosaic.baselines import Attempt, sift_chain
-from ml.evaluation.mosaic.command import frames_markdown, update_card
+from ml.evaluation.mosaic.command import frames_markdown
 from ml.evaluation.mosaic.ncc import clean_frames, ncc_table
 from ml.evaluation.mosaic.simulate import FAULTS, SimulatedSweep, SweepConfig, simulate_sweep
 from ml.evaluation.mosaic.table import (
@@ -21,6 +21,7 @@ from ml.evaluation.mosaic.table import (
     simulate_table,
     to_markdown,
 )
+from ml.reports.cards import update_card
 
 SMALL = SweepConfig(frames=40, size_px=160, fault_share=0.3, exposure_drift=0.0)
 
@@ -104,7 +105,7 @@ def test_figures_go_between_their_marks(tmp_path: Path) -> None:
     assert "| x | m | 3 of 4 | 0.5 |" in text
     assert "old" not in text
     assert text.endswith("<!-- end figures -->\nb\n")
-    with pytest.raises(BadInputError, match="expected a line"):
+    with pytest.raises(BadInputError, match="expected the markers"):
         update_card(card, "y", "")
 
 

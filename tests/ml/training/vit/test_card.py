@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from ml.errors import BadInputError
-from ml.training.vit.card import card_text, plot_losses, write_card, write_log
+from ml.training.vit.card import card_text, plot_losses, write_log
 
 SUMMARY = {
     "stills": 5,
@@ -40,24 +39,6 @@ def test_the_figures_are_those_of_the_run():
     assert "| 1 | 8.000 | contrastive |" in text and "| 2 | 1.000 | triplet |" in text
     assert "| 0.8 | 0.500 | none |" in text
     assert "| 0 | 0.250 | 0.125 | none | 0.000 |" in text
-
-
-def test_a_card_gets_its_figures_and_keeps_the_rest(tmp_path):
-    card = tmp_path / "a.md"
-    card.write_text(
-        "# a\n<!-- figures: other -->\nx\n<!-- end figures -->\n"
-        "<!-- figures: training -->\nold\n<!-- end figures -->\nend\n"
-    )
-    for _ in range(2):
-        write_card(card, "training", "new")
-    assert card.read_text() == (
-        "# a\n<!-- figures: other -->\nx\n<!-- end figures -->\n"
-        "<!-- figures: training -->\nnew\n<!-- end figures -->\nend\n"
-    )
-    with pytest.raises(BadInputError, match=r"a\.md: expected the markers"):
-        write_card(card, "missing", "new")
-    with pytest.raises(BadInputError, match=r"b\.md: expected a model card"):
-        write_card(tmp_path / "b.md", "training", "new")
 
 
 def test_the_log_is_json_without_nan(tmp_path):

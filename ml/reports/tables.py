@@ -1,0 +1,28 @@
+"""Markdown tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+Cell = str | float | None
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """A Markdown table: text as it is, numbers as ``number`` writes them."""
+    lines = [_row(heads), _row(["---"] * len(heads))]
+    lines += [_row([cell if isinstance(cell, str) else number(cell) for cell in r]) for r in rows]
+    return "\n".join(lines)
+
+
+def number(value: float | None) -> str:
+    """Four digits after the point below 10, fewer above; a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    if float(value).is_integer() and abs(value) >= 10:
+        return f"{value:.0f}"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
