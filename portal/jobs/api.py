@@ -6,7 +6,7 @@ from typing import Any
 
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, serializers, status, viewsets
+from rest_framework import mixins, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,50 +14,8 @@ from rest_framework.reverse import reverse
 
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
+from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import user_of
-
-
-class JobSerializer(serializers.ModelSerializer[Job]):
-    """A job as programs see it. The traceback stays inside."""
-
-    progress = serializers.SerializerMethodField()
-    error = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Job
-        fields = (
-            "id",
-            "kind",
-            "title",
-            "state",
-            "phase",
-            "progress",
-            "attempts",
-            "max_attempts",
-            "cancel_requested",
-            "target_type",
-            "target_id",
-            "target_name",
-            "result",
-            "error",
-            "created_at",
-            "started_at",
-            "finished_at",
-        )
-
-    def get_progress(self, job: Job) -> dict[str, int]:
-        """``done`` of ``total`` in the present phase; total 0 means unknown."""
-        return {
-            "done": job.progress_done,
-            "total": job.progress_total,
-            "percent": job.percent,
-        }
-
-    def get_error(self, job: Job) -> dict[str, str] | None:
-        """What the user is told, or null."""
-        if not job.error_code:
-            return None
-        return {"code": job.error_code, "message": job.error_message}
 
 
 class JobFilter(filters.FilterSet):

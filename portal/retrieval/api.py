@@ -15,7 +15,8 @@ from rest_framework.views import APIView
 
 from portal.annotations.selectors import label_get, roi_get
 from portal.core.errors import InvalidInputError, NotFoundError
-from portal.jobs.api import JobSerializer, job_accepted
+from portal.jobs.api import job_accepted
+from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import user_of
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder

@@ -31,7 +31,8 @@ from portal.archive.serializers import (
 )
 from portal.archive.services import ItemReceived
 from portal.core.errors import InvalidInputError
-from portal.jobs.api import JobSerializer, job_answered
+from portal.jobs.api import job_answered
+from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import UUID_REGEX, user_of
 
 MAX_FRAMES_PER_PAGE = 5000

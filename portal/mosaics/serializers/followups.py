@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer
-from portal.jobs.api import JobSerializer
+from portal.jobs.serializers import JobSerializer
 from portal.mosaics.models import Followup
 
 

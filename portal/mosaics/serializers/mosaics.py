@@ -11,7 +11,7 @@ from rest_framework import serializers
 from portal.annotations.serializers import FiniteField
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
-from portal.jobs.api import JobSerializer
+from portal.jobs.serializers import JobSerializer
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicPart
 from portal.mosaics.options import MAX_STEP
 from portal.mosaics.selectors import frame_runs, mosaic_report, runs_lost

@@ -1,0 +1,88 @@
+"""People, labs and tokens as programs see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.labs import services
+from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
+
+TOKEN_FIELDS = (
+    "id",
+    "name",
+    "prefix",
+    "scope",
+    "created_at",
+    "expires_at",
+    "last_used_at",
+    "revoked_at",
+    "is_live",
+)
+
+
+class LabSerializer(serializers.ModelSerializer[Lab]):
+    """A lab."""
+
+    class Meta:
+        model = Lab
+        fields = ("id", "name", "slug")
+
+
+class MembershipSerializer(serializers.ModelSerializer[Membership]):
+    """One's role in a lab."""
+
+    lab = LabSerializer()
+    role = serializers.ChoiceField(choices=Role.choices)
+
+    class Meta:
+        model = Membership
+        fields = ("lab", "role")
+
+
+class UserSerializer(serializers.ModelSerializer[User]):
+    """A person."""
+
+    class Meta:
+        model = User
+        fields = ("id", "email", "full_name")
+
+
+class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
+    """A token, without its secret."""
+
+    scope = serializers.ChoiceField(choices=TokenScope.choices)
+    is_live = serializers.BooleanField(read_only=True)
+
+    class Meta:
+        model = ApiToken
+        fields: tuple[str, ...] = TOKEN_FIELDS
+        read_only_fields = TOKEN_FIELDS
+
+
+class MeSerializer(serializers.Serializer[Any]):
+    """Who asks, what they may do where, and with which token."""
+
+    user = UserSerializer()
+    memberships = MembershipSerializer(many=True)
+    token = ApiTokenSerializer(allow_null=True, help_text="null where a session asks")
+
+
+class ApiTokenCreateSerializer(serializers.Serializer[Any]):
+    """What a new token needs."""
+
+    name = serializers.CharField(max_length=80)
+    scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
+    expires_in_days = serializers.IntegerField(
+        min_value=1, max_value=services.LONGEST_LIFE.days, default=90
+    )
+
+
+class NewApiTokenSerializer(ApiTokenSerializer):
+    """A token with its secret, which is shown this one time."""
+
+    secret = serializers.CharField(read_only=True)
+
+    class Meta(ApiTokenSerializer.Meta):
+        fields = (*TOKEN_FIELDS, "secret")
