@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ml.keypoints.descriptors.describe import (
+from ml.keypoints.descriptors.registry import (
     DESCRIPTOR_NAMES,
     Descriptor,
     load_descriptor,

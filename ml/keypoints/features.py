@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints.descriptors.describe import Descriptor, load_descriptor
+from ml.keypoints.descriptors.registry import Descriptor, load_descriptor
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.parallel import alone
 from ml.keypoints.views import WorkingView, working_view

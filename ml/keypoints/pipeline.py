@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints.descriptors.registry import Descriptor
 from ml.keypoints.features import ImageFeatures, chosen, extract_view
 from ml.keypoints.match import match_mutual
 from ml.keypoints.parallel import both

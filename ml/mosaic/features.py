@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ml.errors import NotEnoughMatchesError
-from ml.keypoints import DetectorConfig, detect_keypoints, estimate_transform
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, DetectorConfig, detect_keypoints, estimate_transform
 from ml.keypoints.detect import select_even
 from ml.keypoints.match import match_mutual
 from ml.mosaic.config import MosaicConfig

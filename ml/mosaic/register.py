@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ml.geometry import box_corners, normalised, transform_points
-from ml.keypoints import load_descriptor
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, load_descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import Alignment, align_views
 from ml.mosaic.features import Features, describe_view, is_plausible, link_features

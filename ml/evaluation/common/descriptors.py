@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ml.errors import BadInputError, MlError
-from ml.keypoints import load_descriptor
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, load_descriptor
 
 ALL_NAMES = ("sift", "orb", "akaze", "kaze", "triplet", "cnn", "graph", "vit", "tessera", "default")
 LEARNED_NAMES = ("triplet", "cnn", "graph", "vit", "tessera", "default")

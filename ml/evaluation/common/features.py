@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ml.keypoints import (
+    Descriptor,
     ImageFeatures,
     MatchConfig,
     extract,
@@ -18,7 +19,6 @@ from ml.keypoints import (
     match_features,
     match_images,
 )
-from ml.keypoints.descriptors.describe import Descriptor
 from ml.keypoints.parallel import both
 from ml.types import ImageU8, Matches
 

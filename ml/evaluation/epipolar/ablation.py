@@ -13,8 +13,7 @@ from ml.errors import MlError
 from ml.evaluation.common.features import FeatureCache
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates, pose_error_deg
 from ml.evaluation.matching.metrics import pose_auc
-from ml.keypoints import load_descriptor
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, load_descriptor
 from ml.keypoints.pipeline import MatchConfig
 from ml.types import Matches, Progress
 

@@ -35,8 +35,7 @@ from ml.evaluation.epipolar.tables import epipolar_tables
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair
 from ml.evaluation.matching.scores import count_summary
-from ml.keypoints import symmetric_epipolar_px
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, symmetric_epipolar_px
 from ml.reports.cards import update_card
 from ml.types import Progress
 

@@ -14,8 +14,7 @@ from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.epipolar.sequence import Sequence
 from ml.evaluation.matching.metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.matching.pairs import as_u8
-from ml.keypoints import estimate_fundamental, estimate_pose, symmetric_epipolar_px
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, estimate_fundamental, estimate_pose, symmetric_epipolar_px
 from ml.types import ArrayF64, ImageU8, Matches
 
 AUC_DEG = (5, 10, 20)

@@ -17,7 +17,7 @@ import numpy as np
 from ml.evaluation.matching.metrics import PairMatches
 from ml.evaluation.matching.pairs import Pair, as_u8
 from ml.keypoints import DetectorConfig, detect_keypoints, match_descriptors
-from ml.keypoints.descriptors.describe import CLASSICAL_NAMES
+from ml.keypoints.descriptors.classical import CLASSICAL_NAMES
 from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
 
 PAPER_PE_PX = 5.0

@@ -15,8 +15,7 @@ from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.common.images import EvaluationImage
 from ml.evaluation.matching.pairs import Pair, as_u8
 from ml.geometry import transform_points
-from ml.keypoints import estimate_fundamental, estimate_transform
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor, estimate_fundamental, estimate_transform
 from ml.types import ArrayF32, Matches
 
 HARD_PE_PX, CLOSE_PX = 3.0, 1.0

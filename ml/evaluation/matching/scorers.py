@@ -33,8 +33,7 @@ from ml.evaluation.matching.protocols import (
     masked_images,
 )
 from ml.evaluation.matching.scores import count_summary, hard_summary, papers_summary
-from ml.keypoints import DETECTOR_NAMES
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import DETECTOR_NAMES, Descriptor
 from ml.types import Progress
 
 TIMED_PAIRS = 1

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ml.keypoints.descriptors.describe import _checked_points, _inside
 from ml.keypoints.descriptors.learned_weights import SHIPPED, WEIGHTS_FOLDER, read_descriptor
 from ml.keypoints.descriptors.patches import cut_patches
+from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.pixels import equalise, to_grey
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
@@ -98,10 +98,10 @@ class LearnedDescriptor:
         Raises:
             ShapeError: xy is not (N, 2) or not finite, or response is not (N,).
         """
-        points = _checked_points(xy, response)
+        points = checked_points(xy, response)
         grey = equalise(to_grey(image))
         rows = np.zeros((len(points), self.dim), np.float32)
-        inside = _inside(points, (grey.shape[0], grey.shape[1]))
+        inside = inside_image(points, grey.shape)
         if inside.any():
             rows[inside] = self._described(grey, np.ascontiguousarray(points[inside]))
         return rows

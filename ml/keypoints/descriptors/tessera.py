@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ml.keypoints.descriptors.describe import _checked_points
+from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.descriptors.polar import PolarGrid, polar_patches
 from ml.keypoints.pixels import to_grey
 from ml.networks.tessera_descriptor import TesseraConfig, TesseraNet
@@ -75,7 +75,7 @@ class TesseraDescriptor:
         Raises:
             ShapeError: xy is not (N, 2) or not finite, or response is not (N,).
         """
-        points = _checked_points(xy, response)
+        points = checked_points(xy, response)
         ones = np.ones(len(points), np.float32)
         total = sum(self._described(image, points, zoom * ones) for zoom in SUPPORTS)
         rows = np.asarray(total, np.float32).reshape(len(points), self.dim)
@@ -83,14 +83,13 @@ class TesseraDescriptor:
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
         """As ``describe``, the support growing with the detected scale; (N, dim) float32."""
-        points = _checked_points(keypoints.xy, keypoints.response)
+        points = checked_points(keypoints.xy, keypoints.response)
         return self._described(image, points, zoom_of(keypoints.size_px))
 
     def _described(self, image: npt.NDArray[Any], xy: ArrayF32, zoom: ArrayF32) -> ArrayF32:
         grey = to_grey(image)
         rows = np.zeros((len(xy), self.dim), np.float32)
-        last = np.array([grey.shape[1] - 1, grey.shape[0] - 1], np.float32)
-        inside = np.flatnonzero(((xy >= 0) & (xy <= last)).all(axis=1))
+        inside = np.flatnonzero(inside_image(xy, grey.shape))
         for start in range(0, len(inside), SAMPLED):
             part = inside[start : start + SAMPLED]
             patches = polar_patches(grey, xy[part], grid=self.grid, zoom=zoom[part])

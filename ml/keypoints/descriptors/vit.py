@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ml.errors import ShapeError, WeightsError
+from ml.errors import WeightsError
+from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.descriptors.vit_weights import read_network
 from ml.keypoints.pixels import to_u8
 from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
@@ -35,7 +36,7 @@ class VitDescriptor:
     """Descriptors of an adapted vision transformer.
 
     Attributes:
-        name, dim, detector, ratio: see ``ml.keypoints.descriptors.describe.Descriptor``.
+        name, dim, detector, ratio: see ``ml.keypoints.Descriptor``.
         network: the model, in evaluation mode.
     """
 
@@ -58,19 +59,13 @@ class VitDescriptor:
         Raises:
             ShapeError: xy is not (N, 2) or not finite, response is not (N,), or no image.
         """
-        points = np.asarray(xy, np.float32)
-        if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-            raise ShapeError("xy", expected="(N, 2) finite pixels", actual=str(points.shape))
-        if np.shape(response) != (len(points),):
-            expected = f"({len(points)},)"
-            raise ShapeError("response", expected=expected, actual=str(np.shape(response)))
+        points = checked_points(xy, response)
+        pixels = to_u8(image)
         rows = np.zeros((len(points), self.dim), np.float32)
-        height, width = np.asarray(image).shape[:2] if np.ndim(image) >= 2 else (0, 0)
-        inside = (points >= 0).all(axis=1) & (points <= (width - 1, height - 1)).all(axis=1)
+        inside = inside_image(points, pixels.shape)
         if not inside.any():
-            to_u8(image)
             return rows
-        features, scale = self.describe_map(image)
+        features, scale = self.describe_map(pixels)
         rows[inside] = sample_rows(
             features, _to_input(points[inside], scale), self.network.patch_px
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ml.keypoints.descriptors.describe import load_descriptor
+from ml.keypoints import load_descriptor
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.training.descriptors.validate import FAMILIES, validate

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from ml.geometry import transform_points
-from ml.keypoints.descriptors.describe import Descriptor
+from ml.keypoints import Descriptor
 from ml.keypoints.match import match_descriptors
 from ml.training.descriptors.views import Still, ViewConfig, other_light, random_transform
 from ml.types import ArrayF64, ImageU8

@@ -120,10 +120,10 @@ def test_a_descriptors_key_changes_with_one_weight_and_with_its_version() -> Non
 def test_a_descriptor_depends_on_its_own_code_and_not_on_that_of_others() -> None:
     sift, learned = (
         {str(path.relative_to(ROOT)) for path in imported_files(module, PAPERS)}
-        for module in ("ml.keypoints.descriptors.describe", "ml.keypoints.descriptors.learned")
+        for module in ("ml.keypoints.descriptors.classical", "ml.keypoints.descriptors.learned")
     )
     folder = "ml/keypoints/descriptors"
-    assert {f"{folder}/describe.py", "ml/keypoints/detect.py", "ml/types.py"} <= sift
+    assert {f"{folder}/classical.py", "ml/keypoints/detect.py", "ml/types.py"} <= sift
     assert "ml/networks/triplet_cnn.py" in learned - sift
     assert not {f"{folder}/tessera.py", "ml/keypoints/pipeline.py"} & (sift | learned)
     imported = imported_files("ml.keypoints.descriptors.vit", HARD)

@@ -6,19 +6,16 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.errors import ShapeError, UnknownNameError
 from ml.geometry import transform_points
 from ml.keypoints import DetectorConfig, detect_keypoints, load_descriptor
-from ml.keypoints.descriptors.describe import ClassicalDescriptor
+from ml.keypoints.descriptors.classical import CLASSICAL_NAMES
 from ml.keypoints.match import match_descriptors
 from ml.keypoints.pixels import equalise, to_grey
 from ml.types import Keypoints
 
-CLASSICAL = ["sift", "orb", "akaze", "kaze"]
 
-
-@pytest.mark.parametrize("name", [*CLASSICAL, "default"])
-def test_rows_are_finite_unit_vectors_up_to_the_border(name: str, vessels: np.ndarray) -> None:
+@pytest.mark.parametrize("name", [*CLASSICAL_NAMES, "default"])
+def test_rows_are_finite_up_to_the_border(name: str, vessels: np.ndarray) -> None:
     descriptor = load_descriptor(name)
     xy = np.array([[0, 0], [479, 359], [240, 180], [-5, 10], [100.5, 0.25]], np.float32)
     rows = descriptor.describe(vessels, xy, np.ones(5, np.float32))
@@ -29,7 +26,7 @@ def test_rows_are_finite_unit_vectors_up_to_the_border(name: str, vessels: np.nd
     assert rows[[0, 1, 2, 4]].any(axis=1).all()
 
 
-@pytest.mark.parametrize("name", CLASSICAL)
+@pytest.mark.parametrize("name", CLASSICAL_NAMES)
 def test_the_order_of_points_does_not_change_their_rows(name: str, vessels: np.ndarray) -> None:
     points = detect_keypoints(vessels, config=DetectorConfig(name=name, max_keypoints=60))
     descriptor = load_descriptor(name)
@@ -61,7 +58,18 @@ def test_rows_away_from_the_border_equal_what_opencv_computes_while_detecting(
     assert (np.linalg.norm(ours - theirs, axis=1)[inner] < 0.1).mean() >= 0.8
 
 
-@pytest.mark.parametrize("name", CLASSICAL)
+def test_gradients_are_of_unit_length_and_bits_differ_by_their_share(vessels: np.ndarray) -> None:
+    points = detect_keypoints(vessels, config=DetectorConfig(max_keypoints=40))
+    for name in ("sift", "kaze"):
+        rows = load_descriptor(name).describe(vessels, points.xy, points.response)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    for name in ("orb", "akaze"):
+        rows = load_descriptor(name).describe(vessels, points.xy, points.response)
+        share = (rows[0] != rows[1]).mean()
+        assert ((rows[0] - rows[1]) ** 2).sum() == pytest.approx(share, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", CLASSICAL_NAMES)
 def test_a_turned_image_keeps_its_matches(name: str, vessels: np.ndarray) -> None:
     points = detect_keypoints(vessels, config=DetectorConfig(max_keypoints=200))
     inner = ((points.xy > 60) & (points.xy < (420, 300))).all(axis=1)
@@ -87,26 +95,5 @@ def test_no_points_give_no_rows(vessels: np.ndarray) -> None:
 def test_a_flat_image_gives_no_nan() -> None:
     flat = np.full((64, 64), 90, np.uint8)
     xy = np.array([[32, 32]], np.float32)
-    for name in CLASSICAL:
+    for name in CLASSICAL_NAMES:
         assert np.isfinite(load_descriptor(name).describe(flat, xy, np.ones(1))).all()
-
-
-def test_the_default_is_ours_and_each_classical_name_is_itself() -> None:
-    assert load_descriptor().name == "tessera"
-    assert all(isinstance(load_descriptor(name), ClassicalDescriptor) for name in CLASSICAL)
-
-
-@pytest.mark.parametrize("name", ["superpoint", ""])
-def test_names_that_are_not_known_are_refused_with_those_that_are(name: str) -> None:
-    with pytest.raises(UnknownNameError, match=r"known: akaze, .*default, .*kaze, orb, sift"):
-        load_descriptor(name)
-
-
-def test_points_of_a_wrong_shape_are_refused(vessels: np.ndarray) -> None:
-    descriptor = load_descriptor("orb")
-    with pytest.raises(ShapeError, match=r"xy: expected \(N, 2\), got \(3,\)"):
-        descriptor.describe(vessels, np.zeros(3, np.float32), np.zeros(3, np.float32))
-    with pytest.raises(ShapeError, match=r"response: expected \(2,\), got \(3,\)"):
-        descriptor.describe(vessels, np.zeros((2, 2), np.float32), np.zeros(3, np.float32))
-    with pytest.raises(ShapeError, match="finite"):
-        descriptor.describe(vessels, np.full((1, 2), np.nan, np.float32), np.zeros(1))
