@@ -9,15 +9,15 @@ from ml.keypoints.descriptors.registry import (
 )
 from ml.keypoints.detect import DETECTOR_NAMES, DetectorConfig, detect_keypoints
 from ml.keypoints.features import ImageFeatures, extract
-from ml.keypoints.geometry import (
+from ml.keypoints.masks import scope_mask, specular_mask
+from ml.keypoints.match import match_descriptors
+from ml.keypoints.pipeline import MatchConfig, match_features, match_images
+from ml.keypoints.verification.estimation import (
     MODEL_NAMES,
     estimate_fundamental,
     estimate_transform,
     symmetric_epipolar_px,
 )
-from ml.keypoints.masks import scope_mask, specular_mask
-from ml.keypoints.match import match_descriptors
-from ml.keypoints.pipeline import MatchConfig, match_features, match_images
 from ml.keypoints.verification.pose import Pose, estimate_pose
 
 __all__ = [

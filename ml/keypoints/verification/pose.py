@@ -9,7 +9,7 @@ import numpy as np
 
 from ml.errors import NotEnoughMatchesError, ShapeError
 from ml.geometry import transform_points
-from ml.keypoints.geometry import check_matches
+from ml.keypoints.verification.estimation import check_matches
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 MIN_MATCHES = 5

@@ -9,7 +9,11 @@ import numpy as np
 
 from ml.errors import NotEnoughMatchesError
 from ml.geometry import transform_points
-from ml.keypoints.geometry import estimate_fundamental, estimate_transform, symmetric_epipolar_px
+from ml.keypoints.verification.estimation import (
+    estimate_fundamental,
+    estimate_transform,
+    symmetric_epipolar_px,
+)
 from ml.keypoints.verification.motion_field import MIN_SUPPORT, MotionField
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
