@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("out", type=Path, help="folder for mosaic.tif, preview.jpg, mosaic.json")
     parser.add_argument("--mask", type=Path, help="image, bright where the scope sees")
     parser.add_argument(
-        "--model", default="auto", help="translation, similarity, affine, homography or auto"
+        "--motion-model", default="auto", help="translation, similarity, affine, homography or auto"
     )
     parser.add_argument("--descriptor", default=MosaicConfig().descriptor)
     parser.add_argument("--step", type=int, default=1, help="use every step-th frame")
@@ -29,14 +29,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--work-dir", type=Path, help="keep finished stages here: run again, it goes on from there"
     )
     parser.add_argument(
-        "--lens", type=float, nargs="+", default=(), help="fx fy cx cy [k1 k2 p1 p2 [k3]], px"
+        "--distortion", type=float, nargs="+", default=(), help="fx fy cx cy [k1 k2 p1 p2 [k3]], px"
     )
 
 
 def run(args: argparse.Namespace) -> dict[str, Any]:
     """Build; returns the size, the counts by status and every reason."""
     config = MosaicConfig(
-        model=args.model, descriptor=args.descriptor, step=args.step, lens=tuple(args.lens)
+        motion_model=args.motion_model,
+        descriptor=args.descriptor,
+        step=args.step,
+        distortion=tuple(args.distortion),
     )
     mask = None if args.mask is None else read_image(args.mask)
     started = time.perf_counter()
@@ -52,16 +55,17 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "width_px": result.width_px,
         "height_px": result.height_px,
-        "model": result.model,
+        "motion_model": result.motion_model,
         "frames": len(result.frames),
-        "registered": result.n_registered,
+        "registered": result.registered_count,
         "reasons": dict(Counter(frame.reason for frame in result.frames if frame.reason)),
         "seconds": round(time.perf_counter() - started, 2),
         "components": [
-            {"pyramid": part.pyramid, "registered": part.n_registered} for part in result.components
+            {"pyramid": component.pyramid, "registered": component.registered_count}
+            for component in result.components
         ],
         "gaps": [gap.text for gap in result.gaps],
-        "quality": None if result.quality is None else asdict(result.quality),
+        "quality": asdict(result.quality),
         "pyramid": result.path.name,
         "manifest": result.manifest.name,
     }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,23 +13,24 @@ from scipy.sparse.linalg import splu
 from ml.geometry import transform_points
 from ml.mosaic.links import Link
 from ml.mosaic.motion_model import SIMILAR, motion_generators
+from ml.mosaic.normal_equations import (
+    Problem,
+    make_problem,
+    normal_equations,
+    project,
+    robust_cost,
+    unit_state,
+)
 from ml.types import ArrayBool, ArrayF64, ArrayI64
 
-CAUCHY = 2.5
-"""Standard deviations beyond which a point's pull begins to fade."""
-
-FLOOR_PX = 0.3
-"""What the planar model itself leaves open: no point is trusted to better than this."""
-
-SHAPE_SIGMA, PERSPECTIVE_SIGMA = 0.3, 0.06
-"""Weak pull of each frame, the anchor too, towards a similarity (view radius 1): it decides nothing
-where links speak, keeps shear and perspective from running away along a long chain, and makes the
-mosaic's plane the one that all frames together see the least tilted."""
-
 MAX_ITERATIONS = 25
+"""Of Gauss-Newton; it stops earlier where nothing more is gained."""
+
 DAMPING = 1e-8
+"""To begin with, hardly any: it would hold back the slow bends that only a long sweep shows."""
+
 STOP_PX = 1e-3
-_LINKS_AT_ONCE = 256
+"""A largest step under this cannot be seen."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Adjustment:
 
     Attributes:
         transforms: frame -> (3, 3) float64, working px to the map's, ``matrix[2, 2] == 1``; in the
-            middle of the anchor's view the map has the anchor's place, scale and direction.
+            middle of the anchor's view the map has the anchor's position, scale and direction.
         generators: (K, 3, 3), the directions in which a transform may change.
         anchor: position of the anchor.
     """
@@ -46,7 +47,7 @@ class Adjustment:
     transforms: dict[int, ArrayF64]
     generators: ArrayF64
     anchor: int
-    problem: _Problem
+    problem: Problem
 
     @property
     def unit(self) -> ArrayF64:
@@ -55,13 +56,13 @@ class Adjustment:
 
     @cached_property
     def covariance(self) -> dict[int, ArrayF64]:
-        """Frame -> (K, K) float64 of its increments on the right, unit coordinates, scaled by the
+        """Frame -> (K, K) float64 of its increments on the right, in unit coordinates.
 
-        residuals' own spread. Of the anchor's place, scale and direction it is zero. Dear: asked
-        for once, at the end.
+        Scaled by the residuals' own spread; zero for the anchor's position, scale and direction.
+        Expensive: asked for once, at the end.
         """
         frames = list(self.transforms)
-        state = _state(self.transforms, self.problem)
+        state = unit_state(self.transforms, self.problem)
         fixed = frames.index(self.anchor)
         blocks = _covariances(state, self.problem, self.generators, fixed)
         return dict(zip(frames, blocks, strict=True))
@@ -80,7 +81,7 @@ def adjust_transforms(
     The residual of a link is measured in the plane of its own frame b, so that shrinking the
     mosaic does not pay; the middle of the anchor's view stays put. Gauss-Newton with increments on
     the right, ``A <- A (I + D)``, D from the model's generators; Cauchy weights; Levenberg damping,
-    hardly any to begin with: it would hold back the slow bends that only a long chain shows.
+    hardly any to begin with.
 
     Args:
         placed: frame -> (3, 3) start, working px to the anchor's.
@@ -90,9 +91,9 @@ def adjust_transforms(
         covariance by the a-posteriori variance factor).
     """
     frames = sorted(placed)
-    problem = _problem(links, {f: i for i, f in enumerate(frames)}, mask)
+    problem = make_problem(links, {f: i for i, f in enumerate(frames)}, mask)
     generators = motion_generators(model)
-    state = _state({f: placed[f] for f in frames}, problem)
+    state = unit_state({f: placed[f] for f in frames}, problem)
     state = _descend(state, problem, generators, frames.index(anchor))
     back = problem.from_unit @ state @ problem.to_unit
     transforms = {f: matrix / matrix[2, 2] for f, matrix in zip(frames, back, strict=True)}
@@ -105,20 +106,14 @@ def link_residuals(link: Link, placed: dict[int, ArrayF64]) -> ArrayF64:
     return np.asarray(np.hypot(*(transform_points(matrix, link.xy_a) - link.xy_b).T))
 
 
-def _state(placed: dict[int, ArrayF64], problem: _Problem) -> ArrayF64:
-    """(n, 3, 3): the transforms in unit coordinates, in the order given."""
-    state = np.stack([problem.to_unit @ m @ problem.from_unit for m in placed.values()])
-    return np.asarray(state / state[:, 2:, 2:], np.float64)
-
-
-def _descend(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
-    cost, damping = _cost(state, problem), DAMPING
+def _descend(state: ArrayF64, problem: Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
+    cost, damping = robust_cost(state, problem), DAMPING
     for _ in range(MAX_ITERATIONS):
-        normal, right = _normal(state, problem, generators)
+        normal, right = normal_equations(state, problem, generators)
         step = _solved(normal, right, fixed=fixed, k=len(generators), damping=damping)
         trial = state @ (np.eye(3) + np.einsum("nk,kij->nij", step, generators))
         trial = trial / trial[:, 2:, 2:]
-        trial_cost = _cost(trial, problem)
+        trial_cost = robust_cost(trial, problem)
         if not np.isfinite(trial_cost) or trial_cost > cost:
             damping *= 10
             if damping > 1e6:
@@ -128,151 +123,6 @@ def _descend(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: in
         if gained < 1e-6 * cost or float(np.max(np.abs(step))) * problem.unit_px < STOP_PX:
             break
     return state
-
-
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """All links' points in unit coordinates (centred on the view, radius 1), end to end."""
-
-    a: ArrayI64
-    b: ArrayI64
-    starts: ArrayI64
-    link: ArrayI64
-    x: ArrayF64
-    y: ArrayF64
-    root: ArrayF64
-    to_unit: ArrayF64
-    from_unit: ArrayF64
-    unit_px: float
-
-    def parts(self) -> Iterator[_Problem]:
-        """The same, some links at a time: a point takes a kilobyte of derivatives."""
-        ends = np.r_[self.starts[1:], len(self.x)]
-        for first in range(0, len(self.starts), _LINKS_AT_ONCE):
-            links = slice(first, first + _LINKS_AT_ONCE)
-            points = slice(self.starts[first], ends[links][-1])
-            yield replace(
-                self,
-                a=self.a[links],
-                b=self.b[links],
-                starts=self.starts[links] - self.starts[first],
-                link=self.link[points] - first,
-                x=self.x[points],
-                y=self.y[points],
-                root=self.root[points],
-            )
-
-
-def _problem(links: Sequence[Link], row: dict[int, int], mask: ArrayBool) -> _Problem:
-    rows, columns = np.nonzero(mask)
-    radius = 0.5 * max(float(np.ptp(rows)), float(np.ptp(columns)), 2.0)
-    cx, cy = float(columns.mean()), float(rows.mean())
-    from_unit = np.array([[radius, 0, cx], [0, radius, cy], [0, 0, 1.0]])
-    used = [link for link in links if link.a in row and link.b in row]
-    counts = np.array([len(link.xy_a) for link in used])
-    one = np.ones((int(counts.sum()), 1))
-    centre = np.array([cx, cy])
-    x = np.hstack([(np.concatenate([link.xy_a for link in used]) - centre) / radius, one])
-    return _Problem(
-        a=np.array([row[link.a] for link in used]),
-        b=np.array([row[link.b] for link in used]),
-        starts=np.r_[0, np.cumsum(counts)[:-1]].astype(np.int64),
-        link=np.repeat(np.arange(len(used)), counts),
-        x=x,
-        y=(np.concatenate([link.xy_b for link in used]) - centre) / radius,
-        root=np.concatenate([_floored(link.root_info) for link in used]) * radius,
-        to_unit=np.linalg.inv(from_unit),
-        from_unit=from_unit,
-        unit_px=radius,
-    )
-
-
-def _floored(root: ArrayF64) -> ArrayF64:
-    """(P, 2, 2) roots of the information that is left once ``FLOOR_PX`` of noise is added."""
-    values, vectors = np.linalg.eigh(root @ root.transpose(0, 2, 1))
-    values = np.maximum(values, 0)
-    kept = np.sqrt(values / (1 + values * FLOOR_PX**2))
-    return np.asarray(vectors * kept[:, None, :], np.float64)
-
-
-def _project(state: ArrayF64, problem: _Problem) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
-    """Per point: b^-1 a (3, 3), the projected homogeneous point, the whitened residual (2,)."""
-    between = np.linalg.solve(state[problem.b], state[problem.a])
-    relative: ArrayF64 = between[problem.link].astype(np.float64)
-    point = np.einsum("pij,pj->pi", relative, problem.x)
-    residual = point[:, :2] / point[:, 2:] - problem.y
-    return relative, point, np.einsum("pji,pj->pi", problem.root, residual)
-
-
-def _prior_rows(state: ArrayF64) -> ArrayF64:
-    """(n, 4): how far each frame is from a similarity, in standard deviations."""
-    return np.stack(
-        [
-            (state[:, 0, 0] - state[:, 1, 1]) / SHAPE_SIGMA,
-            (state[:, 0, 1] + state[:, 1, 0]) / SHAPE_SIGMA,
-            state[:, 2, 0] / PERSPECTIVE_SIGMA,
-            state[:, 2, 1] / PERSPECTIVE_SIGMA,
-        ],
-        axis=1,
-    )
-
-
-def _cost(state: ArrayF64, problem: _Problem) -> float:
-    robust = 0.0
-    for part in problem.parts():
-        _, point, residual = _project(state, part)
-        if (point[:, 2] <= 0).any():
-            return float("inf")
-        robust += float(np.log1p((residual**2).sum(axis=1) / CAUCHY**2).sum())
-    return CAUCHY**2 * robust + float((_prior_rows(state) ** 2).sum())
-
-
-def _normal(
-    state: ArrayF64, problem: _Problem, generators: ArrayF64
-) -> tuple[sparse.csc_matrix, ArrayF64]:
-    """J^T W J and J^T W r over all frames' increments."""
-    n, k = len(state), len(generators)
-    parts = [_link_equations(state, part, generators) for part in problem.parts()]
-    normal, right = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    index = np.concatenate(
-        [problem.a[:, None] * k + np.arange(k), problem.b[:, None] * k + np.arange(k)], axis=1
-    ).astype(np.int32)
-    rows = np.repeat(index, 2 * k, axis=1).ravel()
-    columns = np.tile(index, (1, 2 * k)).ravel()
-    matrix = sparse.csc_matrix((normal.ravel(), (rows, columns)), shape=(n * k, n * k))
-    vector = np.bincount(index.ravel(), right.ravel(), n * k)
-    prior, pull = _prior_equations(state, generators)
-    return (matrix + prior).tocsc(), vector + pull
-
-
-def _link_equations(
-    state: ArrayF64, problem: _Problem, generators: ArrayF64
-) -> tuple[ArrayF64, ArrayF64]:
-    """(L, 2K, 2K) and (L, 2K): of each link, over the increments of its frames a and b."""
-    relative, point, residual = _project(state, problem)
-    weight = 1.0 / (1.0 + (residual**2).sum(axis=1) / CAUCHY**2)
-    projection = np.zeros((len(point), 2, 3))
-    projection[:, 0, 0] = projection[:, 1, 1] = 1 / point[:, 2]
-    projection[:, :, 2] = -point[:, :2] / point[:, 2:] ** 2
-    projection = np.einsum("pji,pjk->pik", problem.root, projection)
-    moved_a = np.einsum("pij,kjl,pl->pik", relative, generators, problem.x, optimize=True)
-    moved_b = np.einsum("kij,pj->pik", generators, point, optimize=True)
-    both = np.concatenate([projection @ moved_a, -projection @ moved_b], axis=2)
-    weighted = both * weight[:, None, None]
-    normal = np.add.reduceat(weighted.transpose(0, 2, 1) @ both, problem.starts)
-    right = np.add.reduceat(np.einsum("prk,pr->pk", weighted, residual), problem.starts)
-    return normal, right
-
-
-def _prior_equations(state: ArrayF64, generators: ArrayF64) -> tuple[sparse.csc_matrix, ArrayF64]:
-    n, k = len(state), len(generators)
-    change = np.einsum("nij,kjl->nkil", state, generators)
-    # the increment also rescales the matrix to [2, 2] = 1
-    change = change - state[:, None] * change[:, :, 2:, 2:]
-    rows = np.stack([_prior_rows(change[:, i]) for i in range(k)], axis=2)
-    blocks = np.einsum("nrk,nrl->nkl", rows, rows)
-    pull = np.einsum("nrk,nr->nk", rows, _prior_rows(state)).ravel()
-    return sparse.block_diag(list(blocks), format="csc") if n else sparse.csc_matrix((0, 0)), pull
 
 
 def _free(n: int, k: int, fixed: int) -> ArrayI64:
@@ -295,12 +145,12 @@ def _solved(
     return step.reshape(n, k)
 
 
-def _covariances(state: ArrayF64, problem: _Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
+def _covariances(state: ArrayF64, problem: Problem, generators: ArrayF64, fixed: int) -> ArrayF64:
     """(n, K, K): diagonal blocks of the inverse normal matrix times the variance factor."""
     n, k = len(state), len(generators)
-    normal, _ = _normal(state, problem, generators)
+    normal, _ = normal_equations(state, problem, generators)
     squared = np.concatenate(
-        [(_project(state, part)[2] ** 2).sum(axis=1) for part in problem.parts()]
+        [(project(state, part)[2] ** 2).sum(axis=1) for part in problem.parts()]
     )
     # of a 2D normal, half of the squared lengths lie under 2 ln 2
     factor = max(float(np.median(squared)) / (2 * np.log(2)), 1e-4)

@@ -1,4 +1,4 @@
-"""Stage 4, align: split into connected pieces, place each from its anchor, optimise, check."""
+"""Stage 4, align: find the connected components, compose each from its anchor, optimise, check."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ml.mosaic.adjust import Adjustment, adjust_transforms, link_residuals
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.features import is_plausible
 from ml.mosaic.links import Link
-from ml.mosaic.loop_keyframes import LandmarkStore
-from ml.mosaic.loops import loops_by_place
+from ml.mosaic.loop_keyframes import LoopKeyframeStore
+from ml.mosaic.loops import loops_by_overlap
 from ml.mosaic.registration import Registration
 from ml.types import ArrayBool, ArrayF64, Progress
 
@@ -23,22 +23,27 @@ HOP_COST = 30.0
 """Inliers that make a link twice as trusted as a hop: short, well-held paths come first."""
 
 MAX_AREA_RATIO = 16.0
+"""A frame drawn over 16 times or under a 16th of its own area (4 times a side) went astray."""
+
 MAX_ERROR_PX = 6.0
+"""Median residual beyond which a link contradicts the optimum: twice an inlier's threshold."""
+
 LOOP_ROUNDS = 2
+"""A second round finds the loops that the first one's closing brought over each other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
-    """Key frames of one piece, placed in one plane.
+class AlignedComponent:
+    """Keyframes of one connected component, in one plane.
 
     Attributes:
         transforms: position of a frame -> (3, 3) float64, working px to the plane's working px.
-        anchor: position of the frame in the middle of whose view the plane has that frame's place,
-            scale and direction; its tilt is the one that all frames see the least.
-        links: all links that hold the piece.
+        anchor: position of the frame in the middle of whose view the plane has that frame's own
+            position, scale and direction; its tilt is the one that all frames see the least.
+        links: all links that hold the component.
         error_px: position -> median residual of its links, working px.
         covariance: position -> (3, 3) of (x, y, rotation) of the view's middle, working px and
-            radians; corner_sigma_px: position -> of its corners, working px.
+            radians; uncertainty_px: position -> of its corners, working px.
     """
 
     transforms: dict[int, ArrayF64]
@@ -46,41 +51,41 @@ class Chain:
     links: tuple[Link, ...]
     error_px: dict[int, float]
     covariance: dict[int, ArrayF64]
-    corner_sigma_px: dict[int, float]
+    uncertainty_px: dict[int, float]
 
 
-def chain_pieces(
+def align_components(
     registration: Registration,
     loops: tuple[Link, ...],
-    store: LandmarkStore,
+    store: LoopKeyframeStore,
     *,
     mask: ArrayBool,
     config: MosaicConfig,
     progress: Progress,
-) -> tuple[Chain, ...]:
-    """Place every connected set of key frames, that with the most frames first.
+) -> tuple[AlignedComponent, ...]:
+    """Bring every connected set of keyframes into one plane, the largest set first.
 
-    The first placement follows the shortest path of links from the middle frame; a joint
-    optimisation over all links follows; then landmarks that now lie over each other are linked,
-    and the optimisation is repeated.
+    The first transforms follow the shortest path of links from the middle frame; a joint
+    optimisation over all links follows; then loop keyframes that now lie over each other are
+    linked, and the optimisation is repeated.
     """
     links = (*registration.links, *loops)
-    pieces = components(links, registration.keys)
-    chains = []
-    for done, members in enumerate(pieces):
-        progress(done, len(pieces), "align")
+    connected = connected_components(links, registration.keys)
+    aligned = []
+    for done, members in enumerate(connected):
+        progress(done, len(connected), "align")
         inside = tuple(link for link in links if link.a in members and link.b in members)
         if inside:
-            chains.append(
-                _chain(inside, registration, store, mask=mask, config=config, progress=progress)
+            aligned.append(
+                _aligned(inside, registration, store, mask=mask, config=config, progress=progress)
             )
         else:
-            chains.append(_alone(min(members)))
-    return tuple(chains)
+            aligned.append(_alone(min(members)))
+    return tuple(aligned)
 
 
-def components(links: Sequence[Link], keys: Sequence[int]) -> list[set[int]]:
-    """Connected sets of key frames, the largest first, of equal ones the earliest."""
+def connected_components(links: Sequence[Link], keys: Sequence[int]) -> list[set[int]]:
+    """Sets of keyframes that links connect, the largest first, of equal ones the earliest."""
     frames = sorted(keys)
     if not frames:
         return []
@@ -91,7 +96,7 @@ def components(links: Sequence[Link], keys: Sequence[int]) -> list[set[int]]:
     return sorted(sets.values(), key=lambda members: (-len(members), min(members)))
 
 
-def place_by_paths(links: Sequence[Link], anchor: int) -> dict[int, ArrayF64]:
+def compose_along_paths(links: Sequence[Link], anchor: int) -> dict[int, ArrayF64]:
     """Compose each frame's transform along its cheapest path of links to the anchor."""
     frames = sorted({f for link in links for f in (link.a, link.b)})
     row = {frame: i for i, frame in enumerate(frames)}
@@ -112,24 +117,24 @@ def place_by_paths(links: Sequence[Link], anchor: int) -> dict[int, ArrayF64]:
     return placed
 
 
-def _chain(
+def _aligned(
     links: tuple[Link, ...],
     registration: Registration,
-    store: LandmarkStore,
+    store: LoopKeyframeStore,
     *,
     mask: ArrayBool,
     config: MosaicConfig,
     progress: Progress,
-) -> Chain:
-    model = registration.model
+) -> AlignedComponent:
+    model = registration.motion_model
     members = sorted({f for link in links for f in (link.a, link.b)})
     anchor = members[len(members) // 2]
     trusted = tuple(link for link in links if link.kind != "loop")
-    start = place_by_paths(trusted if _spans(trusted, members) else links, anchor)
+    start = compose_along_paths(trusted if _is_connected(trusted, members) else links, anchor)
     found = adjust_transforms(start, links, anchor, model=model, mask=mask)
     tried = {(link.a, link.b) for link in links}
     for _ in range(LOOP_ROUNDS):
-        more = loops_by_place(
+        more = loops_by_overlap(
             store,
             found.transforms,
             tried,
@@ -147,23 +152,25 @@ def _chain(
     found = adjust_transforms(found.transforms, links, anchor, model=model, mask=mask)
     placed = _held(_sane(found.transforms, mask), links)
     covariance, sigma = _spread(found, mask)
-    return Chain(placed, anchor, links, _errors(placed, links), covariance, sigma)
+    return AlignedComponent(placed, anchor, links, _errors(placed, links), covariance, sigma)
 
 
-def _alone(frame: int) -> Chain:
-    return Chain({frame: np.eye(3)}, frame, (), {}, {frame: np.zeros((3, 3))}, {frame: 0.0})
+def _alone(frame: int) -> AlignedComponent:
+    return AlignedComponent(
+        {frame: np.eye(3)}, frame, (), {}, {frame: np.zeros((3, 3))}, {frame: 0.0}
+    )
 
 
-def _spans(links: Sequence[Link], members: Sequence[int]) -> bool:
-    return len(components(links, members)) == 1
+def _is_connected(links: Sequence[Link], members: Sequence[int]) -> bool:
+    return len(connected_components(links, members)) == 1
 
 
 def _agreeing(links: tuple[Link, ...], placed: dict[int, ArrayF64]) -> tuple[Link, ...]:
-    """Without the links that the optimum contradicts; never so few that the piece falls apart."""
+    """Without the links that the optimum contradicts; all where that would break the component."""
     good = tuple(
         link for link in links if float(np.median(link_residuals(link, placed))) <= MAX_ERROR_PX
     )
-    return good if good and _spans(good, list(placed)) else links
+    return good if good and _is_connected(good, list(placed)) else links
 
 
 def _spread(found: Adjustment, mask: ArrayBool) -> tuple[dict[int, ArrayF64], dict[int, float]]:

@@ -2,7 +2,7 @@
 
 Coarse colour is averaged widely, so that no seam shows; fine detail is taken almost wholly from
 the frame that saw the spot best (far from the rim, sharp, no highlight), so that no ghost shows.
-Whose view counts is decided on a small canvas: what differs from ``ml.mosaic.deghost`` does not.
+Whose view counts is decided on a small canvas: ``ml.mosaic.deghost``.
 """
 
 from __future__ import annotations
@@ -17,30 +17,38 @@ import numpy as np
 
 from ml.geometry import box_corners, transform_points, translation
 from ml.keypoints import specular_mask
-from ml.mosaic.canvas import Canvas
-from ml.mosaic.deghost import Consensus, find_consensus
+from ml.mosaic.canvas import MosaicCanvas
+from ml.mosaic.deghost import CommonHue, find_common_hue
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress
 
 TILE_PX = 512
+"""Of the accumulator; the pyramid has tiles of its own."""
+
 TILES_IN_MEMORY = 24
 """24 accumulator tiles of 512 px are 200 MB; the rest waits on disk."""
 
 FINE_POWER, COARSE_POWER = 8.0, 1.0
+"""Powers of the distance to the rim: a plain mean of coarse colour, nearly one frame's detail."""
+
 COARSE_SHARE = 0.04
 """Gaussian of the band split, as a share of the frame's shorter side."""
 
-CONSENSUS_FRAMES = 240
+DEGHOST_FRAMES = 240
+"""Enough frames to tell what most show, however long the video."""
+
 SPECULAR_WEIGHT = 0.05
+"""Not zero: a spot that shone in every frame is shown as it was seen."""
+
 SHADING_RANGE = (0.7, 1.3)
-"""Compensated is no more than this: what is darker at the rim is noise as well."""
+"""No more than this is compensated: what is darker at the rim is noise as well."""
 
 
 def blend_frames(
     source: FrameSource,
     survey: Survey,
-    canvas: Canvas,
+    canvas: MosaicCanvas,
     gains: dict[int, ArrayF32],
     *,
     out: np.ndarray,
@@ -50,14 +58,14 @@ def blend_frames(
     """Blend every placed frame into ``out``, (H, W, 3) uint8 (may be a memory map); unseen is 0."""
     feather = rim_weight(survey)
     some = _evenly(source, survey, canvas, gains, progress=progress)
-    consensus = find_consensus(some, feather, canvas)
-    usual = float(np.median([c.focus for c in survey.checks if not c.reason]))
+    common = find_common_hue(some, feather, canvas)
+    usual = float(np.median([c.sharpness for c in survey.checks if not c.reason]))
     done = 0
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
         tiles = TileStore(Path(folder))
         for position, rgb in key_pixels(source, survey, canvas):
             progress(done, len(canvas.transforms), "blend")
-            sharp = float(np.clip(survey.checks[position].focus / max(usual, 1e-9), 0.3, 2.0))
+            sharp = float(np.clip(survey.checks[position].sharpness / max(usual, 1e-9), 0.3, 2.0))
             view = _Warped.of(
                 unshaded(rgb, survey),
                 feather,
@@ -65,7 +73,7 @@ def blend_frames(
                 canvas=canvas,
                 gain=gains[position],
                 sharp=sharp,
-                consensus=consensus,
+                common=common,
             )
             if view is not None:
                 tiles.add(view)
@@ -74,9 +82,9 @@ def blend_frames(
 
 
 def key_pixels(
-    source: FrameSource, survey: Survey, canvas: Canvas
+    source: FrameSource, survey: Survey, canvas: MosaicCanvas
 ) -> Iterator[tuple[int, ImageU8]]:
-    """(position, rgb) of a mosaic's key frames; decoded is no more than the span they lie in."""
+    """(position, rgb) of a mosaic's keyframes; decoded is no more than the span they lie in."""
     first, last = min(canvas.transforms, default=0), max(canvas.transforms, default=-1)
     for position, rgb in usable_frames(source, survey, first=first):
         if position > last:
@@ -88,14 +96,14 @@ def key_pixels(
 def _evenly(
     source: FrameSource,
     survey: Survey,
-    canvas: Canvas,
+    canvas: MosaicCanvas,
     gains: dict[int, ArrayF32],
     *,
     progress: Progress,
 ) -> Iterator[tuple[int, ArrayF32]]:
-    """At most ``CONSENSUS_FRAMES`` of the key frames, evenly over time."""
+    """At most ``DEGHOST_FRAMES`` of the keyframes, evenly over time."""
     keys = sorted(canvas.transforms)
-    chosen = set(keys[:: max(1, -(-len(keys) // CONSENSUS_FRAMES))])
+    chosen = set(keys[:: max(1, -(-len(keys) // DEGHOST_FRAMES))])
     for position, rgb in key_pixels(source, survey, canvas):
         progress(0, len(keys), "blend")
         if position in chosen:
@@ -138,10 +146,10 @@ class _Warped:
         feather: ArrayF32,
         *,
         matrix: ArrayF64,
-        canvas: Canvas,
+        canvas: MosaicCanvas,
         gain: ArrayF32,
         sharp: float,
-        consensus: Consensus,
+        common: CommonHue,
     ) -> _Warped | None:
         """Warp one frame; None where nothing of it falls on the canvas."""
         left, top, right, bottom = _box(feather, matrix, canvas)
@@ -154,7 +162,7 @@ class _Warped:
         trusted = np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
         planes = _warped(np.dstack([feather, trusted]), shift @ matrix, size)
         weight, trust = planes[:, :, 0], planes[:, :, 1]
-        agreed = consensus.share(pixels, left, top)
+        agreed = common.share(pixels, left, top)
         return cls(left, top, _bands(pixels, weight, trust * np.float32(sharp**2), agreed))
 
 
@@ -187,7 +195,7 @@ def _normalised_blur(pixels: ArrayF32, seen: ArrayF32) -> ArrayF32:
     return np.asarray(cv2.resize(mean, (width, height), interpolation=cv2.INTER_LINEAR))
 
 
-def _box(feather: ArrayF32, matrix: ArrayF64, canvas: Canvas) -> tuple[int, int, int, int]:
+def _box(feather: ArrayF32, matrix: ArrayF64, canvas: MosaicCanvas) -> tuple[int, int, int, int]:
     rows, columns = np.nonzero(feather > 0)
     left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
     corners = box_corners(left, top, right, bottom)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
 from ml.errors import BadInputError
-from ml.mosaic.align import Chain, chain_pieces
-from ml.mosaic.components import Piece, render_piece, worth_a_mosaic
+from ml.mosaic.align import AlignedComponent, align_components
+from ml.mosaic.components import RenderedComponent, components_to_render, render_component
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.distortion import estimate_distortion
 from ml.mosaic.growing import GrowingPreview
-from ml.mosaic.loop_keyframes import LandmarkStore
-from ml.mosaic.loops import loops_by_look
+from ml.mosaic.loop_keyframes import LoopKeyframeStore
+from ml.mosaic.loops import loops_by_appearance
 from ml.mosaic.manifest import write_manifest
 from ml.mosaic.register import register_frames
 from ml.mosaic.registration import Registration
@@ -27,13 +27,13 @@ from ml.mosaic.result import MosaicResult
 from ml.mosaic.sources import FrameSource, open_source
 from ml.mosaic.spans import NothingRegisteredError
 from ml.mosaic.stages import KEY_NAME, Stages, build_key, family_key
-from ml.mosaic.survey import Seen, Survey, measure_frames, survey_of
-from ml.mosaic.undistort import CorrectedSource
+from ml.mosaic.survey import FrameMeasures, Survey, measure_frames, survey_of
+from ml.mosaic.undistort import UndistortedSource
 from ml.mosaic.write import publish
 from ml.types import Progress, no_progress
 
 DEFAULT_CONFIG = MosaicConfig()
-KNOWN_NAMES = (KEY_NAME, "seen.npz", "registration.npz", "landmarks")
+KNOWN_NAMES = (KEY_NAME, "measures.npz", "registration.npz", "loop_keyframes")
 """What stays of a build whose source grows."""
 
 
@@ -62,7 +62,7 @@ def build_mosaic(
             and folder, a build that was killed or cancelled goes on from its last finished stage
             and ends with the same bytes. Emptied at the end. None: a temporary folder, removed
             however the build ends.
-        preview: called with the path of a small JPEG of the map so far, every few key frames while
+        preview: called with the path of a small JPEG of the map so far, every few keyframes while
             registering and again once aligned; the file is replaced each time.
         grows: more frames will come at the end: a longer ``config.end_pts`` or video, more images
             in the folder. What is known of the frames so far then stays in ``work_dir``; called
@@ -88,20 +88,10 @@ def build_mosaic(
     kept = None if work_dir is None else Path(work_dir)
     folder = kept or Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        stages = Stages(
-            folder,
-            build_key(frames_or_video, mask, config),
-            family=family_key(mask, config) if grows else "",
-        )
-        result = _run(
-            source,
-            target,
-            stages,
-            config=config,
-            mask=mask,
-            progress=progress,
-            growing=GrowingPreview(folder, preview),
-        )
+        key, family = build_key(frames_or_video, mask, config), family_key(mask, config)
+        stages = Stages(folder, key, family=family if grows else "")
+        growing = GrowingPreview(folder, preview)
+        result = _run(_Build(source, stages, config, mask, progress, growing), target)
         if kept is not None:
             stages.clear(keep=KNOWN_NAMES if grows else ())
         return result
@@ -110,132 +100,145 @@ def build_mosaic(
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(
-    source: FrameSource,
-    target: Path,
-    stages: Stages,
-    *,
-    config: MosaicConfig,
-    mask: npt.NDArray[Any] | None,
-    progress: Progress,
-    growing: GrowingPreview,
-) -> MosaicResult:
+@dataclass(frozen=True, slots=True)
+class _Build:
+    """What every stage of one build is given."""
+
+    source: FrameSource
+    stages: Stages
+    config: MosaicConfig
+    mask: npt.NDArray[Any] | None
+    progress: Progress
+    growing: GrowingPreview
+
+
+def _run(build: _Build, target: Path) -> MosaicResult:
     """The stages, each skipped where an earlier run has finished it."""
-    lens = _lens(source, stages, config=config, mask=mask, progress=progress)
-    if lens:
-        source = CorrectedSource(source, lens)
-        mask = None if mask is None else source.corrected_mask(mask)
-    survey = _surveyed(source, stages, config=config, mask=mask, progress=progress)
-    store = LandmarkStore(stages.folder / "landmarks", cap=config.max_landmarks)
-    registration: Registration | None = stages.load("registration")
-    if registration is None:
-        registration = register_frames(
-            source,
-            survey,
-            config=config,
-            store=store,
-            progress=progress,
-            growing=growing,
-            earlier=stages.load_earlier("registration"),
-        )
-        stages.save("registration", registration)
-    store.restore(registration.landmarks)
-    chains: tuple[Chain, ...] | None = stages.load("chains")
-    if chains is None:
-        chains = stages.save(
-            "chains", _aligned(registration, survey, store, config=config, progress=progress)
-        )
-    if chains:
-        growing.show_places(chains[0].transforms)
-    pieces: list[Piece] = []
-    for chain in _chosen(chains, registration, survey, config):
-        pieces.append(
-            render_piece(
-                source,
-                survey,
-                chain,
-                registration,
-                len(pieces),
-                config=config,
-                stages=stages,
-                progress=progress,
-            )
-        )
-    result = replace(
-        make_result(pieces, chains, survey, registration, config=config, folder=target), lens=lens
+    distortion = _distortion(build)
+    build = _undistorted(build, distortion)
+    survey = _surveyed(build)
+    store = LoopKeyframeStore(
+        build.stages.folder / "loop_keyframes", cap=build.config.max_loop_keyframes
     )
-    _publish(result, pieces, target)
+    registration = _registered(build, survey, store)
+    aligned = _aligned(build, survey, registration, store)
+    rendered = _rendered(build, survey, registration, aligned)
+    result = make_result(
+        rendered,
+        aligned,
+        survey,
+        registration,
+        config=build.config,
+        distortion=distortion,
+        folder=target,
+    )
+    _publish(result, rendered, target)
     return result
 
 
-def _lens(
-    source: FrameSource,
-    stages: Stages,
-    *,
-    config: MosaicConfig,
-    mask: npt.NDArray[Any] | None,
-    progress: Progress,
-) -> tuple[float, ...]:
+def _distortion(build: _Build) -> tuple[float, ...]:
     """The camera whose distortion is taken off: given, estimated, or () for none."""
-    if config.lens or not config.estimate_lens:
-        return config.lens
-    lens: tuple[float, ...] | None = stages.load("lens")
-    if lens is None:
-        lens = estimate_distortion(source, config=config, mask=mask, progress=progress)
-        stages.save("lens", lens)
-    return lens
+    if build.config.distortion or not build.config.estimate_distortion:
+        return build.config.distortion
+    found: tuple[float, ...] | None = build.stages.load("distortion")
+    if found is None:
+        found = estimate_distortion(
+            build.source, config=build.config, mask=build.mask, progress=build.progress
+        )
+        build.stages.save("distortion", found)
+    return found
 
 
-def _surveyed(
-    source: FrameSource,
-    stages: Stages,
-    *,
-    config: MosaicConfig,
-    mask: npt.NDArray[Any] | None,
-    progress: Progress,
-) -> Survey:
-    survey: Survey | None = stages.load("survey")
+def _undistorted(build: _Build, distortion: tuple[float, ...]) -> _Build:
+    if not distortion:
+        return build
+    source = UndistortedSource(build.source, distortion)
+    mask = None if build.mask is None else source.undistorted_mask(build.mask)
+    return replace(build, source=source, mask=mask)
+
+
+def _surveyed(build: _Build) -> Survey:
+    survey: Survey | None = build.stages.load("survey")
     if survey is None:
-        known: Seen | None = stages.load_earlier("seen")
-        seen = measure_frames(source, config=config, progress=progress, known=known)
-        if stages.grows:
-            stages.save("seen", seen)
-        survey = stages.save("survey", survey_of(seen, config=config, mask=mask))
+        known: FrameMeasures | None = build.stages.load_earlier("measures")
+        measures = measure_frames(
+            build.source, config=build.config, progress=build.progress, known=known
+        )
+        if build.stages.grows:
+            build.stages.save("measures", measures)
+        survey = survey_of(measures, config=build.config, mask=build.mask)
+        build.stages.save("survey", survey)
     return survey
 
 
+def _registered(build: _Build, survey: Survey, store: LoopKeyframeStore) -> Registration:
+    registration: Registration | None = build.stages.load("registration")
+    if registration is None:
+        registration = register_frames(
+            build.source,
+            survey,
+            config=build.config,
+            store=store,
+            progress=build.progress,
+            growing=build.growing,
+            earlier=build.stages.load_earlier("registration"),
+        )
+        build.stages.save("registration", registration)
+    store.restore(registration.loop_keyframes)
+    return registration
+
+
 def _aligned(
-    registration: Registration,
+    build: _Build, survey: Survey, registration: Registration, store: LoopKeyframeStore
+) -> tuple[AlignedComponent, ...]:
+    aligned: tuple[AlignedComponent, ...] | None = build.stages.load("aligned")
+    if aligned is None:
+        config, progress = build.config, build.progress
+        loops = loops_by_appearance(
+            store, model=registration.motion_model, config=config, progress=progress
+        )
+        aligned = align_components(
+            registration, loops, store, mask=survey.mask, config=config, progress=progress
+        )
+        build.stages.save("aligned", aligned)
+    if aligned:
+        build.growing.show_aligned(aligned[0].transforms)
+    return aligned
+
+
+def _rendered(
+    build: _Build,
     survey: Survey,
-    store: LandmarkStore,
-    *,
-    config: MosaicConfig,
-    progress: Progress,
-) -> tuple[Chain, ...]:
-    model = registration.model
-    loops = loops_by_look(store, model=model, config=config, progress=progress)
-    return chain_pieces(
-        registration, loops, store, mask=survey.mask, config=config, progress=progress
-    )
+    registration: Registration,
+    aligned: tuple[AlignedComponent, ...],
+) -> list[RenderedComponent]:
+    """The components with enough frames, as files; a refusal that says why where none has."""
+    chosen = components_to_render(aligned, registration, build.config)
+    if not chosen:
+        frames = make_frames((), aligned, survey, registration)
+        usable = sum(not check.reason for check in survey.checks)
+        raise NothingRegisteredError(frames, usable=usable)
+    return [
+        render_component(
+            build.source,
+            survey,
+            component,
+            registration,
+            index,
+            config=build.config,
+            stages=build.stages,
+            progress=build.progress,
+        )
+        for index, component in enumerate(chosen)
+    ]
 
 
-def _chosen(
-    chains: tuple[Chain, ...], registration: Registration, survey: Survey, config: MosaicConfig
-) -> list[Chain]:
-    """The pieces that become mosaics, or a refusal that says why there is none."""
-    chosen = worth_a_mosaic(chains, registration, config)
-    if chosen:
-        return chosen
-    frames = make_frames((), chains, survey, registration)
-    raise NothingRegisteredError(frames, usable=sum(not check.reason for check in survey.checks))
-
-
-def _publish(result: MosaicResult, pieces: list[Piece], target: Path) -> None:
-    """Gather the pieces' files and the manifest beside the target, then put them in its place."""
+def _publish(result: MosaicResult, rendered: list[RenderedComponent], target: Path) -> None:
+    """Gather the components' files and the manifest beside the target, then swap them in."""
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        for piece in pieces:
-            for path in sorted(piece.folder.iterdir()):
+        for component in rendered:
+            for path in sorted(component.folder.iterdir()):
                 shutil.move(path, folder / path.name)
         write_manifest(result, folder)
         publish(folder, target)

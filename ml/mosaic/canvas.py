@@ -1,4 +1,4 @@
-"""Stage 5, canvas: a mosaic's plane, its size and its limit, and where every frame lies in it."""
+"""Stage 5, canvas: a mosaic's pixel plane, its limits, and each frame's transform to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ml.errors import MosaicError
 from ml.geometry import normalised, transform_points, translation
-from ml.mosaic.align import Chain
+from ml.mosaic.align import AlignedComponent
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.registration import Tracked
 from ml.mosaic.survey import Survey
@@ -18,21 +18,21 @@ from ml.types import ArrayF64
 
 @dataclass(frozen=True, slots=True)
 class PlacedFrame:
-    """A registered frame for the layers; see ``MosaicFrame``."""
+    """A registered frame for the layers; see ``FrameResult``."""
 
     position: int
     index: int
     time_s: float | None
     H_mosaic_from_frame: ArrayF64
-    corner_sigma_px: float
+    uncertainty_px: float
 
 
 @dataclass(frozen=True, slots=True)
-class Canvas:
+class MosaicCanvas:
     """A mosaic's pixel plane; in the middle of the anchor's view its px are frame px.
 
     Attributes:
-        transforms: position of a key frame -> H_mosaic_from_frame, full-resolution frame px.
+        transforms: position of a keyframe -> H_mosaic_from_frame, full-resolution frame px.
         riding: the same of the frames that ride along with one.
     """
 
@@ -43,8 +43,8 @@ class Canvas:
 
 
 def lay_out(
-    chain: Chain, tracked: tuple[Tracked, ...], survey: Survey, *, config: MosaicConfig
-) -> Canvas:
+    aligned: AlignedComponent, tracked: tuple[Tracked, ...], survey: Survey, *, config: MosaicConfig
+) -> MosaicCanvas:
     """Find the plane that holds every placed frame's view.
 
     Raises:
@@ -52,7 +52,7 @@ def lay_out(
     """
     scale = work_from_frame(survey.scale)
     outline = view_outline(survey)
-    placed = {f: np.linalg.inv(scale) @ m @ scale for f, m in chain.transforms.items()}
+    placed = {f: np.linalg.inv(scale) @ m @ scale for f, m in aligned.transforms.items()}
     spots = np.concatenate([transform_points(m, outline) for m in placed.values()])
     low, high = np.floor(spots.min(axis=0)), np.ceil(spots.max(axis=0))
     width, height = (int(v) for v in high - low + 1)
@@ -69,7 +69,7 @@ def lay_out(
         if item.key in transforms:
             moved = np.linalg.inv(scale) @ item.matrix @ scale
             riding[item.position] = normalised(transforms[item.key] @ moved)
-    return Canvas(width, height, transforms, riding)
+    return MosaicCanvas(width, height, transforms, riding)
 
 
 def work_from_frame(scale: float) -> ArrayF64:

@@ -1,4 +1,4 @@
-"""Stages 6 and 7 for one connected piece of the video: canvas, blend, layers, files."""
+"""Stages 6 and 7 for one connected component: canvas, blend, layers, files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ml.mosaic.align import Chain
+from ml.mosaic.align import AlignedComponent
 from ml.mosaic.blend import blend_frames
-from ml.mosaic.canvas import Canvas, PlacedFrame, lay_out, view_outline
+from ml.mosaic.canvas import MosaicCanvas, PlacedFrame, lay_out, view_outline
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.exposure import frame_gains
 from ml.mosaic.layers import write_layers
@@ -24,76 +24,86 @@ from ml.types import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A rendered piece: its files lie in ``folder`` until the build publishes them."""
+class RenderedComponent:
+    """A component as files, which lie in ``folder`` until the build publishes them."""
 
     index: int
-    chain: Chain
-    canvas: Canvas
+    aligned: AlignedComponent
+    canvas: MosaicCanvas
     layers: tuple[MosaicLayer, ...]
     folder: Path
 
 
-def worth_a_mosaic(
-    chains: tuple[Chain, ...], registration: Registration, config: MosaicConfig
-) -> list[Chain]:
-    """Pieces with enough frames, riders counted, the most frames first; at least two in the first.
+def components_to_render(
+    aligned: tuple[AlignedComponent, ...], registration: Registration, config: MosaicConfig
+) -> list[AlignedComponent]:
+    """Components with enough frames, riders counted, the largest first; at least two in the first.
 
-    A piece smaller than ``config.min_piece`` becomes a mosaic only where it is the largest.
+    One with fewer than ``config.min_component_frames`` becomes a mosaic only where it is the
+    largest.
     """
     riders: dict[int, int] = {}
     for item in registration.tracked:
         riders[item.key] = riders.get(item.key, 0) + 1
     sizes = [
-        (len(chain.transforms) + sum(riders.get(f, 0) for f in chain.transforms), chain)
-        for chain in chains
-        if chain.transforms
+        (len(item.transforms) + sum(riders.get(f, 0) for f in item.transforms), item)
+        for item in aligned
+        if item.transforms
     ]
     sizes.sort(key=lambda item: (-item[0], min(item[1].transforms)))
-    chosen = [chain for n, chain in sizes if n >= config.min_piece]
+    chosen = [item for n, item in sizes if n >= config.min_component_frames]
     if not chosen and sizes and sizes[0][0] >= 2:
         chosen = [sizes[0][1]]
-    return chosen[: config.max_pieces]
+    return chosen[: config.max_components]
 
 
-def render_piece(
+def render_component(
     source: FrameSource,
     survey: Survey,
-    chain: Chain,
+    aligned: AlignedComponent,
     registration: Registration,
     index: int,
     *,
     config: MosaicConfig,
     stages: Stages,
     progress: Progress,
-) -> Piece:
-    """Blend one piece into files; a piece that an earlier run has finished is taken as it is."""
-    canvas = lay_out(chain, registration.tracked, survey, config=config)
-    folder = stages.folder / f"piece-{index}"
-    layers: tuple[MosaicLayer, ...] | None = stages.load(f"piece-{index}")
+) -> RenderedComponent:
+    """Blend one component into files; one that an earlier run has finished is taken as it is."""
+    canvas = lay_out(aligned, registration.tracked, survey, config=config)
+    folder = stages.folder / f"component-{index}"
+    layers: tuple[MosaicLayer, ...] | None = stages.load(f"component-{index}")
     if layers is None or not folder.is_dir():
-        part = stages.folder / f"piece-{index}.part"
-        for leftover in (part, folder):
+        unfinished = stages.folder / f"component-{index}.part"
+        for leftover in (unfinished, folder):
             shutil.rmtree(leftover, ignore_errors=True)
-        part.mkdir()
-        _blend(source, survey, chain, canvas, index, config=config, into=part, progress=progress)
+        unfinished.mkdir()
+        _blend(
+            source,
+            survey,
+            aligned,
+            canvas,
+            index,
+            config=config,
+            into=unfinished,
+            progress=progress,
+        )
         layers = write_layers(
             canvas,
-            placed_frames(canvas, chain, registration, survey),
+            placed_frames(canvas, aligned, registration, survey),
             view_outline(survey),
-            part,
+            unfinished,
             component=index,
             layer_px=config.layer_px,
         )
-        part.replace(folder)
-        stages.save(f"piece-{index}", layers)
-    return Piece(index, chain, canvas, layers, folder)
+        unfinished.replace(folder)
+        stages.save(f"component-{index}", layers)
+    return RenderedComponent(index, aligned, canvas, layers, folder)
 
 
 def placed_frames(
-    canvas: Canvas, chain: Chain, registration: Registration, survey: Survey
+    canvas: MosaicCanvas, aligned: AlignedComponent, registration: Registration, survey: Survey
 ) -> tuple[PlacedFrame, ...]:
-    """Every registered frame of a piece, key frames and riders, in order."""
+    """Every registered frame of a component, keyframes and riders, in order."""
     key_of = {f: f for f in canvas.transforms}
     key_of |= {t.position: t.key for t in registration.tracked if t.position in canvas.riding}
     placed = []
@@ -106,7 +116,7 @@ def placed_frames(
                 index=check.index,
                 time_s=check.time_s,
                 H_mosaic_from_frame=canvas.riding[position] if matrix is None else matrix,
-                corner_sigma_px=chain.corner_sigma_px.get(key, 0.0) / survey.scale,
+                uncertainty_px=aligned.uncertainty_px.get(key, 0.0) / survey.scale,
             )
         )
     return tuple(placed)
@@ -115,8 +125,8 @@ def placed_frames(
 def _blend(
     source: FrameSource,
     survey: Survey,
-    chain: Chain,
-    canvas: Canvas,
+    aligned: AlignedComponent,
+    canvas: MosaicCanvas,
     index: int,
     *,
     config: MosaicConfig,
@@ -127,7 +137,7 @@ def _blend(
     raw = into / "pixels.raw"
     shape = (canvas.height_px, canvas.width_px, 3)
     pixels = np.memmap(raw, np.uint8, mode="w+", shape=shape)
-    gains = frame_gains(chain)
+    gains = frame_gains(aligned)
     blend_frames(source, survey, canvas, gains, out=pixels, work_dir=into, progress=progress)
     progress(0, 1, "write")
     write_images(pixels, into, component=index, config=config)

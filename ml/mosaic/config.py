@@ -15,34 +15,35 @@ class MosaicConfig:
     """How a mosaic is made. Lengths in px refer to the working image unless said otherwise.
 
     Attributes:
-        step: every step-th frame of the source is used.
+        step: one frame in so many of the source is used.
         start_pts, end_pts: first and last time stamp used of a video, both inclusive.
         work_px: frames are registered at this longest side; blending uses full resolution.
         descriptor: name of ``ml.keypoints.load_descriptor``.
         max_keypoints: at most so many a frame.
-        model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).
-        pick_share: a frame that moved less than this share of the view rides along with the key
-            frame before it instead of being registered for itself.
-        landmark_share: key frames this share of the view apart are kept for loops.
-        max_landmarks: bounds what loop search costs.
-        loop_candidates: look-alikes tried for each landmark.
-        skips: a key frame is registered to the key frames so many before it.
+        motion_model: "translation", "similarity", "affine", "homography", or "auto" (by evidence).
+        pick_share: a frame that moved less than this share of the view rides along with the
+            keyframe before it instead of being registered itself.
+        loop_keyframe_share: keyframes this share of the view apart are kept for loops.
+        max_loop_keyframes: bounds what loop search costs.
+        loop_candidates: look-alikes tried for each loop keyframe.
+        skips: a keyframe is registered to the keyframes so many before it.
         threshold_px: largest reprojection error of an inlier.
         min_inliers, min_inlier_share: a pair with less is not linked.
-        min_focus: sharpness under this share of the neighbours' median is blurred.
+        min_sharpness: sharpness under this share of the neighbours' median is blurred.
         min_brightness: mean grey inside the scope under this is too dark.
-        lens_frames: the first so many frames that moved tell what stands still on the lens; frames
-            that come later change nothing in it.
+        fixed_pattern_frames: the fixed pattern is learned from the first so many frames that moved;
+            frames that come later change nothing in it.
         sample_frames: so many of these are used, evenly chosen.
-        revisit_links: links tried between a landmark and those it lies over.
-        min_piece: a piece of the video with fewer frames becomes no mosaic of its own, unless it
+        revisit_links: links tried between a loop keyframe and those it lies over.
+        min_component_frames: a component with fewer frames becomes no mosaic of its own, unless it
             is the only one.
-        max_pieces: at most so many mosaics of one video, the largest.
+        max_components: at most so many mosaics of one video, the largest.
         layer_px: longest side of the layers.
-        lens: fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px; () corrects nothing.
-        estimate_lens: where ``lens`` is not given, radial distortion is estimated from the frames
-            and taken off if that measures better (``ml.mosaic.distortion``). Off by default, for
-            then "frame px" are corrected ones, as with ``lens``.
+        distortion: the camera as fx, fy, cx, cy, then k1, k2, p1, p2, then k3, full-resolution px;
+            () corrects nothing.
+        estimate_distortion: where ``distortion`` is not given, radial distortion is estimated from
+            the frames and taken off if that measures better (``ml.mosaic.distortion``). Off by
+            default, because "frame px" are then corrected ones, as with ``distortion``.
         max_canvas_px: largest mosaic, in pixels (120 million: 0.36 GB of RGB).
         max_side_px: largest side of the mosaic.
         quality: JPEG quality of the pyramid.
@@ -55,25 +56,25 @@ class MosaicConfig:
     work_px: int = 720
     descriptor: str = "akaze"
     max_keypoints: int = 800
-    model: str = "auto"
+    motion_model: str = "auto"
     pick_share: float = 0.008
-    landmark_share: float = 0.12
-    max_landmarks: int = 300
+    loop_keyframe_share: float = 0.12
+    max_loop_keyframes: int = 300
     loop_candidates: int = 3
     skips: tuple[int, ...] = (1, 2, 3, 5, 8, 13, 20)
     threshold_px: float = 3.0
     min_inliers: int = 16
     min_inlier_share: float = 0.2
-    min_focus: float = 0.68
+    min_sharpness: float = 0.68
     min_brightness: float = 18.0
-    lens_frames: int = 300
+    fixed_pattern_frames: int = 300
     sample_frames: int = 41
     revisit_links: int = 3
-    min_piece: int = 4
-    max_pieces: int = 12
+    min_component_frames: int = 4
+    max_components: int = 12
     layer_px: int = 2048
-    lens: tuple[float, ...] = ()
-    estimate_lens: bool = False
+    distortion: tuple[float, ...] = ()
+    estimate_distortion: bool = False
     max_canvas_px: int = 120_000_000
     max_side_px: int = 30_000
     quality: int = 90
@@ -81,11 +82,11 @@ class MosaicConfig:
 
     def __post_init__(self) -> None:
         """Refuse what can never work."""
-        if self.model not in MODEL_CHOICES:
-            raise UnknownNameError("motion model", self.model, list(MODEL_CHOICES))
+        if self.motion_model not in MODEL_CHOICES:
+            raise UnknownNameError("motion model", self.motion_model, list(MODEL_CHOICES))
         if self.descriptor not in DESCRIPTOR_NAMES:
             raise UnknownNameError("descriptor", self.descriptor, list(DESCRIPTOR_NAMES))
-        counts = ("step", "max_keypoints", "min_inliers", "sample_frames", "lens_frames")
+        counts = ("step", "max_keypoints", "min_inliers", "sample_frames", "fixed_pattern_frames")
         for name in (*counts, "max_canvas_px"):
             if getattr(self, name) < 1:
                 raise BadInputError(f"{name}: expected at least 1, got {getattr(self, name)}")

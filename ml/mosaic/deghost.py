@@ -1,8 +1,9 @@
-"""Stage 5, consensus: what most frames that saw a spot agree on, by colour, on a small canvas.
+"""Stage 5, deghost: what most frames show at every spot, by colour, on a small canvas.
 
-An instrument that moves over the tissue is in a few of the frames that saw a place. Where a frame's
-hue differs from what the frames together show there, it takes hardly part in the blend. Hue (the
-shares of red and green in the brightness) is compared, so that moving exposure is no difference.
+An instrument that moves over the tissue is in a few of the frames that saw a spot. Where a frame's
+hue differs from what the frames together show there, it counts for almost nothing in the blend. Hue
+(the shares of red and green in the brightness) is compared, so that a change of exposure is no
+difference.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ml.mosaic.canvas import Canvas
+from ml.mosaic.canvas import MosaicCanvas
 from ml.types import ArrayF32, ArrayF64
 
 SIDE_PX = 384
+"""Longer side of the small canvas: an instrument is large, and 24 bins of it take 42 MB."""
+
 BINS, RED_RANGE = 24, (0.2, 0.92)
 """Of the histogram of the share of red: 0.33 is grey, tissue lies from 0.45 up."""
 
 RIM_SHARE = 0.03
+"""Nearer to the rim than this, blurring mixes the tissue's hue with black."""
+
 HUE_SIGMA, COARSER = 2.0, 2
 """Blur (px) of a frame before it goes into the histogram; and by what one is shrunk, which blurs as
 much, before it is compared."""
@@ -32,17 +37,22 @@ SAME_HUE = 0.06
 """Distance of two hues at which a frame's say has fallen to a third."""
 
 LEAST_SHARE = 0.02
+"""Not zero: where only frames that disagree saw a spot, it is shown all the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Consensus:
-    """hue: (h, w, 2) float32, shares of red and green; downsample: mosaic px for one of its px."""
+class CommonHue:
+    """What most frames show at every spot of the small canvas.
+
+    Attributes:
+        hue: (h, w, 2) float32, shares of red and green. downsample: mosaic px per px of it.
+    """
 
     hue: ArrayF32
     downsample: float
 
     def share(self, rgb: ArrayF32, left: int, top: int) -> ArrayF32:
-        """(h, w) in [LEAST_SHARE, 1]: how far pixels, (h, w, 3) at that place, agree with it."""
+        """(h, w) in [LEAST_SHARE, 1]: how far pixels, (h, w, 3) of that box, agree with it."""
         height, width = rgb.shape[:2]
         size = (max(1, width // COARSER), max(1, height // COARSER))
         hue = hue_of(np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), np.float32))
@@ -73,12 +83,12 @@ def agreement(hue: ArrayF32, common: ArrayF32) -> ArrayF32:
     return np.maximum(np.exp(-((apart / SAME_HUE) ** 2)), LEAST_SHARE).astype(np.float32)
 
 
-def find_consensus(
-    frames: Iterable[tuple[int, ArrayF32]], feather: ArrayF32, canvas: Canvas
-) -> Consensus:
+def find_common_hue(
+    frames: Iterable[tuple[int, ArrayF32]], feather: ArrayF32, canvas: MosaicCanvas
+) -> CommonHue:
     """The hue that most of the frames show at every spot.
 
-    A histogram of the share of red at every spot of the small canvas: its fullest place tells what
+    A histogram of the share of red at every spot of the small canvas: its fullest bin tells what
     most frames show, however far off the others are. Memory is that of the histogram.
 
     Args:
@@ -97,9 +107,9 @@ def find_consensus(
         rows, columns = np.nonzero(small[:, :, 2] > 0.99)
         own = small[rows, columns]
         low, high = RED_RANGE
-        place = np.clip((own[:, 0] - low) / (high - low) * BINS, 0, BINS - 1).astype(np.int64)
-        total[place, rows, columns] += own
-    return Consensus(_fullest(total), downsample)
+        red_bin = np.clip((own[:, 0] - low) / (high - low) * BINS, 0, BINS - 1).astype(np.int64)
+        total[red_bin, rows, columns] += own
+    return CommonHue(_fullest(total), downsample)
 
 
 def _fullest(total: ArrayF32) -> ArrayF32:

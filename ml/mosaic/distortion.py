@@ -1,4 +1,4 @@
-"""Radial lens distortion, estimated from the frames and used only where it measures better.
+"""Radial distortion, estimated from the frames and used only where it measures better.
 
 One coefficient, ``k1`` of OpenCV's model with the focal length taken as half the frame's longer
 side: whatever the real focal length, a term of ``r^2`` fits as well in these units. It is searched
@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from ml.geometry import transform_points
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.direct import DirectView, align_views
+from ml.mosaic.direct import align_views
+from ml.mosaic.direct_views import DirectView
 from ml.mosaic.motion_model import motion_generators
 from ml.mosaic.sources import FrameSource, SourceFrame
 from ml.mosaic.survey import Survey, measure_frames, survey_of, usable_frames
@@ -26,8 +27,10 @@ from ml.mosaic.views import FrameView, frame_view
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Progress
 
 HEAD_FRAMES, MAX_PAIRS = 150, 16
+"""Six seconds at 25 frames a second; every other pair searches, the rest prove."""
+
 MOVED_SHARE = 0.12
-"""Two frames tell of the lens once they lie this share of the view apart."""
+"""Two frames tell of the distortion once they lie this share of the view apart."""
 
 STEP, LARGEST = 0.1, 0.5
 """First step of the search for k1, and where it ends: half the radius at the rim."""
@@ -39,10 +42,11 @@ MIN_RIM_PX = 0.7
 """A correction that moves the rim by less than this, in working px, is not worth a resampling."""
 
 NCC_LEAST = 0.4
+"""Correlation of neighbouring frames below which the motion between them is not believed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _ViewPair:
     """Two views that lie well apart; start (3, 3), working px of a to b."""
 
     a: FrameView
@@ -68,7 +72,7 @@ def estimate_distortion(
     mask: npt.NDArray[Any] | None,
     progress: Progress,
 ) -> tuple[float, ...]:
-    """``MosaicConfig.lens`` of the camera, or () where no correction proves itself.
+    """``MosaicConfig.distortion`` of the camera, or () where no correction proves itself.
 
     Looks at the first ``HEAD_FRAMES`` frames. A homography is fitted to the grey values of each
     pair under each candidate; what it leaves unexplained is 1 - ncc^2.
@@ -77,8 +81,8 @@ def estimate_distortion(
         MosaicError, ShapeError: as the survey does.
     """
     head = HeadSource(source, HEAD_FRAMES)
-    seen = measure_frames(head, config=config, progress=progress)
-    survey = survey_of(seen, config=config, mask=mask)
+    measures = measure_frames(head, config=config, progress=progress)
+    survey = survey_of(measures, config=config, mask=mask)
     pairs = _pairs(head, survey)
     k1 = proven_k1(pairs[::2], pairs[1::2])
     if k1 is None:
@@ -88,7 +92,7 @@ def estimate_distortion(
     return (focal, focal, (width - 1) / 2, (height - 1) / 2, k1, 0.0, 0.0, 0.0)
 
 
-def proven_k1(own: Sequence[_Pair], others: Sequence[_Pair]) -> float | None:
+def proven_k1(own: Sequence[_ViewPair], others: Sequence[_ViewPair]) -> float | None:
     """The coefficient that explains ``own`` pairs best, if ``others`` bear it out; else None."""
     if len(others) < MIN_PAIRS:
         return None
@@ -101,7 +105,7 @@ def proven_k1(own: Sequence[_Pair], others: Sequence[_Pair]) -> float | None:
     return round(k1, 4) if gain >= MIN_GAIN and better >= MIN_SHARE else None
 
 
-def _search(pairs: Sequence[_Pair]) -> float:
+def _search(pairs: Sequence[_ViewPair]) -> float:
     """The k1 of the least mean unexplained variance: downhill in steps, then a parabola twice."""
     cost: dict[float, float] = {}
 
@@ -123,14 +127,14 @@ def _search(pairs: Sequence[_Pair]) -> float:
     return best
 
 
-def _unexplained(pairs: Sequence[_Pair], k1: float) -> ArrayF64:
+def _unexplained(pairs: Sequence[_ViewPair], k1: float) -> ArrayF64:
     """(P,): 1 - ncc^2 of each pair after alignment; 1 where it cannot be aligned."""
     generators = motion_generators("homography")
     left = []
     for pair in pairs:
         found = align_views(
-            corrected_view(pair.a.direct, k1),
-            corrected_view(pair.b.direct, k1),
+            undistorted_view(pair.a.direct, k1),
+            undistorted_view(pair.b.direct, k1),
             pair.start,
             generators=generators,
             work_shape=(pair.a.grey.shape[0], pair.a.grey.shape[1]),
@@ -139,8 +143,8 @@ def _unexplained(pairs: Sequence[_Pair], k1: float) -> ArrayF64:
     return np.array(left)
 
 
-def corrected_view(view: DirectView, k1: float) -> DirectView:
-    """A prepared view as a lens without that distortion would have shown it."""
+def undistorted_view(view: DirectView, k1: float) -> DirectView:
+    """A prepared view as a camera without that distortion would have shown it."""
     if k1 == 0.0:
         return view
     images: list[ArrayF32] = []
@@ -173,9 +177,9 @@ def _rim_radius(view: FrameView) -> float:
     return float(far / (0.5 * max(view.grey.shape)))
 
 
-def _pairs(source: FrameSource, survey: Survey) -> list[_Pair]:
+def _pairs(source: FrameSource, survey: Survey) -> list[_ViewPair]:
     """Pairs of views that lie well apart, by following the motion from one to the other."""
-    pairs: list[_Pair] = []
+    pairs: list[_ViewPair] = []
     anchor: FrameView | None = None
     last: FrameView | None = None
     motion = np.eye(3)
@@ -187,7 +191,7 @@ def _pairs(source: FrameSource, survey: Survey) -> list[_Pair]:
         else:
             motion = motion @ step
             if _moved(motion, view) > MOVED_SHARE * max(view.grey.shape):
-                pairs.append(_Pair(view, anchor, motion / motion[2, 2]))
+                pairs.append(_ViewPair(view, anchor, motion / motion[2, 2]))
                 anchor, motion = view, np.eye(3)
         last = view
         if len(pairs) == MAX_PAIRS:

@@ -6,14 +6,17 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import spsolve
 
-from ml.mosaic.align import Chain
+from ml.mosaic.align import AlignedComponent
 from ml.types import ArrayF32
 
 PRIOR = 1.0
+"""Pull of each frame to a gain of 1, against the links: as strong as one link."""
+
 MAX_GAIN = 1.3
+"""More than this is a change of scene or of the lamp, not of exposure."""
 
 
-def frame_gains(chain: Chain) -> dict[int, ArrayF32]:
+def frame_gains(aligned: AlignedComponent) -> dict[int, ArrayF32]:
     """Factor per channel that brings each frame to the common exposure.
 
     Least squares over the links' mean log differences, with a pull to 1, so that a slow
@@ -22,9 +25,9 @@ def frame_gains(chain: Chain) -> dict[int, ArrayF32]:
     Returns:
         position -> (3,) float32 in [1 / 1.3, 1.3].
     """
-    frames = sorted(chain.transforms)
+    frames = sorted(aligned.transforms)
     row = {frame: i for i, frame in enumerate(frames)}
-    links = [link for link in chain.links if link.a in row and link.b in row]
+    links = [link for link in aligned.links if link.a in row and link.b in row]
     if not links:
         return {frame: np.ones(3, np.float32) for frame in frames}
     n, m = len(frames), len(links)

@@ -16,7 +16,10 @@ from ml.mosaic.views import FrameView, log_gain
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Keypoints
 
 LINK_POINTS = 60
+"""So many points hold a pair: spread evenly, more add cost and no hold."""
+
 STATIC_PX = 0.5
+"""A point that moves less than this stands still: the detector's own scatter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Features:
 
 
 def describe_view(view: FrameView, descriptor: Descriptor, *, max_keypoints: int) -> Features:
-    """Key points and descriptors of one frame, the lens' fixed pattern taken off before."""
+    """Key points and descriptors of one frame, the fixed pattern taken off before."""
     detector = DetectorConfig(name=descriptor.detector, max_keypoints=max_keypoints)
     keypoints = detect_keypoints(view.grey, config=detector, mask=view.mask)
     return Features(view, keypoints, descriptor.describe_keypoints(view.grey, keypoints))
@@ -80,7 +83,7 @@ def is_plausible(matrix: ArrayF64, xy: ArrayF32) -> bool:
 
 
 def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
-    """Without the points that stand still, where most of the others move: dirt on the lens."""
+    """Without the points that stand still, where most of the others move: dirt on the optics."""
     shift = np.hypot(*(xy_a - xy_b).T)
     static = shift < STATIC_PX
     rest = shift[~static]

@@ -1,7 +1,7 @@
-"""What stands still on the lens: the view's outline, overlays, a fibre bundle's pattern, the lamp.
+"""What stands still while the scene moves: the view's rim, overlays, fibres, the lamp's fall-off.
 
-All of it is learned from frames that moved, so that a scope that rests teaches nothing false, and
-from the first ``config.lens_frames`` of these alone, so that frames that come later change nothing.
+All of it is learned from frames that moved, so that a scope at rest teaches nothing false, and from
+the first ``config.fixed_pattern_frames`` of these alone, so that later frames change nothing.
 """
 
 from __future__ import annotations
@@ -22,29 +22,44 @@ THUMB_PX, MOVED_LEVEL = 64, 1.0
 from the last one that did: noise of 4 levels makes 0.4, fetoscopy moves by 2.6 and more a frame."""
 
 GRAIN_SIGMA, COARSE_SIGMA, SHADE_SIGMA = 1.5, 3.0, 25.0
+"""Gaussians, px: what is finer than the first is a fibre's grain; the second averages fibres away;
+what is coarser than the third is the lamp's shading."""
+
 PATTERN_STRENGTH, PATTERN_SAME = 1.5, 0.4
 """Robust spread (grey levels) of the still grain, and its correlation between the halves of the
 video, above which a fibre bundle is assumed: in vivo fetoscopy has 3.5 and 0.8."""
 
 MOVING_SHARE = 0.7
+"""The scene must vary in time by this share of the still picture's own contrast: otherwise nothing
+moved, and the temporal median is the scene."""
+
 PATTERN_RIM_PX = 15
+"""The rim itself stands still, with a stronger edge than any fibre: kept out of the judgement."""
+
 MIN_PATTERN_FRAMES = 12
+"""Of fewer, six in each half of the video, the temporal median still shows the scene."""
+
 LIVELY = 4.0
 """Median change of a px over time (grey levels) from which what does not change is an overlay."""
 
 STILL_SHARE, STILL_MAX = 0.2, 2.5
+"""An overlay's px change by less than this share of the usual, and than so many grey levels: the
+noise of compression over burnt-in text."""
+
 SHADING_RANGE = (0.3, 1.5)
+"""The fitted fall-off is trusted within this; beyond, the polynomial runs away at the rim."""
 
 OVERLAY_GROW_PX = 4
+"""The soft edge that compression gives to text."""
 
 
 @dataclass(frozen=True, slots=True)
-class LensViews:
-    """Evenly chosen frames among those that moved.
+class PatternFrames:
+    """Evenly chosen frames among those that moved: what the fixed pattern is learned from.
 
     Attributes:
         positions: of the frames. greys: the same frames, (h, w) uint8 at working size.
-        moved: how many frames moved so far. every: of these every so-manieth is kept.
+        moved: how many frames moved so far. every: one in so many of these is kept.
         thumb: of the last one that moved.
     """
 
@@ -55,12 +70,12 @@ class LensViews:
     thumb: ArrayF32 | None = None
 
 
-class LensSampler:
+class PatternSampler:
     """Takes frames one by one; holds between ``count`` and twice as many of those that moved."""
 
-    def __init__(self, views: LensViews, *, count: int, among: int) -> None:
-        self._positions, self._greys = list(views.positions), list(views.greys)
-        self._moved, self._every, self._thumb = views.moved, views.every, views.thumb
+    def __init__(self, known: PatternFrames, *, count: int, among: int) -> None:
+        self._positions, self._greys = list(known.positions), list(known.greys)
+        self._moved, self._every, self._thumb = known.moved, known.every, known.thumb
         self._count, self._among = count, among
 
     def add(self, position: int, grey: ImageU8, *, is_lit: bool) -> None:
@@ -79,9 +94,9 @@ class LensSampler:
             self._positions, self._greys = self._positions[::2], self._greys[::2]
             self._every *= 2
 
-    def views(self) -> LensViews:
+    def frames(self) -> PatternFrames:
         """What is held now."""
-        return LensViews(
+        return PatternFrames(
             tuple(self._positions), tuple(self._greys), self._moved, self._every, self._thumb
         )
 
@@ -94,7 +109,7 @@ def _thumbnail(grey: ImageU8) -> ArrayF32:
 
 
 @dataclass(frozen=True, slots=True)
-class Lens:
+class FixedPattern:
     """See ``Survey``, which holds the same."""
 
     mask: ArrayBool
@@ -103,9 +118,9 @@ class Lens:
     shading: ArrayF32
 
 
-def estimate_lens(
+def estimate_fixed_pattern(
     greys: list[ImageU8], mask: npt.NDArray[Any] | None, size_px: tuple[int, int]
-) -> Lens:
+) -> FixedPattern:
     """Estimate what stands still from (h, w) frames at working size.
 
     Args:
@@ -117,7 +132,7 @@ def estimate_lens(
     inside = _mask(greys, mask, size_px)
     if not is_fibre:
         inside = inside & ~_overlay(greys, inside)
-    return Lens(inside, pattern, is_fibre, _shading(greys, inside))
+    return FixedPattern(inside, pattern, is_fibre, _shading(greys, inside))
 
 
 def _overlay(greys: list[ImageU8], inside: ArrayBool) -> ArrayBool:

@@ -75,7 +75,11 @@ class PlaceHit:
 
 DEFAULT_CONFIG = FollowupConfig()
 GRID = 4
+"""Cells a side, see ``FollowupConfig.min_cells``."""
+
 LINES_SHOWN = 60
+"""More lines between two pictures hide both."""
+
 _OUTLINE, _LINE, _DOT = (255, 210, 63), (78, 225, 236), (255, 255, 255)
 
 

@@ -15,19 +15,22 @@ from ml.types import ArrayF32, ArrayF64
 
 PREVIEW_NAME = "growing.jpg"
 EVERY, KEPT = 12, 240
+"""Drawn anew every so many keyframes; so many are held, at 120 px each some 20 MB."""
+
 SIDE_PX = 900
+"""Longest side of the picture: it is shown small, and sent often."""
 
 
 class GrowingPreview:
-    """Pastes small key frames by their latest transforms; at most ``KEPT`` are held."""
+    """Pastes small keyframes by their latest transforms; at most ``KEPT`` are held."""
 
     def __init__(self, folder: Path, show: Callable[[Path], None] | None) -> None:
         self._path, self._show = folder / PREVIEW_NAME, show
         self._small: dict[int, tuple[ArrayF32, int]] = {}
         self._seen, self._every = 0, 1
 
-    def add(self, view: FrameView, places: dict[int, ArrayF64]) -> None:
-        """Take a key frame; ``places`` maps key frames' working px to one plane."""
+    def add(self, view: FrameView, transforms: dict[int, ArrayF64]) -> None:
+        """Take a keyframe; ``transforms`` maps keyframes' working px to one plane."""
         if self._show is None:
             return
         if self._seen % self._every == 0:
@@ -37,15 +40,15 @@ class GrowingPreview:
                 self._every *= 2
         self._seen += 1
         if self._seen % EVERY == 0:
-            self._draw(places)
+            self._draw(transforms)
 
-    def show_places(self, places: dict[int, ArrayF64]) -> None:
-        """Draw a piece with its optimised transforms."""
+    def show_aligned(self, transforms: dict[int, ArrayF64]) -> None:
+        """Draw a component with its optimised transforms."""
         if self._show is not None:
-            self._draw(places)
+            self._draw(transforms)
 
-    def _draw(self, places: dict[int, ArrayF64]) -> None:
-        known = [p for p in self._small if p in places]
+    def _draw(self, transforms: dict[int, ArrayF64]) -> None:
+        known = [p for p in self._small if p in transforms]
         if not known or self._show is None:
             return
         boxes = []
@@ -53,14 +56,14 @@ class GrowingPreview:
             colour, side = self._small[p]
             size = np.array([colour.shape[1], colour.shape[0]]) * side / max(colour.shape)
             corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]]) * size
-            boxes.append(transform_points(places[p], corners))
+            boxes.append(transform_points(transforms[p], corners))
         low, high = np.min(boxes, axis=(0, 1)), np.max(boxes, axis=(0, 1))
         zoom = min(1.0, SIDE_PX / max(float((high - low).max()), 1.0))
         width, height = (max(1, int(np.ceil(v * zoom))) for v in high - low)
         plane = np.zeros((height, width, 3), np.uint8)
         to_plane = np.array([[zoom, 0, -low[0] * zoom], [0, zoom, -low[1] * zoom], [0, 0, 1.0]])
         for p in known:
-            self._paste(plane, p, to_plane @ places[p])
+            self._paste(plane, p, to_plane @ transforms[p])
         bgr = cv2.cvtColor(plane, cv2.COLOR_RGB2BGR)
         _, data = cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 80])
         write_bytes(self._path, data.tobytes())

@@ -9,16 +9,18 @@ import numpy as np
 import pyvips
 
 from ml.geometry import transform_points
-from ml.mosaic.canvas import Canvas, PlacedFrame
+from ml.mosaic.canvas import MosaicCanvas, PlacedFrame
 from ml.mosaic.result import MosaicLayer, component_name
 from ml.types import ArrayF32, ArrayF64
 
 TILE_PX = 256
+"""Of the 16-bit pyramid, as viewers expect."""
+
 _UNITS = {"coverage": "", "count": "frames", "uncertainty": "px"}
 
 
 def write_layers(
-    canvas: Canvas,
+    canvas: MosaicCanvas,
     placed: tuple[PlacedFrame, ...],
     view: ArrayF64,
     folder: Path,
@@ -65,7 +67,7 @@ def scaled(values: ArrayF32, seen: np.ndarray, low: float, high: float, top: int
 
 
 def _drawn(
-    canvas: Canvas,
+    canvas: MosaicCanvas,
     placed: tuple[PlacedFrame, ...],
     view: ArrayF64,
     *,
@@ -86,7 +88,7 @@ def _drawn(
         inside = plane > 0
         when = np.float32(frame.time_s if has_clock and frame.time_s is not None else frame.index)
         count[inside] += 1
-        sigma[inside] = np.minimum(sigma[inside], np.float32(frame.corner_sigma_px))
+        sigma[inside] = np.minimum(sigma[inside], np.float32(frame.uncertainty_px))
         first[inside] = np.minimum(first[inside], when)
         last[inside] = np.maximum(last[inside], when)
     return {

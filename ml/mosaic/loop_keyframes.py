@@ -1,4 +1,4 @@
-"""Landmarks: key frames whose key points are kept on disk, for loops, however long the video."""
+"""Loop keyframes: those whose key points are kept on disk, for loops, however long the video."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ml.mosaic.direct import DirectView
+from ml.mosaic.direct_views import DirectView
 from ml.mosaic.features import Features
 from ml.mosaic.views import FrameView
 from ml.types import Keypoints
 
 
-class LandmarkStore:
-    """One ``.npz`` a landmark; memory holds the positions only.
+class LoopKeyframeStore:
+    """One ``.npz`` a loop keyframe; memory holds the positions only.
 
     When more than ``cap`` have come, every second one is forgotten and from then on every second
     one is taken, so that loop search costs the same for a video of any length.
@@ -27,13 +27,13 @@ class LandmarkStore:
         folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, features: Features) -> None:
-        """Keep a landmark."""
+        """Keep a loop keyframe."""
         if self._take(features.view.position):
             self._write(features)
 
     def clear(self) -> None:
         """Forget what an unfinished run has left in the folder."""
-        for path in self._folder.glob("landmark-*.npz"):
+        for path in self._folder.glob("loop-keyframe-*.npz"):
             path.unlink()
         self.positions, self._every, self._seen = [], 1, 0
 
@@ -42,7 +42,7 @@ class LandmarkStore:
         self.positions = list(positions)
 
     def go_on_after(self, marked: tuple[int, ...]) -> bool:
-        """Take up as if those landmarks had just come; False where one of them is gone."""
+        """Take up as if those loop keyframes had just come; False where one of them is gone."""
         self.positions, self._every, self._seen = [], 1, 0
         for position in marked:
             self._take(position)
@@ -61,7 +61,7 @@ class LandmarkStore:
         return self.positions[-1] == position
 
     def load(self, position: int) -> Features:
-        """Read a landmark back."""
+        """Read a loop keyframe back."""
         with np.load(self._path(position)) as data:
             count = int(data["levels"])
             direct = DirectView(
@@ -93,4 +93,4 @@ class LandmarkStore:
         )
 
     def _path(self, position: int) -> Path:
-        return self._folder / f"landmark-{position}.npz"
+        return self._folder / f"loop-keyframe-{position}.npz"

@@ -1,4 +1,4 @@
-"""Stage 3, loops: places seen again, by how landmarks look and by where the chain puts them."""
+"""Stage 3, loops: places seen again, by how loop keyframes look and where they lie."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ import numpy as np
 from ml.geometry import transform_points
 from ml.keypoints import load_descriptor
 from ml.mosaic.config import MosaicConfig
+from ml.mosaic.direct_links import refined, revisited
 from ml.mosaic.features import link_features
 from ml.mosaic.links import Link
-from ml.mosaic.loop_keyframes import LandmarkStore
-from ml.mosaic.motion_model import chained_model
-from ml.mosaic.place_recognition import place_candidates, place_vectors
-from ml.mosaic.register import refined, revisited
+from ml.mosaic.loop_keyframes import LoopKeyframeStore
+from ml.mosaic.motion_model import composed_model
+from ml.mosaic.place_recognition import similar_pairs, vlad_vectors
 from ml.types import ArrayBool, ArrayF64, Progress
 
 LEAST_APART = 3
-"""Landmarks nearer in time than this are neighbours, not loops."""
+"""Loop keyframes nearer in time than this are neighbours, not loops."""
 
 SURE_INLIERS = 3
+"""Times the inliers of a plain link that a loop needs where grey values do not confirm it."""
+
 LOOP_PHASE = "loops"
 
 
-def loops_by_look(
-    store: LandmarkStore, *, model: str, config: MosaicConfig, progress: Progress
+def loops_by_appearance(
+    store: LoopKeyframeStore, *, model: str, config: MosaicConfig, progress: Progress
 ) -> tuple[Link, ...]:
-    """Links between landmarks that look alike, verified by their key points' geometry."""
+    """Links between loop keyframes that look alike, verified by their key points' geometry."""
     progress(0, 2, LOOP_PHASE)
     if len(store.positions) <= LEAST_APART:
         return ()
-    vectors = place_vectors(store)
-    rows = place_candidates(vectors, count=config.loop_candidates, least_apart=LEAST_APART)
+    vectors = vlad_vectors(store)
+    rows = similar_pairs(vectors, count=config.loop_candidates, least_apart=LEAST_APART)
     pairs = [(store.positions[a], store.positions[b]) for a, b in rows]
     return verify_loops(store, pairs, model=model, config=config, progress=progress)
 
 
-def loops_by_place(
-    store: LandmarkStore,
+def loops_by_overlap(
+    store: LoopKeyframeStore,
     placed: dict[int, ArrayF64],
     known: set[tuple[int, int]],
     *,
@@ -47,7 +49,7 @@ def loops_by_place(
     config: MosaicConfig,
     progress: Progress,
 ) -> tuple[Link, ...]:
-    """Links between landmarks of one plane whose views lie over each other and are not linked.
+    """Links between loop keyframes of one plane whose views lie over each other and are not linked.
 
     Grey values first, from where the plane says; key points where the plane is too far off.
     """
@@ -65,7 +67,7 @@ def loops_by_place(
 
 
 def verify_loops(
-    store: LandmarkStore,
+    store: LoopKeyframeStore,
     pairs: list[tuple[int, int]],
     *,
     model: str,
@@ -73,12 +75,12 @@ def verify_loops(
     progress: Progress,
 ) -> tuple[Link, ...]:
     """The pairs whose key points agree on a plausible motion, made exact by grey values."""
-    descriptor = load_descriptor(config.descriptor)
+    descriptor, composed = load_descriptor(config.descriptor), composed_model(model)
     found = []
     for done, (later, earlier) in enumerate(sorted(pairs)):
         progress(done, len(pairs), LOOP_PHASE)
         a, b = store.load(later), store.load(earlier)
-        link = link_features(a, b, descriptor=descriptor, model=chained_model(model), config=config)
+        link = link_features(a, b, descriptor=descriptor, model=composed, config=config)
         if link is None:
             continue
         exact = refined(link, a.view, b.view, model=model)
@@ -89,13 +91,15 @@ def verify_loops(
 
 
 def _near_pairs(
-    landmarks: list[int], placed: dict[int, ArrayF64], mask: ArrayBool, count: int
+    positions: list[int], placed: dict[int, ArrayF64], mask: ArrayBool, count: int
 ) -> list[tuple[int, int]]:
-    """For each landmark up to ``count`` earlier ones whose middles lie within half its width,
+    """Pairs (later, earlier) of loop keyframes whose views lie largely over each other.
 
-    spread over time: the earliest ones hold the most drift.
+    For each up to ``count`` of those at least ``LEAST_APART`` before it whose middles lie within
+    half the view's shorter side, evenly from the earliest to the latest: the earliest hold the
+    most drift.
     """
-    known = [position for position in landmarks if position in placed]
+    known = [position for position in positions if position in placed]
     if len(known) <= LEAST_APART or count < 1:
         return []
     rows, columns = np.nonzero(mask)

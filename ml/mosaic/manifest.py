@@ -13,8 +13,8 @@ from ml.errors import CorruptFileError
 from ml.mosaic.result import (
     FORMAT_VERSION,
     MANIFEST_NAME,
-    MosaicComponent,
-    MosaicFrame,
+    ComponentResult,
+    FrameResult,
     MosaicGap,
     MosaicLayer,
     MosaicQuality,
@@ -23,43 +23,41 @@ from ml.mosaic.result import (
 )
 from ml.types import ArrayF64
 
-_OPEN_FORMATS = (1, FORMAT_VERSION)
-
 
 def to_manifest(result: MosaicResult) -> dict[str, Any]:
     """The manifest as plain JSON values; transforms rounded to 12 significant digits."""
     return {
         "format": FORMAT_VERSION,
         "engine": result.engine,
-        "lens": list(result.lens),
+        "distortion": list(result.distortion),
         "pyramid": result.path.name,
         "preview": result.preview.name,
         "width_px": result.width_px,
         "height_px": result.height_px,
-        "model": result.model,
+        "motion_model": result.motion_model,
         "anchor_index": result.anchor_index,
         "config_hash": result.config_hash,
-        "n_registered": result.n_registered,
+        "registered_count": result.registered_count,
         "frame_size_px": list(result.frame_size_px),
-        "view": None if result.view is None else _rows(result.view),
-        "quality": None if result.quality is None else dataclasses.asdict(result.quality),
-        "components": [dataclasses.asdict(part) for part in result.components],
+        "view_outline": _rows(result.view_outline),
+        "quality": dataclasses.asdict(result.quality),
+        "components": [dataclasses.asdict(component) for component in result.components],
         "gaps": [dataclasses.asdict(gap) for gap in result.gaps],
         "frames": [_frame_json(frame) for frame in result.frames],
     }
 
 
 def read_manifest(folder: Path) -> MosaicResult:
-    """Read a finished mosaic's folder; format 1 reads as well, without what it did not hold.
+    """Read a finished mosaic's folder.
 
     Raises:
-        CorruptFileError: no manifest, one that is damaged, or of a later format.
+        CorruptFileError: no manifest, one that is damaged, or one of another format.
     """
     path = Path(folder) / MANIFEST_NAME
     try:
         data = json.loads(path.read_text())
-        if data["format"] not in _OPEN_FORMATS:
-            raise ValueError(f"format {data['format']}, known are {_OPEN_FORMATS}")
+        if data["format"] != FORMAT_VERSION:
+            raise ValueError(f"format {data['format']}, known is {FORMAT_VERSION}")
         return _result(data, path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{MANIFEST_NAME}: expected a mosaic manifest, got {error}"
@@ -73,8 +71,7 @@ def write_manifest(result: MosaicResult, folder: Path) -> None:
 
 
 def _result(data: dict[str, Any], path: Path) -> MosaicResult:
-    width, height = data.get("frame_size_px", (0, 0))
-    quality = data.get("quality")
+    width, height = data["frame_size_px"]
     return MosaicResult(
         frames=tuple(_frame(item) for item in data["frames"]),
         path=path.parent / data["pyramid"],
@@ -82,32 +79,32 @@ def _result(data: dict[str, Any], path: Path) -> MosaicResult:
         manifest=path,
         width_px=int(data["width_px"]),
         height_px=int(data["height_px"]),
-        model=str(data["model"]),
+        motion_model=str(data["motion_model"]),
         anchor_index=int(data["anchor_index"]),
         config_hash=str(data["config_hash"]),
-        components=tuple(_component(item) for item in data.get("components", ())),
-        gaps=tuple(_gap(item) for item in data.get("gaps", ())),
-        quality=None if quality is None else MosaicQuality(**quality),
-        view=_array(data.get("view")),
+        components=tuple(_component(item) for item in data["components"]),
+        gaps=tuple(_gap(item) for item in data["gaps"]),
+        quality=MosaicQuality(**data["quality"]),
+        view_outline=np.array(data["view_outline"], np.float64),
         frame_size_px=(int(width), int(height)),
-        engine=str(data.get("engine", "")),
-        lens=tuple(float(value) for value in data.get("lens", ())),
+        engine=str(data["engine"]),
+        distortion=tuple(float(value) for value in data["distortion"]),
     )
 
 
-def _component(item: dict[str, Any]) -> MosaicComponent:
+def _component(item: dict[str, Any]) -> ComponentResult:
     known = dict(item)
     known["spans"] = tuple(MosaicSpan(**span) for span in item["spans"])
     known["layers"] = tuple(MosaicLayer(**layer) for layer in item["layers"])
     known["quality"] = MosaicQuality(**item["quality"])
-    return MosaicComponent(**known)
+    return ComponentResult(**known)
 
 
 def _gap(item: dict[str, Any]) -> MosaicGap:
     return MosaicGap(**{**item, "span": MosaicSpan(**item["span"])})
 
 
-def _frame_json(frame: MosaicFrame) -> dict[str, Any]:
+def _frame_json(frame: FrameResult) -> dict[str, Any]:
     return {
         "index": frame.index,
         "pts": frame.pts,
@@ -116,9 +113,9 @@ def _frame_json(frame: MosaicFrame) -> dict[str, Any]:
         "is_key": frame.is_key,
         "H_mosaic_from_frame": _rows(frame.H_mosaic_from_frame),
         "covariance": _rows(frame.covariance, digits=5),
-        "corner_sigma_px": _rounded(frame.corner_sigma_px, 4),
+        "uncertainty_px": _rounded(frame.uncertainty_px, 4),
         "sharpness": _rounded(frame.sharpness, 5),
-        "exposure": _rounded(frame.exposure, 2),
+        "brightness": _rounded(frame.brightness, 2),
         "status": frame.status,
         "reason": frame.reason,
         "reason_code": frame.reason_code,
@@ -127,12 +124,9 @@ def _frame_json(frame: MosaicFrame) -> dict[str, Any]:
     }
 
 
-def _frame(item: dict[str, Any]) -> MosaicFrame:
-    known = {field.name for field in dataclasses.fields(MosaicFrame)}
-    values = {name: value for name, value in item.items() if name in known}
-    for name in ("H_mosaic_from_frame", "covariance"):
-        values[name] = _array(values.get(name))
-    return MosaicFrame(**values)
+def _frame(item: dict[str, Any]) -> FrameResult:
+    matrices = {name: _array(item[name]) for name in ("H_mosaic_from_frame", "covariance")}
+    return FrameResult(**{**item, **matrices})
 
 
 def _rows(matrix: ArrayF64 | None, *, digits: int = 12) -> list[list[float]] | None:

@@ -7,7 +7,8 @@ from itertools import islice
 import numpy as np
 
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.direct import align_views, unit_frame
+from ml.mosaic.direct import align_views
+from ml.mosaic.direct_views import unit_frame
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
 from ml.mosaic.views import FrameView, frame_view
@@ -15,12 +16,19 @@ from ml.types import ArrayF64
 
 MODELS = ("translation", "similarity", "affine", "homography")
 SAMPLE_FRAMES, GAP = 48, 6
+"""The first so many usable frames are compared, in pairs so many apart: neighbours move too little
+to tell the models apart."""
+
 TOLERANCE = 0.015
 """The simplest model that leaves at most this share more unexplained than the best one does."""
 
 SIMILAR = 4
+"""Degrees of freedom of a similarity: position, scale, direction."""
+
 DEFAULT = "affine"
+
 MIN_NCC = 0.4
+"""Correlation under which a pair is not aligned: unrelated views reach 0.3."""
 
 
 def motion_generators(model: str) -> ArrayF64:
@@ -71,8 +79,8 @@ def choose_model(source: FrameSource, survey: Survey, config: MosaicConfig) -> s
     return MODELS[int(np.argmax(mean <= (1 + TOLERANCE) * mean.min()))]
 
 
-def chained_model(model: str) -> str:
-    """The model in which motions are composed along the chain before they are optimised.
+def composed_model(model: str) -> str:
+    """The model in which motions are composed from frame to frame before they are optimised.
 
     Perspective that is composed frame by frame runs away; it is measured for each link all the
     same and comes in with the optimisation, from an affine start.

@@ -1,4 +1,4 @@
-"""Place recognition: which landmarks may show the same place, by their descriptors alone.
+"""Place recognition: which loop keyframes may show the same place, by their descriptors alone.
 
 Source: Jegou et al. 2010 (VLAD), on words learned from the video itself, searched with FAISS.
 """
@@ -8,16 +8,21 @@ from __future__ import annotations
 import faiss
 import numpy as np
 
-from ml.mosaic.loop_keyframes import LandmarkStore
+from ml.mosaic.loop_keyframes import LoopKeyframeStore
 from ml.types import ArrayF32
 
 WORDS, DIM = 16, 48
+"""Visual words, and principal axes kept of a descriptor: a vector of 768 numbers."""
+
 TRAIN_ROWS = 20_000
+"""Descriptors the words are learned from: over a thousand a word, and a second of work."""
+
 SEED = 7
+"""Of k-means: the same video gives the same words."""
 
 
-def place_vectors(store: LandmarkStore) -> ArrayF32:
-    """(L, D) float32 of unit length, one row a landmark in the store's order."""
+def vlad_vectors(store: LoopKeyframeStore) -> ArrayF32:
+    """(L, D) float32 of unit length, one row a loop keyframe in the store's order."""
     positions = store.positions
     share = max(1, TRAIN_ROWS // max(len(positions), 1))
     sample = np.concatenate([store.load(p).rows[:share] for p in positions])
@@ -32,7 +37,7 @@ def place_vectors(store: LandmarkStore) -> ArrayF32:
     return np.stack(rows).astype(np.float32)
 
 
-def place_candidates(vectors: ArrayF32, *, count: int, least_apart: int) -> list[tuple[int, int]]:
+def similar_pairs(vectors: ArrayF32, *, count: int, least_apart: int) -> list[tuple[int, int]]:
     """Pairs (later, earlier) of rows that look alike and lie at least so many rows apart."""
     if len(vectors) <= least_apart or count < 1:
         return []

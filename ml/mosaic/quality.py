@@ -23,15 +23,30 @@ from ml.mosaic.config import MosaicConfig
 from ml.types import ArrayF64, ImageU8
 
 MEASURE_PX = 480
-FOCUS_SIGMA, FOCUS_PERCENTILE = 1.5, 90.0
+"""Longest side a frame is measured at: cost does not grow with its resolution, and the thresholds
+mean the same at each."""
+
+EDGE_SIGMA, EDGE_PERCENTILE = 1.5, 90.0
+"""Gaussian (px) that takes off noise and fibres before the Laplacian; and which of its values."""
+
 NEIGHBOURS = 15
+"""Frames to either side: about a second of video in all."""
+
 DARK_LEVEL = 14
+"""Grey up to this is outside the view: black after compression."""
+
 COLOUR_PX = 120
+"""Colour and veil are judged at this longest side: both cover large areas."""
+
 MAX_SATURATED, MAX_GLARE = 0.5, 0.2
+"""Shares of the view beyond which too little is left to register; of glare, beyond the usual."""
+
 COLOURFUL = 40.0
 """Usual saturation (0 to 255) from which loss of colour says something."""
 
 LIFTED, FADED, FLAT = 1.35, 0.75, 0.75
+"""Smoke: dark spots lifted by at least this factor, colour and detail faded to at most these."""
+
 GREY_SHARE = 0.22
 """Share of the view that must have lost its colour beyond what is usual: an instrument."""
 
@@ -43,7 +58,7 @@ FLOOR_SHARE = 0.35
 class FrameMeasure:
     """What is measured of a frame; all zero where it could not be read (``unfit`` says why)."""
 
-    focus: float = 0.0
+    sharpness: float = 0.0
     brightness: float = 0.0
     saturated: float = 0.0
     glare: float = 0.0
@@ -65,7 +80,7 @@ def measure_frame(rgb: ImageU8) -> FrameMeasure:
     brightness = float(grey[inside].mean())
     floor, colour, greyed = _veil(rgb)
     return FrameMeasure(
-        focus=_focus(np.asarray(grey, np.uint8), inside) / max(brightness, 1.0),
+        sharpness=_sharpness_of(np.asarray(grey, np.uint8), inside) / max(brightness, 1.0),
         brightness=brightness if inside.mean() > 0.1 else 0.0,
         saturated=float((grey[inside] >= 250).mean()),
         glare=float((rgb.min(axis=2)[inside] >= 235).mean()),
@@ -100,9 +115,9 @@ def verdicts(
     return found
 
 
-def _near(focus: ArrayF64, fit: np.ndarray, i: int) -> float:
+def _near(sharpness: ArrayF64, fit: np.ndarray, i: int) -> float:
     low, high = max(0, i - NEIGHBOURS), i + NEIGHBOURS + 1
-    near = focus[low:high][fit[low:high]]
+    near = sharpness[low:high][fit[low:high]]
     return float(np.median(near)) if len(near) else 0.0
 
 
@@ -136,8 +151,8 @@ def _cover(
     if usual.colour <= COLOURFUL:
         return None
     is_lifted = own.floor > LIFTED * usual.floor and own.colour < FADED * usual.colour
-    if is_lifted and own.focus < FLAT * usual.focus:
-        left = own.focus / max(usual.focus, 1e-9)
+    if is_lifted and own.sharpness < FLAT * usual.sharpness:
+        left = own.sharpness / max(usual.sharpness, 1e-9)
         return "smoke", f"veiled by smoke or water: detail {left:.0%} of the usual"
     if own.greyed > GREY_SHARE + usual.greyed:
         return "instrument", f"covered by an instrument: {own.greyed:.0%} of the view is grey"
@@ -147,27 +162,34 @@ def _cover(
 def _sharpness(
     own: FrameMeasure, usual: FrameMeasure, near: float, config: MosaicConfig
 ) -> tuple[str, str] | None:
-    if own.focus < config.min_focus * near:
-        return "blurred", f"blurred: sharpness {own.focus / near:.0%} of its neighbours'"
-    if own.focus < FLOOR_SHARE * usual.focus:
-        return "blurred", f"blurred: sharpness {own.focus / usual.focus:.0%} of the usual"
-    if own.focus < 1e-4:
+    if own.sharpness < config.min_sharpness * near:
+        return "blurred", f"blurred: sharpness {own.sharpness / near:.0%} of its neighbours'"
+    if own.sharpness < FLOOR_SHARE * usual.sharpness:
+        return "blurred", f"blurred: sharpness {own.sharpness / usual.sharpness:.0%} of the usual"
+    if own.sharpness < 1e-4:
         return "uniform", "no structure: the view is uniform"
     return None
 
 
-def _focus(grey: ImageU8, inside: np.ndarray) -> float:
+def _sharpness_of(grey: ImageU8, inside: np.ndarray) -> float:
     rim = 2 * (min(grey.shape) // 16) + 3  # the rim's own edge would pass for sharpness
     core = cv2.erode(inside.astype(np.uint8), np.ones((rim, rim), np.uint8)).astype(np.bool_)
     if not core.any():
         core = inside
-    smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), FOCUS_SIGMA)
+    smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), EDGE_SIGMA)
     edges = np.abs(cv2.Laplacian(smooth, cv2.CV_32F)[core])
-    return float(np.percentile(edges, FOCUS_PERCENTILE))
+    return float(np.percentile(edges, EDGE_PERCENTILE))
 
 
 def _veil(rgb: ImageU8) -> tuple[float, float, float]:
-    """(floor, colour, share without colour) of the lit part, at ``COLOUR_PX``."""
+    """How veiled a frame is, over its lit part at ``COLOUR_PX``; zeros where hardly any is lit.
+
+    Returns:
+        floor: the lower quartile of the px' smallest channel, 0 to 255; smoke lifts it.
+        colour: mean saturation, 0 to 255; smoke fades it.
+        greyed: share of px with under 0.35 of the median saturation (of ``COLOURFUL`` at least), or
+            under 16; an instrument raises it.
+    """
     share = COLOUR_PX / max(rgb.shape[:2])
     size = (max(4, round(rgb.shape[1] * share)), max(4, round(rgb.shape[0] * share)))
     small = cv2.resize(rgb, size, interpolation=cv2.INTER_AREA)

@@ -1,4 +1,4 @@
-"""What became of every frame, of the time between, and how far the mosaics may be trusted."""
+"""What became of every frame, where the gaps are, and how far the mosaics may be trusted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from ml.config import config_hash
-from ml.mosaic.align import Chain
+from ml.mosaic.align import AlignedComponent
 from ml.mosaic.canvas import view_outline
-from ml.mosaic.components import Piece
+from ml.mosaic.components import RenderedComponent
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.registration import Registration
 from ml.mosaic.result import (
@@ -23,8 +23,8 @@ from ml.mosaic.result import (
     REASON_CODES,
     REGISTERED,
     SKIPPED,
-    MosaicComponent,
-    MosaicFrame,
+    ComponentResult,
+    FrameResult,
     MosaicGap,
     MosaicQuality,
     MosaicResult,
@@ -32,22 +32,23 @@ from ml.mosaic.result import (
 )
 from ml.mosaic.spans import frames_in_words, span_in_words, span_of
 from ml.mosaic.stages import ENGINE
-from ml.mosaic.survey import Survey
+from ml.mosaic.survey import FrameCheck, Survey
 
 
 def make_result(
-    pieces: Sequence[Piece],
-    chains: Sequence[Chain],
+    rendered: Sequence[RenderedComponent],
+    aligned: Sequence[AlignedComponent],
     survey: Survey,
     registration: Registration,
     *,
     config: MosaicConfig,
+    distortion: tuple[float, ...],
     folder: Path,
 ) -> MosaicResult:
     """Everything the manifest says, from what the stages have left."""
-    frames = make_frames(pieces, chains, survey, registration)
-    first = pieces[0]
-    links = [link for piece in pieces for link in piece.chain.links]
+    frames = make_frames(rendered, aligned, survey, registration)
+    first = rendered[0]
+    links = [link for component in rendered for link in component.aligned.links]
     return MosaicResult(
         frames=frames,
         path=folder / PYRAMID_NAME,
@@ -55,19 +56,20 @@ def make_result(
         manifest=folder / MANIFEST_NAME,
         width_px=first.canvas.width_px,
         height_px=first.canvas.height_px,
-        model=registration.model,
-        anchor_index=survey.checks[first.chain.anchor].index,
+        motion_model=registration.motion_model,
+        anchor_index=survey.checks[first.aligned.anchor].index,
         config_hash=config_hash(config),
-        components=tuple(_component(piece, frames, survey) for piece in pieces),
+        components=tuple(_component(component, frames, survey) for component in rendered),
         gaps=find_gaps(frames),
         quality=_quality(frames, len(frames), sum(link.kind == "loop" for link in links)),
-        view=view_outline(survey),
+        view_outline=view_outline(survey),
         frame_size_px=survey.size_px,
         engine=ENGINE,
+        distortion=distortion,
     )
 
 
-def find_gaps(frames: Sequence[MosaicFrame]) -> tuple[MosaicGap, ...]:
+def find_gaps(frames: Sequence[FrameResult]) -> tuple[MosaicGap, ...]:
     """Runs of frames that are in no mosaic, each named by its seconds (or frames)."""
     gaps = []
     for is_in, run in groupby(frames, key=lambda f: f.status == REGISTERED):
@@ -83,104 +85,106 @@ def find_gaps(frames: Sequence[MosaicFrame]) -> tuple[MosaicGap, ...]:
 
 
 def make_frames(
-    pieces: Sequence[Piece],
-    chains: Sequence[Chain],
+    rendered: Sequence[RenderedComponent],
+    aligned: Sequence[AlignedComponent],
     survey: Survey,
     registration: Registration,
-) -> tuple[MosaicFrame, ...]:
-    """What became of every frame; without pieces, why each is in none."""
-    place = {f: piece for piece in pieces for f in piece.canvas.transforms}
-    riding = {f: piece for piece in pieces for f in piece.canvas.riding}
+) -> tuple[FrameResult, ...]:
+    """What became of every frame; where no component was rendered, why each is in none."""
+    component_of = {f: c for c in rendered for f in (*c.canvas.riding, *c.canvas.transforms)}
     key_of = {item.position: item.key for item in registration.tracked}
-    linked = {f for chain in chains for link in chain.links for f in (link.a, link.b)}
-    counts = Counter(f for p in pieces for link in p.chain.links for f in (link.a, link.b))
-    placed_by_chain = {f for chain in chains for f in chain.transforms}
+    linked = {f for c in aligned for link in c.links for f in (link.a, link.b)}
+    counts = Counter(f for c in rendered for link in c.aligned.links for f in (link.a, link.b))
+    placed = {f for component in aligned for f in component.transforms}
     frames = []
     for position, check in enumerate(survey.checks):
-        if position in place or position in riding:
-            piece = place.get(position) or riding[position]
-            key = key_of.get(position, position)
-            frames.append(_registered(position, key, piece, survey, links=counts[position]))
-            continue
         key = key_of.get(position, position)
-        code = check.reason_code or _why_not(key, linked, placed_by_chain)
-        frames.append(
-            MosaicFrame(
-                index=check.index,
-                pts=check.pts,
-                H_mosaic_from_frame=None,
-                status=SKIPPED if check.reason else FAILED,
-                reason=check.reason or REASON_CODES[code],
-                reason_code=code,
-                time_s=check.time_s,
-                sharpness=check.focus,
-                exposure=check.exposure,
-            )
-        )
+        if (component := component_of.get(position)) is not None:
+            links = counts[position]
+            frames.append(_registered(position, key, component, survey, links=links))
+        else:
+            code = check.reason_code or _why_not(key, linked, placed)
+            frames.append(_dropped(check, code))
     return tuple(frames)
 
 
-def _registered(
-    position: int, key: int, piece: Piece, survey: Survey, *, links: int
-) -> MosaicFrame:
-    check = survey.checks[position]
-    own = piece.canvas.transforms.get(position)
-    error = piece.chain.error_px.get(position)
-    to_frame = np.diag([1 / survey.scale, 1 / survey.scale, 1.0])
-    covariance = to_frame @ piece.chain.covariance[key] @ to_frame
-    return MosaicFrame(
+def _dropped(check: FrameCheck, code: str) -> FrameResult:
+    return FrameResult(
         index=check.index,
         pts=check.pts,
-        H_mosaic_from_frame=piece.canvas.riding[position] if own is None else own,
+        H_mosaic_from_frame=None,
+        status=SKIPPED if check.reason else FAILED,
+        reason=check.reason or REASON_CODES[code],
+        reason_code=code,
+        time_s=check.time_s,
+        sharpness=check.sharpness,
+        brightness=check.brightness,
+    )
+
+
+def _registered(
+    position: int, key: int, component: RenderedComponent, survey: Survey, *, links: int
+) -> FrameResult:
+    check = survey.checks[position]
+    own = component.canvas.transforms.get(position)
+    error = component.aligned.error_px.get(position)
+    to_frame = np.diag([1 / survey.scale, 1 / survey.scale, 1.0])
+    covariance = to_frame @ component.aligned.covariance[key] @ to_frame
+    return FrameResult(
+        index=check.index,
+        pts=check.pts,
+        H_mosaic_from_frame=component.canvas.riding[position] if own is None else own,
         status=REGISTERED,
         links=links,
         error_px=None if error is None else error / survey.scale,
         time_s=check.time_s,
-        component=piece.index,
+        component=component.index,
         is_key=own is not None,
         covariance=covariance,
-        corner_sigma_px=piece.chain.corner_sigma_px[key] / survey.scale,
-        sharpness=check.focus,
-        exposure=check.exposure,
+        uncertainty_px=component.aligned.uncertainty_px[key] / survey.scale,
+        sharpness=check.sharpness,
+        brightness=check.brightness,
     )
 
 
 def _why_not(key: int, linked: set[int], placed: set[int]) -> str:
     if key not in linked:
         return "no-match"
-    return "small-piece" if key in placed else "disagrees"
+    return "small-component" if key in placed else "disagrees"
 
 
-def _component(piece: Piece, frames: Sequence[MosaicFrame], survey: Survey) -> MosaicComponent:
-    own = [frame for frame in frames if frame.component == piece.index]
-    loops = sum(link.kind == "loop" for link in piece.chain.links)
+def _component(
+    component: RenderedComponent, frames: Sequence[FrameResult], survey: Survey
+) -> ComponentResult:
+    own = [frame for frame in frames if frame.component == component.index]
+    loops = sum(link.kind == "loop" for link in component.aligned.links)
     spans = []
-    for is_own, run in groupby(frames, key=lambda f: f.component == piece.index):
+    for is_own, run in groupby(frames, key=lambda f: f.component == component.index):
         if is_own:
             spans.append(span_of(list(run)))
     first, last = own[0].time_s, own[-1].time_s
-    return MosaicComponent(
-        index=piece.index,
-        pyramid=component_name("mosaic", ".tif", piece.index),
-        preview=component_name("preview", ".jpg", piece.index),
-        width_px=piece.canvas.width_px,
-        height_px=piece.canvas.height_px,
-        anchor_index=survey.checks[piece.chain.anchor].index,
-        n_registered=len(own),
+    return ComponentResult(
+        index=component.index,
+        pyramid=component_name("mosaic", ".tif", component.index),
+        preview=component_name("preview", ".jpg", component.index),
+        width_px=component.canvas.width_px,
+        height_px=component.canvas.height_px,
+        anchor_index=survey.checks[component.aligned.anchor].index,
+        registered_count=len(own),
         spans=tuple(spans),
-        layers=piece.layers,
+        layers=component.layers,
         quality=_quality(own, len(frames), loops),
         seconds=None if first is None or last is None else round(last - first, 3),
     )
 
 
-def _quality(frames: Sequence[MosaicFrame], total: int, loops: int) -> MosaicQuality:
+def _quality(frames: Sequence[FrameResult], total: int, loops: int) -> MosaicQuality:
     inside = [frame for frame in frames if frame.status == REGISTERED]
     errors = [frame.error_px for frame in inside if frame.error_px is not None]
-    sigmas = [frame.corner_sigma_px for frame in inside if frame.corner_sigma_px is not None]
+    sigmas = [frame.uncertainty_px for frame in inside if frame.uncertainty_px is not None]
     return MosaicQuality(
         registered_share=round(len(inside) / max(total, 1), 4),
         median_error_px=round(float(np.median(errors)), 4) if errors else None,
         loops_closed=loops,
-        max_sigma_px=round(max(sigmas), 4) if sigmas else None,
+        max_uncertainty_px=round(max(sigmas), 4) if sigmas else None,
     )

@@ -1,4 +1,4 @@
-"""What a mosaic is when it is done: the types behind ``mosaic.json``, format 2.
+"""What a mosaic is when it is done: the types behind ``mosaic.json``.
 
 One build writes a folder::
 
@@ -9,12 +9,12 @@ One build writes a folder::
     layer-count.tif                    the same values, 16 bits, as a small pyramid
 
 Coordinates. ``H_mosaic_from_frame`` maps full-resolution frame px to px of the mosaic *of that
-frame's component* (``MosaicFrame.component``), pixel centres at integers, x right, y down: a point
+frame's component* (``FrameResult.component``), pixel centres at integers, x right, y down: a point
 is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``. The way back is the inverse. A frame saw mosaic point
 ``q`` when it is of the point's component and ``inv(H) q`` lies inside the frame's view: the polygon
-``view`` of the manifest, frame px, convex. Of those that saw it, ``sharpness`` orders them. A
-polygon drawn on the mosaic goes into a frame vertex by vertex through ``inv(H)``, and back through
-``H``; straight edges stay straight. ``ml.mosaic.lookup`` does all of that in NumPy.
+``view_outline`` of the manifest, frame px, convex. Of those that saw it, ``sharpness`` orders them.
+A polygon drawn on the mosaic goes into a frame vertex by vertex through ``inv(H)``, and back
+through ``H``; straight edges stay straight.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ml.types import ArrayF64
 MANIFEST_NAME = "mosaic.json"
 PYRAMID_NAME = "mosaic.tif"
 PREVIEW_NAME = "preview.jpg"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 REGISTERED, SKIPPED, FAILED = "registered", "skipped", "failed"
 
@@ -42,8 +42,8 @@ REASON_CODES: dict[str, str] = {
     "smoke": "veiled by smoke or water",
     "instrument": "covered by an instrument",
     "no-match": "too few points agree with the frames around it",
-    "disagrees": "its place disagrees with the frames around it",
-    "small-piece": "its piece of the video holds too few frames for a mosaic",
+    "disagrees": "its position disagrees with the frames around it",
+    "small-component": "its component holds too few frames for a mosaic",
 }
 """Why a frame is not registered: code -> words. ``reason`` may say more, with numbers."""
 
@@ -51,7 +51,7 @@ LAYER_NAMES = ("coverage", "count", "uncertainty", "time", "time_last")
 
 
 @dataclass(frozen=True, slots=True)
-class MosaicFrame:
+class FrameResult:
     """One frame of the source.
 
     Attributes:
@@ -60,18 +60,18 @@ class MosaicFrame:
             registered.
         status: "registered", "skipped" (unusable) or "failed" (usable, not placed).
         reason: why not registered, fit for a user; "" where registered.
-        links: pairs that hold the frame; 0 for a frame that is not a key frame.
+        links: pairs that hold the frame; 0 for a frame that is not a keyframe.
         error_px: median residual of these, frame px.
         reason_code: a key of ``REASON_CODES``; "" where registered.
         time_s: seconds from the time base; None for folders and arrays, which have no clock.
         component: which mosaic, 0 for ``mosaic.tif``; None unless registered.
-        is_key: True where the frame was registered by its own key points and blended; False where
-            it moved so little since a key frame that it was tracked from it.
+        is_key: True where the frame itself was linked to others and blended; False where it moved
+            so little since a keyframe that it was tracked from it.
         covariance: (3, 3) float64 of (x, y, rotation) of the middle of the view in the mosaic,
             px, px, radians, against the component's anchor, where it is zero.
-        corner_sigma_px: root mean square standard deviation of the view's four corners, mosaic px.
+        uncertainty_px: root mean square standard deviation of the view's four corners, mosaic px.
         sharpness: high-frequency energy over brightness; larger is sharper; compare within a video.
-        exposure: mean grey of the view, 0 to 255.
+        brightness: mean grey of the view, 0 to 255.
     """
 
     index: int
@@ -86,9 +86,9 @@ class MosaicFrame:
     component: int | None = None
     is_key: bool = False
     covariance: ArrayF64 | None = None
-    corner_sigma_px: float | None = None
+    uncertainty_px: float | None = None
     sharpness: float | None = None
-    exposure: float | None = None
+    brightness: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,13 @@ class MosaicLayer:
     """One number for each spot of a mosaic, at reduced size.
 
     ``png`` is 8-bit grey for a browser: 0 where no frame saw the spot, else byte b stands for
-    ``minimum + (b - 1) / 254 * (maximum - minimum)``. ``tiff`` is a tiled, pyramidal 16-bit grey
-    TIFF without loss, with 65534 in the place of 254. Layer px (i, j) covers the mosaic px
+    ``minimum + (b - 1) / 254 * (maximum - minimum)``. ``tiff`` is a tiled, pyramidal, lossless
+    16-bit grey TIFF, with 65534 for 254. Layer px (i, j) covers the mosaic px
     ``i * downsample`` to ``(i + 1) * downsample``.
 
     Attributes:
-        name: "coverage" (the part seen: minimum = maximum = 1, stored as the largest value),
-            "count" (key frames that saw it), "uncertainty" (standard deviation of its position in
+        name: "coverage" (what was seen: minimum = maximum = 1, stored as the largest value),
+            "count" (keyframes that saw it), "uncertainty" (standard deviation of its position in
             px, of the best-known frame that saw it), "time" and "time_last" (when it was first and
             last seen).
         unit: "", "frames", "px", or "s" ("frames" for a source without a clock: the index).
@@ -151,23 +151,23 @@ class MosaicQuality:
 
     Attributes:
         registered_share: registered frames over all frames of the span.
-        median_error_px: median over key frames of ``error_px``. None without a link.
+        median_error_px: median over keyframes of ``error_px``. None without a link.
         loops_closed: links between frames that lie apart in time but over each other in space.
-        max_sigma_px: largest ``corner_sigma_px`` of a registered frame.
+        max_uncertainty_px: largest ``uncertainty_px`` of a registered frame.
     """
 
     registered_share: float
     median_error_px: float | None
     loops_closed: int
-    max_sigma_px: float | None
+    max_uncertainty_px: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class MosaicComponent:
-    """One connected piece: a mosaic of its own.
+class ComponentResult:
+    """One connected component: a mosaic of its own.
 
     Attributes:
-        index: 0 for the piece with the most frames, then by time.
+        index: 0 for the component with the most frames, then by time.
         pyramid, preview: file names in the folder.
         anchor_index: index of the frame whose px are the mosaic's px in the middle of its view.
         spans: its runs of registered frames, in order.
@@ -180,7 +180,7 @@ class MosaicComponent:
     width_px: int
     height_px: int
     anchor_index: int
-    n_registered: int
+    registered_count: int
     spans: tuple[MosaicSpan, ...]
     layers: tuple[MosaicLayer, ...]
     quality: MosaicQuality
@@ -193,34 +193,34 @@ class MosaicResult:
 
     Attributes:
         path: the pyramidal TIFF. preview: a small JPEG. manifest: ``mosaic.json``.
-        model: "translation", "similarity", "affine" or "homography".
-        view: (P, 2) float64, convex outline of what the scope sees, frame px.
+        motion_model: "translation", "similarity", "affine" or "homography".
+        view_outline: (P, 2) float64, convex outline of what the scope sees, frame px.
         frame_size_px: (width, height) of the frames.
         engine: version of the engine that wrote it.
-        lens: the camera whose distortion was taken off, as ``MosaicConfig.lens``, given or
-            estimated; "frame px" are then those of the corrected frames. () where none was.
+        distortion: the camera whose distortion was taken off, as ``MosaicConfig.distortion``,
+            given or estimated; "frame px" are then those of the corrected frames. () if none was.
     """
 
-    frames: tuple[MosaicFrame, ...]
+    frames: tuple[FrameResult, ...]
     path: Path
     preview: Path
     manifest: Path
     width_px: int
     height_px: int
-    model: str
+    motion_model: str
     anchor_index: int
     config_hash: str
-    components: tuple[MosaicComponent, ...] = ()
-    gaps: tuple[MosaicGap, ...] = ()
-    quality: MosaicQuality | None = None
-    view: ArrayF64 | None = None
-    frame_size_px: tuple[int, int] = (0, 0)
-    engine: str = ""
-    lens: tuple[float, ...] = ()
+    components: tuple[ComponentResult, ...]
+    gaps: tuple[MosaicGap, ...]
+    quality: MosaicQuality
+    view_outline: ArrayF64
+    frame_size_px: tuple[int, int]
+    engine: str
+    distortion: tuple[float, ...] = ()
 
     @property
-    def n_registered(self) -> int:
-        """Frames that are part of a mosaic, whichever component."""
+    def registered_count(self) -> int:
+        """Frames in a mosaic, whichever component."""
         return sum(frame.status == REGISTERED for frame in self.frames)
 
 

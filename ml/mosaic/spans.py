@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ml.errors import MosaicError
-from ml.mosaic.result import REASON_CODES, REGISTERED, MosaicFrame, MosaicSpan
+from ml.mosaic.result import REASON_CODES, REGISTERED, FrameResult, MosaicSpan
 
 RUNS_NAMED = 3
 """So many runs of one reason are named each; more are told by their number and their ends."""
@@ -16,7 +16,7 @@ RUNS_NAMED = 3
 class NothingRegisteredError(MosaicError):
     """No two frames show the same place; ``frames`` tells what became of each."""
 
-    def __init__(self, frames: Sequence[MosaicFrame], *, usable: int) -> None:
+    def __init__(self, frames: Sequence[FrameResult], *, usable: int) -> None:
         what = f"none of {len(frames)} frames is usable"
         if usable:
             what = f"no two of {usable} usable frames, out of {len(frames)}, show the same place"
@@ -24,9 +24,9 @@ class NothingRegisteredError(MosaicError):
         self.frames = tuple(frames)
 
 
-def reasons_in_words(frames: Sequence[MosaicFrame]) -> str:
+def reasons_in_words(frames: Sequence[FrameResult]) -> str:
     """``too dark: 0:00.0 to 0:02.4 (60 frames); blurred: ...``, the commonest reason first."""
-    runs: dict[str, list[list[MosaicFrame]]] = {}
+    runs: dict[str, list[list[FrameResult]]] = {}
     for code, run in groupby(frames, key=lambda f: f.reason_code):
         runs.setdefault(code, []).append(list(run))
     counts = Counter(f.reason_code for f in frames if f.status != REGISTERED)
@@ -36,13 +36,13 @@ def reasons_in_words(frames: Sequence[MosaicFrame]) -> str:
     )
 
 
-def _runs_in_words(runs: Sequence[Sequence[MosaicFrame]]) -> str:
+def _runs_in_words(runs: Sequence[Sequence[FrameResult]]) -> str:
     if len(runs) <= RUNS_NAMED:
         return ", ".join(span_in_words(span_of(run)) for run in runs)
     return f"{len(runs)} times in {span_in_words(span_of([*runs[0], *runs[-1]]))}"
 
 
-def span_of(members: Sequence[MosaicFrame]) -> MosaicSpan:
+def span_of(members: Sequence[FrameResult]) -> MosaicSpan:
     """From the first to the last of frames in order."""
     first, last = members[0], members[-1]
     return MosaicSpan(first.index, last.index, first.time_s, last.time_s)

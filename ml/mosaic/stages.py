@@ -15,30 +15,32 @@ import numpy.typing as npt
 
 from ml.config import config_hash
 from ml.files import write_npz, write_text
-from ml.mosaic.align import Chain
+from ml.mosaic.align import AlignedComponent
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.fixed_pattern import LensViews
+from ml.mosaic.fixed_pattern import PatternFrames
 from ml.mosaic.links import Link
 from ml.mosaic.registration import KeyTrail, Registration, Tracked
 from ml.mosaic.result import MosaicLayer
-from ml.mosaic.survey import FrameCheck, Seen, Survey
+from ml.mosaic.survey import FrameCheck, FrameMeasures, Survey
 
-ENGINE = "2.2"
+ENGINE = "2.3"
 """Changes whenever the same input and configuration would give other bytes."""
 
 KEY_NAME = "key.json"
 HASHED_BYTES = 1 << 20
+"""Of a file's beginning; with its name and size enough to tell inputs apart, and quick."""
+
 _TYPES: dict[str, Any] = {
     t.__name__: t
     for t in (
-        Chain,
+        AlignedComponent,
         FrameCheck,
         KeyTrail,
-        LensViews,
+        PatternFrames,
         Link,
         MosaicLayer,
         Registration,
-        Seen,
+        FrameMeasures,
         Survey,
         Tracked,
     )

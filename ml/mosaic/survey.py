@@ -1,4 +1,4 @@
-"""Stage 1, survey: which frames are usable, where the scope sees, what stands still on the lens."""
+"""Stage 1, survey: which frames are usable, where the scope sees, what stands still in the view."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ml.errors import MosaicError
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.fixed_pattern import LensSampler, LensViews, estimate_lens
+from ml.mosaic.fixed_pattern import PatternFrames, PatternSampler, estimate_fixed_pattern
 from ml.mosaic.quality import FrameMeasure, measure_frame, verdicts
 from ml.mosaic.sources import FrameSource, SourceFrame
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
@@ -25,21 +25,21 @@ class FrameCheck:
 
     index: int
     pts: int
-    focus: float
+    sharpness: float
     reason: str
     reason_code: str = ""
-    exposure: float = 0.0
+    brightness: float = 0.0
     time_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FrameMeasures:
     """What has been measured of the frames so far: enough to judge them, and to go on with more.
 
     Attributes:
         index, pts: (N,) int64. time_s: (N,) float64, NaN for a source without a clock.
-        measures: (N, 7) float64, the fields of ``FrameMeasure``.
-        lens: frames from which what stands still is learned.
+        values: (N, 7) float64, the fields of ``FrameMeasure``.
+        pattern_frames: those from which the fixed pattern is learned.
         unfit: position -> (reason code, reason) of the frames that could not be measured.
         size_px: (width, height) of the first frame that could be read.
     """
@@ -47,8 +47,8 @@ class Seen:
     index: ArrayI64
     pts: ArrayI64
     time_s: ArrayF64
-    measures: ArrayF64
-    lens: LensViews
+    values: ArrayF64
+    pattern_frames: PatternFrames
     unfit: dict[int, tuple[str, str]]
     size_px: tuple[int, int] | None
 
@@ -83,8 +83,8 @@ class Survey:
         """Positions of the frames without a reason against them."""
         return [i for i, check in enumerate(self.checks) if not check.reason]
 
-    def lens_digest(self) -> str:
-        """Names what stands still on the lens: all that registration knows of other frames."""
+    def fixed_pattern_digest(self) -> str:
+        """Names the fixed pattern: all that registration knows of other frames."""
         digest = hashlib.sha256(repr((self.size_px, self.scale, self.is_fibre)).encode())
         for plane in (self.mask, self.pattern, self.shading):
             digest.update(b"" if plane is None else np.ascontiguousarray(plane).tobytes())
@@ -92,8 +92,12 @@ class Survey:
 
 
 def measure_frames(
-    source: FrameSource, *, config: MosaicConfig, progress: Progress, known: Seen | None = None
-) -> Seen:
+    source: FrameSource,
+    *,
+    config: MosaicConfig,
+    progress: Progress,
+    known: FrameMeasures | None = None,
+) -> FrameMeasures:
     """Decode the frames once and measure each.
 
     Args:
@@ -102,52 +106,57 @@ def measure_frames(
     Raises:
         MosaicError: no frame at all could be read.
     """
-    seen = _Measuring(known, config) if _goes_on(source, known) else _Measuring(None, config)
-    for frame in source.frames(len(seen)):
-        progress(len(seen), source.count, "survey")
-        seen.add(frame)
-    if seen.size_px is None:
-        raise MosaicError(f"survey: none of {len(seen)} frames could be read")
-    return seen.all()
+    measuring = _Measuring(known if _goes_on(source, known) else None, config)
+    for frame in source.frames(len(measuring)):
+        progress(len(measuring), source.count, "survey")
+        measuring.add(frame)
+    if measuring.size_px is None:
+        raise MosaicError(f"survey: none of {len(measuring)} frames could be read")
+    return measuring.all()
 
 
-def survey_of(seen: Seen, *, config: MosaicConfig, mask: npt.NDArray[Any] | None = None) -> Survey:
-    """Judge the frames, and learn what stands still on the lens.
+def survey_of(
+    measures: FrameMeasures, *, config: MosaicConfig, mask: npt.NDArray[Any] | None = None
+) -> Survey:
+    """Judge the frames, and learn the fixed pattern.
 
     Raises:
         ShapeError: the given mask is not of the frames' size.
     """
-    if seen.size_px is None:
+    if measures.size_px is None:
         raise MosaicError("survey: no frame was read")
-    unfit = [seen.unfit.get(i, ("", "")) for i in range(len(seen))]
-    found = verdicts([FrameMeasure(*row) for row in seen.measures.tolist()], unfit, config)
-    held = list(zip(seen.lens.positions, seen.lens.greys, strict=True))
-    # what veils the scene would pass for the lens
+    unfit = [measures.unfit.get(i, ("", "")) for i in range(len(measures))]
+    found = verdicts([FrameMeasure(*row) for row in measures.values.tolist()], unfit, config)
+    sample = measures.pattern_frames
+    held = list(zip(sample.positions, sample.greys, strict=True))
+    # what veils the scene would pass for a fixed pattern
     clear = [grey for i, grey in held if not found[i][0]] or [grey for _, grey in held]
     chosen = np.unique(np.linspace(0, len(clear) - 1, config.sample_frames).astype(int))
-    lens = estimate_lens([clear[i] for i in chosen], mask, seen.size_px)
+    fixed = estimate_fixed_pattern([clear[i] for i in chosen], mask, measures.size_px)
     return Survey(
-        checks=tuple(_check(seen, i, verdict) for i, verdict in enumerate(found)),
-        size_px=seen.size_px,
-        scale=work_scale(seen.size_px, config),
-        mask=lens.mask,
-        pattern=lens.pattern,
-        is_fibre=lens.is_fibre,
-        shading=lens.shading,
+        checks=tuple(_check(measures, i, verdict) for i, verdict in enumerate(found)),
+        size_px=measures.size_px,
+        scale=work_scale(measures.size_px, config),
+        mask=fixed.mask,
+        pattern=fixed.pattern,
+        is_fibre=fixed.is_fibre,
+        shading=fixed.shading,
     )
 
 
 class _Measuring:
-    """Frames seen so far, growing."""
+    """What has been measured so far, growing."""
 
-    def __init__(self, known: Seen | None, config: MosaicConfig) -> None:
+    def __init__(self, known: FrameMeasures | None, config: MosaicConfig) -> None:
         self._known, self._config = known, config
         self._frames: list[tuple[int, int, float]] = []
-        self._measures: list[list[float]] = []
+        self._values: list[list[float]] = []
         self._unfit = dict(known.unfit) if known else {}
         self.size_px = known.size_px if known else None
-        views = known.lens if known else LensViews()
-        self._lens = LensSampler(views, count=config.sample_frames, among=config.lens_frames)
+        sample = known.pattern_frames if known else PatternFrames()
+        self._sampler = PatternSampler(
+            sample, count=config.sample_frames, among=config.fixed_pattern_frames
+        )
 
     def __len__(self) -> int:
         return len(self._frames) + (len(self._known) if self._known else 0)
@@ -163,36 +172,36 @@ class _Measuring:
             measure = measure_frame(frame.rgb)
             grey = work_grey(frame.rgb, work_scale(self.size_px, self._config))
             is_lit = measure.brightness >= self._config.min_brightness
-            self._lens.add(position, grey, is_lit=is_lit)
+            self._sampler.add(position, grey, is_lit=is_lit)
         time_s = np.nan if frame.time_s is None else frame.time_s
         self._frames.append((frame.index, frame.pts, time_s))
-        self._measures.append(_row(measure))
+        self._values.append(_row(measure))
 
-    def all(self) -> Seen:
+    def all(self) -> FrameMeasures:
         width = len(FrameMeasure.__slots__)
-        new = Seen(
+        new = FrameMeasures(
             index=np.array([frame[0] for frame in self._frames], np.int64),
             pts=np.array([frame[1] for frame in self._frames], np.int64),
             time_s=np.array([frame[2] for frame in self._frames], np.float64),
-            measures=np.array(self._measures, np.float64).reshape(-1, width),
-            lens=self._lens.views(),
+            values=np.array(self._values, np.float64).reshape(-1, width),
+            pattern_frames=self._sampler.frames(),
             unfit=self._unfit,
             size_px=self.size_px,
         )
         return new if self._known is None else _joined(self._known, new)
 
 
-def _joined(known: Seen, new: Seen) -> Seen:
+def _joined(known: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
     return replace(
         new,
         index=np.concatenate([known.index, new.index]),
         pts=np.concatenate([known.pts, new.pts]),
         time_s=np.concatenate([known.time_s, new.time_s]),
-        measures=np.concatenate([known.measures, new.measures]),
+        values=np.concatenate([known.values, new.values]),
     )
 
 
-def _goes_on(source: FrameSource, known: Seen | None) -> bool:
+def _goes_on(source: FrameSource, known: FrameMeasures | None) -> bool:
     """Whether a source begins with the frames that are known, told by the first and the last."""
     if known is None or not 0 < len(known) <= source.count:
         return False
@@ -202,7 +211,7 @@ def _goes_on(source: FrameSource, known: Seen | None) -> bool:
             return False
         is_fit = position not in known.unfit and frame.rgb is not None
         measure = measure_frame(frame.rgb) if is_fit and frame.rgb is not None else FrameMeasure()
-        if _row(measure) != known.measures[position].tolist():
+        if _row(measure) != known.values[position].tolist():
             return False
     return True
 
@@ -211,16 +220,16 @@ def _row(measure: FrameMeasure) -> list[float]:
     return [float(getattr(measure, name)) for name in FrameMeasure.__slots__]
 
 
-def _check(seen: Seen, i: int, verdict: tuple[str, str]) -> FrameCheck:
+def _check(measures: FrameMeasures, i: int, verdict: tuple[str, str]) -> FrameCheck:
     code, reason = verdict
-    measure, time_s = FrameMeasure(*seen.measures[i].tolist()), float(seen.time_s[i])
+    measure, time_s = FrameMeasure(*measures.values[i].tolist()), float(measures.time_s[i])
     return FrameCheck(
-        index=int(seen.index[i]),
-        pts=int(seen.pts[i]),
-        focus=measure.focus,
+        index=int(measures.index[i]),
+        pts=int(measures.pts[i]),
+        sharpness=measure.sharpness,
         reason=reason,
         reason_code=code,
-        exposure=measure.brightness,
+        brightness=measure.brightness,
         time_s=None if np.isnan(time_s) else time_s,
     )
 

@@ -1,4 +1,4 @@
-"""Lens distortion, taken off where the camera is known."""
+"""Take distortion off where the camera is known."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ COUNTS = (4, 8, 9)
 """fx, fy, cx, cy; then k1, k2, p1, p2; then k3: as OpenCV names and orders them."""
 
 
-class CorrectedSource:
-    """A source whose frames are warped to what a lens without distortion would show.
+class UndistortedSource:
+    """A source whose frames are warped to what a camera without distortion would show.
 
     The camera matrix stays, so that the middle of the view keeps its scale; from here on "frame
     px" are corrected ones.
     """
 
-    def __init__(self, source: FrameSource, lens: tuple[float, ...]) -> None:
-        if len(lens) not in COUNTS:
-            raise BadInputError(f"lens: expected {COUNTS} numbers, got {len(lens)}")
-        fx, fy, cx, cy = lens[:4]
+    def __init__(self, source: FrameSource, distortion: tuple[float, ...]) -> None:
+        if len(distortion) not in COUNTS:
+            raise BadInputError(f"distortion: expected {COUNTS} numbers, got {len(distortion)}")
+        fx, fy, cx, cy = distortion[:4]
         self._matrix = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1.0]])
-        self._terms = np.array(lens[4:] or (0.0,) * 4)
+        self._terms = np.array(distortion[4:] or (0.0,) * 4)
         self._source, self.count = source, source.count
         self._maps: dict[tuple[int, int], tuple[ArrayF32, ArrayF32]] = {}
 
@@ -39,7 +39,7 @@ class CorrectedSource:
         for frame in self._source.frames(first):
             yield frame if frame.rgb is None else replace(frame, rgb=self._corrected(frame.rgb))
 
-    def corrected_mask(self, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def undistorted_mask(self, mask: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """A mask of the frames as they come, (H, W), for the corrected ones."""
         plane = np.asarray(mask).astype(np.uint8)
         return cv2.remap(plane, *self._map(plane), cv2.INTER_NEAREST).astype(mask.dtype)

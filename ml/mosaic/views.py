@@ -1,4 +1,4 @@
-"""A usable frame as registration sees it: grey without the lens' pattern, where to trust it."""
+"""A usable frame as registration sees it: grey without the fixed pattern, and where to trust it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import cv2
 import numpy as np
 
 from ml.keypoints.masks import specular_mask
-from ml.mosaic.direct import DirectView, direct_view
+from ml.mosaic.direct_views import DirectView, direct_view
 from ml.mosaic.survey import Survey, work_grey
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 FIBRE_SIGMA, PLAIN_SIGMA = 2.0, 1.0
+"""Gaussian (px) before key points: of a fibre bundle wide enough that no fibre is one."""
+
 COLOUR_PX = 120
+"""Gains and the growing preview need no finer colour."""
+
 RIM_PX = 10
+"""How far inside the rim a px is trusted: its own shading stands still."""
 
 
 @dataclass(frozen=True, slots=True)

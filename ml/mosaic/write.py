@@ -1,4 +1,4 @@
-"""Stage 7, write: pyramid and preview of a piece, and the whole folder, all or nothing."""
+"""Stage 7, write: pyramid and preview of a component, and the whole folder, all or nothing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ml.mosaic.result import MANIFEST_NAME, component_name
 from ml.types import ImageU8
 
 PREVIEW_QUALITY = 88
+"""JPEG quality at which blocks do not show at the preview's size."""
+
 OWN_NAMES = ("mosaic*.tif", "preview*.jpg", "layer-*.png", "layer-*.tif")
 
 
@@ -31,7 +33,7 @@ def write_images(pixels: ImageU8, folder: Path, *, component: int, config: Mosai
 
 
 def publish(folder: Path, out_dir: Path) -> None:
-    """Move a finished folder to its place by renames, the manifest last.
+    """Move a finished folder to ``out_dir`` by renames, the manifest last.
 
     What was in ``out_dir`` before stays whole until the new files take its place; a reader that
     sees the new manifest sees the new images. Images of an earlier build that the new one lacks

@@ -34,8 +34,8 @@ REASONS = {
         Reason("unreadable", "not decodable", "#c23fd1"),
         Reason("size", "other size", "#5c7f4f"),
         Reason("no-match", "no match", "#d0455f"),
-        Reason("disagrees", "place disagrees", "#a02c66"),
-        Reason("small-piece", "too short a piece", "#c77f9b"),
+        Reason("disagrees", "position disagrees", "#a02c66"),
+        Reason("small-component", "small component", "#c77f9b"),
     )
 }
 _OLD_WORDS = (
@@ -46,8 +46,8 @@ _OLD_WORDS = (
     ("the frame could not", "unreadable"),
     ("size ", "size"),
     ("too few points", "no-match"),
-    ("its place disagrees", "disagrees"),
-    ("its neighbours are cut off", "small-piece"),
+    ("its position disagrees", "disagrees"),
+    ("its neighbours are cut off", "small-component"),
 )
 
 

@@ -117,7 +117,7 @@ def pair_and_mosaic(folder: Path) -> Section:
                 "under 500 ms on 2 cores",
             ),
             Row(
-                f"mosaic of {len(frames)} frames, a frame ({result.n_registered} registered)",
+                f"mosaic of {len(frames)} frames, a frame ({result.registered_count} registered)",
                 1e3 * seconds / len(frames),
                 "ms a frame",
                 "one pair matched as above",

@@ -104,7 +104,7 @@ def measure(video: Path) -> dict[str, float]:
     row[phase] += time.process_time() - last
     row |= {
         "keys": sum(frame.is_key for frame in result.frames),
-        "registered": result.n_registered,
+        "registered": result.registered_count,
         "peak MiB": peak_mib(),
         "whole": sum(row[name] for name in PHASES),
     }

@@ -120,7 +120,7 @@ def _run_tessera(frames: list[ImageU8]) -> dict[str, Any]:
         "pixels": np.asarray(pixels, np.uint8),
         "loops": result.quality.loops_closed if result.quality else 0,
         "dropped": {f.index: f.reason_code for f in result.frames if f.reason_code},
-        "model": result.model,
+        "model": result.motion_model,
     }
 
 

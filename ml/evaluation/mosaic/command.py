@@ -93,7 +93,7 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
     if args.frames is None:
         raise BadInputError("evaluate mosaic: expected frames, or --simulate with sweeps")
     mask = None if args.mask is None else read_mask(args.mask)
-    config = MosaicConfig(model=args.model)
+    config = MosaicConfig(motion_model=args.model)
     with tempfile.TemporaryDirectory() as folder:
         out = args.out or Path(folder) / "mosaic"
         wall, cpu = time.perf_counter(), time.process_time()
@@ -105,9 +105,9 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
     scores: dict[str, Any] = {
         "data_set": args.frames.parent.name if args.frames.name == "frames" else args.frames.name,
         "frames": len(result.frames),
-        "registered": result.n_registered,
+        "registered": result.registered_count,
         "components": len(result.components),
-        "model": result.model,
+        "model": result.motion_model,
         "width_px": result.width_px,
         "height_px": result.height_px,
         "seconds": round(wall, 2),

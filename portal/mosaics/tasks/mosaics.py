@@ -28,7 +28,7 @@ from portal.mosaics.tasks.errors import sentence
 from portal.mosaics.workplace import work_claim
 
 if TYPE_CHECKING:
-    from ml.mosaic import MosaicConfig, MosaicFrame, MosaicResult
+    from ml.mosaic import FrameResult, MosaicConfig, MosaicResult
 
 
 @task(JOB_KIND, title="Build mosaic", queue="gpu", max_attempts=3, retry_on=(OSError,))
@@ -102,7 +102,8 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
     """The engine's choices; a span in seconds becomes its first and last time stamp."""
     from ml.mosaic import MosaicConfig
 
-    chosen: dict[str, Any] = {k: v for k, v in mosaic.config.items() if k in ("step", "model")}
+    names = {"step": "step", "model": "motion_model"}
+    chosen: dict[str, Any] = {names[k]: v for k, v in mosaic.config.items() if k in names}
     if "start_s" in mosaic.config:
         chosen["start_pts"] = span_frames(mosaic.video, mosaic.config).first_pts
     if "end_s" in mosaic.config:  # alone: what begins alike goes on from the same stages
@@ -113,16 +114,14 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
 def _built(result: MosaicResult, folder: Path, *, seconds: float) -> Built:
     from ml import __version__ as version
 
-    view = result.view
-    parts = tuple(_part(part, folder) for part in result.components)
     return Built(
-        parts=parts or (_only_part(result, folder),),
-        motion_model=result.model,
+        parts=tuple(_part(part, folder) for part in result.components),
+        motion_model=result.motion_model,
         frames=tuple(_frame(frame) for frame in result.frames),
         seconds=seconds,
-        outline=[] if view is None else np.round(view, 2).tolist(),
+        outline=np.round(result.view_outline, 2).tolist(),
         engine={"version": result.engine or version, "config_hash": result.config_hash},
-        quality={} if result.quality is None else _plain(asdict(result.quality)),
+        quality=_plain(asdict(result.quality)),
         gaps=[_plain(asdict(gap)) for gap in result.gaps],
     )
 
@@ -142,33 +141,14 @@ def _part(part: Any, folder: Path) -> BuiltPart:
         levels=levels,
         content_hash=storage.file_sha256(folder / part.pyramid),
         anchor_index=part.anchor_index,
-        registered_count=part.n_registered,
+        registered_count=part.registered_count,
         spans=[_plain(asdict(span)) for span in part.spans],
         layers=[_plain(asdict(layer)) for layer in part.layers],
         quality=_plain(asdict(part.quality)),
     )
 
 
-def _only_part(result: MosaicResult, folder: Path) -> BuiltPart:
-    """Where the result tells of no components: the one mosaic there is."""
-    from ml.imaging.tiles import TileSource
-
-    with TileSource(folder / result.path.name) as tiles:
-        levels = [asdict(level) for level in tiles.levels]
-    return BuiltPart(
-        index=0,
-        pyramid=result.path.name,
-        preview=result.preview.name,
-        width_px=result.width_px,
-        height_px=result.height_px,
-        levels=levels,
-        content_hash=storage.file_sha256(folder / result.path.name),
-        anchor_index=result.anchor_index,
-        registered_count=result.n_registered,
-    )
-
-
-def _frame(frame: MosaicFrame) -> BuiltFrame:
+def _frame(frame: FrameResult) -> BuiltFrame:
     matrix, covariance = frame.H_mosaic_from_frame, frame.covariance
     is_placed = matrix is not None
     return BuiltFrame(
@@ -183,7 +163,7 @@ def _frame(frame: MosaicFrame) -> BuiltFrame:
         part=(frame.component or 0) if is_placed else None,
         is_key=frame.is_key,
         covariance=None if covariance is None else covariance.tolist(),
-        uncertainty_px=_number(frame.corner_sigma_px),
+        uncertainty_px=_number(frame.uncertainty_px),
         sharpness=_number(frame.sharpness),
     )
 

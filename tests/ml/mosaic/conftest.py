@@ -14,6 +14,10 @@ import numpy as np
 import pytest
 
 from ml.imaging.samples import packaged_image
+from ml.mosaic import FrameResult, MosaicResult
+from ml.mosaic.result import MosaicQuality
+
+VIEW_OUTLINE = np.array([[0, 0], [100, 0], [100, 80], [0, 80.0]])
 
 
 @dataclass(frozen=True)
@@ -76,3 +80,36 @@ def write_video(
 def slow_sweep() -> Sweep:
     """Fifty good frames, half as fast."""
     return make_sweep(50, pace=0.5)
+
+
+def registered_frame(index: int, shift: float = 0.0, **more: object) -> FrameResult:
+    """A frame of component 0, moved to the right by ``shift`` px."""
+    matrix = np.array([[1, 0, shift], [0, 1, 0], [0, 0, 1.0]])
+    values = {"component": 0, "sharpness": 1.0, "time_s": index / 25, "is_key": True} | more
+    return FrameResult(index, index * 40, matrix, "registered", **values)  # type: ignore[arg-type]
+
+
+def dropped_frame(index: int, code: str) -> FrameResult:
+    """A frame that was skipped for a reason."""
+    return FrameResult(index, 0, None, "skipped", "x", reason_code=code, time_s=index / 25)
+
+
+def mosaic_result(*frames: FrameResult) -> MosaicResult:
+    """A result of these frames, without files."""
+    return MosaicResult(
+        frames,
+        path=Path("x/mosaic.tif"),
+        preview=Path("x/preview.jpg"),
+        manifest=Path("x"),
+        width_px=300,
+        height_px=80,
+        motion_model="affine",
+        anchor_index=0,
+        config_hash="0",
+        components=(),
+        gaps=(),
+        quality=MosaicQuality(1.0, None, 0, None),
+        view_outline=VIEW_OUTLINE,
+        frame_size_px=(101, 81),
+        engine="0",
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from ml.geometry import transform_points
 from ml.mosaic.adjust import adjust_transforms, link_residuals
-from ml.mosaic.align import components, place_by_paths
+from ml.mosaic.align import compose_along_paths, connected_components
 from ml.mosaic.links import Link, point_info
 
 MASK = np.ones((200, 200), np.bool_)
@@ -82,7 +82,7 @@ def test_a_tilted_anchor_does_not_tilt_the_map() -> None:
     centre = np.array([[1, 0, 99.5], [0, 1, 99.5], [0, 0, 1.0]])
     truth[8] = truth[8] @ centre @ tilt @ np.linalg.inv(centre)
     links = _links(truth, (1, 2, 3), 0.0)
-    start = place_by_paths(links, 8)
+    start = compose_along_paths(links, 8)
     found = adjust_transforms(start, links, 8, model="homography", mask=MASK)
     flat = {f: np.linalg.solve(found.transforms[8], m) for f, m in found.transforms.items()}
     assert _error(flat, truth, 8) < 0.05
@@ -96,19 +96,19 @@ def test_the_anchor_is_known_and_what_is_far_from_it_less() -> None:
     truth = _truth(12)
     links = _links(truth, (1, 2), 0.5)
     for model in ("similarity", "homography"):
-        found = adjust_transforms(place_by_paths(links, 6), links, 6, model=model, mask=MASK)
+        found = adjust_transforms(compose_along_paths(links, 6), links, 6, model=model, mask=MASK)
         np.testing.assert_array_equal(found.covariance[6][:4, :4], 0)
         spread = [float(np.trace(found.covariance[f][2:4, 2:4])) for f in (7, 9, 11)]
         assert 0 < spread[0] < spread[1] < spread[2]
 
 
-def test_skip_links_drift_less_than_a_chain_of_neighbours() -> None:
+def test_skip_links_drift_less_than_neighbours_alone() -> None:
     truth = _truth(40)
-    chained = place_by_paths(_links(truth, (1,), 0.7), 20)
+    composed = compose_along_paths(_links(truth, (1,), 0.7), 20)
     links = _links(truth, (1, 2, 5, 8), 0.7)
-    found = adjust_transforms(place_by_paths(links, 20), links, 20, model="affine", mask=MASK)
+    found = adjust_transforms(compose_along_paths(links, 20), links, 20, model="affine", mask=MASK)
     joint = found.transforms
-    assert _error(joint, truth, 20) < 0.4 * _error(chained, truth, 20)
+    assert _error(joint, truth, 20) < 0.4 * _error(composed, truth, 20)
 
 
 def test_one_wrong_link_does_not_pull() -> None:
@@ -116,7 +116,7 @@ def test_one_wrong_link_does_not_pull() -> None:
     links = _links(truth, (1, 2, 3), 0.2)
     wrong = _link(11, 0, {**truth, 0: truth[0] + [[0, 0, 60], [0, 0, 0], [0, 0, 0]]}, 0.2, 1)
     placed = adjust_transforms(
-        place_by_paths(links, 6), (*links, wrong), 6, model="affine", mask=MASK
+        compose_along_paths(links, 6), (*links, wrong), 6, model="affine", mask=MASK
     ).transforms
     assert _error(placed, truth, 6) < 0.5
     assert np.median(link_residuals(wrong, placed)) > 40
@@ -124,13 +124,13 @@ def test_one_wrong_link_does_not_pull() -> None:
 
 def test_paths_go_backwards_and_forwards_from_the_anchor() -> None:
     truth = _truth(6)
-    placed = place_by_paths(_links(truth, (1,), 0.0), 3)
+    placed = compose_along_paths(_links(truth, (1,), 0.0), 3)
     assert _error(placed, truth, 3) < 1e-6
 
 
 def test_the_largest_connected_set_is_the_main_one() -> None:
     truth = _truth(9)
     links = tuple(link for link in _links(truth, (1,), 0.0) if (link.a, link.b) != (4, 3))
-    assert components(links, list(truth)) == [{4, 5, 6, 7, 8}, {0, 1, 2, 3}]
-    assert components((), [3, 1]) == [{1}, {3}]
-    assert components((), []) == []
+    assert connected_components(links, list(truth)) == [{4, 5, 6, 7, 8}, {0, 1, 2, 3}]
+    assert connected_components((), [3, 1]) == [{1}, {3}]
+    assert connected_components((), []) == []

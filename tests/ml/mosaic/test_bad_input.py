@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def assert_nothing_lost(result: MosaicResult, count: int) -> None:
-    """Every frame is in a part or says why not, and the parts' spans and the gaps hold them all."""
+    """Every frame is in a component or says why not; the spans and the gaps hold them all."""
     assert [frame.index for frame in result.frames] == list(range(count))
     for frame in result.frames:
         assert (frame.status == "registered") == (not frame.reason) == (not frame.reason_code)
         assert (frame.component is None) == (frame.H_mosaic_from_frame is None)
     in_gaps = sum(gap.frames for gap in result.gaps)
-    assert in_gaps + sum(part.n_registered for part in result.components) == count
+    assert in_gaps + sum(component.registered_count for component in result.components) == count
 
 
 def test_a_variable_frame_rate_keeps_its_time_stamps(slow_sweep: Sweep, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_variable_frame_rate_keeps_its_time_stamps(slow_sweep: Sweep, tmp_path
     assert_nothing_lost(result, 50)
     assert [frame.pts for frame in result.frames] == pts_ms
     np.testing.assert_allclose([f.time_s for f in result.frames], np.array(pts_ms) / 1000)
-    assert result.n_registered == 50
+    assert result.registered_count == 50
     assert score_against_truth(result, slow_sweep.truth, size_px=(200, 200)).mean_px < 1.5
 
 
@@ -53,7 +53,7 @@ def test_a_resolution_that_changes_half_way_goes_on_in_the_first_ones_pixels(
     assert result.frame_size_px == (200, 200)
     assert len(result.components) == 1
     assert {f.reason_code for f in result.frames} <= {"", "blurred"}
-    assert result.n_registered >= 0.8 * len(result.frames)
+    assert result.registered_count >= 0.8 * len(result.frames)
 
 
 def _smoke(frame: np.ndarray, seed: int) -> np.ndarray:
@@ -84,7 +84,7 @@ def test_ten_seconds_of_smoke_are_named_and_both_sides_kept(
     assert sides == ({0, 1} if is_moving else {0})
 
 
-def test_a_cut_in_a_video_gives_two_parts_each_with_its_seconds(
+def test_a_cut_in_a_video_gives_two_components_each_with_its_seconds(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:20]]
@@ -92,7 +92,7 @@ def test_a_cut_in_a_video_gives_two_parts_each_with_its_seconds(
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
     result = build_mosaic(video, tmp_path / "out")
     assert_nothing_lost(result, 50)
-    spans = [[(s.first_s, s.last_s) for s in part.spans] for part in result.components]
+    spans = [[(s.first_s, s.last_s) for s in component.spans] for component in result.components]
     assert spans == [[(0.0, 1.16)], [(1.2, 1.96)]]
 
 
@@ -115,7 +115,7 @@ def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_pa
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1200, 40))
     result = build_mosaic(video, tmp_path / "out")
     assert_nothing_lost(result, 30)
-    assert result.n_registered == 30
+    assert result.registered_count == 30
     assert sum(frame.is_key for frame in result.frames) == 1
     assert max(result.width_px, result.height_px) <= 200
 
@@ -126,7 +126,7 @@ def test_two_frames_are_a_map_and_two_strangers_are_refused(
     near = write_video(tmp_path / "near.mp4", slow_sweep.frames[:2], pts_ms=[0, 40])
     result = build_mosaic(near, tmp_path / "out")
     assert_nothing_lost(result, 2)
-    assert result.n_registered == 2
+    assert result.registered_count == 2
     before = (tmp_path / "out/mosaic.json").read_bytes()
     strangers = [slow_sweep.frames[0], slow_sweep.frames[40][::-1]]
     apart = write_video(tmp_path / "apart.mp4", strangers, pts_ms=[0, 40])
@@ -156,7 +156,7 @@ def test_stills_of_different_operations_are_not_stitched(
     except NothingRegisteredError as error:
         assert len(error.frames) == len(stills)
     else:
-        pytest.fail(f"{result.n_registered} unrelated stills were joined")
+        pytest.fail(f"{result.registered_count} unrelated stills were joined")
 
 
 def test_the_sinus_is_refused_or_split_into_parts_that_hold(
@@ -170,9 +170,9 @@ def test_the_sinus_is_refused_or_split_into_parts_that_hold(
         assert len(error.frames) == len(frames)
         return
     assert_nothing_lost(result, len(frames))
-    for part in result.components:
-        assert part.quality.median_error_px is not None
-        assert part.quality.median_error_px < 3.0
+    for component in result.components:
+        assert component.quality.median_error_px is not None
+        assert component.quality.median_error_px < 3.0
 
 
 def test_a_scope_moving_over_a_laparoscopy_still_is_mapped_to_a_pixel(
@@ -188,7 +188,7 @@ def test_a_scope_moving_over_a_laparoscopy_still_is_mapped_to_a_pixel(
         frames.append(np.asarray(cv2.warpPerspective(scene, matrix, (480, 270), flags=flags)))
         truth[i] = matrix
     result = build_mosaic(frames, tmp_path / "out")
-    assert result.n_registered == 40
+    assert result.registered_count == 40
     assert score_against_truth(result, truth, size_px=(480, 270)).mean_px < 1.0
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ml.mosaic import blend
 from ml.mosaic.blend import blend_frames, key_pixels, rim_weight
-from ml.mosaic.canvas import Canvas, work_from_frame
+from ml.mosaic.canvas import MosaicCanvas, work_from_frame
 from ml.mosaic.sources import ArraySource, SourceFrame
 from ml.mosaic.survey import FrameCheck, Survey
 from ml.types import no_progress
@@ -25,7 +25,7 @@ def _survey(n: int) -> Survey:
 
 
 def _blend(frames: list[np.ndarray], folder: Path) -> np.ndarray:
-    canvas = Canvas(
+    canvas = MosaicCanvas(
         80 + 30 * (len(frames) - 1),
         80,
         {i: np.array([[1, 0, 30.0 * i], [0, 1, 0], [0, 0, 1]]) for i in range(len(frames))},
@@ -109,6 +109,6 @@ def test_a_part_decodes_its_own_span_only() -> None:
                 yield frame
 
     source = Counting([np.full((80, 80, 3), 90, np.uint8)] * 40, 1)
-    canvas = Canvas(80, 80, {12: np.eye(3), 15: np.eye(3)}, {})
+    canvas = MosaicCanvas(80, 80, {12: np.eye(3), 15: np.eye(3)}, {})
     assert [at for at, _ in key_pixels(source, _survey(40), canvas)] == [12, 15]
     assert source.decoded == 5, "12 to 15, and one to see that they are over"

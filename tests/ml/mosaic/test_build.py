@@ -36,7 +36,7 @@ def built(sweep: Sweep, tmp_path_factory: pytest.TempPathFactory) -> MosaicResul
 
 
 def test_known_motion_is_recovered_within_a_pixel(built: MosaicResult, sweep: Sweep) -> None:
-    assert built.n_registered == 12
+    assert built.registered_count == 12
     score = score_against_truth(built, sweep.truth, size_px=(200, 200))
     assert score.mean_px < 1.0
     assert score.max_px < 2.5
@@ -61,7 +61,7 @@ def test_the_mosaic_shows_the_scene(built: MosaicResult, sweep: Sweep) -> None:
 
 def test_the_manifest_reads_back_as_the_result(built: MosaicResult) -> None:
     again = read_manifest(built.manifest.parent)
-    assert (again.width_px, again.height_px, again.n_registered) == (
+    assert (again.width_px, again.height_px, again.registered_count) == (
         built.width_px,
         built.height_px,
         12,
@@ -128,12 +128,12 @@ def test_a_cut_in_the_scene_gives_two_mosaics(sweep: Sweep, tmp_path: Path) -> N
     result = build_mosaic(sweep.frames[:8] + other, tmp_path / "out")
     assert [f.component for f in result.frames] == [0] * 8 + [1] * 4
     first, second = result.components
-    assert (first.n_registered, second.n_registered) == (8, 4)
+    assert (first.registered_count, second.registered_count) == (8, 4)
     assert [(s.first_index, s.last_index) for s in second.spans] == [(8, 11)]
-    for part in result.components:
-        with tifffile.TiffFile(tmp_path / "out" / part.pyramid) as tiff:
-            assert tiff.pages[0].shape == (part.height_px, part.width_px, 3)
-        for layer in part.layers:
+    for component in result.components:
+        with tifffile.TiffFile(tmp_path / "out" / component.pyramid) as tiff:
+            assert tiff.pages[0].shape == (component.height_px, component.width_px, 3)
+        for layer in component.layers:
             png = cv2.imread(str(tmp_path / "out" / layer.png), cv2.IMREAD_UNCHANGED)
             assert png.shape == (layer.height_px, layer.width_px)
     build_mosaic(sweep.frames[:8], tmp_path / "out")
@@ -142,7 +142,7 @@ def test_a_cut_in_the_scene_gives_two_mosaics(sweep: Sweep, tmp_path: Path) -> N
 
 def test_a_static_video_becomes_one_view(sweep: Sweep, tmp_path: Path) -> None:
     result = build_mosaic([sweep.frames[0]] * 5, tmp_path / "out")
-    assert result.n_registered == 5
+    assert result.registered_count == 5
     assert abs(result.width_px - 189) < 4
 
 
@@ -211,13 +211,15 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="found a file"):
         build_mosaic(tmp_path / "empty", tmp_path / "file")
     with pytest.raises(UnknownNameError, match="motion model 'spline'"):
-        MosaicConfig(model="spline")
+        MosaicConfig(motion_model="spline")
     with pytest.raises(BadInputError, match="step: expected at least 1, got 0"):
         MosaicConfig(step=0)
 
 
 def test_the_fetoscopy_sweep_is_registered_whole(tessera_data: Path, tmp_path: Path) -> None:
     folder = tessera_data / "endoscopy/fetoscopy-anon001/frames"
-    result = build_mosaic(folder, tmp_path / "out", config=MosaicConfig(step=4, model="affine"))
-    assert result.n_registered == 25
+    result = build_mosaic(
+        folder, tmp_path / "out", config=MosaicConfig(step=4, motion_model="affine")
+    )
+    assert result.registered_count == 25
     assert 800 < result.width_px < 1400

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ml.mosaic.blend import blend_frames
-from ml.mosaic.canvas import Canvas
-from ml.mosaic.deghost import LEAST_SHARE, SAME_HUE, agreement, find_consensus, hue_of
+from ml.mosaic.canvas import MosaicCanvas
+from ml.mosaic.deghost import LEAST_SHARE, SAME_HUE, agreement, find_common_hue, hue_of
 from ml.mosaic.sources import ArraySource
 from ml.mosaic.survey import FrameCheck, Survey
 from ml.types import no_progress
@@ -16,9 +16,9 @@ from ml.types import no_progress
 TISSUE, METAL = (180, 70, 50), (120, 120, 120)
 
 
-def _canvas(count: int, step_px: int = 0) -> Canvas:
-    places = {i: np.array([[1, 0, step_px * i], [0, 1, 0], [0, 0, 1.0]]) for i in range(count)}
-    return Canvas(100 + step_px * (count - 1), 80, places, {})
+def _canvas(count: int, step_px: int = 0) -> MosaicCanvas:
+    transforms = {i: np.array([[1, 0, step_px * i], [0, 1, 0], [0, 0, 1.0]]) for i in range(count)}
+    return MosaicCanvas(100 + step_px * (count - 1), 80, transforms, {})
 
 
 def _frame(tool_at: int | None = None) -> np.ndarray:
@@ -45,18 +45,18 @@ def test_most_frames_decide_and_not_their_mean() -> None:
     frames = [_frame(40), _frame(40), _frame(), _frame(), _frame()]
     feather = np.ones((80, 100), np.float32)
     some = [(i, frame.astype(np.float32)) for i, frame in enumerate(frames)]
-    found = find_consensus(some, feather, _canvas(5))
+    found = find_common_hue(some, feather, _canvas(5))
     assert found.downsample == 1
     np.testing.assert_allclose(found.hue[40, 50], [0.5625, 0.21875], atol=2e-3)
-    empty = find_consensus([], feather, _canvas(5))
+    empty = find_common_hue([], feather, _canvas(5))
     assert not empty.hue.any()
 
 
 def test_a_large_mosaic_is_decided_on_a_small_canvas() -> None:
-    canvas = Canvas(1536, 768, {0: np.eye(3)}, {})
+    canvas = MosaicCanvas(1536, 768, {0: np.eye(3)}, {})
     frame = np.full((768, 1536, 3), METAL, np.float32)
     frame[:, 768:] = TISSUE
-    found = find_consensus([(0, frame)], np.ones((768, 1536), np.float32), canvas)
+    found = find_common_hue([(0, frame)], np.ones((768, 1536), np.float32), canvas)
     assert (found.downsample, found.hue.shape) == (4, (192, 384, 2))
     box = frame[100:200, 900:1000]
     assert found.share(box, 900, 100).min() > 0.99

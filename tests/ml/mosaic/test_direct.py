@@ -8,7 +8,8 @@ import pytest
 
 from ml.geometry import transform_points
 from ml.imaging.samples import packaged_image
-from ml.mosaic.direct import Alignment, align_views, direct_view
+from ml.mosaic.direct import DirectAlignment, align_views
+from ml.mosaic.direct_views import direct_view
 from ml.mosaic.motion_model import MODELS, motion_generators, nearest_in_model
 
 MASK = np.ones((240, 240), np.bool_)
@@ -28,7 +29,7 @@ def _pose(x: float, y: float, turn: float = 0.0, tilt: float = 0.0) -> np.ndarra
     return np.array([[c, -s, 500 + x], [s, c, 640 + y], [tilt, 0, 1.0]])
 
 
-def _align(a: np.ndarray, b: np.ndarray, model: str, gain: float = 1.0) -> Alignment | None:
+def _align(a: np.ndarray, b: np.ndarray, model: str, gain: float = 1.0) -> DirectAlignment | None:
     return align_views(
         direct_view(_view(a, seed=1), MASK),
         direct_view(_view(b, seed=2, gain=gain), MASK),

@@ -12,9 +12,9 @@ from ml.evaluation.mosaic.truth import score_against_truth
 from ml.imaging.samples import packaged_image
 from ml.mosaic import MosaicConfig, build_mosaic, read_manifest
 from ml.mosaic.direct import DirectView
-from ml.mosaic.distortion import corrected_view, estimate_distortion, proven_k1
+from ml.mosaic.distortion import estimate_distortion, proven_k1, undistorted_view
 from ml.mosaic.sources import ArraySource
-from ml.mosaic.undistort import CorrectedSource
+from ml.mosaic.undistort import UndistortedSource
 from ml.types import no_progress
 
 SIDE_PX = 200
@@ -22,7 +22,7 @@ MIDDLE = (SIDE_PX - 1) / 2
 
 
 def distorted_sweep(k1: float, count: int) -> tuple[list[np.ndarray], dict[int, np.ndarray]]:
-    """A lens of focal length 100 px over real vessels, and H_scene_from_corrected_frame."""
+    """A camera of focal length 100 px over real vessels, and H_scene_from_corrected_frame."""
     scene = cv2.resize(packaged_image("retina.jpg"), None, fx=0.5, fy=0.5, interpolation=3)
     camera = np.array([[SIDE_PX / 2, 0, MIDDLE], [0, SIDE_PX / 2, MIDDLE], [0, 0, 1.0]])
     y, x = np.mgrid[:SIDE_PX, :SIDE_PX].astype(np.float64)
@@ -63,15 +63,15 @@ def test_frames_without_distortion_are_left_alone() -> None:
     assert proven_k1([], []) is None
 
 
-def test_a_map_with_the_lens_taken_off_is_nearer_to_the_truth(tmp_path: Path) -> None:
+def test_a_map_with_the_distortion_taken_off_is_nearer_to_the_truth(tmp_path: Path) -> None:
     frames, truth = distorted_sweep(-0.2, 75)
     errors = []
     for estimates in (False, True):
-        config = MosaicConfig(estimate_lens=estimates, model="similarity")
+        config = MosaicConfig(estimate_distortion=estimates, motion_model="similarity")
         result = build_mosaic(frames, tmp_path / str(estimates), config=config)
-        assert bool(result.lens) == estimates
-        assert read_manifest(result.manifest.parent).lens == result.lens
-        assert result.n_registered == 75
+        assert bool(result.distortion) == estimates
+        assert read_manifest(result.manifest.parent).distortion == result.distortion
+        assert result.registered_count == 75
         errors.append(score_against_truth(result, truth, size_px=(SIDE_PX, SIDE_PX)).mean_px)
     assert errors[1] < 0.5 * errors[0]
     assert errors[1] < 1.5
@@ -79,10 +79,10 @@ def test_a_map_with_the_lens_taken_off_is_nearer_to_the_truth(tmp_path: Path) ->
 
 def test_a_view_is_corrected_as_its_frame_is() -> None:
     image = cv2.GaussianBlur(np.random.default_rng(0).random((80, 100), np.float32), (0, 0), 3)
-    own = corrected_view(DirectView((image,), (image > 0,)), -0.3)
-    lens = (50.0, 50.0, 49.5, 39.5, -0.3, 0.0, 0.0, 0.0)
+    own = undistorted_view(DirectView((image,), (image > 0,)), -0.3)
+    distortion = (50.0, 50.0, 49.5, 39.5, -0.3, 0.0, 0.0, 0.0)
     rgb = np.repeat((image * 255).astype(np.uint8)[..., None], 3, axis=2)
-    (frame,) = CorrectedSource(ArraySource([rgb], 1), lens).frames()
+    (frame,) = UndistortedSource(ArraySource([rgb], 1), distortion).frames()
     assert frame.rgb is not None
     inside = (slice(15, 65), slice(15, 85))
     np.testing.assert_allclose(own.images[0][inside] * 255, frame.rgb[..., 0][inside], atol=2)
@@ -91,8 +91,8 @@ def test_a_view_is_corrected_as_its_frame_is() -> None:
 def test_a_given_mask_is_corrected_with_the_frames() -> None:
     mask = np.zeros((100, 100), np.uint8)
     mask[10:90, 10:90] = 255
-    source = CorrectedSource(ArraySource([mask], 1), (50.0, 50.0, 49.5, 49.5, 0.3, 0.0, 0.0, 0.0))
-    corrected = source.corrected_mask(mask)
+    source = UndistortedSource(ArraySource([mask], 1), (50.0, 50.0, 49.5, 49.5, 0.3, 0.0, 0.0, 0.0))
+    corrected = source.undistorted_mask(mask)
     assert corrected.dtype == np.uint8
     # by hand: 40 px off the middle is 0.8, and 0.8 = r (1 + 0.3 r^2) at r = 0.6969, 34.8 px
     assert corrected[50, 16] == 255

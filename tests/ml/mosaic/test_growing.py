@@ -15,14 +15,12 @@ from ml.geometry import transform_points
 from ml.imaging.samples import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, register, survey
-from ml.mosaic.links import Link
-from ml.mosaic.registration import KeyTrail, Registration, Tracked, still_holding
 from ml.types import ImageU8
 
 if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
 
-CONFIG = MosaicConfig(lens_frames=45)
+CONFIG = MosaicConfig(fixed_pattern_frames=45)
 
 
 class Calls(Counter[str]):
@@ -71,7 +69,7 @@ def test_sixty_frames_and_forty_more_are_a_hundred_at_once(
     out, work = tmp_path / "out", tmp_path / "work"
     first = build_mosaic(sweep.frames[:60], out, config=CONFIG, work_dir=work, grows=True)
     assert len(first.frames) == 60
-    assert {"seen.npz", "registration.npz", "landmarks"} < {p.name for p in work.iterdir()}
+    assert {"measures.npz", "registration.npz", "loop_keyframes"} < {p.name for p in work.iterdir()}
     calls = Calls().watch(monkeypatch)
     grown = build_mosaic(sweep.frames, out, config=CONFIG, work_dir=work, grows=True)
     usable = sum(frame.status != "skipped" for frame in grown.frames[60:])
@@ -86,7 +84,7 @@ def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     make_sample_video(video, frames=220, size_px=200)
     pts = probe_video(video).frames.pts
     spans = [
-        MosaicConfig(start_pts=int(pts[30]), end_pts=int(pts[end]), lens_frames=20)
+        MosaicConfig(start_pts=int(pts[30]), end_pts=int(pts[end]), fixed_pattern_frames=20)
         for end in (58, 70)
     ]
     at_once = build_mosaic(video, tmp_path / "at-once", config=spans[1])
@@ -103,7 +101,7 @@ def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_killed_while_it_grows_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = simulate_sweep(SweepConfig(frames=36, size_px=200, path="loops-slow"))
-    config = MosaicConfig(lens_frames=20)
+    config = MosaicConfig(fixed_pattern_frames=20)
     at_once = build_mosaic(sweep.frames, tmp_path / "at-once", config=config)
     out, work = tmp_path / "out", tmp_path / "work"
     build_mosaic(sweep.frames[:26], out, config=config, work_dir=work, grows=True)
@@ -135,34 +133,3 @@ def test_another_video_in_the_same_folder_is_built_anew(sweep: Sweep, tmp_path: 
 def test_growing_needs_a_place_for_what_is_known(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="grows: expected a work_dir"):
         build_mosaic([np.zeros((64, 64, 3), np.uint8)] * 2, tmp_path / "out", grows=True)
-
-
-def _key(position: int, *, is_landmark: bool) -> KeyTrail:
-    return KeyTrail(position, 0, np.eye(3), np.eye(3), is_landmark)
-
-
-def _link(a: int, b: int) -> Link:
-    none = np.zeros((0, 2), np.float32)
-    return Link(a, b, none, none, np.eye(3), 1, np.zeros(3, np.float32), np.zeros((0, 2, 2)))
-
-
-def test_what_holds_ends_before_the_first_frame_judged_otherwise() -> None:
-    earlier = Registration(
-        links=(_link(2, 0), _link(5, 2)),
-        keys=(0, 2, 5),
-        tracked=(Tracked(1, 0, np.eye(3)), Tracked(6, 5, np.eye(3))),
-        landmarks=(0, 5),
-        model="affine",
-        trail=(_key(0, is_landmark=True), _key(2, is_landmark=False), _key(5, is_landmark=True)),
-        lens="x",
-    )
-    kept = still_holding(earlier, [0, 1, 2, 4, 5, 6, 7], lens="x")
-    assert kept is not None
-    assert (kept.keys, kept.landmarks, kept.taken()) == ((0, 2), (0,), [0, 1, 2])
-    assert [(link.a, link.b) for link in kept.links] == [(2, 0)]
-    whole = still_holding(earlier, [0, 1, 2, 5, 6, 9], lens="x")
-    assert whole is not None
-    assert whole.taken() == [0, 1, 2, 5, 6]
-    assert still_holding(earlier, [1, 2], lens="x") is None
-    assert still_holding(earlier, [0, 1, 2, 5, 6], lens="y") is None
-    assert still_holding(None, [0], lens="x") is None

@@ -38,14 +38,14 @@ def test_a_colourless_video_is_not_taken_for_instruments() -> None:
 
 
 def test_a_verdict_that_stands_already_stays() -> None:
-    fine = FrameMeasure(focus=0.1, brightness=100, colour=90, floor=30)
+    fine = FrameMeasure(sharpness=0.1, brightness=100, colour=90, floor=30)
     found = verdicts([fine, fine], [("", ""), ("size", "too small")], MosaicConfig())
     assert found == [("", ""), ("size", "too small")]
 
 
 def test_the_reason_says_what_was_measured() -> None:
-    fine = FrameMeasure(focus=0.1, brightness=100, colour=90, floor=30)
-    soft = FrameMeasure(focus=0.05, brightness=100, colour=90, floor=30)
+    fine = FrameMeasure(sharpness=0.1, brightness=100, colour=90, floor=30)
+    soft = FrameMeasure(sharpness=0.05, brightness=100, colour=90, floor=30)
     found = verdicts([fine, fine, soft], [("", "")] * 3, MosaicConfig())
     assert found[2] == ("blurred", "blurred: sharpness 50% of its neighbours'")
     assert verdicts([], [], MosaicConfig()) == []

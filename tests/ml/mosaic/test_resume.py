@@ -84,12 +84,12 @@ def test_a_cancelled_build_keeps_its_stages_only_where_asked(folder: Path, tmp_p
     with pytest.raises(CancelledError):
         build_mosaic(folder, tmp_path / "out", work_dir=tmp_path / "work", progress=stop)
     names = {path.name for path in (tmp_path / "work").iterdir()}
-    assert {"survey.npz", "registration.npz", "chains.npz"} <= names
+    assert {"survey.npz", "registration.npz", "aligned.npz"} <= names
 
 
 def test_a_folder_of_another_configuration_is_not_taken_up(folder: Path, tmp_path: Path) -> None:
     first = build_key(folder, None, MosaicConfig())
-    assert first != build_key(folder, None, MosaicConfig(model="affine"))
+    assert first != build_key(folder, None, MosaicConfig(motion_model="affine"))
     Stages(tmp_path, first).save("survey", (1, 2))
     assert Stages(tmp_path, first).load("survey") == (1, 2)
     assert Stages(tmp_path, "other").load("survey") is None
@@ -99,7 +99,7 @@ def test_what_a_stage_leaves_reads_back_as_it_was(tmp_path: Path) -> None:
     stages = Stages(tmp_path, "key")
     value = ({3: np.arange(6.0).reshape(2, 3)}, (True, None, "x", 0.1), {5: {"a": 1}})
     again = Stages(tmp_path, "key")
-    stages.save("chains", value)
-    read = again.load("chains")
+    stages.save("aligned", value)
+    read = again.load("aligned")
     np.testing.assert_array_equal(read[0][3], value[0][3])
     assert read[1:] == value[1:]

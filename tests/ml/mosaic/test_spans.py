@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ml.mosaic.result import MosaicFrame
+from ml.mosaic.result import FrameResult
 from ml.mosaic.spans import reasons_in_words, span_in_words, span_of
 
 
-def frames(codes: str, *, per_s: float | None = 10.0) -> list[MosaicFrame]:
+def frames(codes: str, *, per_s: float | None = 10.0) -> list[FrameResult]:
     """One frame a letter: d(ark), b(lurred), r(egistered)."""
     names = {"d": ("skipped", "dark"), "b": ("skipped", "blurred"), "r": ("registered", "")}
     return [
-        MosaicFrame(
+        FrameResult(
             index=i,
             pts=i,
             H_mosaic_from_frame=None,

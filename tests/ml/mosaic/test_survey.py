@@ -1,4 +1,4 @@
-"""What stands still on the lens; a clock; a long video that hardly moves; the growing preview."""
+"""The fixed pattern; a clock; a long video that hardly moves; the growing preview."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_video_that_stands_still_has_one_key_frame(sweep: Sweep, tmp_path: Pat
     still = sweep.frames[3].astype(float)
     frames = [np.clip(still + rng.normal(0, 2, still.shape), 0, 255) for _ in range(16)]
     result = build_mosaic([f.astype(np.uint8) for f in frames], tmp_path / "out")
-    assert result.n_registered == 16
+    assert result.registered_count == 16
     assert sum(frame.is_key for frame in result.frames) == 1
 
 
@@ -61,12 +61,12 @@ def test_a_span_of_a_video_tells_its_seconds(tmp_path: Path) -> None:
     pts = probe_video(video).frames.pts
     seen: list[Path] = []
     span = MosaicConfig(start_pts=int(pts[10]), end_pts=int(pts[27]))
-    part = build_mosaic(video, tmp_path / "part", config=span, preview=seen.append)
-    assert [frame.index for frame in part.frames] == list(range(10, 28))
-    np.testing.assert_allclose([f.time_s for f in part.frames], np.arange(10, 28) / 25)
-    assert part.n_registered >= 12
-    first = next(frame for frame in part.frames if frame.component == part.components[0].index)
-    assert part.components[0].spans[0].first_s == pytest.approx(first.time_s)
+    short = build_mosaic(video, tmp_path / "part", config=span, preview=seen.append)
+    assert [frame.index for frame in short.frames] == list(range(10, 28))
+    np.testing.assert_allclose([f.time_s for f in short.frames], np.arange(10, 28) / 25)
+    assert short.registered_count >= 12
+    first = next(frame for frame in short.frames if frame.component == short.components[0].index)
+    assert short.components[0].spans[0].first_s == pytest.approx(first.time_s)
     assert first.time_s >= 0.4
     assert seen
     with pytest.raises(BadInputError, match="span: expected time stamps within"):

@@ -17,7 +17,8 @@ from ml.evaluation.mosaic.truth import (
     run_agreement,
     score_against_truth,
 )
-from ml.mosaic import MosaicFrame, MosaicResult
+from ml.mosaic import FrameResult, MosaicResult
+from tests.ml.mosaic.conftest import mosaic_result
 
 
 def _shift(x: float) -> np.ndarray:
@@ -25,9 +26,8 @@ def _shift(x: float) -> np.ndarray:
 
 
 def _result(shifts: list[float]) -> MosaicResult:
-    frames = tuple(MosaicFrame(i, i, _shift(x), "registered") for i, x in enumerate(shifts))
-    here = Path("x")
-    return MosaicResult(frames, here, here, here, 10, 10, "affine", 0, "0")
+    frames = tuple(FrameResult(i, i, _shift(x), "registered") for i, x in enumerate(shifts))
+    return mosaic_result(*frames)
 
 
 def test_corner_errors_by_hand() -> None:

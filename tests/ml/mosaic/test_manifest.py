@@ -1,0 +1,27 @@
+"""``mosaic.json``: what is written is read back; what is not of its format is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ml.errors import CorruptFileError
+from ml.mosaic.manifest import read_manifest, to_manifest, write_manifest
+from tests.ml.mosaic.conftest import dropped_frame, mosaic_result, registered_frame
+
+
+def test_the_manifest_reads_back_and_another_format_is_refused(tmp_path: Path) -> None:
+    placed = registered_frame(0, 3, covariance=np.eye(3), uncertainty_px=0.5)
+    result = mosaic_result(placed, dropped_frame(1, "dark"))
+    write_manifest(result, tmp_path)
+    again = read_manifest(tmp_path)
+    assert to_manifest(again) == to_manifest(result)
+    text = (tmp_path / "mosaic.json").read_text()
+    (tmp_path / "mosaic.json").write_text(text.replace('"format": 1', '"format": 9'))
+    with pytest.raises(CorruptFileError, match="format 9, known is 1"):
+        read_manifest(tmp_path)
+    (tmp_path / "mosaic.json").write_text(text.replace("anchor_index", "anchor"))
+    with pytest.raises(CorruptFileError, match="expected a mosaic manifest, got 'anchor_index'"):
+        read_manifest(tmp_path)
