@@ -371,7 +371,7 @@ def test_the_portals_choices_are_the_engines() -> None:
     from ml.mosaic import MosaicConfig
 
     fields = {field.name: field.default for field in dataclasses.fields(MosaicConfig)}
-    assert (fields["step"], fields["model"]) == (1, "auto")
+    assert (fields["step"], fields["motion_model"]) == (1, "auto")
     assert set(MODELS) - {"auto"} <= set(MODEL_NAMES)
     for model in MODELS:
-        MosaicConfig(step=100, model=model)
+        MosaicConfig(step=100, motion_model=model)
