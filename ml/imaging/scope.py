@@ -1,183 +1,92 @@
-"""A simulated hand-held scope sweeping over real vessels, with the exact motion of every frame."""
+"""What a simulated hand-held scope sees of a flat picture: its pose, its lamp, its highlights."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from pathlib import Path
 
-import av
 import cv2
 import numpy as np
 
-from ml.files import replacing
 from ml.geometry import normalised, similarity, translation
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Progress, no_progress
+from ml.types import ArrayF32, ArrayF64, ImageU8
 
-FPS = 25
-_CRF = 18
-_BLURRED_SHARE = 0.05
-_SPECULAR_SPOTS = 9
+FALL_OFF = 0.45
+"""Share of the lamp's light that is missing at the rim of the view, as in our own recordings."""
+
+RIM, RIM_STEEPNESS = 0.97, 60
+"""The view ends at this share of half the side, within a pixel or two of a usual frame."""
+
+VISIBLE = 0.955
+"""Share of half the side that the mask keeps: safely inside the rim."""
+
+GLARE_LEVEL, GLARE_BLUR_PX = 250, 1.2
+"""Highlights saturate nearly, and have soft edges."""
 
 
 @dataclass(frozen=True, slots=True)
-class SampleVideo:
-    """A written sample video and its truth.
+class Highlights:
+    """Specular spots, which stay with the lamp and wander a little; all (K,) float64.
 
     Attributes:
-        H_retina_from_frame: (N, 3, 3) float64, frame pixels to pixels of ``retina.jpg``.
-        blurred: (N,) bool, frames blurred on purpose.
-        mask: (size, size) uint8, 255 where the scope sees.
+        x, y, radius_px: where they are in a frame, and how large.
+        flicker, wander: phases of their brightness and of their way, radians.
     """
 
-    path: Path
-    H_retina_from_frame: ArrayF64
-    blurred: ArrayBool
-    mask: ImageU8
+    x: ArrayF64
+    y: ArrayF64
+    radius_px: ArrayF64
+    flicker: ArrayF64
+    wander: ArrayF64
+
+    def glare(self, frame: int, size_px: int) -> ArrayF32:
+        """(size, size, 1) float32: share of a pixel that is highlight, in frame number ``frame``.
+
+        The pace of flicker and wandering, and the 3 px of the way, are those of tremor by hand.
+        """
+        glare = np.zeros((size_px, size_px), np.float32)
+        spots = zip(self.x, self.y, self.radius_px, self.flicker, self.wander, strict=True)
+        for x, y, radius, flicker, wander in spots:
+            strength = 0.5 + 0.5 * np.sin(flicker + frame * 0.35)
+            right = round(x + 3 * np.sin(frame * 0.2 + wander))
+            down = round(y + 3 * np.cos(frame * 0.17 + wander))
+            reach = max(1, round(radius * (0.6 + strength)))
+            cv2.circle(glare, (right, down), reach, float(strength), -1)
+        return np.asarray(cv2.GaussianBlur(glare, (0, 0), GLARE_BLUR_PX), np.float32)[..., None]
 
 
-def make_sample_video(
-    out_path: str | Path,
-    *,
-    frames: int = 100,
-    size_px: int = 470,
-    seed: int = 7,
-    truth_path: str | Path | None = None,
-    progress: Progress = no_progress,
-) -> SampleVideo:
-    """Write an h264 mp4 of a scope swept over ``retina.jpg`` in a closed path.
-
-    Planar motion (shift, turn, zoom, slight tilt) with hand tremor, vignetting, a round field of
-    view, specular spots that stay with the scope's light, and a few frames blurred by motion.
-
-    Args:
-        size_px: side of the square frames, even.
-        truth_path: where to write the truth as ``.npz`` (H_retina_from_frame, blurred, mask).
-    """
-    from ml.imaging.samples import packaged_image
-
-    out_path = Path(out_path)
-    retina = packaged_image("retina.jpg")
-    rng = np.random.default_rng(seed)
-    H_retina_from_frame = _path_of_scope(rng, frames, size_px, retina.shape[0])
-    blurred = _blurred_frames(rng, frames)
-    light, mask = _light(size_px)
-    spots = _spots(rng, size_px)
-    options = {"movflags": "+faststart"}
-    with (
-        replacing(out_path) as new,
-        av.open(str(new), "w", format="mp4", options=options) as target,
-    ):
-        # with its macroblock tree x264 does not give the same bytes from run to run
-        options = {"crf": str(_CRF), "x264-params": "mbtree=0"}
-        stream = target.add_stream("libx264", rate=FPS, options=options)
-        stream.width = stream.height = size_px
-        stream.pix_fmt = "yuv420p"
-        stream.codec_context.thread_count = 1  # the same bytes on every machine
-        stream.codec_context.gop_size = FPS
-        for n, H in enumerate(H_retina_from_frame):
-            rgb = _render(retina, H, size_px)
-            rgb = _motion_blurred(rgb, angle=float(n)) if blurred[n] else rgb
-            rgb = _lit(rgb, light, spots, n, rng)
-            frame = av.VideoFrame.from_ndarray(rgb, format="rgb24")
-            frame.pts, frame.time_base = n, Fraction(1, FPS)
-            target.mux(stream.encode(frame))
-            progress(n + 1, frames, "filming")
-        target.mux(stream.encode(None))
-    if truth_path is not None:
-        np.savez(truth_path, H_retina_from_frame=H_retina_from_frame, blurred=blurred, mask=mask)
-    return SampleVideo(out_path, H_retina_from_frame, blurred, mask)
-
-
-def _path_of_scope(rng: np.random.Generator, frames: int, size_px: int, retina_px: int) -> ArrayF64:
-    """A closed loop inside the fundus disc, at most about 12 px a frame at 100 frames."""
-    phase = np.linspace(0, 2 * np.pi, frames, endpoint=False)
-    reach = retina_px * 0.5 - size_px * 0.62
-    tremor = [_smooth_noise(rng, frames) for _ in range(6)]
-    centre_x = retina_px / 2 + reach * 0.62 * np.sin(phase) + 3.0 * tremor[0]
-    centre_y = retina_px / 2 + reach * 0.42 * np.sin(2 * phase) + 3.0 * tremor[1]
-    angle = 0.12 * np.sin(phase + 0.7) + 0.01 * tremor[2]
-    zoom = 0.92 + 0.07 * np.cos(phase) + 0.004 * tremor[3]
-    tilt = np.stack([tremor[4], tremor[5]], axis=1) * 1.2e-5
-    return np.stack(
-        [
-            _pose((centre_x[n], centre_y[n]), angle[n], zoom[n], tilt[n], size_px=size_px)
-            for n in range(frames)
-        ]
-    )
-
-
-def _pose(
+def scope_pose(
     centre: tuple[float, float], angle: float, zoom: float, tilt: ArrayF64, *, size_px: int
 ) -> ArrayF64:
+    """(3, 3) H_picture_from_frame of a scope over a picture.
+
+    Args:
+        centre: picture px that the middle of the frame sees.
+        zoom: picture px per frame px. angle: radians. tilt: (2,) perspective terms, 1 / frame px.
+    """
     half = (size_px - 1) / 2
-    tilted = np.array([[1, 0, 0], [0, 1, 0], [tilt[0], tilt[1], 1]], np.float64)
+    tilted = np.eye(3)
+    tilted[2, :2] = tilt
     return normalised(similarity(zoom, angle, *centre) @ tilted @ translation(-half, -half))
 
 
-def _smooth_noise(rng: np.random.Generator, count: int) -> ArrayF64:
-    """Unit-variance noise with a correlation of about three frames, closed end to start."""
-    taps = np.exp(-0.5 * (np.arange(-6, 7) / 2.0) ** 2)
-    noise = np.convolve(np.tile(rng.standard_normal(count), 3), taps, mode="same")
-    noise = noise[count : 2 * count]
-    return np.asarray(noise / max(float(noise.std()), 1e-9), np.float64)
-
-
-def _blurred_frames(rng: np.random.Generator, frames: int) -> ArrayBool:
-    blurred: ArrayBool = np.zeros(frames, np.bool_)
-    count = max(1, round(frames * _BLURRED_SHARE)) if frames >= 10 else 0
-    if count:
-        blurred[rng.choice(np.arange(2, frames - 2), count, replace=False)] = True
-    return blurred
-
-
-def _light(size_px: int) -> tuple[ArrayF32, ImageU8]:
-    """(size, size) brightness with a dark round rim, and the mask of what the scope sees."""
-    half = (size_px - 1) / 2
-    y, x = np.mgrid[:size_px, :size_px].astype(np.float32)
-    radius = np.hypot(x - half, y - half) / (size_px / 2)
-    vignette = 1.0 - 0.45 * radius**2
-    rim = np.clip((0.97 - radius) * 60, 0, 1)
-    mask = ((radius < 0.955) * 255).astype(np.uint8)
-    return (vignette * rim).astype(np.float32), mask
-
-
-def _spots(rng: np.random.Generator, size_px: int) -> ArrayF64:
-    """(K, 4): x, y, radius in px and phase of each specular spot."""
-    angle = rng.uniform(0, 2 * np.pi, _SPECULAR_SPOTS)
-    reach = rng.uniform(0.05, 0.35, _SPECULAR_SPOTS) * size_px
-    radius = rng.uniform(0.004, 0.012, _SPECULAR_SPOTS) * size_px
-    phase = rng.uniform(0, 2 * np.pi, _SPECULAR_SPOTS)
-    x, y = size_px / 2 + reach * np.cos(angle), size_px / 2 + reach * np.sin(angle)
-    return np.stack([x, y, radius, phase], axis=1)
-
-
-def _render(retina: ImageU8, H_retina_from_frame: ArrayF64, size_px: int) -> ImageU8:
+def scope_view(picture: ImageU8, H_picture_from_frame: ArrayF64, size_px: int) -> ImageU8:
+    """(size, size, 3) uint8: the picture as the scope sees it, evenly lit."""
     flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+    size = (size_px, size_px)
     return np.asarray(
-        cv2.warpPerspective(retina, H_retina_from_frame, (size_px, size_px), flags=flags), np.uint8
+        cv2.warpPerspective(picture, H_picture_from_frame, size, flags=flags), np.uint8
     )
 
 
-def _motion_blurred(rgb: ImageU8, *, angle: float) -> ImageU8:
-    kernel = np.zeros((21, 21), np.float32)
-    direction = np.array([np.cos(angle), np.sin(angle)])
-    for t in np.linspace(-10, 10, 41):
-        column, row = np.round(10 + t * direction).astype(int)
-        kernel[row, column] = 1
-    return np.asarray(cv2.filter2D(rgb, -1, kernel / kernel.sum()), np.uint8)
+def scope_light(size_px: int) -> tuple[ArrayF32, ImageU8]:
+    """(size, size) float32 brightness with a dark round rim, and uint8 mask of what is visible."""
+    half = (size_px - 1) / 2
+    y, x = np.mgrid[:size_px, :size_px].astype(np.float32)
+    radius = np.hypot(x - half, y - half) / (size_px / 2)
+    light = (1.0 - FALL_OFF * radius**2) * np.clip((RIM - radius) * RIM_STEEPNESS, 0, 1)
+    return light.astype(np.float32), ((radius < VISIBLE) * 255).astype(np.uint8)
 
 
-def _lit(
-    rgb: ImageU8, light: ArrayF32, spots: ArrayF64, n: int, rng: np.random.Generator
-) -> ImageU8:
-    shown = rgb.astype(np.float32) * 1.15
-    glare = np.zeros(light.shape, np.float32)
-    for x, y, radius, phase in spots:
-        strength = 0.5 + 0.5 * np.sin(phase + n * 0.35)
-        at = (round(x + 3 * np.sin(n * 0.2 + phase)), round(y + 3 * np.cos(n * 0.17 + phase)))
-        cv2.circle(glare, at, max(1, round(radius * (0.6 + strength))), float(strength), -1)
-    glare = np.asarray(cv2.GaussianBlur(glare, (0, 0), 1.2), np.float32)
-    shown = shown * (1 - glare[..., None]) + 250 * glare[..., None]
-    shown = shown * light[..., None] + rng.normal(0, 1.5, shown.shape).astype(np.float32)
-    return np.clip(shown, 0, 255).astype(np.uint8)
+def scope_lit(seen: ArrayF32, light: ArrayF32, glare: ArrayF32) -> ArrayF32:
+    """A view (size, size, 3) under the lamp: highlights on it, then the lamp's fall-off."""
+    return np.asarray((seen * (1 - glare) + GLARE_LEVEL * glare) * light[..., None], np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,13 +91,23 @@ def write_file(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str,
         save_file(dict(tensors), temporary, metadata=dict(metadata))
 
 
-def filled(network: N, tensors: Mapping[str, Tensor], where: str) -> N:
+def filled(
+    network: N,
+    tensors: Mapping[str, Tensor],
+    where: str,
+    *,
+    stored: Collection[str] | None = None,
+) -> N:
     """The network with these tensors, in its own precision.
 
+    Args:
+        stored: names of those that the file holds, where that is not all of the network.
     Raises:
         WeightsError: a tensor is missing, too many, of another size, or not finite.
     """
-    expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
+    state = network.state_dict()
+    names = state.keys() if stored is None else stored
+    expected = {key: tuple(state[key].shape) for key in names}
     actual = {key: tuple(value.shape) for key, value in tensors.items()}
     if expected != actual:
         wrong = sorted(k for k in expected | actual if expected.get(k) != actual.get(k))[0]
@@ -107,7 +117,7 @@ def filled(network: N, tensors: Mapping[str, Tensor], where: str) -> N:
     for key in sorted(tensors):
         if not torch.isfinite(tensors[key].float()).all():
             raise WeightsError(f"{where}: {key!r}: holds NaN or infinity")
-    network.load_state_dict(dict(tensors))
+    network.load_state_dict(dict(tensors), strict=stored is None)
     return network
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ml.geometry import normalised, similarity, translation
-from ml.imaging.samples import packaged_image
+from ml.imaging.packaged import packaged_image
+from ml.imaging.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 FAULTS: tuple[str, ...] = ("blurred", "dark", "bright", "smoke", "instrument", "unrelated")
@@ -58,16 +58,14 @@ def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
     rng = np.random.default_rng(config.seed)
     poses = _poses(rng, config, picture.shape[0])
     faults = _faults(rng, config)
-    light, mask = _light(config.size_px)
-    spots = rng.uniform(0, 1, (8, 4))
+    light, mask = scope_light(config.size_px)
+    highlights = _highlights(rng, config.size_px)
     drift = 1 + config.exposure_drift * np.sin(np.linspace(0, 5 * np.pi, config.frames) + 0.4)
-    size = (config.size_px, config.size_px)
     frames = []
     for n, pose in enumerate(poses):
-        flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
-        seen = np.asarray(cv2.warpPerspective(picture, pose, size, flags=flags), np.float32)
-        seen = _faulty(seen, faults.get(n, ""), rng)
-        shown = _lit(np.asarray(seen * 1.15 * drift[n], np.float32), light, spots, n)
+        seen = scope_view(picture, pose, config.size_px).astype(np.float32)
+        seen = np.asarray(_faulty(seen, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
+        shown = scope_lit(seen, light, highlights.glare(n, config.size_px))
         if faults.get(n) in ("dark", "bright"):
             shown = shown * (0.06 if faults[n] == "dark" else 3.4) + (faults[n] == "bright") * 60
         noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
@@ -77,7 +75,7 @@ def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
 
 def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[ArrayF64]:
     """H_picture_from_frame; the middle moves inside the fundus, at most some px a frame."""
-    n, half = config.frames, (config.size_px - 1) / 2
+    n = config.frames
     t = np.linspace(0, 1, n)
     reach = side * 0.5 - config.size_px * 0.56
     if config.path.startswith("loops"):
@@ -94,14 +92,28 @@ def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[Arr
     tremor = np.stack([_smooth(rng, n) for _ in range(6)])
     turn = 0.15 * np.sin(2 * np.pi * t + 0.7) + 0.01 * tremor[2]
     zoom = 0.93 + 0.06 * np.cos(2 * np.pi * t) + 0.004 * tremor[3]
-    poses = []
-    for i in range(n):
-        at = (x[i] + 1.5 * tremor[0, i], y[i] + 1.5 * tremor[1, i])
-        placed = similarity(zoom[i], turn[i], *at)
-        tilted = np.eye(3)
-        tilted[2, :2] = tremor[4:, i] * config.tilt
-        poses.append(normalised(placed @ tilted @ translation(-half, -half)))
-    return poses
+    return [
+        scope_pose(
+            (x[i] + 1.5 * tremor[0, i], y[i] + 1.5 * tremor[1, i]),
+            turn[i],
+            zoom[i],
+            tremor[4:, i] * config.tilt,
+            size_px=config.size_px,
+        )
+        for i in range(n)
+    ]
+
+
+def _highlights(rng: np.random.Generator, size_px: int) -> Highlights:
+    a, r, size, phase = rng.uniform(0, 1, (8, 4)).T
+    angle, reach = 2 * np.pi * a, (0.05 + 0.3 * r) * size_px
+    return Highlights(
+        x=size_px / 2 + reach * np.cos(angle),
+        y=size_px / 2 + reach * np.sin(angle),
+        radius_px=(0.004 + 0.008 * size) * size_px,
+        flicker=6.28 * phase,
+        wander=6 * phase,
+    )
 
 
 def _smooth(rng: np.random.Generator, count: int) -> ArrayF64:
@@ -160,26 +172,3 @@ def _instrument(seen: ArrayF32, rng: np.random.Generator) -> ArrayF32:
     shine = 95 + 85 * np.clip(1 - across**2, 0, 1) + 40 * np.exp(-((across - 0.3) ** 2) / 0.01)
     metal = np.dstack([shine, shine * 1.01, shine * 1.03])
     return np.asarray(np.where(inside[..., None], metal, seen), np.float32)
-
-
-def _light(size_px: int) -> tuple[ArrayF32, ImageU8]:
-    half = (size_px - 1) / 2
-    y, x = np.mgrid[:size_px, :size_px].astype(np.float32)
-    radius = np.hypot(x - half, y - half) / (size_px / 2)
-    light = (1.0 - 0.45 * radius**2) * np.clip((0.97 - radius) * 60, 0, 1)
-    return light.astype(np.float32), ((radius < 0.955) * 255).astype(np.uint8)
-
-
-def _lit(seen: ArrayF32, light: ArrayF32, spots: ArrayF64, n: int) -> ArrayF32:
-    """Highlights that stay with the lamp, then the lamp's fall-off."""
-    side = seen.shape[0]
-    glare = np.zeros(light.shape, np.float32)
-    for a, r, size, phase in spots:
-        angle, reach = 2 * np.pi * a, (0.05 + 0.3 * r) * side
-        strength = 0.5 + 0.5 * np.sin(6.28 * phase + n * 0.35)
-        x = side / 2 + reach * np.cos(angle) + 3 * np.sin(n * 0.2 + 6 * phase)
-        y = side / 2 + reach * np.sin(angle) + 3 * np.cos(n * 0.17 + 6 * phase)
-        radius = max(1, round((0.004 + 0.008 * size) * side * (0.6 + strength)))
-        cv2.circle(glare, (round(x), round(y)), radius, float(strength), -1)
-    glare = np.asarray(cv2.GaussianBlur(glare, (0, 0), 1.2), np.float32)[..., None]
-    return np.asarray((seen * (1 - glare) + 250 * glare) * light[..., None], np.float32)

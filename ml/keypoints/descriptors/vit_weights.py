@@ -8,9 +8,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from ml.errors import WeightsError
 from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
-from ml.networks.weightsfile import read_tensors, stored_config, write_file
+from ml.networks.weightsfile import filled, read_tensors, stored_config, write_file
 
 ARCHITECTURE = "vit-adapter"
 KEYS = frozenset({"version", "config"})
@@ -34,18 +33,12 @@ def read_network(path: Path) -> tuple[VitMatcher, str]:
     """The network of a file of ``save_network``, and its version.
 
     Raises:
-        WeightsError: missing, damaged, of another architecture, or a backbone not to be had.
+        WeightsError: missing, damaged, of another architecture, weights that do not fit their
+            configuration or are not finite, or a backbone not to be had.
     """
     metadata, tensors = read_tensors(path, ARCHITECTURE, keys=KEYS)
     network = VitMatcher(stored_config(VitConfig, metadata, path.name))
-    expected = {key: tuple(value.shape) for key, value in _stored(network).items()}
-    actual = {key: tuple(value.shape) for key, value in tensors.items()}
-    if expected != actual:
-        wrong = sorted(k for k in expected | actual if expected.get(k) != actual.get(k))[0]
-        raise WeightsError(
-            f"{path.name}: {wrong!r}: expected {expected.get(wrong)}, got {actual.get(wrong)}"
-        )
-    network.load_state_dict({k: v.float() for k, v in tensors.items()}, strict=False)
+    filled(network, tensors, path.name, stored=_stored(network))
     return network, metadata["version"]
 
 

@@ -24,7 +24,7 @@ from ml.evaluation.epipolar.scores import (
     t_test,
 )
 from ml.evaluation.epipolar.sequence import Sequence, fundamental_from_poses, read_sequence
-from ml.imaging.samples import packaged_image
+from ml.imaging.packaged import packaged_image
 from ml.keypoints import symmetric_epipolar_px
 from ml.types import Matches, no_progress
 

@@ -1,12 +1,10 @@
-"""A demo slide and a demo video made from images that scikit-image ships in its wheel.
+"""A demo slide made from an image that scikit-image ships in its wheel.
 
-Real pixels, known truth: the slide has microns per pixel and regions that differ; the video has the
-exact transform of every frame. The same seed gives the same files' content.
+Real pixels, microns per pixel, and regions that differ. The same seed gives the same content.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +12,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from ml.errors import UnsupportedFormatError
+from ml.imaging.packaged import packaged_image
 from ml.imaging.pyramids import write_pyramid
-from ml.imaging.scope import SampleVideo, make_sample_video
 from ml.types import ImageU8, Progress, no_progress
-
-__all__ = ["SampleVideo", "make_sample_slide", "make_sample_video", "packaged_image"]
 
 SLIDE_MPP = 0.5
 _H_DAB = np.array([[0.65, 0.70, 0.29], [0.27, 0.57, 0.78]])
@@ -29,22 +24,6 @@ _BLOCK_PX = 2_048
 _SPACING_PX, _REACH_PX = 330, 330
 _SEAM_PX2 = 4_000.0
 """Seams about ten pixels wide where two copies meet half-way."""
-
-
-def packaged_image(name: str) -> ImageU8:
-    """An image file that lies inside the installed scikit-image package: (H, W, 3) uint8 RGB.
-
-    Raises:
-        UnsupportedFormatError: this scikit-image does not ship it.
-    """
-    spec = importlib.util.find_spec("skimage")
-    folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path("skimage/data")
-    bgr = cv2.imread(str(folder / name), cv2.IMREAD_COLOR)
-    if bgr is None:
-        raise UnsupportedFormatError(
-            f"scikit-image ships no readable {name}; expected 0.25 or later"
-        )
-    return np.ascontiguousarray(bgr[..., ::-1]).astype(np.uint8, copy=False)
 
 
 def make_sample_slide(

@@ -1,4 +1,4 @@
-"""The demo files: real pixels, exact truth, the same every time."""
+"""The demo video: exact truth, the same every time."""
 
 from __future__ import annotations
 
@@ -6,28 +6,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-import pytest
 
-from ml.errors import UnsupportedFormatError
-from ml.imaging.samples import make_sample_slide, make_sample_video, packaged_image
-from ml.imaging.slides import open_slide
+from ml.imaging.packaged import packaged_image
+from ml.imaging.sample_video import make_sample_video
 from ml.imaging.videos import iter_frames, probe_video
 from ml.types import ArrayF32, ImageU8
-
-
-def test_the_slide_is_a_pyramid_with_microns_per_pixel(tmp_path: Path) -> None:
-    path = make_sample_slide(tmp_path / "s.tif", size_px=(1_500, 1_200))
-    with open_slide(path) as slide:
-        info = slide.info
-        assert (info.width_px, info.height_px) == (1_500, 1_200)
-        assert info.mpp_x == info.mpp_y == pytest.approx(0.5)
-        assert all(level.stored for level in info.levels)
-        corner = slide.read_region((0, 0), (60, 60), (60, 60))
-        tissue = slide.read_region((400, 500), (200, 200), (200, 200))
-        other = slide.read_region((700, 500), (200, 200), (200, 200))
-    assert corner.min() > 225
-    assert tissue.std() > 20
-    assert np.abs(tissue.astype(int) - other).mean() > 15
 
 
 def _detail(rgb: ImageU8) -> ArrayF32:
@@ -75,8 +58,3 @@ def test_the_same_seed_gives_the_same_video(tmp_path: Path) -> None:
     a = make_sample_video(tmp_path / "a.mp4", frames=6, size_px=96)
     b = make_sample_video(tmp_path / "b.mp4", frames=6, size_px=96)
     assert a.path.read_bytes() == b.path.read_bytes()
-
-
-def test_an_image_that_is_not_in_the_wheel_is_named() -> None:
-    with pytest.raises(UnsupportedFormatError, match=r"ships no readable nothing\.png"):
-        packaged_image("nothing.png")
