@@ -1,6 +1,8 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 // The logic of the pages, in Node without a DOM; what needs a page is tested in tests/browser.
 export default defineConfig({
+  resolve: { alias: { "@": fileURLToPath(new URL("static/src", import.meta.url)) } },
   test: { include: ["tests/front/**/*.test.ts"], environment: "node", unstubGlobals: true, restoreMocks: true },
 });

@@ -25,6 +25,7 @@ describe("a breach is refused", () => {
     ["static/src/viewer/mosaic/api.ts", "../page/bindings"],
     ["static/src/viewer/mosaic/api.ts", "../main"],
     ["static/src/viewer/mosaic/api.ts", "../../viewer/page/bindings"],
+    ["static/src/viewer/mosaic/api.ts", "@/viewer/page/bindings"],
     ["static/src/viewer/page/bindings.ts", "../../app/toasts"],
     ["static/src/app/toasts.ts", "../viewer/lib/toasts"],
     ["static/src/theme/choice.ts", "../app/toasts"],

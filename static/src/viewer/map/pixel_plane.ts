@@ -46,7 +46,7 @@ export function geometryFromL0(geometry: RoiGeometry): Polygon | MultiPolygon {
   return new MultiPolygon(geometry.coordinates.map((rings) => rings.map(flipRing)));
 }
 
-const round = (value: number): number => Math.round(value * 100) / 100;
+const round = (value: number): number => Math.round(value * 100) / 100 + 0; // + 0: never minus zero
 
 const ringToL0 = (ring: number[][]): Position[] =>
   ring.map((point) => {

@@ -134,6 +134,7 @@ export class RoiSync extends Emitter<SyncEvents> {
       const isAgreed = state.deleted && theirs.deleted_at !== null;
       if (step === "create" || isAgreed) {
         state.server = theirs;
+        state.inFlight = false; // the request is over: only what differs from theirs is sent
         state.want(state);
         this.schedule(state, 0);
         return;

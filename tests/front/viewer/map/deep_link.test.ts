@@ -1,0 +1,57 @@
+import View from "ol/View";
+import { describe, expect, it } from "vitest";
+
+import { applyView, readLink, writeLink } from "@/viewer/map/deep_link";
+import type { LinkTarget } from "@/viewer/map/deep_link";
+import type { MapView } from "@/viewer/map/map_view";
+
+const NOWHERE: LinkTarget = { x: null, y: null, z: null, rot: 0, roi: null, t: null };
+
+describe("readLink", () => {
+  it("reads every word of an address", () => {
+    const link = readLink("?x=120.5&y=80&z=0.25&rot=-90&roi=r1&t=9000");
+    expect(link).toEqual({ x: 120.5, y: 80, z: 0.25, rot: -90, roi: "r1", t: 9000 });
+  });
+
+  it("is nowhere without words", () => {
+    expect(readLink("")).toEqual(NOWHERE);
+  });
+
+  it.each(["?x=abc&y=&z=Infinity&rot=NaN&t=1e999", "?z=0", "?z=-2"])("leaves out what makes no sense: %s", (search) => {
+    expect(readLink(search)).toEqual(NOWHERE);
+  });
+
+  it("takes the start of the video for a frame", () => {
+    expect(readLink("?t=0").t).toBe(0);
+  });
+});
+
+describe("writeLink", () => {
+  it("leaves out what is not there", () => {
+    expect(writeLink(NOWHERE)).toBe("");
+    expect(writeLink({ ...NOWHERE, x: 1, y: 2, z: 3, rot: 0.004 })).toBe("x=1.00&y=2.00&z=3");
+  });
+
+  it("is read as what was written", () => {
+    const link = { x: 1234.57, y: 0.25, z: 0.0625, rot: 33.5, roi: "a b&c", t: 0 };
+    expect(readLink(`?${writeLink(link)}`)).toEqual(link);
+  });
+});
+
+describe("applyView", () => {
+  const view = (): View => new View({ center: [0, 0], resolution: 1, maxResolution: 64, minResolution: 1 / 16 });
+
+  it("leaves the view alone where the link names no place", () => {
+    const untouched = view();
+    expect(applyView({ view: untouched } as MapView, { ...NOWHERE, x: 5, z: 4 })).toBe(false);
+    expect(untouched.getResolution()).toBe(1);
+  });
+
+  it("goes to the place, turned and magnified as the link says", () => {
+    const moved = view();
+    expect(applyView({ view: moved } as MapView, { ...NOWHERE, x: 30, y: 40, z: 4, rot: 180 })).toBe(true);
+    expect(moved.getCenter()).toEqual([30, -40]);
+    expect(moved.getResolution()).toBe(4);
+    expect(moved.getRotation()).toBeCloseTo(Math.PI, 12);
+  });
+});

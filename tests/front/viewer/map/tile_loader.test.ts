@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { TileLoader } from "@/viewer/map/tile_loader";
+import { canvas } from "../canvases";
+import { pass, stopClock } from "../clock";
+
+const PICTURE = { width: 256, height: 256 };
+let asked: string[] = [];
+let failures: number[] = [];
+
+/** Answers tiles with these codes, one after the other (200: a picture), and the canvas with a new grant. */
+function serving(...codes: number[]): TileLoader {
+  vi.stubGlobal("fetch", (url: string) => {
+    asked.push(url);
+    if (url.startsWith("/api/")) return Promise.resolve(Response.json(canvas({ tile_url: "/tiles/new/{z}/{x}/{y}.jpg" })));
+    const code = codes.shift() ?? 500;
+    return code === 0 ? Promise.reject(new TypeError("offline")) : Promise.resolve(new Response("", { status: code }));
+  });
+  return new TileLoader(canvas(), (count) => failures.push(count));
+}
+
+beforeEach(() => {
+  asked = [];
+  failures = [];
+  stopClock();
+  vi.stubGlobal("createImageBitmap", () => Promise.resolve(PICTURE));
+});
+
+afterEach(() => vi.useRealTimers());
+
+/** Lets every wait pass until `load` is through. */
+async function through<T>(load: Promise<T>): Promise<T | Error> {
+  let isThrough = false;
+  const result = load.catch((error: unknown) => error as Error).finally(() => (isThrough = true));
+  while (!isThrough) await pass(100);
+  return result;
+}
+
+describe("TileLoader", () => {
+  it("fills zoom, column and row into the address", async () => {
+    expect(await through(serving(200).load(1, 3, 2))).toBe(PICTURE);
+    expect(asked).toEqual(["/tiles/old/1/3/2.jpg"]);
+  });
+
+  it("tries twice more where the server stumbles", async () => {
+    expect(await through(serving(503, 0, 200).load(1, 0, 0))).toBe(PICTURE);
+    expect(asked).toHaveLength(3);
+    expect(failures).toEqual([]);
+  });
+
+  it("gives up after that, and counts", async () => {
+    const loader = serving(500, 500, 500, 500);
+    expect(await through(loader.load(1, 0, 0))).toBeInstanceOf(Error);
+    expect(asked).toHaveLength(3);
+    expect(failures).toEqual([1]);
+  });
+
+  it("fetches a new grant where the old one has run out", async () => {
+    expect(await through(serving(403, 200).load(1, 0, 0))).toBe(PICTURE);
+    expect(asked).toEqual(["/tiles/old/1/0/0.jpg", "/api/v1/canvases/c1/", "/tiles/new/1/0/0.jpg"]);
+  });
+
+  it("renews the grant once for tiles that fail together", async () => {
+    const loader = serving(403, 403, 403, 200, 200, 200);
+    await through(Promise.all([loader.load(1, 0, 0), loader.load(1, 1, 0), loader.load(1, 2, 0)]));
+    expect(asked.filter((url) => url.startsWith("/api/"))).toHaveLength(1);
+    expect(failures).toEqual([]);
+  });
+
+  it("does not count a tile that is no longer wanted", async () => {
+    const gone = new AbortController();
+    gone.abort();
+    expect(await through(serving(0).load(1, 0, 0, gone.signal))).toBeInstanceOf(Error);
+    expect(failures).toEqual([]);
+  });
+
+  it("refuses a level that the file does not have", async () => {
+    expect(await through(serving().load(2, 0, 0))).toEqual(new RangeError("no level 2"));
+  });
+});

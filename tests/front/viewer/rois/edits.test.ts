@@ -1,0 +1,131 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { History } from "@/viewer/lib/history";
+import { RoiEdits } from "@/viewer/rois/edits";
+import type { RoiState } from "@/viewer/rois/state";
+import { RoiStore } from "@/viewer/rois/store";
+import { canvas } from "../canvases";
+import { pass, stopClock } from "../clock";
+import { Server, roi, square } from "./server";
+
+let server: Server;
+let history: History;
+let store: RoiStore;
+let edits: RoiEdits;
+let told: string[];
+
+beforeEach(async () => {
+  stopClock();
+  vi.stubGlobal("addEventListener", () => undefined);
+  server = new Server(roi({ name: "old" }));
+  history = new History();
+  store = new RoiStore(canvas());
+  edits = new RoiEdits(store, history);
+  await store.load();
+  told = [];
+  for (const name of ["added", "removed"] as const) {
+    store.on(name, (states) => told.push(`${name} ${states.map(({ id }) => id).join(" ")}`));
+  }
+});
+
+afterEach(() => vi.useRealTimers());
+
+const first = (): RoiState => store.get("r1") as RoiState;
+/** Everything is saved. */
+const saved = (): Promise<void> => pass(600);
+
+describe("drawing", () => {
+  it("shows the ROI at once and saves it a little later", async () => {
+    const state = edits.create(square(3), "l1", { index: 4, pts: 160, time_s: 1.6 });
+    expect([told, store.total]).toEqual([[`added ${state.id}`], 2]);
+    await saved();
+    expect(server.rois.get(state.id)).toMatchObject({ geometry: square(3), label: "l1", frame: { pts: 160 } });
+  });
+
+  it("is undone by deleting, done again by restoring", async () => {
+    const state = edits.create(square(3), null, null);
+    await saved();
+    expect(history.undo()).toBe("Draw ROI");
+    expect([store.live(), store.total]).toEqual([[first()], 1]);
+    await saved();
+    expect(server.rois.get(state.id)?.deleted_at).not.toBeNull();
+    history.redo();
+    await saved();
+    expect(server.rois.get(state.id)?.deleted_at).toBeNull();
+    expect(store.total).toBe(2);
+  });
+
+  it("and undoing before it was saved sends nothing at all", async () => {
+    edits.create(square(3), null, null);
+    history.undo();
+    await saved();
+    expect(server.writes).toBe("");
+  });
+});
+
+describe("changing", () => {
+  it("is undone and done again, each as a version of its own", async () => {
+    edits.change(first(), { name: "new" }, "Rename");
+    await saved();
+    expect(history.undo()).toBe("Rename");
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "old", version: 3 });
+    history.redo();
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "new", version: 4 });
+  });
+
+  it("takes back what it changed and nothing else", () => {
+    edits.change(first(), { geometry: square(4) }, "Edit outline");
+    edits.change(first(), { name: "new" }, "Rename");
+    history.undo();
+    expect(first()).toMatchObject({ name: "old", geometry: square(4) });
+  });
+
+  it("of an ROI that the window let go of holds it again", async () => {
+    const state = first();
+    edits.change(state, { name: "new" }, "Rename");
+    await saved();
+    store.states.delete("r1");
+    history.undo();
+    expect(store.get("r1")).toBe(state);
+    await saved();
+    expect(server.rois.get("r1")?.name).toBe("old");
+  });
+});
+
+describe("deleting", () => {
+  it("takes it off the page, and undo brings it back", async () => {
+    edits.remove(first());
+    expect([told, store.total]).toEqual([["removed r1"], 0]);
+    await saved();
+    history.undo();
+    expect(told.at(-1)).toBe("added r1");
+    await saved();
+    expect(server.rois.get("r1")?.deleted_at).toBeNull();
+  });
+});
+
+describe("a conflict", () => {
+  beforeEach(async () => {
+    server.change("r1", { name: "theirs", label: "l9" });
+    edits.change(first(), { name: "mine" }, "Rename");
+    await saved();
+  });
+
+  it("keepMine sends mine on top of theirs, and leaves what only they changed", async () => {
+    edits.keepMine(first(), server.rois.get("r1") as ReturnType<typeof roi>);
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "mine", label: "l9", version: 3 });
+    expect(first().problem).toBeNull();
+  });
+
+  it("takeTheirs shows theirs and sends nothing; undo brings mine back", async () => {
+    edits.takeTheirs(first(), server.rois.get("r1") as ReturnType<typeof roi>);
+    await saved();
+    expect([first().name, server.rois.get("r1")?.version]).toEqual(["theirs", 2]);
+    history.undo();
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "mine", version: 3 });
+  });
+});

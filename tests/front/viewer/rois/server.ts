@@ -1,0 +1,110 @@
+import { vi } from "vitest";
+
+import type { RoiPatch } from "@/viewer/rois/api";
+import type { Roi, RoiGeometry } from "@/viewer/lib/types";
+
+/** A square of 10 px whose top left corner is at (`x`, `x`). */
+export function square(x = 0): RoiGeometry {
+  return { type: "Polygon", coordinates: [[[x, x], [x + 10, x], [x + 10, x + 10], [x, x + 10], [x, x]]] };
+}
+
+/** An ROI as the server tells it. */
+export function roi(given: Partial<Roi> = {}): Roi {
+  return {
+    id: "r1",
+    canvas: "c1",
+    frame: null,
+    geometry: square(),
+    label: null,
+    name: "",
+    review_state: "unreviewed",
+    version: 1,
+    area_px: 100,
+    area_um2: null,
+    bounds: [0, 0, 10, 10],
+    created_by: "Ada",
+    created_at: "2026-01-02T03:04:05Z",
+    updated_at: "2026-01-02T03:04:05Z",
+    deleted_at: null,
+    is_embedded: true,
+    notes: [],
+    ...given,
+  };
+}
+
+interface Asked {
+  method: string;
+  path: string;
+  body: Partial<Roi>;
+  /** The version that the request goes by, of If-Match. */
+  version: number | null;
+}
+
+/** The ROIs' part of the REST API in memory: versions, If-Match, deleted and restored. */
+export class Server {
+  readonly rois = new Map<string, Roi>();
+  readonly asked: Asked[] = [];
+  /** Given instead of the right answers, first to last; an Error stands for a broken line. */
+  readonly instead: (Response | Error)[] = [];
+
+  constructor(...rois: Roi[]) {
+    for (const each of rois) this.rois.set(each.id, each);
+    vi.stubGlobal("fetch", (url: string, init: RequestInit) => this.take(url, init));
+    vi.stubGlobal("document", { cookie: "csrftoken=t", querySelector: () => null });
+    vi.stubGlobal("location", new URL("https://portal.example/canvases/c1/"));
+  }
+
+  /** "POST, PATCH 1": the writes, each with the version it went by. */
+  get writes(): string {
+    const writes = this.asked.filter(({ method }) => method !== "GET");
+    return writes.map(({ method, version }) => (version === null ? method : `${method} ${version}`)).join(", ");
+  }
+
+  /** Another user writes. */
+  change(id: string, patch: RoiPatch & { deleted_at?: string | null }): Roi {
+    const now = this.rois.get(id) as Roi;
+    const next = { ...now, ...patch, version: now.version + 1 };
+    this.rois.set(id, next);
+    return next;
+  }
+
+  private take(url: string, init: RequestInit): Promise<Response> {
+    const { pathname, searchParams } = new URL(url, "https://portal.example");
+    const version = /\d+/.exec((init.headers as Record<string, string>)["If-Match"] ?? "")?.[0];
+    const body = typeof init.body === "string" ? (JSON.parse(init.body) as Partial<Roi>) : {};
+    const asked = { method: init.method ?? "GET", path: pathname, body, version: version ? Number(version) : null };
+    this.asked.push(asked);
+    const instead = this.instead.shift();
+    if (instead instanceof Error) return Promise.reject(instead);
+    return Promise.resolve(instead ?? this.answer(asked, searchParams));
+  }
+
+  private answer({ method, path, body, version }: Asked, params: URLSearchParams): Response {
+    const id = /rois\/([^/]+)\//.exec(path)?.[1];
+    if (!id) return method === "POST" ? this.create(body) : this.list(params);
+    const known = this.rois.get(id);
+    if (!known) return Response.json({ code: "not_found" }, { status: 404 });
+    if (method === "GET") return Response.json(known);
+    if (version !== known.version) return Response.json({ code: "version", current: known }, { status: 412 });
+    if (method === "PATCH") return Response.json(this.change(id, body));
+    if (path.endsWith("/restore/")) return Response.json(this.change(id, { deleted_at: null }));
+    const gone = this.change(id, { deleted_at: "2026-01-03T00:00:00Z" });
+    return new Response(null, { status: 204, headers: { ETag: `"${gone.version}"` } });
+  }
+
+  private create(body: Partial<Roi>): Response {
+    const made = roi(body);
+    const known = this.rois.get(made.id);
+    if (known) return Response.json({ code: "exists", current: known }, { status: 409 });
+    this.rois.set(made.id, made);
+    return Response.json(made, { status: 201 });
+  }
+
+  private list(params: URLSearchParams): Response {
+    const live = [...this.rois.values()].filter((each) => each.deleted_at === null);
+    const size = Number(params.get("page_size") ?? params.get("limit"));
+    const from = (Number(params.get("page") ?? 1) - 1) * size;
+    const next = from + size < live.length && params.has("page") ? "more" : null;
+    return Response.json({ count: live.length, results: live.slice(from, from + size), next });
+  }
+}
