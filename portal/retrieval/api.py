@@ -14,13 +14,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations.selectors import label_get, roi_get
-from portal.core.errors import InvalidInputError, NotFoundError
+from portal.core.errors import NotFoundError
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import user_of
-from portal.retrieval import selectors, services
+from portal.retrieval import services
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import NotEmbeddedError, SimilarQuery, similar_search
+from portal.retrieval.selectors import SimilarResult
 from portal.retrieval.serializers import (
     EncoderSerializer,
     SearchSerializer,
@@ -104,31 +104,23 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != roi.lab_id:
         raise NotFoundError("There is no such label.")
-    chosen = wanted.get("encoder")
-    encoder = selectors.encoder_get(chosen) if chosen else selectors.encoder_for(roi)
-    try:
-        if encoder is None:
-            raise NotEmbeddedError("Nothing has been embedded yet.")
-        query = SimilarQuery(
-            roi=roi,
-            encoder=encoder,
-            k=wanted["k"],
-            exclude_same_patient=wanted["exclude_same_patient"],
-            organ=wanted.get("organ", ""),
-            label_id=label_id,
-            kind=wanted.get("kind", ""),
-        )
-        return Response(similar_represent(similar_search(user, query)))
-    except NotEmbeddedError:
-        if encoder is not None and not encoder.is_default:
-            raise InvalidInputError(
-                "encoder: it has not embedded this ROI; new ROIs go to the default encoder.",
-                code="roi-not-embedded",
-            ) from None
-        job = services.embed_request(roi=roi, user=user)
-        response = job_accepted(job, request, roi=str(roi.pk))
-        response["Retry-After"] = str(RETRY_AFTER_S)
-        return response
+    found = services.similar_or_embed(
+        roi=roi,
+        user=user,
+        encoder_id=wanted.get("encoder"),
+        filters={
+            "k": wanted["k"],
+            "exclude_same_patient": wanted["exclude_same_patient"],
+            "organ": wanted.get("organ", ""),
+            "label_id": label_id,
+            "kind": wanted.get("kind", ""),
+        },
+    )
+    if isinstance(found, SimilarResult):
+        return Response(similar_represent(found))
+    response = job_accepted(found, request, roi=str(roi.pk))
+    response["Retry-After"] = str(RETRY_AFTER_S)
+    return response
 
 
 router_entries = [("encoders", EncoderViewSet, "encoder")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 from django import forms
 from django.http import QueryDict
@@ -36,8 +35,8 @@ class SimilarForm(forms.Form):
             *((str(label.pk), label.name) for label in labels),
         ]
 
-    def wanted(self) -> dict[str, Any]:
-        """Keywords of ``SimilarQuery``."""
+    def filters(self) -> selectors.SimilarFilters:
+        """What is chosen."""
         self.is_valid()
         clean = self.cleaned_data
         label = clean.get("label")

@@ -20,7 +20,6 @@ from portal.labs.requests import user_of
 from portal.labs.rules import has_role
 from portal.retrieval import selectors, services
 from portal.retrieval.forms import SimilarForm
-from portal.retrieval.selectors import NotEmbeddedError, SimilarQuery, similar_search
 from portal.retrieval.thumbnails import roi_thumbnail
 
 _DAY_S = 24 * 3600
@@ -66,22 +65,15 @@ def thumbnail(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 
 def _outcome(user: User, roi: Roi, form: SimilarForm) -> dict[str, Any]:
     """One of: ``result``, ``job`` (under way), ``failure`` with the failed ``job``."""
-    encoder = selectors.encoder_for(roi)
     try:
-        if encoder is None:
-            raise NotEmbeddedError("Nothing has been embedded yet.")
-        query = SimilarQuery(roi=roi, encoder=encoder, **form.wanted())
-        return {"result": similar_search(user, query)}
-    except NotEmbeddedError:
-        pass
-    try:
-        return {"job": services.embed_request(roi=roi, user=user)}
+        found = services.similar_or_embed(roi=roi, user=user, filters=form.filters())
     except ConflictError as error:
         return {
             "failure": error.message,
             "job": selectors.embed_job(roi=roi),
             "may_retry": has_role(user, roi.lab_id, at_least=Role.ANNOTATOR),
         }
+    return {"result": found} if isinstance(found, selectors.SimilarResult) else {"job": found}
 
 
 def _live_roi(request: HttpRequest, roi_id: uuid.UUID) -> Roi:

@@ -12,6 +12,7 @@ import logging
 import uuid
 from collections import Counter
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
@@ -45,6 +46,16 @@ class NotEmbeddedError(ConflictError):
     """The ROI has no vector of its present outline yet."""
 
     code = "roi-not-embedded"
+
+
+class SimilarFilters(TypedDict, total=False):
+    """What narrows a search; see ``SimilarQuery``."""
+
+    k: int
+    exclude_same_patient: bool
+    organ: str
+    label_id: uuid.UUID | None
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from portal.retrieval.services.indexes import (
     index_build_submit,
     index_publish,
 )
+from portal.retrieval.services.search import similar_or_embed
 
 __all__ = [
     "DEFAULT_ENCODERS",
@@ -35,5 +36,6 @@ __all__ = [
     "index_build_submit",
     "index_publish",
     "roi_changed",
+    "similar_or_embed",
     "stain_save",
 ]

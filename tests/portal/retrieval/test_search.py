@@ -15,12 +15,7 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.retrieval import selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
-from portal.retrieval.selectors import (
-    NotEmbeddedError,
-    SimilarQuery,
-    readers,
-    similar_search,
-)
+from portal.retrieval.selectors import NotEmbeddedError, SimilarQuery, readers, similar_search
 from tests.portal.retrieval.conftest import box_vector, square
 
 
