@@ -14,16 +14,7 @@ from portal.annotations.services import label_set_ensure, roi_create
 from portal.archive import storage as archive_storage
 from portal.archive.models import Asset, Canvas, Case, ItemState, Video
 from portal.labs.models import Lab, User
-
-
-def polygon(*ring: tuple[float, float]) -> dict[str, Any]:
-    """A GeoJSON polygon of one ring, closed or not."""
-    return {"type": "Polygon", "coordinates": [[list(vertex) for vertex in ring]]}
-
-
-def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
-    """A GeoJSON rectangle."""
-    return polygon((left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+from tests.portal.annotations.support import box
 
 
 def make_canvas(lab: Lab, *, kind: str = "slide", accession: str = "A-1", **more: Any) -> Canvas:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import Image
 
 from portal.jobs.models import Job
@@ -44,3 +45,11 @@ def run_job(job: Job) -> Job:
     job_run(job.pk)
     job.refresh_from_db()
     return job
+
+
+def png(name: str = "a.png", seed: int = 0) -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, picture(40, 30, seed=seed))
+
+
+def text_of(response: Any) -> str:
+    return response.content.decode()

@@ -113,3 +113,7 @@ def square(left, top, side=20):
 @pytest.fixture
 def world(lab, annotator, storage, encoder):
     return World(lab, annotator, storage)
+
+
+def jobs(kind="roi_embed"):
+    return list(Job.objects.filter(kind=kind).order_by("created_at"))

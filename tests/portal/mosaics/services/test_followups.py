@@ -27,8 +27,14 @@ from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.selectors import followup_targets
 from portal.mosaics.services import followup_create
-
-from .conftest import STEP_PX, make_mosaic, make_video, run_job, texture, write_video
+from tests.portal.mosaics.conftest import (
+    STEP_PX,
+    make_mosaic,
+    make_video,
+    run_job,
+    texture,
+    write_video,
+)
 
 FOLLOWUPS = "/api/v1/followups/"
 SIZE, PATIENT = 320, "p-7"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.qupath import FeatureError, feature_read
+from portal.annotations.qupath import feature_read
 from portal.annotations.selectors import roi_export
 from portal.annotations.services import (
     label_set_ensure,
@@ -23,22 +23,9 @@ from portal.annotations.services import (
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.labs.models import Lab, User
+from tests.portal.annotations.support import box, feature
 
 QUPATH_ID = "5f0a7a3e-6b1c-4a52-9d6e-0d2f5a5c1b11"
-
-
-def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
-    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
-    return {"type": "Polygon", "coordinates": [ring]}
-
-
-def feature(geometry: Any = None, *, id: str | None = None, **properties: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "type": "Feature",
-        "geometry": geometry or box(10, 10, 90, 80),
-        "properties": {"objectType": "annotation", **properties},
-    }
-    return made | ({"id": id} if id else {})
 
 
 def collection(*features: Any) -> dict[str, Any]:
@@ -100,21 +87,6 @@ def test_every_spelling_of_a_class_is_read(
 ) -> None:
     found = feature_read(feature(**properties))
     assert (found.label, found.color) == (name, color)
-
-
-def test_other_spellings_of_objects_are_read() -> None:
-    old = feature()
-    old["properties"] = {
-        "object_type": "detection",
-        "measurements": [
-            {"name": "Area px^2", "value": 1.0},
-            {"name": "Circularity", "value": 0.5},
-        ],
-    }
-    old["id"] = "PathDetectionObject"
-    found = feature_read(old)
-    assert found.id is None
-    assert found.foreign == {"objectType": "detection", "measurements": {"Circularity": 0.5}}
 
 
 @pytest.mark.parametrize(
@@ -298,11 +270,6 @@ def test_huge_metadata_is_left_out_and_said_so(canvas: Canvas, annotator: User) 
 def test_too_many_features_are_refused(canvas: Canvas, annotator: User) -> None:
     with pytest.raises(InvalidInputError, match="2,001 features; 2,000 at most"):
         roi_import(canvas=canvas, user=annotator, document=[{}] * 2_001)
-
-
-def test_properties_that_are_no_object_are_refused() -> None:
-    with pytest.raises(FeatureError, match="properties"):
-        feature_read({"type": "Feature", "geometry": {}, "properties": [1]})
 
 
 _text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=30)

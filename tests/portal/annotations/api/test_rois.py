@@ -16,15 +16,10 @@ from portal.annotations.models import Label, Roi
 from portal.annotations.services import roi_create, roi_update
 from portal.archive.models import Canvas
 from portal.labs.models import User
+from tests.portal.annotations.support import LABELS, box
 
 ROIS = "/api/v1/rois/"
-LABELS = "/api/v1/labels/"
 PROBLEM = "application/problem+json"
-
-
-def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
-    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
-    return {"type": "Polygon", "coordinates": [ring]}
 
 
 def url(roi: Roi, tail: str = "") -> str:
@@ -291,30 +286,6 @@ def test_viewers_read_and_do_not_write(api_as: Any, roi: Roi, viewer: User) -> N
         client.post(LABELS, {"name": "x"}),
     ):
         assert answer.status_code == 403
-
-
-def test_labels_over_rest(api_as: Any, manager: User, reviewer: User, canvas: Canvas) -> None:
-    client = api_as(manager)
-    assert client.get(LABELS).json()["count"] == 8
-    made = client.post(LABELS, {"name": "Gland", "color": "#112233"})
-    assert made.status_code == 201
-    path = f"{LABELS}{made.json()['id']}/"
-    assert api_as(reviewer).patch(path, {"name": "x"}).status_code == 403
-    assert client.patch(path, {"color": "#445566"}).json()["color"] == "#445566"
-    assert client.get(path).json()["name"] == "Gland"
-    assert client.post(LABELS, {"name": "gland"}).status_code == 409
-    assert client.post(LABELS, {"name": "y", "color": "blue"}).status_code == 400
-    rows = client.get(LABELS, {"canvas": str(canvas.pk)}).json()["results"]
-    assert rows[-1]["name"] == "Gland"
-    assert client.delete(path).status_code == 204
-
-
-def test_a_label_in_use_is_a_conflict(
-    api_as: Any, manager: User, canvas: Canvas, label: Label
-) -> None:
-    roi_create(canvas=canvas, user=manager, geometry=box(1, 1, 9, 9), label=label)
-    answer = api_as(manager).delete(f"{LABELS}{label.pk}/")
-    assert (answer.status_code, answer.json()["in_use"]) == (409, 1)
 
 
 def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from typing import Any
 
 import pytest
 from django.db import OperationalError, connections
@@ -13,10 +12,6 @@ from django.db import OperationalError, connections
 from portal.annotations.geometry import InvalidGeometryError
 from portal.annotations.models import Label, Roi, RoiRevision
 from portal.annotations.services import (
-    label_create,
-    label_delete,
-    label_set_ensure,
-    label_update,
     roi_create,
     roi_delete,
     roi_restore,
@@ -30,16 +25,8 @@ from portal.core.errors import (
     StaleVersionError,
 )
 from portal.core.models import Event
-from portal.labs.models import Lab, User
-
-
-def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
-    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
-    return {"type": "Polygon", "coordinates": [ring]}
-
-
-def names(**filters: Any) -> list[str]:
-    return list(Event.objects.filter(**filters).order_by("id").values_list("name", flat=True))
+from portal.labs.models import User
+from tests.portal.annotations.support import box, names
 
 
 def test_creating_writes_row_revision_and_event(canvas: Canvas, annotator: User) -> None:
@@ -232,54 +219,3 @@ def test_the_update_itself_is_guarded_by_the_version(
     with pytest.raises(StaleVersionError):
         roi_update(roi=other, user=annotator, expected_version=1, changes={"name": "second"})
     assert Roi.objects.get(pk=roi.pk).name == "first"
-
-
-def test_a_lab_gets_starter_labels_once(lab: Lab) -> None:
-    first = label_set_ensure(lab=lab)
-    assert label_set_ensure(lab=lab) == first
-    assert first.labels.count() == 8
-
-
-def test_labels_are_kept_by_managers(lab: Lab, manager: User, reviewer: User) -> None:
-    with pytest.raises(ForbiddenError):
-        label_create(lab=lab, user=reviewer, name="Gland")
-    label = label_create(lab=lab, user=manager, name=" Gland ")
-    assert (label.name, label.position) == ("Gland", 8)
-    assert label.color.startswith("#")
-    with pytest.raises(ForbiddenError):
-        label_update(label=label, user=reviewer, name="x")
-    with pytest.raises(ForbiddenError):
-        label_delete(label=label, user=reviewer)
-    assert label_update(label=label, user=manager, name="Crypt", color="#ABCDEF").color == "#abcdef"
-
-
-def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Label) -> None:
-    with pytest.raises(ConflictError, match='has a label "tumor" already'):
-        label_create(lab=lab, user=manager, name="tumor")
-    other = label_create(lab=lab, user=manager, name="Gland")
-    with pytest.raises(ConflictError):
-        label_update(label=other, user=manager, name="TUMOR")
-
-
-@pytest.mark.parametrize("color", ["red", "#12345", "#1234567", "#12345g", "#123456\n"])
-def test_a_colour_is_six_hex_digits(lab: Lab, manager: User, color: str) -> None:
-    with pytest.raises(InvalidInputError, match="#rrggbb"):
-        label_create(lab=lab, user=manager, name="Gland", color=color)
-
-
-def test_a_label_in_use_or_in_history_stays(
-    roi: Roi, label: Label, annotator: User, manager: User
-) -> None:
-    roi_update(roi=roi, user=annotator, expected_version=1, changes={"label": label})
-    with pytest.raises(ConflictError, match="1 ROIs have it") as error:
-        label_delete(label=label, user=manager)
-    assert error.value.details == {"in_use": 1}
-    roi_update(roi=roi, user=annotator, expected_version=2, changes={"label": None})
-    with pytest.raises(ConflictError, match="history"):
-        label_delete(label=label, user=manager)
-
-
-def test_an_unused_label_is_deleted(label: Label, manager: User) -> None:
-    label_delete(label=label, user=manager)
-    assert not Label.objects.filter(name="Tumor").exists()
-    assert "label.deleted" in names()

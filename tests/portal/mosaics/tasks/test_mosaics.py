@@ -24,18 +24,15 @@ from portal.mosaics.models import Mosaic, MosaicFrame
 from portal.mosaics.options import MODELS
 from portal.mosaics.selectors import frame_runs, frames_at, mosaic_get, mosaic_report, runs_lost
 from portal.mosaics.services import mosaic_create, mosaic_refused
-from portal.mosaics.workplace import work_claim, work_exists, work_folder
-
-from .conftest import FRAME_HEIGHT, FRAME_WIDTH, STEP_PX, texture, write_video
-
-
-def run_job(job: Job | None) -> Job:
-    from portal.jobs.worker.runner import job_run
-
-    assert job is not None
-    job_run(job.pk)
-    job.refresh_from_db()
-    return job
+from portal.mosaics.workplace import work_folder
+from tests.portal.mosaics.conftest import (
+    FRAME_HEIGHT,
+    FRAME_WIDTH,
+    STEP_PX,
+    run_job,
+    texture,
+    write_video,
+)
 
 
 def rows(mosaic: Mosaic) -> list[Any]:
@@ -266,79 +263,6 @@ def test_a_build_is_cancelled_while_it_runs_and_can_be_asked_for_again(
     assert (again.is_new, again.mosaic.pk) == (True, mosaic.pk)
     assert again.job is not None
     assert again.job.pk != asked.job.pk
-
-
-def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
-    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ml.mosaic as engine
-
-    build, phases = engine.build_mosaic, []
-
-    def watched(*args: Any, progress: Any, **kwargs: Any) -> Any:
-        def note(done: int, total: int, phase: str) -> None:
-            if not phases or phases[-1] != phase:
-                phases.append(phase)
-            if phase == "blend" and not is_going_on:
-                Job.objects.update(cancel_requested=True)
-            progress(done, total, phase)
-
-        return build(*args, progress=note, **kwargs)
-
-    monkeypatch.setattr(engine, "build_mosaic", watched)
-    is_going_on = False
-    asked = mosaic_create(video=video, user=annotator)
-    assert run_job(asked.job).state == "cancelled"
-    assert phases[:2] == ["survey", "register"]
-    assert work_exists(asked.mosaic)
-    is_going_on = True
-    phases.clear()
-    assert run_job(mosaic_create(video=video, user=annotator).job).state == "succeeded"
-    assert "survey" not in phases
-    assert "register" not in phases
-    assert phases[-1] == "write"
-
-
-def test_a_longer_span_surveys_and_registers_its_new_frames_alone(
-    video: Video, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ml.mosaic as engine
-
-    build, surveyed = engine.build_mosaic, []
-
-    def watched(*args: Any, progress: Any, **kwargs: Any) -> Any:
-        def note(done: int, total: int, phase: str) -> None:
-            if phase == "survey":
-                surveyed.append(done)
-            progress(done, total, phase)
-
-        return build(*args, progress=note, **kwargs)
-
-    monkeypatch.setattr(engine, "build_mosaic", watched)
-    short = mosaic_create(video=video, user=annotator, config={"end_s": 0.24})
-    assert run_job(short.job).state == "succeeded"
-    roi = roi_create(
-        canvas=Mosaic.objects.get().canvas,  # type: ignore[arg-type]
-        user=annotator,
-        geometry={"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50]]]},
-    ).roi
-    first, surveyed[:] = max(surveyed), []
-    longer = mosaic_create(video=video, user=annotator)
-    assert run_job(longer.job).state == "succeeded"
-    assert min(surveyed) >= first
-    longer.mosaic.refresh_from_db()
-    assert (longer.mosaic.frame_count, Mosaic.objects.count()) == (10, 2)
-    roi.refresh_from_db()
-    assert (roi.deleted_at, roi.version) == (None, 1), "the shorter one is left as it was"
-
-
-def test_a_build_beside_a_ghost_works_without_its_stages(video: Video, annotator: User) -> None:
-    asked = mosaic_create(video=video, user=annotator)
-    with work_claim(asked.mosaic) as mine:
-        assert mine is not None
-        with work_claim(asked.mosaic) as other:
-            assert other is None
-        assert run_job(asked.job).state == "succeeded"
 
 
 def test_a_waiting_build_is_cancelled_at_once(video: Video, annotator: User) -> None:

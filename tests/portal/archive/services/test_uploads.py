@@ -1,4 +1,4 @@
-"""Writes of the archive: cases, transfers, items."""
+"""Transfers of files into a case."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from portal.annotations.models import Roi
 from portal.archive import services
 from portal.archive.models import Asset, Case, Slide, Upload
-from portal.archive.services import name_clean, tags_clean
+from portal.archive.services import name_clean
 from portal.core.errors import (
     ConflictError,
-    ForbiddenError,
     InvalidInputError,
     TooLargeInputError,
 )
@@ -27,61 +25,6 @@ pytestmark = pytest.mark.django_db
 
 def files_below(folder: Path) -> list[str]:
     return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
-
-
-# --- cases -----------------------------------------------------------------------------------
-
-
-def test_text_is_trimmed_and_searchable(lab: Lab, annotator: User) -> None:
-    case = services.case_create(
-        lab=lab, user=annotator, accession=" S\n1 ", diagnosis="Tubular  ADENOMA", tags=["#Rare "]
-    )
-    assert (case.accession, case.diagnosis, case.tags) == ("S 1", "Tubular ADENOMA", ["Rare"])
-    assert case.search_text == "\ns 1\ntubular adenoma\n#rare\n"
-
-
-def test_tags_are_trimmed_and_counted() -> None:
-    assert tags_clean([" a ", "A", "", "b  c"]) == ["a", "b c"]
-    with pytest.raises(InvalidInputError, match="at most 20 tags; got 21"):
-        tags_clean(str(n) for n in range(21))
-    with pytest.raises(InvalidInputError, match="at most 40 characters"):
-        tags_clean(["x" * 41])
-
-
-def test_an_unknown_field_is_refused(case: Case, annotator: User) -> None:
-    with pytest.raises(InvalidInputError, match="A case has no patient_name"):
-        services.case_update(case=case, user=annotator, patient_name="Ada")
-
-
-def test_a_refused_change_leaves_the_row_as_it_was(case: Case, annotator: User, lab: Lab) -> None:
-    services.case_create(lab=lab, user=annotator, accession="S-2")
-    with pytest.raises(ConflictError, match="already a case S-2"):
-        services.case_update(case=case, user=annotator, accession="S-2")
-    with pytest.raises(InvalidInputError, match="sex"):
-        services.case_update(case=case, user=annotator, sex="robot")
-    case.refresh_from_db()
-    assert (case.accession, case.sex) == ("S-1", "unknown")
-
-
-def test_two_labs_may_use_one_accession(case: Case, other_lab: Lab, stranger: User) -> None:
-    services.case_create(lab=other_lab, user=stranger, accession=case.accession)
-
-
-def test_roles_are_checked_by_the_services(case: Case, viewer: User, stranger: User) -> None:
-    for user in (viewer, stranger):
-        with pytest.raises(ForbiddenError):
-            services.case_update(case=case, user=user, organ="x")
-        with pytest.raises(ForbiddenError):
-            services.case_delete(case=case, user=user)
-        with pytest.raises(ForbiddenError):
-            services.upload_receive(
-                case=case, file=io.BytesIO(picture()), filename="a.png", user=user
-            )
-        with pytest.raises(ForbiddenError):
-            services.upload_begin(case=case, filename="a.png", size_bytes=1, user=user)
-
-
-# --- transfers -------------------------------------------------------------------------------
 
 
 def test_an_asset_lies_under_its_hash(case: Case, annotator: User, storage: Path) -> None:
@@ -194,41 +137,3 @@ def test_a_transfer_that_arrived_damaged_is_discarded(
 )
 def test_file_names_become_harmless(sent: str, kept: str) -> None:
     assert name_clean(sent) == kept
-
-
-# --- items -----------------------------------------------------------------------------------
-
-
-def test_the_same_file_twice_is_one_slide(case: Case, receive: Any) -> None:
-    first, second = receive(case, picture(), "a.png"), receive(case, picture(), "b.png")
-    assert (first.is_new, second.is_new) == (True, False)
-    assert (second.item, second.job) == (first.item, first.job)
-    assert second.item.name == "a.png"
-
-
-def test_sending_a_failed_file_again_tries_again(case: Case, receive: Any) -> None:
-    first = receive(case, picture(), "a.png")
-    Slide.objects.update(state="failed")
-    second = receive(case, picture(), "a.png")
-    assert second.item.state == "preparing"
-    assert second.job != first.job
-
-
-def test_a_slide_with_regions_is_not_deleted(still: Slide, annotator: User) -> None:
-    Roi.objects.create(
-        lab=still.lab, canvas=still.canvas, geometry={}, left=0, top=0, right=1, bottom=1, area_px=1
-    )
-    with pytest.raises(ConflictError, match="it carries 1 roi"):
-        services.item_delete(item=still, user=annotator)
-    assert Slide.objects.filter(pk=still.pk).exists()
-
-
-def test_a_slide_in_preparation_is_not_deleted(case: Case, receive: Any, annotator: User) -> None:
-    item = receive(case, picture(), "a.png").item
-    with pytest.raises(ConflictError, match="still being prepared"):
-        services.item_delete(item=item, user=annotator)
-
-
-def test_only_a_failed_item_is_tried_again(still: Slide, annotator: User) -> None:
-    with pytest.raises(ConflictError, match="has not failed"):
-        services.item_retry(item=still, user=annotator)

@@ -23,8 +23,7 @@ from portal.mosaics.models import Followup, Mosaic, MosaicFrame, MosaicPart
 from portal.mosaics.options import options_hash
 from portal.mosaics.services import followup_create, mosaic_create, mosaic_delete
 from portal.mosaics.workplace import stages_folder, work_folder
-
-from .conftest import make_mosaic, make_video, run_job
+from tests.portal.mosaics.conftest import make_mosaic, make_video, run_job
 
 SQUARE = {"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50], [5, 5]]]}
 OnCommit = Callable[..., Any]

@@ -1,0 +1,33 @@
+"""What several tests of annotations use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal.core.models import Event
+
+LABELS = "/api/v1/labels/"
+
+
+def polygon(*ring: tuple[float, float]) -> dict[str, Any]:
+    """A GeoJSON polygon of one ring, closed or not."""
+    return {"type": "Polygon", "coordinates": [[list(vertex) for vertex in ring]]}
+
+
+def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
+    """A GeoJSON rectangle."""
+    return polygon((left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+
+
+def names(**filters: Any) -> list[str]:
+    """The names of events, in the order in which they happened."""
+    return list(Event.objects.filter(**filters).order_by("id").values_list("name", flat=True))
+
+
+def feature(geometry: Any = None, *, id: str | None = None, **properties: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "type": "Feature",
+        "geometry": geometry or box(10, 10, 90, 80),
+        "properties": {"objectType": "annotation", **properties},
+    }
+    return made | ({"id": id} if id else {})

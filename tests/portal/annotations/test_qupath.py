@@ -1,0 +1,28 @@
+"""QuPath's GeoJSON, read feature by feature."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.annotations.qupath import FeatureError, feature_read
+from tests.portal.annotations.support import feature
+
+
+def test_other_spellings_of_objects_are_read() -> None:
+    old = feature()
+    old["properties"] = {
+        "object_type": "detection",
+        "measurements": [
+            {"name": "Area px^2", "value": 1.0},
+            {"name": "Circularity", "value": 0.5},
+        ],
+    }
+    old["id"] = "PathDetectionObject"
+    found = feature_read(old)
+    assert found.id is None
+    assert found.foreign == {"objectType": "detection", "measurements": {"Circularity": 0.5}}
+
+
+def test_properties_that_are_no_object_are_refused() -> None:
+    with pytest.raises(FeatureError, match="properties"):
+        feature_read({"type": "Feature", "geometry": {}, "properties": [1]})

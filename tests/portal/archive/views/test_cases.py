@@ -1,0 +1,124 @@
+"""Pages: what they show, who may, how many queries they cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.archive.models import Case, Slide
+from portal.archive.services import case_create
+from portal.labs.models import Lab, User
+from tests.portal.archive.support import picture, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_the_empty_list_says_so(page: Client) -> None:
+    assert "No cases yet" in text_of(page.get("/cases/"))
+
+
+def test_the_list_shows_cases_with_thumbnails(page: Client, slide: Slide) -> None:
+    body = text_of(page.get("/cases/"))
+    assert "S-1" in body
+    assert f"/api/v1/canvases/{slide.canvas_id}/thumbnail.jpg" in body
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=s-1", True),
+        ("q=COLON+urgent", True),
+        ("q=colon+lung", False),
+        ("organ=Colon", True),
+        ("tag=URGENT", True),
+        ("tag=urg", False),
+        ("kind=slide", False),
+        ("kind=empty", True),
+        ("sex=female", False),
+        ("age_band=nonsense", True),
+    ],
+)
+def test_search_and_filters(page: Client, case: Case, query: str, found: bool) -> None:
+    assert ("S-1" in text_of(page.get(f"/cases/?{query}"))) is found
+
+
+def test_htmx_gets_the_table_alone(page: Client, case: Case) -> None:
+    response = page.get("/cases/?q=S-1&organ=", headers={"HX-Request": "true"})
+    body = text_of(response)
+    assert response.headers["HX-Push-Url"] == "/cases/?q=S-1"
+    assert body.strip().startswith('<div id="cases"')
+    assert "S-1" in body
+
+
+def test_columns_sort_both_ways(page: Client, lab: Lab, annotator: User) -> None:
+    for accession in ("B-2", "A-1", "C-3"):
+        case_create(lab=lab, user=annotator, accession=accession)
+    up = text_of(page.get("/cases/?ordering=accession"))
+    down = text_of(page.get("/cases/?ordering=-accession"))
+    assert up.index("A-1") < up.index("B-2") < up.index("C-3")
+    assert down.index("C-3") < down.index("A-1")
+    assert 'aria-sort="descending"' in down
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_the_list_costs_the_same_for_one_row_and_thirty(
+    page: Client,
+    lab: Lab,
+    annotator: User,
+    slide: Slide,
+    count: int,
+    django_assert_max_num_queries: Any,
+) -> None:
+    for number in range(count):
+        case_create(lab=lab, user=annotator, accession=f"N-{number}", tags=["x"])
+    with django_assert_max_num_queries(12):
+        page.get("/cases/")
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_case_costs_the_same_for_one_item_and_thirty(
+    page: Client, case: Case, receive: Any, count: int, django_assert_max_num_queries: Any
+) -> None:
+    for number in range(count):
+        receive(case, picture(16, 16, seed=number), f"{number}.png")
+    with django_assert_max_num_queries(14):
+        body = text_of(page.get(f"/cases/{case.pk}/"))
+    assert body.count('data-item-state="preparing"') == count
+
+
+def test_a_case_is_created_and_edited(page: Client, lab: Lab) -> None:
+    sent = {
+        "lab": str(lab.pk),
+        "accession": "  S  77 ",
+        "sex": "female",
+        "age_band": "50-59",
+        "tags": "Teaching, teaching, rare",
+    }
+    response = page.post("/cases/new/", sent)
+    case = Case.objects.get()
+    assert response.headers["Location"] == f"/cases/{case.pk}/upload/"
+    assert (case.accession, case.tags) == ("S 77", ["Teaching", "rare"])
+    page.post(f"/cases/{case.pk}/edit/", sent | {"diagnosis": "Adenoma"})
+    case.refresh_from_db()
+    assert case.diagnosis == "Adenoma"
+    assert "adenoma" in case.search_text
+
+
+def test_a_taken_accession_is_shown_at_its_field(page: Client, lab: Lab, case: Case) -> None:
+    sent = {"lab": str(lab.pk), "accession": "S-1", "sex": "unknown", "age_band": "unknown"}
+    response = page.post("/cases/new/", sent)
+    assert response.status_code == 422
+    assert "There is already a case S-1 in this lab." in text_of(response)
+
+
+def test_a_full_case_is_not_deleted(page: Client, slide: Slide) -> None:
+    response = page.post(f"/cases/{slide.case_id}/delete/", follow=True)
+    assert "still holds 1 slide" in text_of(response)
+    assert Case.objects.filter(pk=slide.case_id).exists()
+
+
+def test_an_empty_case_is_deleted(page: Client, case: Case) -> None:
+    assert page.post(f"/cases/{case.pk}/delete/").status_code == 302
+    assert not Case.objects.exists()

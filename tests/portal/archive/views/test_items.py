@@ -1,0 +1,66 @@
+"""Pages: slides and videos of a case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.archive import extensions
+from portal.archive.models import Case, Slide, Upload, Video
+from portal.jobs.services import job_cancel
+from portal.labs.models import User
+from tests.portal.archive.support import picture, run_job, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_preparing_card_shows_its_job_and_asks_again(
+    page: Client, case: Case, receive: Any
+) -> None:
+    received = receive(case, picture(), "a.png")
+    body = text_of(page.get(f"/cases/{case.pk}/"))
+    assert f'id="job-{received.job.pk}"' in body
+    assert 'hx-trigger="job-ended' in body
+    run_job(received.job)
+    card = text_of(page.get(f"/items/slide/{received.item.pk}/"))
+    assert 'data-item-state="ready"' in card
+    assert "hx-get" not in card
+
+
+def test_a_failed_card_shows_the_reason_and_can_be_tried_again(
+    page: Client, case: Case, receive: Any, annotator: User
+) -> None:
+    received = receive(case, picture(), "a.png")
+    job_cancel(job=received.job, user=annotator)
+    body = text_of(page.get(f"/cases/{case.pk}/"))
+    assert "Cancelled." in body
+    assert "Try again" in body
+    page.post(f"/items/slide/{received.item.pk}/retry/")
+    assert 'data-item-state="preparing"' in text_of(page.get(f"/cases/{case.pk}/"))
+
+
+def test_a_card_is_deleted_with_its_bytes(
+    page: Client, still: Slide, storage: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        page.post(f"/items/slide/{still.pk}/delete/")
+    assert not Slide.objects.exists()
+    assert not Upload.objects.exists()
+    assert not [path for path in storage.rglob("*") if path.is_file()]
+
+
+def test_an_item_opens_in_the_viewer(page: Client, video: Video) -> None:
+    assert page.get(f"/videos/{video.pk}/").headers["Location"] == f"/canvases/{video.canvas_id}/"
+
+
+def test_other_apps_add_sections_and_actions(
+    page: Client, video: Video, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extensions, "case_sections", [lambda request, case: "<b>section</b>"])
+    monkeypatch.setattr(extensions, "video_actions", [lambda request, video: "<i>action</i>"])
+    body = text_of(page.get(f"/cases/{video.case_id}/"))
+    assert "<b>section</b>" in body
+    assert "<i>action</i>" in body

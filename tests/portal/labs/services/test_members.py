@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from portal.core.errors import ConflictError, ForbiddenError
+from portal.core.models import Event
+from portal.labs import services
+from portal.labs.models import Lab, Membership, Role, User
+
+pytestmark = pytest.mark.django_db
+
+
+def membership_of(user: User) -> Membership:
+    return Membership.objects.get(user=user)
+
+
+def test_a_member_is_added_once(lab: Lab, manager: User, stranger: User) -> None:
+    services.member_add(lab, user=stranger, role=Role.VIEWER, by=manager)
+    with pytest.raises(ConflictError, match="already a member"):
+        services.member_add(lab, user=stranger, role=Role.REVIEWER, by=manager)
+    assert Membership.objects.get(lab=lab, user=stranger).role == Role.VIEWER
+
+
+def test_only_a_manager_of_this_lab_changes_its_members(
+    lab: Lab, viewer: User, annotator: User, reviewer: User, stranger: User
+) -> None:
+    for person in (viewer, annotator, reviewer, stranger):
+        with pytest.raises(ForbiddenError, match="lab manager"):
+            services.member_add(lab, user=stranger, role=Role.VIEWER, by=person)
+        with pytest.raises(ForbiddenError):
+            services.member_set_role(membership_of(viewer), role=Role.MANAGER, by=person)
+        with pytest.raises(ForbiddenError):
+            services.member_remove(membership_of(viewer), by=person)
+        with pytest.raises(ForbiddenError):
+            services.member_invite(lab, email="new@lab.example", role=Role.VIEWER, by=person)
+    assert not User.objects.filter(email="new@lab.example").exists()
+
+
+def test_an_invitation_makes_an_account_where_there_is_none(lab: Lab, manager: User) -> None:
+    membership, is_new = services.member_invite(
+        lab, email="New@lab.example", role=Role.REVIEWER, by=manager, full_name="Nele"
+    )
+    assert is_new
+    assert (membership.user.email, membership.user.full_name) == ("new@lab.example", "Nele")
+
+
+def test_an_invitation_never_sets_the_password_of_an_account_that_exists(
+    lab: Lab, manager: User, stranger: User
+) -> None:
+    _, is_new = services.member_invite(
+        lab, email=stranger.email, role=Role.VIEWER, by=manager, password="taken over by me"
+    )
+    stranger.refresh_from_db()
+    assert not is_new
+    assert stranger.check_password("correct horse battery")
+
+
+def test_the_last_manager_is_neither_removed_nor_demoted(lab: Lab, manager: User) -> None:
+    with pytest.raises(ConflictError, match="last manager"):
+        services.member_remove(membership_of(manager), by=manager)
+    with pytest.raises(ConflictError, match="last manager"):
+        services.member_set_role(membership_of(manager), role=Role.REVIEWER, by=manager)
+    assert membership_of(manager).role == Role.MANAGER
+
+
+def test_a_manager_may_go_once_there_is_another(lab: Lab, manager: User, viewer: User) -> None:
+    services.member_set_role(membership_of(viewer), role=Role.MANAGER, by=manager)
+    services.member_remove(membership_of(manager), by=manager)
+    assert list(Membership.objects.filter(lab=lab).values_list("user", flat=True)) == [viewer.pk]
+
+
+def test_every_change_of_members_is_on_record(lab: Lab, manager: User, viewer: User) -> None:
+    services.member_set_role(membership_of(viewer), role=Role.REVIEWER, by=manager)
+    services.member_remove(membership_of(viewer), by=manager)
+    events = Event.objects.filter(name__startswith="member.", lab_id=lab.id)
+    assert [(e.name, e.payload["role"], e.payload["by"]) for e in events] == [
+        ("member.role_changed", "reviewer", str(manager.id)),
+        ("member.removed", "reviewer", str(manager.id)),
+    ]

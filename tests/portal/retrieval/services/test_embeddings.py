@@ -1,0 +1,124 @@
+"""Embeddings and index files: written once, by whoever comes first, and never of an old outline."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ml.errors import EmptyRegionError
+from ml.roi.stain import fixed_stains, stain_to_dict
+from portal.annotations.models import Roi
+from portal.annotations.selectors import rois_embedded
+from portal.annotations.services import roi_delete, roi_update
+from portal.core.errors import ConflictError, ForbiddenError
+from portal.jobs.models import Job, JobState
+from portal.jobs.worker.runner import job_run
+from portal.retrieval import selectors, services
+from portal.retrieval.models import CanvasStain, Embedding
+from tests.portal.retrieval.conftest import jobs, square
+
+
+def test_a_saved_roi_submits_one_job_on_the_gpu_queue(world):
+    roi = world.roi(world.canvas(world.case("A1")), name="gland")
+    (job,) = jobs()
+    assert (job.queue, job.target_id, job.target_name) == (
+        "gpu",
+        roi.pk,
+        f"gland on {roi.canvas.name}",
+    )
+    assert job.created_by == world.user
+    assert rois_embedded([roi.pk]) == set()
+    world.run_jobs()
+    row = Embedding.objects.get()
+    assert (row.roi_id, row.roi_version, row.patch_count) == (roi.pk, 1, 3)
+    assert selectors.vector_of(row).tolist() == [20.0, 20.0, 20.0, 20.0]
+    assert rois_embedded([roi.pk]) == {roi.pk}
+
+
+def test_running_twice_leaves_the_same_rows(world, encoder):
+    roi = world.embedded(world.canvas(world.case("A1")))
+    before = list(Embedding.objects.values())
+    (job,) = jobs()
+    Job.objects.filter(pk=job.pk).update(state=JobState.QUEUED, lease_token=None)
+    job_run(job.pk)
+    assert list(Embedding.objects.values()) == before
+    assert encoder.calls == 1
+    assert Job.objects.get(pk=job.pk).result["skipped"] == "embedded already"
+    assert roi.version == 1
+
+
+def test_a_deleted_roi_is_not_embedded(world, encoder):
+    roi = world.roi(world.canvas(world.case("A1")))
+    roi_delete(roi=roi, user=world.user, expected_version=1)
+    world.run_jobs()
+    assert (encoder.calls, Embedding.objects.count()) == (0, 0)
+    assert jobs()[0].result == {"skipped": "deleted"}
+
+
+def test_an_outline_redrawn_while_it_is_embedded_is_not_written(world, encoder):
+    roi = world.roi(world.canvas(world.case("A1")))
+    real = encoder._embedded
+
+    def redrawn(polygon, progress):
+        encoder._embedded = real
+        now = Roi.objects.select_related("canvas").get(pk=roi.pk)
+        changes = {"geometry": square(200, 200)}
+        roi_update(roi=now, user=world.user, expected_version=1, changes=changes)
+        return real(polygon, progress)
+
+    encoder._embedded = redrawn
+    job_run(jobs()[0].pk)
+    assert Embedding.objects.count() == 0
+    assert jobs()[0].result == {"skipped": "changed in the meantime"}
+    world.run_jobs()
+    assert Embedding.objects.get().roi_version == 2
+
+
+def test_a_label_set_while_it_is_embedded_does_not_lose_the_vector(world):
+    roi = world.roi(world.canvas(world.case("A1")))
+    roi_update(roi=roi, user=world.user, expected_version=1, changes={"name": "gland"})
+    world.run_jobs()
+    assert Embedding.objects.get().roi_version == 2
+    assert len(jobs()) == 1
+
+
+def test_a_region_without_tissue_fails_with_its_reason(world, encoder):
+    encoder.fails_with = EmptyRegionError("the region holds no tissue")
+    roi = world.embedded(world.canvas(world.case("A1")))
+    (job,) = jobs()
+    assert (job.state, job.error_code) == (JobState.FAILED, "empty-region")
+    with pytest.raises(ConflictError, match="the region holds no tissue"):
+        services.embed_request(roi=roi, user=world.user)
+    encoder.fails_with = None
+    services.embed_request(roi=roi, user=world.user, is_retry=True)
+    world.run_jobs()
+    assert Embedding.objects.count() == 1
+
+
+def test_a_viewer_may_not_retry(world, viewer):
+    roi = world.roi(world.canvas(world.case("A1")))
+    with pytest.raises(ForbiddenError):
+        services.embed_request(roi=roi, user=viewer, is_retry=True)
+
+
+def test_a_request_returns_the_job_under_way(world):
+    roi = world.roi(world.canvas(world.case("A1")))
+    assert services.embed_request(roi=roi, user=world.user) == jobs()[0]
+    assert len(jobs()) == 1
+
+
+def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(world, encoder):
+    found = fixed_stains(np.full((4, 3), 120, np.uint8))
+    given, asked = [], []
+    encoder.normalises, encoder.config = True, SimpleNamespace(stain="nuclei")
+    encoder.estimate_stain = lambda slide, mpp: asked.append(slide) or found
+    embed = encoder.embed_region
+    encoder.embed_region = lambda *args, stain, **kw: given.append(stain) or embed(*args, **kw)
+    canvas = world.canvas(world.case("A1"))
+    for left in (10, 50):
+        world.embedded(canvas, left)
+    assert (len(asked), len(given)) == (1, 2)
+    assert [stain_to_dict(one) for one in given] == [stain_to_dict(found)] * 2
+    assert CanvasStain.objects.get().method == "nuclei"
