@@ -52,3 +52,44 @@ describe("the way down is open", () => {
     expect(await objections(file, from)).toEqual([]);
   });
 });
+
+describe("no two modules need each other", () => {
+  /** The modules that each module imports, by their paths in static/src without the ending. */
+  function imports(): Map<string, string[]> {
+    const texts = import.meta.glob<string>("@/**/*.ts", { query: "?raw", import: "default", eager: true });
+    const found = new Map<string, string[]>();
+    for (const [path, text] of Object.entries(texts)) {
+      const from = path.replace(/^.*static\/src\//, "").replace(/\.ts$/, "");
+      const named = [...text.matchAll(/ from "(\.[^"]+)"/g)].map(([, to = ""]) => new URL(to, `file:///${from}`).pathname.slice(1));
+      found.set(from, named);
+    }
+    return found;
+  }
+
+  /** A way from a module back to itself; empty where there is none. */
+  function circle(graph: Map<string, string[]>): string[] {
+    const done = new Set<string>();
+    const walk = (at: string, way: string[]): string[] => {
+      if (way.includes(at)) return [...way.slice(way.indexOf(at)), at];
+      if (done.has(at)) return [];
+      for (const next of graph.get(at) ?? []) {
+        const found = walk(next, [...way, at]);
+        if (found.length) return found;
+      }
+      done.add(at);
+      return [];
+    };
+    return [...graph.keys()].map((at) => walk(at, [])).find((way) => way.length) ?? [];
+  }
+
+  it("finds a circle where there is one", () => {
+    const planted = new Map([["a", ["b"]], ["b", ["c", "d"]], ["c", []], ["d", ["b"]]]);
+    expect(circle(planted)).toEqual(["b", "d", "b"]);
+  });
+
+  it("finds none among the scripts", () => {
+    const graph = imports();
+    expect(graph.get("viewer/main")).toEqual(["dom/elements", "viewer/page/start"]);
+    expect(circle(graph)).toEqual([]);
+  });
+});

@@ -11,8 +11,8 @@ export type DrawTool = "rectangle" | "polygon" | "freehand";
 
 /** 4 x 4 screen pixels: a slip of the hand, not a region. */
 const SMALLEST_DRAWN_SCREEN_PX2 = 16;
-/** A freehand line is thinned to what half a screen pixel can show. */
-const FREEHAND_TOLERANCE_SCREEN_PX = 0.6;
+/** The grid a freehand line is put on: finer than can be seen, and what falls together goes. */
+const FREEHAND_GRID_SCREEN_PX = 0.6;
 
 /** The interaction of a tool. While `isPanning` the pointer moves the map instead. */
 export function drawInteraction(tool: DrawTool, color: string, isPanning: () => boolean): Draw {
@@ -29,12 +29,12 @@ export function drawInteraction(tool: DrawTool, color: string, isPanning: () => 
 
 /** The outline to keep of what was drawn; null where it is too small to be meant. */
 export function drawnOutline(drawn: Polygon, tool: DrawTool, resolution: number): Polygon | null {
-  const outline = tool === "freehand" ? thinned(drawn, FREEHAND_TOLERANCE_SCREEN_PX * resolution) : drawn;
+  const outline = tool === "freehand" ? thinned(drawn, FREEHAND_GRID_SCREEN_PX * resolution) : drawn;
   return outline.getArea() < SMALLEST_DRAWN_SCREEN_PX2 * resolution * resolution ? null : outline;
 }
 
-function thinned(drawn: Polygon, tolerance: number): Polygon {
-  const simple = drawn.simplify(tolerance);
+function thinned(drawn: Polygon, gridPx: number): Polygon {
+  const simple = drawn.simplify(gridPx); // of a polygon OpenLayers rounds the points to a grid
   return simple instanceof Polygon && simple.getArea() > 0 ? simple : drawn;
 }
 

@@ -4,6 +4,8 @@ import { describe, expect, it } from "vitest";
 import { applyView, readLink, writeLink } from "@/viewer/map/deep_link";
 import type { LinkTarget } from "@/viewer/map/deep_link";
 import type { MapView } from "@/viewer/map/map_view";
+import { projectionOf } from "@/viewer/map/pixel_plane";
+import { canvas } from "../canvases";
 
 const NOWHERE: LinkTarget = { x: null, y: null, z: null, rot: 0, roi: null, t: null };
 
@@ -39,7 +41,8 @@ describe("writeLink", () => {
 });
 
 describe("applyView", () => {
-  const view = (): View => new View({ center: [0, 0], resolution: 1, maxResolution: 64, minResolution: 1 / 16 });
+  const projection = projectionOf(canvas());
+  const view = (): View => new View({ projection, center: [0, 0], resolution: 1, maxResolution: 64, minResolution: 1 / 16 });
 
   it("leaves the view alone where the link names no place", () => {
     const untouched = view();

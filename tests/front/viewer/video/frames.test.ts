@@ -1,0 +1,99 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+
+import { FrameImages, FrameTable } from "@/viewer/video/frames";
+import type { CanvasVideo } from "@/viewer/lib/types";
+
+/** Four frames of a clock of 1/90000 s, one of them long. The media element's clock begins 2 s later. */
+const TABLE = new FrameTable([180_000, 183_600, 187_200, 270_000], 1 / 90_000, 2);
+
+describe("FrameTable", () => {
+  it("knows a frame by its index, its PTS and its time", () => {
+    expect(TABLE.at(1)).toEqual({ index: 1, pts: 183_600, time_s: 183_600 / 90_000 });
+  });
+
+  it("keeps an index within the video", () => {
+    expect([-5, 0.4, 2.6, 99].map((index) => TABLE.clamp(index))).toEqual([0, 0, 3, 3]);
+  });
+
+  it("tells the time of the media element, which leaves the offset out", () => {
+    expect(TABLE.mediaTime(0)).toBeCloseTo(0, 12);
+    expect(TABLE.mediaTime(3)).toBeCloseTo(1, 12);
+  });
+
+  it.each([
+    [0, 0],
+    [180_000, 0],
+    [181_799, 0],
+    [181_801, 1],
+    [187_200, 2],
+    [228_599, 2],
+    [228_601, 3],
+    [1e9, 3],
+  ])("the frame nearest to PTS %d is %d", (pts, index) => {
+    expect(TABLE.nearest(pts)).toBe(index);
+  });
+
+  it("finds the nearest as a search through all of them does", () => {
+    const pts = Array.from({ length: 200 }, (_, i) => 7 * i * i + (i % 3));
+    const table = new FrameTable(pts, 1);
+    for (let wanted = -100; wanted < 290_000; wanted += 977) {
+      const nearest = Math.min(...pts.map((each) => Math.abs(each - wanted)));
+      expect(Math.abs((pts[table.nearest(wanted)] ?? NaN) - wanted)).toBe(nearest);
+    }
+  });
+
+  it("comes back to the frame that the media element showed", () => {
+    for (let index = 0; index < TABLE.length; index += 1) {
+      expect(TABLE.nearestToMediaTime(TABLE.mediaTime(index))).toBe(index);
+    }
+  });
+
+  it("is loaded page by page", async () => {
+    const asked: string[] = [];
+    vi.stubGlobal("fetch", (url: string) => {
+      asked.push(url);
+      const start = Number(/start=(\d+)/.exec(url)?.[1]);
+      const frames = Array.from({ length: Math.min(5000, 7000 - start) }, (_, i) => ({ pts: (start + i) * 40 }));
+      return Promise.resolve(Response.json({ time_base_s: 0.001, count: 7000, frames }));
+    });
+    const table = await FrameTable.load({ frames_url: "/frames/", media_offset_s: 0 } as CanvasVideo);
+    expect(asked).toEqual(["/frames/?start=0&limit=5000", "/frames/?start=5000&limit=5000"]);
+    expect([table.length, table.at(6999).time_s]).toEqual([7000, 279.96]);
+  });
+});
+
+describe("FrameImages", () => {
+  let fetched: string[] = [];
+
+  beforeEach(() => {
+    fetched = [];
+    vi.stubGlobal("createImageBitmap", () => Promise.resolve({ width: 1, height: 1 }));
+    vi.stubGlobal("fetch", (url: string) => {
+      fetched.push(url);
+      return Promise.resolve(new Response("", { status: url.includes("404") ? 404 : 200 }));
+    });
+  });
+
+  it("asks by PTS, and once for a frame that is kept", async () => {
+    const images = new FrameImages("/frames/{pts}.jpg");
+    expect(await images.get(40)).toBe(await images.get(40));
+    expect(fetched).toEqual(["/frames/40.jpg"]);
+  });
+
+  it("keeps the 48 frames that were last looked at", async () => {
+    const images = new FrameImages("/frames/{pts}.jpg");
+    for (let pts = 0; pts < 48; pts += 1) await images.get(pts);
+    await images.get(0); // seen again: the oldest is now 1
+    await images.get(48);
+    fetched = [];
+    await images.get(0);
+    await images.get(1);
+    expect(fetched).toEqual(["/frames/1.jpg"]);
+  });
+
+  it("asks again for a frame that could not be read", async () => {
+    const images = new FrameImages("/frames/{pts}.jpg");
+    for (let i = 0; i < 2; i += 1) await expect(images.get(404)).rejects.toThrow("The frame could not be read (404).");
+    expect(fetched).toHaveLength(2);
+  });
+});
