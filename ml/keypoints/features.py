@@ -54,17 +54,18 @@ def extract(
         descriptor: a name of ``load_descriptor``, or what it returned.
         detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
         max_keypoints: at most so many key points.
-        mask: (H, W), where key points may lie; None estimates the scope's field of view.
+        mask: (H, W) bool, or above 127, where key points may lie; None is anywhere. In any case
+            only within the scope's field of view as it is estimated.
     Raises:
         UnknownNameError: no such descriptor or detector.
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
     """
-    loaded, detection = chosen(descriptor, detector, max_keypoints)
+    loaded, detection = load_chosen(descriptor, detector, max_keypoints)
     view = working_view(image, mask=mask)
     return alone(lambda view: extract_view(view, loaded, detection), view)
 
 
-def chosen(
+def load_chosen(
     descriptor: str | Descriptor, detector: str | None, max_keypoints: int
 ) -> tuple[Descriptor, DetectorConfig]:
     """The descriptor, loaded, and how its key points are detected.

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError
+from ml.keypoints.credibility import CredibilityConfig, is_credible, is_of_the_scene
 from ml.keypoints.descriptors.registry import Descriptor
-from ml.keypoints.features import ImageFeatures, chosen, extract_view
+from ml.keypoints.features import ImageFeatures, extract_view, load_chosen
 from ml.keypoints.match import match_mutual
 from ml.keypoints.parallel import both
-from ml.keypoints.verification.a_contrario import covered_cells
 from ml.keypoints.verification.completion import (
     CompletionConfig,
     SmoothPair,
@@ -22,46 +22,41 @@ from ml.keypoints.verification.completion import (
     refine_matches,
     smooth_pair,
 )
-from ml.keypoints.verification.guided import guided_matches, predict_points
+from ml.keypoints.verification.guided import guided_matches
 from ml.keypoints.verification.local_affine import LocalAffineConfig, consistent_matches
-from ml.keypoints.verification.two_view_model import TwoViewModel, find_two_view_model
+from ml.keypoints.verification.two_view_model import SLACK_PX, TwoViewModel, find_two_view_model
 from ml.keypoints.views import working_view
-from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
+from ml.types import ArrayF32, ArrayI64, Keypoints, Matches
 
-STATIC_PX = 0.75
-"""What moves less between two images stands still."""
+SAME_PX_A, SAME_PX_B = 0.5, 2.0
+"""A key point this close to a match has its partner. Those of a stand where they were detected;
+those of b were moved by the refinement."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchConfig:
-    """How two images are matched.
+    """How two images are matched; chosen on the development sequences (docs/models/keypoints.md).
 
     Attributes:
         tentative_ratio: ratio test of the first, unguided pass; 1 keeps every mutual pair.
-        local_affine: the local vote that separates right from wrong.
-        min_agreeing: fewer locally consistent matches are taken for chance.
-        min_cells: they must lie in so many cells of a 16-cell grid, in both images: a burnt-in
-            text or a logo that two recordings share agrees perfectly, in one corner.
-        min_still_share: where nothing moves, they must lie in this share of the cells that hold
-            key points of a: two recordings of one device share its text wherever it stands.
+        local_affine: the vote of neighbours that separates right from wrong.
+        credibility: how many matches are enough.
         slack_px: how far a match may lie from the motion field of the others.
-        guided_radius_px: how far from the predicted place the second pass looks, at least.
+        guided_radius_px: how far from the predicted position the second pass looks, at least.
         guided_ratio: ratio test among the candidates there.
         guided_quantile: a guided match may be as far in descriptor space as this share of the
             first pass' matches were.
-        is_refined: sub-pixel alignment of the places in b.
+        is_refined: sub-pixel alignment of the positions in b.
         completion_rounds: so many times, key points of either image without a partner among
             those of the other are found there by alignment alone; each round starts from the
             motion of the last. 0 gives matches of key points only.
-        completion: how the alignment is trusted.
+        completion: when an alignment is trusted.
     """
 
     tentative_ratio: float = 0.95
     local_affine: LocalAffineConfig = field(default_factory=LocalAffineConfig)
-    min_agreeing: int = 12
-    min_cells: int = 4
-    min_still_share: float = 0.4
-    slack_px: float = 4.0
+    credibility: CredibilityConfig = field(default_factory=CredibilityConfig)
+    slack_px: float = SLACK_PX
     guided_radius_px: float = 3.0
     guided_ratio: float = 0.9
     guided_quantile: float = 0.95
@@ -88,18 +83,19 @@ def match_images(
         descriptor: a name of ``load_descriptor``.
         detector: a name of ``detect.DETECTOR_NAMES``; None takes the descriptor's own.
         max_keypoints: at most so many key points an image, and at most so many matches.
-        mask_a, mask_b: (H, W), where key points may lie; None estimates the scope's field.
+        mask_a, mask_b: (H, W) bool, or above 127, where key points may lie; None is anywhere. In
+            any case only within the scope's field of view as it is estimated.
         config: the stages after the descriptor.
     Returns:
         Matches: 0 <= M <= max_keypoints pairs, strongest first; score in [0, 1]. Empty where the
         images share too little to agree on a geometry. A pair is a key point of a and one of b
         moved to where its patch looks most like that of a; or, by ``config.completion_rounds``, a
-        key point of either image and the place in the other where alignment alone finds it.
+        key point of either image and the position in the other where alignment alone finds it.
     Raises:
         UnknownNameError: no such descriptor or detector.
         BadInputError: max_keypoints below 1; ShapeError for what is not an image.
     """
-    loaded, detection = chosen(descriptor, detector, max_keypoints)
+    loaded, detection = load_chosen(descriptor, detector, max_keypoints)
     view_a = working_view(image_a, mask=mask_a, name="image_a")
     view_b = working_view(image_b, mask=mask_b, name="image_b")
     a, b = both(lambda view: extract_view(view, loaded, detection), view_a, view_b)
@@ -150,12 +146,12 @@ def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Mat
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
     keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.local_affine)
-    keep[keep] = _moving(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
-    if not _is_credible(a, b, xy_a[keep], xy_b[keep], config):
+    keep[keep] = is_of_the_scene(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
+    if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
         return no_matches()
     model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
     keep[keep] = model.agrees(xy_a[keep], xy_b[keep], leave_out=True)
-    if not _is_credible(a, b, xy_a[keep], xy_b[keep], config):
+    if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
         return no_matches()
     model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
     pairs, score = _guided(a, b, pairs[keep], score[keep], model=model, config=config)
@@ -170,16 +166,6 @@ def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Mat
     return _final(a, b, found, config)
 
 
-def _moving(xy_a: ArrayF32, xy_b: ArrayF32) -> ArrayBool:
-    """Without points that stand still while most others move: dirt, a rim, burnt-in text."""
-    shift = np.hypot(*(xy_a - xy_b).T)
-    static = shift < STATIC_PX
-    rest = shift[~static]
-    if len(rest) > max(20, static.sum()) and np.median(rest) > 5 * STATIC_PX:
-        return np.asarray(~static, np.bool_)
-    return np.ones(len(shift), np.bool_)
-
-
 def _guided(
     a: ImageFeatures,
     b: ImageFeatures,
@@ -189,19 +175,20 @@ def _guided(
     model: TwoViewModel,
     config: MatchConfig,
 ) -> tuple[ArrayI64, ArrayF32]:
-    """The pairs and those that a second look near the predicted places adds."""
+    """The pairs, and those that a second look near the predicted positions adds."""
     free_a = np.setdiff1d(np.arange(len(a.keypoints)), pairs[:, 0])
     free_b = np.setdiff1d(np.arange(len(b.keypoints)), pairs[:, 1])
     if not len(free_a) or not len(free_b):
         return pairs, score
     distance = np.linalg.norm(a.descriptors[pairs[:, 0]] - b.descriptors[pairs[:, 1]], axis=1)
-    places, _, spread = predict_points(model, a.keypoints.xy[free_a])
+    predicted = model.predict(a.keypoints.xy[free_a])
+    radius_px = config.guided_radius_px
     more, _ = guided_matches(
         a.descriptors[free_a],
         b.descriptors[free_b],
         b.keypoints.xy[free_b],
-        places,
-        config.guided_radius_px + 2.0 * np.minimum(spread, config.guided_radius_px),
+        predicted.xy_b,
+        radius_px + 2.0 * np.minimum(predicted.spread_px, radius_px),
         ratio=config.guided_ratio,
         max_distance=float(np.quantile(distance, config.guided_quantile)),
     )
@@ -221,10 +208,10 @@ def _completed(
 ) -> Matches:
     """Adds key points of either image that alignment alone finds in the other."""
     model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
-    free = a.keypoints.xy[apart_from(a.keypoints.xy, found.xy_a, distance_px=0.5)]
+    free = a.keypoints.xy[apart_from(a.keypoints.xy, found.xy_a, distance_px=SAME_PX_A)]
     more = complete_matches(ways[0], free, model)
     found = _joined(found, more)
-    free = b.keypoints.xy[apart_from(b.keypoints.xy, found.xy_b, distance_px=2.0)]
+    free = b.keypoints.xy[apart_from(b.keypoints.xy, found.xy_b, distance_px=SAME_PX_B)]
     back = complete_matches(ways[1], free, model.inverse())
     return _joined(found, Matches(back.xy_b, back.xy_a, back.score))
 
@@ -234,24 +221,12 @@ def _final(a: ImageFeatures, b: ImageFeatures, found: Matches, config: MatchConf
     size = np.array([b.view.grey.shape[1] - 1, b.view.grey.shape[0] - 1])
     inside = np.asarray(((found.xy_b >= 0) & (found.xy_b <= size)).all(axis=1), np.bool_)
     found = _taken(found, inside)
-    if not _is_credible(a, b, found.xy_a, found.xy_b, config):
+    if not is_credible(a, b, found.xy_a, found.xy_b, config=config.credibility):
         return no_matches()
     model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
     found = _taken(found, model.agrees(found.xy_a, found.xy_b, leave_out=True))
-    return found if _is_credible(a, b, found.xy_a, found.xy_b, config) else no_matches()
-
-
-def _is_credible(
-    a: ImageFeatures, b: ImageFeatures, xy_a: ArrayF32, xy_b: ArrayF32, config: MatchConfig
-) -> bool:
-    """More matches than chance gives, in more than one corner; more so where nothing moves."""
-    shape_a, shape_b = a.view.grey.shape, b.view.grey.shape
-    cells = min(covered_cells(xy_a, shape_a), covered_cells(xy_b, shape_b))
-    if len(xy_a) < config.min_agreeing or cells < config.min_cells:
-        return False
-    shift = np.hypot(*(a.view.to_image(xy_a) - b.view.to_image(xy_b)).T)
-    is_still = float(np.median(shift)) < STATIC_PX
-    return not is_still or cells >= config.min_still_share * covered_cells(a.keypoints.xy, shape_a)
+    is_enough = is_credible(a, b, found.xy_a, found.xy_b, config=config.credibility)
+    return found if is_enough else no_matches()
 
 
 def no_matches() -> Matches:

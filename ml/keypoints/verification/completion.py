@@ -1,4 +1,4 @@
-"""Refine matches to sub-pixel places, and complete them where b has no key point."""
+"""Refine matches to sub-pixel positions, and complete them where b has no key point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from ml.keypoints.parallel import both
-from ml.keypoints.verification.guided import predict_points
 from ml.keypoints.verification.patch_alignment import (
     AlignConfig,
     PatchAlignment,
@@ -23,14 +22,15 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64, Matches
 
 @dataclass(frozen=True, slots=True)
 class CompletionConfig:
-    """When an alignment is trusted.
+    """When an alignment is trusted; chosen on the development sequences (docs/models/keypoints.md).
 
     Attributes:
         align: the fine alignment.
-        max_shift_px: a refined place may move by so much.
+        max_shift_px: a position is refined by so much at most.
         min_zncc: least correlation of a refined match.
-        complete_zncc: least correlation of a match found by alignment alone.
-        complete_shift_px: it may end so far from its predicted place.
+        complete_zncc: least correlation of a match found by alignment alone; more is asked, for no
+            descriptor agrees with it.
+        complete_shift_px: it may end so far from its predicted position.
         max_noise_px: largest predicted standard error of a completed match (edges, flat tissue).
         step_side_px: patches of views of this root area are sampled at every pixel; of larger
             ones in proportion coarser.
@@ -63,7 +63,7 @@ class SmoothPair:
     align: AlignConfig
 
     def inverse(self) -> SmoothPair:
-        """From b to a; what is smooth already stays where both views are of one size."""
+        """From b to a; the smoothed planes serve again where both views ask for the same step."""
         step_px = _step_px(self.view_a, self.config)
         if step_px != self.align.step_px:
             return smooth_pair(self.view_b, self.view_a, config=self.config)
@@ -100,9 +100,14 @@ def smooth_pair(
 
 
 def refine_matches(pair: SmoothPair, matches: Matches, model: TwoViewModel) -> Matches:
-    """Move each place in b to where its patch fits best; keep it where the fit is poor."""
+    """Move each position in b to where its patch fits best; keep it where the fit is poor.
+
+    Returns:
+        Matches: the same points of a in the same order; every score is written anew, the mean of
+        the old one and of the patch's correlation (not below 0), whether the position moved or not.
+    """
     config = pair.config
-    _, jacobian, _ = predict_points(model, matches.xy_a)
+    jacobian = model.predict(matches.xy_a).jacobian
     found = pair.aligned(matches.xy_a, matches.xy_b, jacobian)
     moved = np.hypot(*(found.xy_b - matches.xy_b).T)
     good = found.is_converged & (moved <= config.max_shift_px) & (found.zncc >= config.min_zncc)
@@ -112,21 +117,27 @@ def refine_matches(pair: SmoothPair, matches: Matches, model: TwoViewModel) -> M
 
 
 def complete_matches(pair: SmoothPair, xy_a: ArrayF32, model: TwoViewModel) -> Matches:
-    """Find key points of a in b by alignment alone, from their predicted places."""
-    places, jacobian, _ = predict_points(model, xy_a)
+    """Find (N, 2) key points of a in b by alignment alone, from their predicted positions.
+
+    Returns:
+        Matches: those whose alignment is trusted and agrees with the model; half the correlation
+        is their score, as of a refined match whose descriptors tell nothing.
+    """
+    predicted = model.predict(xy_a)
+    start, jacobian = predicted.xy_b, predicted.jacobian
     view_b = pair.view_b
     size = np.array([view_b.grey.shape[1] - 1, view_b.grey.shape[0] - 1])
-    inside = ((places >= 0) & (places <= size)).all(axis=1)
-    xy_a, places, jacobian = xy_a[inside], places[inside], jacobian[inside]
-    found = pair.aligned(xy_a, places, jacobian)
-    moved = np.hypot(*(found.xy_b - places).T)
+    inside = ((start >= 0) & (start <= size)).all(axis=1)
+    xy_a, start, jacobian = xy_a[inside], start[inside], jacobian[inside]
+    found = pair.aligned(xy_a, start, jacobian)
+    moved = np.hypot(*(found.xy_b - start).T)
     xy_b = found.xy_b.astype(np.float32)
     keep = _trusted(found, moved, view_b, pair.config) & model.agrees(xy_a, xy_b)
     score = np.clip(0.5 * found.zncc[keep], 0.0, 1.0)
     return Matches(xy_a[keep], xy_b[keep], score.astype(np.float32))
 
 
-def apart_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float = 2.0) -> ArrayBool:
+def apart_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float) -> ArrayBool:
     """(N,) bool: points with none of the others nearer than ``distance_px``."""
     if not len(others) or not len(xy):
         return np.ones(len(xy), np.bool_)
@@ -135,6 +146,7 @@ def apart_from(xy: ArrayF32, others: ArrayF32, *, distance_px: float = 2.0) -> A
 
 
 def _step_px(view: WorkingView, config: CompletionConfig) -> float:
+    """Pixels of the view between two samples of a patch."""
     return max(1.0, float(np.sqrt(view.grey.size)) / config.step_side_px)
 
 

@@ -1,7 +1,8 @@
-"""The geometry between two views: similarity, affine, homography, fundamental matrix."""
+"""Robust estimates from matches with outliers: planar motions and the fundamental matrix."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -10,11 +11,42 @@ import numpy.typing as npt
 
 from ml.errors import NotEnoughMatchesError, ShapeError, UnknownNameError
 from ml.geometry import normalised
-from ml.types import ArrayF32, ArrayF64, Transform
+from ml.types import ArrayBool, ArrayF32, ArrayF64, Transform
 
 MODEL_NAMES: tuple[str, ...] = ("similarity", "affine", "homography")
-METHOD_NAMES: tuple[str, ...] = ("magsac", "ransac")
+METHODS = {"magsac": cv2.USAC_MAGSAC, "ransac": cv2.RANSAC}
+METHOD_NAMES: tuple[str, ...] = tuple(METHODS)
+
 MIN_MATCHES = {"similarity": 2, "affine": 3, "homography": 4, "fundamental": 8}
+"""What fixes each model; a fundamental matrix linearly (seven matches leave up to three)."""
+
+CONFIDENCE = 0.9999
+"""Probability that at least one sample held no outlier: one estimate in 10,000 fails by chance."""
+
+MAX_ITERATIONS, MAX_FUNDAMENTAL_ITERATIONS = 4000, 5000
+"""Samples drawn at most, where so many outliers are left that ``CONFIDENCE`` is not reached."""
+
+REFINE_ITERATIONS = 20
+"""Least-squares steps over the inliers of an affine map."""
+
+MIN_W, MIN_DETERMINANT = 1e-9, 1e-6
+"""Below these a matrix has no scale to bring to 1, or maps a plane to a line or to its mirror."""
+
+NO_LENGTH = 1e-12
+"""Length of a line's normal at least, so that a line at infinity divides by no zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpipolarGeometry:
+    """A fundamental matrix F, ``x_b^T F x_a = 0``.
+
+    Attributes:
+        matrix: (3, 3) float64, of unit Frobenius norm.
+        inliers: (N,) bool over the matches it was estimated from.
+    """
+
+    matrix: ArrayF64
+    inliers: ArrayBool
 
 
 def estimate_transform(
@@ -32,7 +64,9 @@ def estimate_transform(
 
     Args:
         xy_a, xy_b: (N, 2) float32, pixels, x right, y down.
+        model: one of ``MODEL_NAMES``.
         threshold_px: largest reprojection error of an inlier, in the plane of b.
+        method: one of ``METHOD_NAMES``.
     Returns:
         Transform: matrix (3, 3) float64 mapping a to b; inliers (N,) bool.
     Raises:
@@ -60,31 +94,34 @@ def estimate_transform(
 
 def estimate_fundamental(
     xy_a: ArrayF32, xy_b: ArrayF32, *, threshold_px: float = 1.5, method: str = "magsac"
-) -> Transform:
-    """Estimate the fundamental matrix F with ``x_b^T F x_a = 0``.
+) -> EpipolarGeometry:
+    """Estimate the fundamental matrix between two frames, robustly.
 
     Args:
-        xy_a, xy_b: (N, 2) float32, pixels.
-    Returns:
-        Transform: matrix (3, 3) float64 of unit Frobenius norm (not a point map; named so for
-        its inliers); inliers (N,) bool.
+        xy_a, xy_b: (N, 2) float32, pixels, x right, y down.
+        threshold_px: largest distance of an inlier from its epipolar line.
+        method: one of ``METHOD_NAMES``.
     Raises:
-        NotEnoughMatchesError: fewer than 8 matches or agreeing matches.
+        NotEnoughMatchesError: fewer than 8 matches, or than 8 that agree.
+        UnknownNameError: no such method.
+        ShapeError: the two are not (N, 2) of one N, or not finite.
+    Source: Barath et al. 2020 (MAGSAC++); Fischler and Bolles 1981 (RANSAC).
     """
     check_matches(xy_a, xy_b, method)
     needed = MIN_MATCHES["fundamental"]
     if len(xy_a) < needed:
         raise NotEnoughMatchesError(needed=needed, actual=len(xy_a))
-    flag = cv2.USAC_MAGSAC if method == "magsac" else cv2.FM_RANSAC
     a, b = np.ascontiguousarray(xy_a, np.float64), np.ascontiguousarray(xy_b, np.float64)
     try:
-        matrix, found = cv2.findFundamentalMat(a, b, flag, threshold_px, 0.9999, 5000)
+        matrix, found = cv2.findFundamentalMat(
+            a, b, METHODS[method], threshold_px, CONFIDENCE, MAX_FUNDAMENTAL_ITERATIONS
+        )
     except cv2.error:  # degenerate samples
         matrix, found = None, None
     inliers = np.zeros(len(a), np.bool_) if found is None else found.ravel().astype(np.bool_)
     if matrix is None or matrix.shape != (3, 3) or inliers.sum() < needed:
         raise NotEnoughMatchesError(needed=needed, actual=int(inliers.sum()))
-    return Transform(np.asarray(matrix / np.linalg.norm(matrix), np.float64), inliers)
+    return EpipolarGeometry(np.asarray(matrix / np.linalg.norm(matrix), np.float64), inliers)
 
 
 def symmetric_epipolar_px(
@@ -102,8 +139,8 @@ def symmetric_epipolar_px(
     a, b = np.hstack([xy_a, one]).astype(np.float64), np.hstack([xy_b, one]).astype(np.float64)
     line_b, line_a = a @ fundamental.T, b @ fundamental
     product = np.abs((b * line_b).sum(axis=1))
-    norm_b = np.maximum(np.hypot(line_b[:, 0], line_b[:, 1]), 1e-12)
-    norm_a = np.maximum(np.hypot(line_a[:, 0], line_a[:, 1]), 1e-12)
+    norm_b = np.maximum(np.hypot(line_b[:, 0], line_b[:, 1]), NO_LENGTH)
+    norm_a = np.maximum(np.hypot(line_a[:, 0], line_a[:, 1]), NO_LENGTH)
     distance: ArrayF64 = product / norm_b + product / norm_a
     return distance
 
@@ -111,9 +148,11 @@ def symmetric_epipolar_px(
 def _homography(
     a: ArrayF64, b: ArrayF64, threshold_px: float, method: str
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    flag = cv2.USAC_MAGSAC if method == "magsac" else cv2.RANSAC
+    flag = METHODS[method]
     try:
-        return cv2.findHomography(a, b, flag, threshold_px, maxIters=4000, confidence=0.9999)
+        return cv2.findHomography(
+            a, b, flag, threshold_px, maxIters=MAX_ITERATIONS, confidence=CONFIDENCE
+        )
     except cv2.error:  # degenerate samples
         return None, None
 
@@ -127,18 +166,18 @@ def _affine(
         b,
         method=cv2.RANSAC,
         ransacReprojThreshold=threshold_px,
-        maxIters=4000,
-        confidence=0.9999,
-        refineIters=20,
+        maxIters=MAX_ITERATIONS,
+        confidence=CONFIDENCE,
+        refineIters=REFINE_ITERATIONS,
     )
     return (None if rows is None else np.vstack([rows, [0.0, 0.0, 1.0]])), found
 
 
 def _is_proper(matrix: np.ndarray) -> bool:
     """Finite, invertible and keeping the hand of the coordinates."""
-    if not np.isfinite(matrix).all() or abs(matrix[2, 2]) < 1e-9:
+    if not np.isfinite(matrix).all() or abs(matrix[2, 2]) < MIN_W:
         return False
-    return bool(np.linalg.det(normalised(matrix)) > 1e-6)
+    return bool(np.linalg.det(normalised(matrix)) > MIN_DETERMINANT)
 
 
 def check_matches(xy_a: ArrayF32, xy_b: ArrayF32, method: str) -> None:

@@ -5,43 +5,33 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ml.geometry import depth_of, homography_jacobian, transform_points
-from ml.keypoints.verification.two_view_model import TwoViewModel
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 CANDIDATES = 8
-"""Key points of b compared with each of a at most; the nearest to the predicted place."""
+"""Key points of b compared with each of a at most, the nearest to the predicted position: a circle
+of three pixels seldom holds more."""
 
-
-def predict_points(model: TwoViewModel, xy_a: ArrayF32) -> tuple[ArrayF64, ArrayF64, ArrayF64]:
-    """Where points of a lie in b: (N, 2) places, (N, 2, 2) local maps, (N,) uncertainty in px."""
-    sample = model.field.at(xy_a)
-    if model.kind == "plane" and model.matrix is not None:
-        # at and beyond the plane's horizon only the field tells
-        seen = depth_of(model.matrix, xy_a) > 0.05
-        sample.xy_b[seen] = transform_points(model.matrix, xy_a[seen])
-        sample.jacobian[seen] = homography_jacobian(model.matrix, xy_a[seen])
-        return sample.xy_b, sample.jacobian, np.where(seen, 0.0, sample.spread_px)
-    return sample.xy_b, sample.jacobian, sample.spread_px
+_CHUNK = 8192
+"""Pairs of descriptors compared at once: of 128 numbers 12 MB."""
 
 
 def guided_matches(
     rows_a: ArrayF32,
     rows_b: ArrayF32,
     xy_b: ArrayF32,
-    places: ArrayF64,
+    predicted: ArrayF64,
     radius_px: ArrayF64,
     *,
     ratio: float,
     max_distance: float,
 ) -> tuple[ArrayI64, ArrayF32]:
-    """Match key points of a to those of b near their predicted places.
+    """Match key points of a to those of b near their predicted positions.
 
     Args:
-        rows_a: (N, D). rows_b: (M, D). xy_b: (M, 2). places: (N, 2) predicted in b.
+        rows_a: (N, D). rows_b: (M, D). xy_b: (M, 2). predicted: (N, 2) positions in b.
         radius_px: (N,) how far to look.
         ratio: the best must be nearer than ratio times the second best *within the radius*.
-        max_distance: largest descriptor distance.
+        max_distance: a match is nearer than this, between descriptors.
     Returns:
         pairs: (K, 2) int64, each row of a and of b at most once. distance: (K,) float32.
     """
@@ -49,12 +39,12 @@ def guided_matches(
     if not len(rows_a) or not len(rows_b):
         return nothing
     count = min(CANDIDATES, len(xy_b))
-    apart, index = cKDTree(xy_b).query(places, k=count, distance_upper_bound=radius_px.max())
-    apart, index = apart.reshape(len(places), count), index.reshape(len(places), count)
+    apart, index = cKDTree(xy_b).query(predicted, k=count, distance_upper_bound=radius_px.max())
+    apart, index = apart.reshape(len(predicted), count), index.reshape(len(predicted), count)
     valid: ArrayBool = np.isfinite(apart) & (apart <= radius_px[:, None])
     index = np.where(valid, index, 0)
     distance = _distances(rows_a, rows_b, index, valid)
-    rows = np.arange(len(places))
+    rows = np.arange(len(predicted))
     best = distance.argmin(axis=1)
     first = distance[rows, best]
     distance[rows, best] = np.inf
@@ -69,8 +59,8 @@ def _distances(rows_a: ArrayF32, rows_b: ArrayF32, index: ArrayI64, valid: Array
     distance = np.full(index.shape, np.inf)
     told_a, told_b = np.asarray(rows_a.any(axis=1)), np.asarray(rows_b.any(axis=1))
     i, k = np.nonzero(valid & told_a[:, None] & told_b[index])
-    for start in range(0, len(i), 8192):
-        s = slice(start, start + 8192)
+    for start in range(0, len(i), _CHUNK):
+        s = slice(start, start + _CHUNK)
         distance[i[s], k[s]] = np.linalg.norm(rows_a[i[s]] - rows_b[index[i[s], k[s]]], axis=1)
     return distance
 

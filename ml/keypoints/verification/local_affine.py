@@ -10,15 +10,45 @@ from scipy.spatial import cKDTree
 from ml.keypoints.verification.a_contrario import log10_false_alarms
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
+MIN_MATCHES = 6
+"""A seed and ``MIN_NEIGHBOURS``: fewer matches form no neighbourhood."""
+
+MIN_NEIGHBOURS = 5
+"""Three matches, the seed among them, fix an affine map: as many again must agree by themselves."""
+
+SAMPLE = 3
+"""Matches that fix an affine map: the seed and two neighbours."""
+
+SEED_SHARE = 0.25
+"""A seed is the best match within this share of a neighbourhood's radius: seeds are dense enough
+that every match lies in several neighbourhoods."""
+
+MIN_SINE = 0.15
+"""Sine of the angle between the two neighbours of a trial, seen from the seed, at least: triangles
+flatter than 9 degrees fix no map."""
+
+MIN_ROUNDNESS = 0.12
+"""Determinant of a local map over its squared Frobenius norm, at least: one axis may stretch eight
+times as much as the other, more than any tilt of tissue that still shows its texture."""
+
+IMPLAUSIBLE = 1e6
+"""Entries of a map that no match can agree with."""
+
+TINY_RIDGE = 1e-6
+"""Keeps the refit of a neighbourhood without votes from being singular."""
+
+_CHUNK = 64
+"""Seeds that vote at once: with 128 trials of 64 neighbours four arrays of 2 MB each."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalAffineConfig:
-    """How neighbourhoods vote.
+    """How neighbourhoods vote; chosen on the development sequences (docs/models/keypoints.md).
 
     Attributes:
         radius_share: radius of a neighbourhood over the root of the image area.
-        neighbours: nearest matches that vote at most.
-        trials: affine maps tried a neighbourhood, each from the seed and two neighbours.
+        neighbours: at most so many matches vote, the nearest.
+        trials: affine maps tried in a neighbourhood, each from the seed and two neighbours.
         tolerance_share: largest residual of an agreeing match over the radius.
         max_log10_nfa: a neighbourhood counts below this number of false alarms.
         max_stretch: a local map may stretch or shrink by so much at most.
@@ -45,9 +75,9 @@ def consistent_matches(
     """Find the matches that at least one meaningful neighbourhood supports.
 
     Seeds are the best-scored matches of their surroundings. The matches near a seed in both
-    images vote by random affine maps through the seed; the best map is refitted once. A
-    neighbourhood is meaningful where its number of false alarms is low, its random partner being
-    anywhere in the disc around the seed's partner.
+    images vote on random affine maps through the seed; the best map is refitted once. A
+    neighbourhood is meaningful where its number of false alarms is low; the random partner of a
+    match may fall anywhere in the disc around the seed's partner.
 
     Args:
         xy_a, xy_b: (N, 2) float32 pixels. score: (N,) larger is better.
@@ -59,21 +89,23 @@ def consistent_matches(
     """
     n = len(xy_a)
     keep = np.zeros(n, np.bool_)
-    if n < 6:
+    if n < MIN_MATCHES:
         return keep
     a, b = xy_a.astype(np.float64), xy_b.astype(np.float64)
     radius_a, radius_b = (config.radius_share * float(np.sqrt(area)) for area in area_px)
     index, is_near = _neighbours(a, b, radius_a, radius_b, config)
-    seeds = _seeds(a, score, index, is_near, radius_a / 4)
-    seeds = seeds[is_near[seeds].sum(axis=1) >= 5]
-    for start in range(0, len(seeds), 64):
-        part = seeds[start : start + 64]
+    seeds = _seeds(a, score, index, is_near, radius_a * SEED_SHARE)
+    seeds = seeds[is_near[seeds].sum(axis=1) >= MIN_NEIGHBOURS]
+    for start in range(0, len(seeds), _CHUNK):
+        part = seeds[start : start + _CHUNK]
         inlier, seed_agrees = _vote(
             a, b, part, index[part], is_near[part], radius_b=radius_b, config=config
         )
         votes, rows = inlier.sum(axis=1) + 1, is_near[part].sum(axis=1) + 1
         share = np.full(len(part), config.tolerance_share**2)
-        log_nfa = log10_false_alarms(votes, rows, sample=3, share=share, models=float(len(seeds)))
+        log_nfa = log10_false_alarms(
+            votes, rows, sample=SAMPLE, share=share, models=float(len(seeds))
+        )
         good = log_nfa < config.max_log10_nfa
         keep[part[good & seed_agrees]] = True
         keep[index[part[good]][inlier[good]]] = True
@@ -127,14 +159,14 @@ def _vote(
     votes = agrees.sum(axis=2)
     best = votes.argmax(axis=1)
     inlier = agrees[np.arange(len(seeds)), best]
-    inlier[votes.max(axis=1) < 3] = False
+    inlier[votes.max(axis=1) < SAMPLE] = False
     return _refitted(offset_a, offset_b, is_near, inlier, tolerance)
 
 
 def _trial_maps(
     offset_a: ArrayF64, offset_b: ArrayF64, is_near: ArrayBool, config: LocalAffineConfig
 ) -> ArrayF64:
-    """(S, T, 2, 2) linear maps from pairs of neighbours; implausible ones are far off (inf)."""
+    """(S, T, 2, 2) linear maps from pairs of neighbours; implausible ones are ``IMPLAUSIBLE``."""
     rng = np.random.default_rng(config.random_seed)
     count = is_near.sum(axis=1)
     order = np.argsort(~is_near, axis=1, kind="stable")  # near ones first
@@ -148,7 +180,7 @@ def _trial_maps(
     target = np.stack([offset_b[rows, i], offset_b[rows, j]], axis=3)
     area = source[..., 0, 0] * source[..., 1, 1] - source[..., 0, 1] * source[..., 1, 0]
     size = np.linalg.norm(source, axis=2).prod(axis=2)
-    spread = np.abs(area) > 0.15 * np.maximum(size, 1e-9)  # not collinear with the seed
+    spread = np.abs(area) > MIN_SINE * np.maximum(size, 1e-9)  # not collinear with the seed
     adjugate = np.empty_like(source)
     adjugate[..., 0, 0], adjugate[..., 1, 1] = source[..., 1, 1], source[..., 0, 0]
     adjugate[..., 0, 1], adjugate[..., 1, 0] = -source[..., 0, 1], -source[..., 1, 0]
@@ -156,8 +188,10 @@ def _trial_maps(
     determinant = linear[..., 0, 0] * linear[..., 1, 1] - linear[..., 0, 1] * linear[..., 1, 0]
     norm = np.sqrt((linear**2).sum(axis=(2, 3)))
     limit = config.max_stretch
-    fair = (determinant > 1 / limit**2) & (norm < 1.5 * limit) & (determinant > 0.12 * norm**2)
-    linear[~(spread & fair)] = 1e6
+    # 1.5 for a norm over two axes: the root of 2, and a little
+    fair = (determinant > 1 / limit**2) & (norm < 1.5 * limit)
+    fair &= determinant > MIN_ROUNDNESS * norm**2
+    linear[~(spread & fair)] = IMPLAUSIBLE
     return np.asarray(linear, np.float64)
 
 
@@ -168,7 +202,7 @@ def _refitted(
     design = np.concatenate([offset_a, np.ones((*offset_a.shape[:2], 1))], axis=2)
     weighted = design * inlier[:, :, None]
     normal = weighted.transpose(0, 2, 1) @ design
-    normal[:, range(3), range(3)] += 1e-6
+    normal[:, range(3), range(3)] += TINY_RIDGE
     solved = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ offset_b)
     error = np.linalg.norm(design @ solved - offset_b, axis=2)
     voted = np.asarray(inlier.any(axis=1))

@@ -12,35 +12,47 @@ from ml.errors import NotEnoughMatchesError
 from ml.types import ArrayF64
 
 MIN_SUPPORT = 6
+"""Twice the three matches that fix an affine map, so that one wrong match does not decide it."""
+
 NEIGHBOURS = 16
+"""Matches that tell a local map: five times what fixes one, few enough to stay local."""
+
 RIDGE = 0.05
 """How strongly a local map is drawn to the global affine one where few neighbours tell."""
 
+ROUNDS = 3
+"""Fits of a local map; all but the first weigh the neighbours by their residuals of the last."""
+
+LEAST_REACH_PX, LEAST_SCALE_PX = 1.0, 0.5
+"""Bandwidth of the weights, and of the residuals, at least: key points are no more exact."""
+
+NO_WEIGHT, TINY_RIDGE = 1e-9, 1e-6
+"""Keep sums of weights from zero, and the map of collinear points from being singular."""
+
 _CHUNK = 4096
+"""Points told at once: what is worked out of their neighbours is about 8 MB."""
 
 
 @dataclass(frozen=True, slots=True)
-class FieldSample:
-    """The field at N points.
+class PredictedPoints:
+    """Where N points of a lie in b.
 
     Attributes:
-        xy_b: (N, 2) float64, where the points go.
+        xy_b: (N, 2) float64, their positions.
         jacobian: (N, 2, 2) float64, d xy_b / d xy_a.
         spread_px: (N,) float64, weighted RMS disagreement of the neighbours with the local map.
-        reach_px: (N,) float64, distance to the neighbour of half rank: far from support is large.
     """
 
     xy_b: ArrayF64
     jacobian: ArrayF64
     spread_px: ArrayF64
-    reach_px: ArrayF64
 
 
 class MotionField:
     """Locally weighted affine regression over accepted matches: planes, reliefs, soft tissue.
 
-    Each query takes its nearest matches in a with Gaussian weights (bandwidth: the distance of
-    the neighbour of half rank), twice re-weighted by Cauchy's function of the residual, and a
+    Each point takes its nearest matches in a with Gaussian weights (bandwidth: the distance of
+    the neighbour of middle rank), re-weighted twice by Cauchy's function of the residual, and a
     ridge towards the affine map of all matches.
 
     Args:
@@ -58,7 +70,7 @@ class MotionField:
         self._tree = cKDTree(self.xy_a)
         self._global = _affine(self.xy_a, self.xy_b)
 
-    def at(self, xy: npt.NDArray[np.floating], *, leave_out: bool = False) -> FieldSample:
+    def at(self, xy: npt.NDArray[np.floating], *, leave_out: bool = False) -> PredictedPoints:
         """The field at (N, 2) points of a.
 
         ``leave_out``: the points are the support itself, in its order; each is predicted from
@@ -68,29 +80,28 @@ class MotionField:
         parts = [
             self._chunk(points[start : start + _CHUNK], start if leave_out else None)
             for start in range(0, len(points), _CHUNK)
-        ] or [FieldSample(np.zeros((0, 2)), np.zeros((0, 2, 2)), np.zeros(0), np.zeros(0))]
-        return FieldSample(
+        ] or [PredictedPoints(np.zeros((0, 2)), np.zeros((0, 2, 2)), np.zeros(0))]
+        return PredictedPoints(
             np.concatenate([p.xy_b for p in parts]),
             np.concatenate([p.jacobian for p in parts]),
             np.concatenate([p.spread_px for p in parts]),
-            np.concatenate([p.reach_px for p in parts]),
         )
 
-    def _chunk(self, points: ArrayF64, first_row: int | None) -> FieldSample:
+    def _chunk(self, points: ArrayF64, first_row: int | None) -> PredictedPoints:
         count = min(NEIGHBOURS + (first_row is not None), len(self.xy_a))
         distance, index = self._tree.query(points, k=count)
         weight = np.ones_like(distance)
         if first_row is not None:
             own = index == (first_row + np.arange(len(points)))[:, None]
             weight[own] = 0.0
-        reach = np.maximum(distance[:, count // 2], 1.0)
+        reach = np.maximum(distance[:, count // 2], LEAST_REACH_PX)
         weight *= np.exp(-0.5 * (distance / reach[:, None]) ** 2)
         offset = self.xy_a[index] - points[:, None]
         linear, shift = self._global[:, :2], self._global[:, 2]
         rest = self.xy_b[index] - (self.xy_a[index] @ linear.T + shift)
         solved, spread = _fit(offset, rest, weight, reach)
         xy_b = points @ linear.T + shift + solved[:, 0]
-        return FieldSample(xy_b, linear + solved[:, 1:].transpose(0, 2, 1), spread, reach)
+        return PredictedPoints(xy_b, linear + solved[:, 1:].transpose(0, 2, 1), spread)
 
 
 def _fit(
@@ -99,18 +110,18 @@ def _fit(
     """(N, 3, 2) shift and linear part of what the global map leaves, and the (N,) spread."""
     design = np.concatenate([np.ones((*offset.shape[:2], 1)), offset], axis=2)
     robust = weight
-    for _ in range(3):
-        total = np.maximum(robust.sum(axis=1), 1e-9)
+    for _ in range(ROUNDS):
+        total = np.maximum(robust.sum(axis=1), NO_WEIGHT)
         weighted = design * robust[:, :, None]
         normal = weighted.transpose(0, 2, 1) @ design
         ridge = RIDGE * total * reach**2
         normal[:, 1, 1] += ridge
         normal[:, 2, 2] += ridge
-        normal[:, 0, 0] += 1e-9
+        normal[:, 0, 0] += NO_WEIGHT
         solved = np.linalg.solve(normal, weighted.transpose(0, 2, 1) @ rest)
         squared = ((rest - design @ solved) ** 2).sum(axis=2)
         spread = np.sqrt((robust * squared).sum(axis=1) / total)
-        scale = np.maximum(np.median(np.sqrt(squared), axis=1), 0.5)
+        scale = np.maximum(np.median(np.sqrt(squared), axis=1), LEAST_SCALE_PX)
         robust = weight / (1.0 + squared / (2.0 * scale[:, None]) ** 2)
     return solved, spread
 
@@ -119,7 +130,7 @@ def _affine(xy_a: ArrayF64, xy_b: ArrayF64) -> ArrayF64:
     """(2, 3) least-squares affine map, drawn to a shift where the points are nearly collinear."""
     middle = xy_a.mean(axis=0)
     offset, target = xy_a - middle, xy_b - xy_b.mean(axis=0)
-    ridge = 1e-6 * max(float((offset**2).sum()), 1.0)
+    ridge = TINY_RIDGE * max(float((offset**2).sum()), 1.0)
     normal = offset.T @ offset + ridge * np.eye(2)
     linear = np.linalg.solve(normal, offset.T @ target + ridge * np.eye(2)).T
     return np.concatenate([linear, (xy_b.mean(axis=0) - linear @ middle)[:, None]], axis=1)

@@ -9,7 +9,24 @@ import numpy as np
 
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
+DAMPING, RELATIVE_DAMPING = 1e-6, 1e-4
+"""Added to the Hessian's diagonal, the second times its trace: flat patches and edges stay
+invertible, and what they do not tell is not moved far."""
+
+CONVERGED_STEPS = 5
+"""A point whose last step was shorter than so many times ``done_px`` has converged well enough."""
+
+WINDOW_SHARE = 0.6
+"""Sigma of the Gaussian weights over half the patch: 0.25 of the middle's weight at its edge."""
+
+MIN_DETERMINANT = 1e-3
+"""A local map that shrinks areas further has no inverse to sample by."""
+
+NO_CONTRAST = 1e-3
+"""Length of a patch at least, in grey levels, so that a flat one divides by no zero."""
+
 _CHUNK = 2048
+"""Points aligned at once: their patches and slopes of 17 x 17 samples are about 20 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +36,10 @@ class AlignConfig:
     Attributes:
         half: patches have (2 half + 1) squared samples.
         step_px: between samples, pixels of b, fractions allowed.
-        smooth_px: Gaussian blur of both images before, against grain.
-        iterations: steps of the alignment.
-        max_step_px: one step is cut to this length.
-        done_px: a point whose step is shorter has converged.
+        smooth_px: sigma of the Gaussian blur of both images before, against grain.
+        iterations: steps of the alignment at most.
+        max_step_px: a longer step is cut to this length.
+        done_px: a point whose step is shorter is moved no further.
     """
 
     half: int = 8
@@ -35,10 +52,10 @@ class AlignConfig:
 
 @dataclass(frozen=True, slots=True)
 class PatchAlignment:
-    """Aligned points.
+    """Where the patches of N points fit.
 
     Attributes:
-        xy_b: (N, 2) float64, the aligned place in b.
+        xy_b: (N, 2) float64, the aligned positions in b.
         zncc: (N,) float64, weighted zero-mean normalised correlation there, -1..1.
         is_converged: (N,) bool.
         noise_px: (N,) float64, predicted standard error: large on edges and flat tissue.
@@ -74,7 +91,7 @@ def align_patches(
     Args:
         plane_a, plane_b: (H, W) float32. xy_a, xy_b: (N, 2). jacobian: (N, 2, 2), d xy_b / d xy_a.
     Returns:
-        PatchAlignment of N points; memory is bounded by chunks of 2,048 points.
+        PatchAlignment of N points; memory is bounded, whatever N.
     Source: Baker and Matthews 2004, section 3.2 (inverse compositional, translation).
     """
     parts = [
@@ -102,7 +119,7 @@ def _align(
     template, slope = _template(plane_a, xy_a, jacobian, config, window)
     hessian = (slope @ slope.transpose(0, 2, 1)).astype(np.float64)
     trace = hessian[:, 0, 0] + hessian[:, 1, 1]
-    hessian[:, [0, 1], [0, 1]] += (1e-6 + 1e-4 * trace)[:, None]
+    hessian[:, [0, 1], [0, 1]] += (DAMPING + RELATIVE_DAMPING * trace)[:, None]
     inverse = np.linalg.inv(hessian)
     at = xy_b.astype(np.float64).copy()
     step_px = np.full(len(at), np.inf)
@@ -122,7 +139,7 @@ def _align(
             break
     residual = np.sqrt(np.maximum(2.0 - 2.0 * zncc, 0.0) / window.size)
     noise_px = residual * np.sqrt(np.maximum(inverse[:, 0, 0] + inverse[:, 1, 1], 0.0))
-    return PatchAlignment(at, zncc, step_px < 5 * config.done_px, noise_px)
+    return PatchAlignment(at, zncc, step_px < CONVERGED_STEPS * config.done_px, noise_px)
 
 
 def _grid(half: int, step_px: float) -> tuple[ArrayF32, ArrayF32]:
@@ -130,7 +147,7 @@ def _grid(half: int, step_px: float) -> tuple[ArrayF32, ArrayF32]:
     line = np.arange(-half, half + 1, dtype=np.float32)
     x, y = np.meshgrid(line, line)
     grid = np.stack([x.ravel(), y.ravel()], axis=1)
-    weight = np.exp(-0.25 * (grid**2).sum(axis=1) / (0.6 * half) ** 2)
+    weight = np.exp(-0.25 * (grid**2).sum(axis=1) / (WINDOW_SHARE * half) ** 2)
     return grid * np.float32(step_px), weight.astype(np.float32)
 
 
@@ -140,7 +157,7 @@ def _template(
     """(N, P) normalised patches of a in b's axes, and their (N, 2, P) slopes."""
     wide, _ = _grid(config.half + 1, config.step_px)
     determinant = np.linalg.det(jacobian)
-    fair = np.abs(determinant) > 1e-3
+    fair = np.abs(determinant) > MIN_DETERMINANT
     safe = np.where(fair[:, None, None], jacobian, np.eye(2))
     offsets = wide @ np.linalg.inv(safe).transpose(0, 2, 1).astype(np.float32)
     side = 2 * config.half + 3
@@ -151,7 +168,7 @@ def _template(
     slope = np.stack([dx.reshape(inner.shape), dy.reshape(inner.shape)], axis=1)
     energy = window**2 / (window**2).sum()
     centred = (inner - (inner @ energy)[:, None]) * window
-    length = np.maximum(np.linalg.norm(centred, axis=1), 1e-3)
+    length = np.maximum(np.linalg.norm(centred, axis=1), NO_CONTRAST)
     template = centred / length[:, None]
     slope = (slope - (slope @ energy)[:, :, None]) * window / length[:, None, None]
     # what changes the contrast only is not motion
@@ -162,7 +179,7 @@ def _template(
 def _normalised(patch: ArrayF32, window: ArrayF32) -> ArrayF32:
     energy = window**2 / (window**2).sum()
     centred = (patch - (patch @ energy)[:, None]) * window
-    length = np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-3)
+    length = np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), NO_CONTRAST)
     normal: ArrayF32 = centred / length
     return normal
 

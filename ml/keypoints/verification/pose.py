@@ -9,15 +9,15 @@ import numpy as np
 
 from ml.errors import NotEnoughMatchesError, ShapeError
 from ml.geometry import transform_points
-from ml.keypoints.verification.estimation import check_matches
+from ml.keypoints.verification.estimation import CONFIDENCE, METHODS, check_matches
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 MIN_MATCHES = 5
-FAR = 1e5
-"""So many baselines away a point still tells which of the four motions of E it is: frames of a
-video lie close together."""
+"""An essential matrix has five degrees of freedom."""
 
-METHODS = {"magsac": cv2.USAC_MAGSAC, "ransac": cv2.RANSAC}
+FAR = 1e5
+"""A point so many baselines away still tells which of the four motions of E it is: frames of a
+video lie close together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,9 @@ def estimate_pose(
     if camera_b is not None:  # as a's camera would see them
         b = transform_points(camera @ np.linalg.inv(camera_b), b)
     try:
-        essential, agree = cv2.findEssentialMat(a, b, camera, METHODS[method], 0.9999, threshold_px)
+        essential, agree = cv2.findEssentialMat(
+            a, b, camera, METHODS[method], CONFIDENCE, threshold_px
+        )
         if essential is None or essential.shape != (3, 3):
             raise NotEnoughMatchesError(needed=MIN_MATCHES, actual=0)
         inliers = np.asarray(agree.ravel() > 0)

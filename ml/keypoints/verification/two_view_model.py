@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ml.errors import NotEnoughMatchesError
-from ml.geometry import transform_points
+from ml.geometry import depth_of, homography_jacobian, transform_points
 from ml.keypoints.verification.estimation import (
     estimate_fundamental,
     estimate_transform,
     symmetric_epipolar_px,
 )
-from ml.keypoints.verification.motion_field import MIN_SUPPORT, MotionField
+from ml.keypoints.verification.motion_field import MIN_SUPPORT, MotionField, PredictedPoints
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 Kind = Literal["plane", "rigid", "local"]
 
-PLANE_PX, BAND_PX = 3.0, 1.5
-"""Largest transfer error of a plane's match, and distance from the epipolar line in one image."""
-
-PLANE_SHARE, NOISY_SHARE, RIGID_SHARE = 0.8, 0.5, 0.5
-"""A model is enforced only where it explains this share of the locally consistent matches; of a
-plane the second will do where the rest is noise and no relief."""
-
 NOISE_PX = 1.0
 """Localisation noise of a key point, GRIC's sigma."""
+
+PLANE_PX, BAND_PX = 3.0 * NOISE_PX, 1.5 * NOISE_PX
+"""Largest transfer error of a match on a plane, and largest distance from the epipolar line in one
+image. The band is narrower: along the line anything agrees."""
+
+PLANE_SHARE, NOISY_SHARE, RIGID_SHARE = 0.8, 0.5, 0.5
+"""A model is enforced only where it explains this share of the locally consistent matches; for a
+plane the second will do where the rest is noise and no relief. Chosen on the development sequences
+(docs/models/keypoints.md)."""
+
+RELIEF_RATIO = 0.9
+"""Neighbours that predict a match better than this times the plane's error show relief."""
+
+SLACK_PX = 4.0
+"""How far a match may lie from the motion field: more than a plane's match from its plane, for the
+field follows the matches of soft tissue a little behind."""
+
+HORIZON_DEPTH = 0.05
+"""At and beyond the horizon of a plane (depth 0; 1 at the origin) only the field tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class TwoViewModel:
-    """The geometry that the matches tell.
+    """How one view goes into the other, as far as their matches tell.
 
     Attributes:
         kind: ``plane`` (matrix is the homography), ``rigid`` (the fundamental matrix), ``local``
@@ -51,9 +63,9 @@ class TwoViewModel:
         """(N,) bool: near the field's prediction, and on the plane or in the epipolar band.
 
         Where the field turns the tissue over nothing agrees: a straight vessel looks like its
-        mirror image, tissue is never seen from behind.
+        mirror image, but tissue is never seen from behind.
 
-        ``leave_out``: the points are the field's own support; each is predicted by the others.
+        ``leave_out``: the points are the field's own, in its order; the others predict each.
         """
         if not len(xy_a):
             return np.zeros(0, np.bool_)
@@ -69,6 +81,16 @@ class TwoViewModel:
         distance = symmetric_epipolar_px(self.matrix, xy_a, xy_b) / 2
         return np.asarray(near & (distance < BAND_PX))
 
+    def predict(self, xy_a: ArrayF32) -> PredictedPoints:
+        """Where (N, 2) points of a lie in b: by the plane where there is one, else by the field."""
+        points = self.field.at(xy_a)
+        if self.kind != "plane" or self.matrix is None:
+            return points
+        seen = depth_of(self.matrix, xy_a) > HORIZON_DEPTH
+        points.xy_b[seen] = transform_points(self.matrix, xy_a[seen])
+        points.jacobian[seen] = homography_jacobian(self.matrix, xy_a[seen])
+        return replace(points, spread_px=np.where(seen, 0.0, points.spread_px))
+
     def inverse(self) -> TwoViewModel:
         """The same geometry from b to a."""
         matrix = self.matrix
@@ -79,12 +101,17 @@ class TwoViewModel:
         return TwoViewModel(self.kind, matrix, field, self.slack_px)
 
 
-def find_two_view_model(xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = 4.0) -> TwoViewModel:
+def find_two_view_model(
+    xy_a: ArrayF32, xy_b: ArrayF32, *, slack_px: float = SLACK_PX
+) -> TwoViewModel:
     """Choose the geometry of matches that are locally consistent already.
 
     A homography and a fundamental matrix are estimated by USAC-MAGSAC and compared by GRIC; the
-    better is enforced only where it explains most matches, else the tissue is taken for soft. A
-    plane is kept as well where the neighbours of a match do not predict it better.
+    better one is enforced only where it explains most matches, else the tissue is taken for soft.
+    A plane is kept as well where the neighbours of a match do not predict it better.
+
+    Args:
+        xy_a, xy_b: (N, 2) float32 pixels. slack_px: how far a match may lie from the motion field.
 
     Raises:
         NotEnoughMatchesError: fewer than 6 matches.
@@ -115,7 +142,7 @@ def _is_noise(field: MotionField, plane_px: ArrayF64) -> bool:
     """
     sample = field.at(field.xy_a, leave_out=True)
     held_out_px = np.hypot(*(sample.xy_b - field.xy_b).T)
-    return bool(np.median(held_out_px) >= 0.9 * np.median(plane_px))
+    return bool(np.median(held_out_px) >= RELIEF_RATIO * np.median(plane_px))
 
 
 def gric(error_px: ArrayF64, *, structure: int, parameters: int) -> float:
@@ -124,6 +151,8 @@ def gric(error_px: ArrayF64, *, structure: int, parameters: int) -> float:
     GRIC = sum min(e^2 / sigma^2, 2 (r - d)) + d n log r + k log(r n), r = 4 coordinates a match,
     d the dimension of the model's manifold (2 for a plane, 3 for epipolar geometry), k parameters.
 
+    Args:
+        error_px: (n,) float64. structure: d. parameters: k.
     Source: Torr 1998, eq. 5-6.
     """
     n = max(len(error_px), 1)

@@ -1,4 +1,4 @@
-"""False alarms by hand and by trial, and coverage."""
+"""False alarms by hand and by trial."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ml.keypoints.verification.a_contrario import covered_cells, log10_false_alarms
+from ml.keypoints.verification.a_contrario import log10_false_alarms
 
 
 def test_false_alarms_by_hand() -> None:
@@ -34,9 +34,3 @@ def test_random_partners_raise_fewer_alarms_than_the_bound() -> None:
     agreeing = 2 + rng.binomial(n - 2, share, trials)  # a sample of two fixes a shift's support
     log_nfa = log10_false_alarms(agreeing, np.full(trials, n), sample=2, share=share)
     assert (log_nfa < 0).mean() < 0.01
-
-
-def test_cells_are_counted_once_each() -> None:
-    xy = np.array([[0, 0], [9, 9], [11, 0], [159, 159.0]])
-    assert covered_cells(xy, (160, 160)) == 3
-    assert covered_cells(np.zeros((0, 2)), (160, 160)) == 0

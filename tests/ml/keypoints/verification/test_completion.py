@@ -53,7 +53,7 @@ def test_what_b_does_not_show_is_not_found(
     assert len(complete_matches(smooth_pair(a, other), xy, model)) <= 2
 
 
-def test_rough_places_become_exact(
+def test_rough_positions_become_exact(
     vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
 ) -> None:
     a, b, model, xy, to = _pair(vessels, warped_vessels)
@@ -63,11 +63,25 @@ def test_rough_places_become_exact(
     before, after = (np.median(np.hypot(*(m.xy_b - to).T)) for m in (given, found))
     assert after < 0.4 * before
     assert ((found.score >= 0.3) & (found.score <= 0.8)).all()
+    np.testing.assert_array_equal(found.xy_a, given.xy_a)
+
+
+def test_a_poor_fit_keeps_its_position_but_not_its_score(
+    vessels: np.ndarray, warped_vessels: tuple[np.ndarray, np.ndarray]
+) -> None:
+    a, b, model, xy, to = _pair(vessels, warped_vessels)
+    wrong = to + np.float32(40.0)
+    given = Matches(xy, wrong, np.full(len(xy), 0.9, np.float32))
+    found = refine_matches(smooth_pair(a, b), given, model)
+    kept = (found.xy_b == wrong).all(axis=1)
+    assert kept.sum() > 100
+    assert (found.score[kept] >= 0.45).all()
+    assert np.median(found.score[kept]) < 0.8
 
 
 def test_points_near_others_are_left_out() -> None:
     xy = np.array([[0, 0], [10, 0], [20, 0]], np.float32)
     others = np.array([[10, 1.5]], np.float32)
-    assert apart_from(xy, others).tolist() == [True, False, True]
-    assert apart_from(xy, others[:0]).all()
-    assert apart_from(xy[:0], others).shape == (0,)
+    assert apart_from(xy, others, distance_px=2.0).tolist() == [True, False, True]
+    assert apart_from(xy, others[:0], distance_px=2.0).all()
+    assert apart_from(xy[:0], others, distance_px=2.0).shape == (0,)

@@ -1,13 +1,10 @@
-"""The second pass looks near the predicted place only, and gives each key point once."""
+"""The second pass looks near the predicted position only, and gives each key point once."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ml.geometry import transform_points
-from ml.keypoints.verification.guided import guided_matches, predict_points
-from ml.keypoints.verification.motion_field import MotionField
-from ml.keypoints.verification.two_view_model import TwoViewModel
+from ml.keypoints.verification.guided import guided_matches
 
 
 def _rows(*values: float) -> np.ndarray:
@@ -15,7 +12,7 @@ def _rows(*values: float) -> np.ndarray:
 
 
 def test_the_twin_far_away_does_not_disturb() -> None:
-    # row 1 of b is nearer in descriptor space, but 100 px off the predicted place
+    # row 1 of b is nearer in descriptor space, but 100 px off the predicted position
     xy_b = np.array([[10, 10], [110, 10]], np.float32)
     pairs, distance = guided_matches(
         _rows(0.0),
@@ -40,9 +37,9 @@ def test_two_alike_within_the_radius_are_refused_by_the_ratio() -> None:
 
 def test_each_key_point_of_b_goes_to_the_nearest_of_a() -> None:
     xy_b = np.array([[10, 10]], np.float32)
-    places, radius = np.array([[10.0, 10], [11, 10]]), np.array([4.0, 4.0])
+    predicted, radius = np.array([[10.0, 10], [11, 10]]), np.array([4.0, 4.0])
     pairs, _ = guided_matches(
-        _rows(0.3, 0.1), _rows(0.0), xy_b, places, radius, ratio=1.0, max_distance=1.0
+        _rows(0.3, 0.1), _rows(0.0), xy_b, predicted, radius, ratio=1.0, max_distance=1.0
     )
     assert pairs.tolist() == [[1, 0]]
 
@@ -51,17 +48,8 @@ def test_rows_without_a_descriptor_never_match() -> None:
     xy_b = np.array([[10, 10]], np.float32)
     zero = np.zeros((1, 2), np.float32)
     for a, b in ((zero, _rows(0.0)), (_rows(0.0), zero), (zero[:0], _rows(0.0))):
-        places = np.full((len(a), 2), 10.0)
-        found = guided_matches(a, b, xy_b, places, np.full(len(a), 4.0), ratio=1.0, max_distance=9)
+        predicted = np.full((len(a), 2), 10.0)
+        found = guided_matches(
+            a, b, xy_b, predicted, np.full(len(a), 4.0), ratio=1.0, max_distance=9
+        )
         assert len(found[0]) == 0
-
-
-def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:
-    matrix = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.0]])
-    support = np.random.default_rng(0).uniform(0, 40, (30, 2))
-    field = MotionField(support, transform_points(matrix, support))
-    xy = np.array([[20, 20], [100, 5], [150, 5]], np.float32)  # before, on and behind it
-    places, jacobian, _ = predict_points(TwoViewModel("plane", matrix, field, 4.0), xy)
-    np.testing.assert_allclose(places[0], [25, 25])
-    assert np.isfinite(places).all()
-    assert np.isfinite(jacobian).all()

@@ -7,7 +7,8 @@ import pytest
 
 from ml.errors import NotEnoughMatchesError
 from ml.geometry import transform_points
-from ml.keypoints.verification.two_view_model import find_two_view_model, gric
+from ml.keypoints.verification.motion_field import MotionField
+from ml.keypoints.verification.two_view_model import TwoViewModel, find_two_view_model, gric
 
 PLANE = np.array([[1.02, -0.1, 5], [0.16, 0.95, 9], [2e-4, -1e-4, 1.0]])
 
@@ -83,3 +84,15 @@ def test_nothing_agrees_on_a_mirror_image() -> None:
     model = find_two_view_model(xy, mirrored)
     assert not model.agrees(xy, mirrored, leave_out=True).any()
     assert find_two_view_model(xy, xy + 5).agrees(xy, xy + 5, leave_out=True).all()
+
+
+def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:
+    matrix = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.0]])
+    support = np.random.default_rng(0).uniform(0, 40, (30, 2))
+    field = MotionField(support, transform_points(matrix, support))
+    xy = np.array([[20, 20], [100, 5], [150, 5]], np.float32)  # before, on and behind it
+    found = TwoViewModel("plane", matrix, field, 4.0).predict(xy)
+    np.testing.assert_allclose(found.xy_b[0], [25, 25])
+    assert np.isfinite(found.xy_b).all()
+    assert np.isfinite(found.jacobian).all()
+    assert found.spread_px[0] == 0 < found.spread_px[1]
