@@ -113,6 +113,18 @@ class WeightsError(MlError):
     code = "weights"
 
 
+class MissingDependencyError(MlError):
+    """A library is not installed that only some of the work needs."""
+
+    code = "missing-dependency"
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the Python package {package!r}, which is not installed:"
+            f" pip install 'tessera[{extra}]'"
+        )
+
+
 class CancelledError(MlError):
     """The caller asked to stop; what was written so far is discarded."""
 

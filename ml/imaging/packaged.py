@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 
 from ml.errors import UnsupportedFormatError
+from ml.extras import require_extra
 from ml.types import ImageU8
 
 
@@ -17,8 +18,10 @@ def packaged_image(name: str) -> ImageU8:
 
     Raises:
         UnsupportedFormatError: this scikit-image does not ship it.
+        MissingDependencyError: there is no scikit-image.
     """
-    spec = importlib.util.find_spec("skimage")
+    require_extra("skimage", extra="demo")
+    spec = importlib.util.find_spec("skimage")  # importing it would cost a second
     folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path("skimage/data")
     bgr = cv2.imread(str(folder / name), cv2.IMREAD_COLOR)
     if bgr is None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ml.errors import WeightsError
+from ml.extras import require_extra
 
 SMALL = "small"
 _MEAN = (0.485, 0.456, 0.406)
@@ -174,9 +175,11 @@ def make_backbone(config: VitConfig) -> nn.Module:
 
     Raises:
         WeightsError: no such model, or one without patches and a hidden size.
+        MissingDependencyError: a model is named, and transformers is not installed.
     """
     if config.backbone == SMALL:
         return SmallBackbone(config.small)
+    require_extra("transformers", extra="hub")
     from transformers import AutoModel
 
     try:

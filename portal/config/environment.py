@@ -5,6 +5,7 @@ One place, so that ``docs/architecture.md`` and ``docker/compose.yaml`` have one
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -116,6 +117,11 @@ def database(default: str) -> dict[str, object]:
     if scheme == "sqlite":
         config["OPTIONS"] = SQLITE_OPTIONS
     else:
+        if find_spec("psycopg") is None:
+            raise ImproperlyConfigured(
+                "TESSERA_DATABASE_URL names PostgreSQL, whose driver is not installed:"
+                " pip install 'tessera[postgres]'"
+            )
         config["CONN_MAX_AGE"] = 60
         config["CONN_HEALTH_CHECKS"] = True
     return config

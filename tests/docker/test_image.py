@@ -63,3 +63,8 @@ def test_every_copied_path_is_in_the_repository() -> None:
     for line in re.findall(r"^COPY (?!--from)(.+)$", text, re.M):
         for source in line.split()[:-1]:
             assert list(ROOT.glob(source.rstrip("*") + ("*" if "*" in source else ""))), source
+
+
+def test_the_image_has_the_driver_of_the_database_that_compose_runs() -> None:
+    assert "postgres" in (ROOT / "docker" / "compose.yaml").read_text()
+    assert '".[${ACCELERATOR},postgres]"' in (ROOT / "docker" / "Dockerfile").read_text()

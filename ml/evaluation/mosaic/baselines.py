@@ -14,11 +14,11 @@ from typing import Any
 
 import cv2
 import numpy as np
-import tifffile
 
 from ml.evaluation.common.memory import peak_mib
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.geometry import normalised
+from ml.imaging.slides import open_slide
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.types import ArrayF64, ImageU8
 
@@ -108,8 +108,9 @@ def _sift_step(matcher: Any, later: tuple[Any, Any], earlier: tuple[Any, Any]) -
 def _run_tessera(frames: list[ImageU8]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         result = build_mosaic(frames, Path(folder) / "mosaic", config=MosaicConfig())
-        with tifffile.TiffFile(result.path) as tiff:
-            pixels = tiff.pages[0].asarray()
+        with open_slide(result.path) as slide:
+            size = (slide.info.width_px, slide.info.height_px)
+            pixels = slide.read_region((0, 0), size, size)
     return {
         "placed": {
             f.index: f.H_mosaic_from_frame
@@ -117,7 +118,7 @@ def _run_tessera(frames: list[ImageU8]) -> dict[str, Any]:
             if f.H_mosaic_from_frame is not None and f.component == 0
         },
         "given": tuple(range(len(frames))),
-        "pixels": np.asarray(pixels, np.uint8),
+        "pixels": pixels,
         "loops": result.quality.loops_closed if result.quality else 0,
         "dropped": {f.index: f.reason_code for f in result.frames if f.reason_code},
         "model": result.motion_model,

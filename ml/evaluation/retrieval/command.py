@@ -9,7 +9,6 @@ quote, and by the hits among the K, which flatters.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +42,7 @@ from ml.evaluation.retrieval.signals import (
 )
 from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
 from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
+from ml.extras import require_extra
 from ml.reports.cards import update_card
 from ml.roi import RoiEncoder, encoder_from_file, load_encoder
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress
@@ -207,8 +207,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.sections is not None and not args.signals:
         raise BadInputError("--sections belongs to --signals")
     if args.plots is not None:
-        if importlib.util.find_spec("matplotlib") is None:
-            raise BadInputError("--plots needs matplotlib: pip install 'tessera[plots]'")
+        require_extra("matplotlib", extra="plots")
         args.plots.mkdir(parents=True, exist_ok=True)
 
 

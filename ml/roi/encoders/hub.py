@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from ml.errors import WeightsError
+from ml.extras import require_extra
 from ml.roi.stain import RUIFROK_HE, WHITE, StainEstimate, deconvolve
 from ml.types import ArrayF32, ImageU8
 
@@ -80,7 +81,9 @@ def load_hub_encoder(name: str, source: str) -> HubEncoder:
         source: hub name or path; needs the network once, unless it is a path or cached.
     Raises:
         WeightsError: there is no such network, or it does not see images.
+        MissingDependencyError: transformers is not installed.
     """
+    require_extra("transformers", extra="hub")
     from transformers import AutoModel  # here: a second of imports that our own networks spare
 
     try:

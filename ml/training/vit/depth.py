@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from ml.errors import BadInputError, CorruptFileError, WeightsError
+from ml.extras import require_extra
 from ml.types import ArrayF64, ImageU8
 
 _MEAN = (0.485, 0.456, 0.406)
@@ -85,7 +86,9 @@ class DptDepth:
                 trained on indoor depth do not).
         Raises:
             WeightsError: no such model.
+            MissingDependencyError: transformers is not installed.
         """
+        require_extra("transformers", extra="hub")
         from transformers import DPTForDepthEstimation
 
         try:

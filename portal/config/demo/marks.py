@@ -6,7 +6,6 @@ import uuid
 
 import numpy as np
 from scipy.ndimage import uniform_filter
-from skimage.color import rgb2hed
 
 from ml.imaging.slides import open_slide
 from ml.types import ArrayBool, ArrayF64, ImageU8
@@ -62,6 +61,8 @@ def _dab_regions(canvas: Canvas, *, seed: str) -> list[tuple[str, dict[str, obje
 
     The darker half of them is "DAB rich": measured by colour deconvolution.
     """
+    from skimage.color import rgb2hed
+
     with open_slide(resolve(canvas.pixels_path)) as slide:
         thumbnail = slide.thumbnail(THUMBNAIL_PX)
     dab = rgb2hed(thumbnail)[..., 2]

@@ -78,3 +78,10 @@ def test_production_does_not_start_half_configured(missing: str, line: str, tmp_
     )
     assert done.returncode != 0
     assert line in done.stderr.decode()
+
+
+def test_postgresql_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSERA_DATABASE_URL", "postgres://user:word@host:5432/name")
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ImproperlyConfigured, match=r"pip install 'tessera\[postgres\]'"):
+        environment.database("sqlite:////x")

@@ -1,0 +1,117 @@
+"""The import rules hold, and each of them fails on a planted breach."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
+WEB_MAY_IMPORT = {"imaging", "index", "types", "errors", "geometry", "files", "config"}
+OWN_CONCERN = {"__main__", "extras"}  # run by hand; imported by what the web process may import
+
+BREACHES = {
+    "ml knows nothing of Django, Celery or the portal": ("ml/types.py", "django"),
+    "pixels, the index and what all share need no torch": ("ml/imaging/limits.py", "torch"),
+    "only tasks reach torch: the web process never loads it": ("portal/core/http.py", "ml.roi"),
+    "apps, high to low": ("portal/core/errors.py", "portal.labs.models"),
+    "ml, high to low": ("ml/networks/topk.py", "ml.keypoints.detect"),
+    "inside evaluation: each question for itself; epipolar builds on matching": (
+        "ml/evaluation/common/memory.py",
+        "ml.evaluation.matching.metrics",
+    ),
+    "no module imports one that imports it, at any depth": (
+        "ml/imaging/limits.py",
+        "ml.imaging.slides",
+    ),
+    "inside an app: every module has its layer, and imports go down": (
+        "portal/labs/models.py",
+        "portal.labs.selectors",
+    ),
+    "inside core": ("portal/core/errors.py", "portal.core.views"),
+    "inside config": ("portal/config/environment.py", "portal.config.settings.base"),
+}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's Python files and its rules."""
+    target = tmp_path_factory.mktemp("project")
+    shutil.copy(ROOT / "pyproject.toml", target)
+    for package in ("ml", "portal"):
+        ignored = shutil.ignore_patterns("weights", "__pycache__", "static", "templates")
+        shutil.copytree(ROOT / package, target / package, ignore=ignored)
+    return target
+
+
+def lint(project: Path) -> tuple[int, str]:
+    """Exit status and report of the rules, as ``make check`` has them."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports"],
+        cwd=project,
+        env=os.environ | {"COLUMNS": "200", "PYTHONPATH": str(project)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@contextmanager
+def planted(path: Path, text: str) -> Iterator[None]:
+    """A line at the end of a file, or a file of that line."""
+    before = path.read_text() if path.exists() else None
+    path.write_text((before or "") + text)
+    try:
+        yield
+    finally:
+        path.unlink() if before is None else path.write_text(before)
+
+
+def test_the_rules_hold_as_the_tree_stands(copy: Path) -> None:
+    status, report = lint(copy)
+    assert status == 0, report
+    assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in report
+
+
+def test_each_rule_has_a_breach_to_show_it_by() -> None:
+    assert [contract["name"] for contract in CONTRACTS if contract["name"] not in BREACHES] == []
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_planted_breach_breaks_the_rule(copy: Path, name: str) -> None:
+    path, imported = BREACHES[name]
+    with planted(copy / path, f"\nimport {imported}\n"):
+        status, report = lint(copy)
+    assert status == 1, report
+    assert f"{name} BROKEN" in report
+    importer = path.removesuffix(".py").replace("/", ".")
+    about = report.split("Broken contracts")[1].split(f"{name}\n")[1]
+    assert imported.split(".")[-1] in about and importer.split(".")[-1] in about
+
+
+@pytest.mark.parametrize("path", ["ml/helpers.py", "portal/labs/helpers.py"])
+def test_a_module_that_has_no_place_breaks_a_rule(copy: Path, path: str) -> None:
+    with planted(copy / path, '"""Lost."""\n'):
+        status, report = lint(copy)
+    assert status == 1 and "helpers" in report
+
+
+def test_every_room_of_ml_is_open_or_closed_to_the_web_process() -> None:
+    (rule,) = [c for c in CONTRACTS if c["name"].startswith("only tasks reach torch")]
+    closed = {m.removeprefix("ml.") for m in rule["forbidden_modules"] if m.startswith("ml.")}
+    rooms = {path.stem for path in (ROOT / "ml").iterdir() if path.suffix == ".py"}
+    rooms |= {path.parent.name for path in (ROOT / "ml").glob("*/__init__.py")}
+    assert rooms - {"__init__"} == closed | WEB_MAY_IMPORT | OWN_CONCERN
+    assert not closed & WEB_MAY_IMPORT
