@@ -32,7 +32,7 @@ def region_pixels(record: RoiRecord) -> tuple[ImageU8, ImageU8]:
         downsample = max(1.0, max(right - left, bottom - top) / _MAX_SIDE_PX)
         pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
     moved = affinity.translate(region, -left, -top)
-    return pixels, _mask(
+    return pixels, region_mask(
         affinity.scale(moved, 1 / downsample, 1 / downsample, origin=(0, 0)), pixels.shape[:2]
     )
 
@@ -71,23 +71,34 @@ def bags_of_words(descriptors: Sequence[ArrayF32], *, seed: int) -> ArrayF32:
     Args:
         descriptors: R arrays (N_i, 128).
     """
-    together = np.concatenate(list(descriptors))
+    words = visual_words(np.concatenate(list(descriptors)), count=_WORDS, seed=seed)
+    return np.stack([bag_of_words(found, words) for found in descriptors])
+
+
+def visual_words(descriptors: ArrayF32, *, count: int, seed: int) -> ArrayF32:
+    """(count, D) centres by k-means of a sample of descriptors (N, D); N where there are fewer."""
     rng = np.random.default_rng(seed)
-    sample = together[rng.permutation(len(together))[:_VOCABULARY_SAMPLE]].astype(np.float32)
-    words = min(_WORDS, len(sample))
+    order = rng.permutation(len(descriptors))[:_VOCABULARY_SAMPLE]
+    sample = descriptors[order].astype(np.float32)
     cv2.setRNGSeed(seed)
     stop = (cv2.TERM_CRITERIA_EPS + cv2.TERM_CRITERIA_MAX_ITER, 30, 1e-4)
-    _, _, centres = cv2.kmeans(sample, words, None, stop, 1, cv2.KMEANS_PP_CENTERS)  # type: ignore[call-overload]
-    bags = np.zeros((len(descriptors), words), np.float32)
-    for row, found in enumerate(descriptors):
-        if len(found):
-            distance = (centres**2).sum(axis=1) - 2 * found @ centres.T
-            counts = np.bincount(distance.argmin(axis=1), minlength=words)
-            bags[row] = np.sqrt(counts / counts.sum())
-    return bags
+    count = min(count, len(sample))
+    _, _, centres = cv2.kmeans(sample, count, None, stop, 1, cv2.KMEANS_PP_CENTERS)  # type: ignore[call-overload]
+    return np.asarray(centres, np.float32)
 
 
-def _mask(region_px: BaseGeometry, shape: tuple[int, ...]) -> ImageU8:
+def bag_of_words(descriptors: ArrayF32, words: ArrayF32) -> ArrayF32:
+    """(W,) square root of the share of each word (W, D) among descriptors (N, D), N possibly 0."""
+    bag = np.zeros(len(words), np.float32)
+    if len(descriptors):
+        distance = (words**2).sum(axis=1) - 2 * descriptors @ words.T
+        counts = np.bincount(distance.argmin(axis=1), minlength=len(words))
+        bag[:] = np.sqrt(counts / counts.sum())
+    return bag
+
+
+def region_mask(region_px: BaseGeometry, shape: tuple[int, ...]) -> ImageU8:
+    """(H, W) uint8, 255 inside a polygon in pixels, holes left out."""
     mask = np.zeros(shape, np.uint8)
     for part in getattr(region_px, "geoms", [region_px]):
         rings = [part.exterior, *part.interiors]

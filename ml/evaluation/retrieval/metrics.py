@@ -77,6 +77,43 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def macro_mean(values: ArrayF64, labels: Sequence[str]) -> float:
+    """Mean over classes of their means: a class of few queries counts like one of many.
+
+    Args:
+        values: (N,) one value a query. labels: (N,) the class of each.
+    """
+    names, index = np.unique(np.asarray(labels), return_inverse=True)
+    sums = np.bincount(index, values, len(names))
+    return float((sums / np.bincount(index, minlength=len(names))).mean())
+
+
+def macro_bootstrap(
+    values: ArrayF64,
+    labels: Sequence[str],
+    groups: Sequence[str],
+    *,
+    repeats: int = 1000,
+    seed: int = 0,
+) -> ArrayF64:
+    """``macro_mean`` when whole groups (patients) are drawn anew; the same seed, the same groups.
+
+    Args:
+        values, labels: see ``macro_mean``. groups: (N,) the patient of each.
+    Returns:
+        (repeats,) float64. A class without a query in a draw does not count in it.
+    """
+    names, index = np.unique(np.asarray(groups), return_inverse=True)
+    kinds, kind = np.unique(np.asarray(labels), return_inverse=True)
+    sums, counts = np.zeros((2, len(names), len(kinds)))
+    np.add.at(sums, (index, kind), values)
+    np.add.at(counts, (index, kind), 1)
+    draws = np.random.default_rng(seed).integers(len(names), size=(repeats, len(names)))
+    total, seen = sums[draws].sum(axis=1), counts[draws].sum(axis=1)
+    means = np.divide(total, seen, out=np.zeros_like(total), where=seen > 0)
+    return np.asarray(means.sum(axis=1) / (seen > 0).sum(axis=1), np.float64)
+
+
 def reciprocal_ranks(distance: ArrayF64, wanted: ArrayI64) -> ArrayF64:
     """One over the rank of each query's one right answer; ties count against it.
 

@@ -30,8 +30,9 @@ from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 CELL_UM = 256.0
 """Side of a grid cell: one patch of 224 px at 1 um per pixel, with some room."""
 MIN_OVERLAP = 0.6
+READ_MPP = 1.0
+"""Microns per pixel that sections are read at."""
 _OVERVIEW_PX = 512
-_READ_MPP = 1.0
 _MIN_INSIDE = 0.75
 _ANGLES = 72
 _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}
@@ -50,6 +51,21 @@ class Section:
     pixels: ImageU8
     mask: ImageU8
     scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairedCells:
+    """Cells of a section and the same places in the next, in pixels of 1 um.
+
+    Attributes:
+        xy_a, xy_b: (N, 2) float64 centres, x right, y down, in either section.
+        side_px: of a cell. overlap: of the outlines, intersection over union.
+    """
+
+    xy_a: ArrayF64
+    xy_b: ArrayF64
+    side_px: int
+    overlap: float
 
 
 def adjacent_sections(
@@ -154,10 +170,18 @@ def _refined(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
     return np.linalg.inv(back)[:2] if abs(np.linalg.det(back)) > 1e-6 else start
 
 
-def _pair_scores(
-    encoder: Embedder, first: Path, second: Path, cell_um: float, mpp: float | None
-) -> dict[str, Any]:
-    a, b = _section(first, mpp), _section(second, mpp)
+def paired_cells(
+    first: Path, second: Path, *, cell_um: float = CELL_UM, mpp: float | None = None
+) -> PairedCells:
+    """The cells of a section that lie on tissue, and where they are in the next.
+
+    Raises:
+        BadInputError: the outlines do not fit on each other, or fewer than five cells on tissue.
+    """
+    return _paired(whole_section(first, mpp), whole_section(second, mpp), first, second, cell_um)
+
+
+def _paired(a: Section, b: Section, first: Path, second: Path, cell_um: float) -> PairedCells:
     overview, overlap = align_masks(a.mask, b.mask)
     if overlap < MIN_OVERLAP:
         raise BadInputError(
@@ -167,18 +191,25 @@ def _pair_scores(
     b_from_a = overview.copy()
     b_from_a[:, :2] *= a.scale / b.scale
     b_from_a[:, 2] /= b.scale
-    side = round(cell_um / _READ_MPP)
+    side = round(cell_um / READ_MPP)
     cells = _cells(a, b, b_from_a, side)
     if len(cells) < 5:
         raise BadInputError(f"{first.name}: only {len(cells)} cells on tissue, 5 needed")
-    moved = cells @ b_from_a[:, :2].T + b_from_a[:, 2]
-    queries = _embedded(encoder, a.pixels, cells, side)
-    gallery = _embedded(encoder, b.pixels, moved, side)
+    return PairedCells(cells, cells @ b_from_a[:, :2].T + b_from_a[:, 2], side, overlap)
+
+
+def _pair_scores(
+    encoder: Embedder, first: Path, second: Path, cell_um: float, mpp: float | None
+) -> dict[str, Any]:
+    a, b = whole_section(first, mpp), whole_section(second, mpp)
+    cells = _paired(a, b, first, second, cell_um)
+    queries = _embedded(encoder, a.pixels, cells.xy_a, cells.side_px)
+    gallery = _embedded(encoder, b.pixels, cells.xy_b, cells.side_px)
     return {
         "first": first.stem,
         "second": second.stem,
-        "overlap": overlap,
-        **_found(cells, cdist(queries, gallery), side),
+        "overlap": cells.overlap,
+        **_found(cells.xy_a, cdist(queries, gallery), cells.side_px),
     }
 
 
@@ -196,12 +227,13 @@ def _found(cells: ArrayF64, distance: ArrayF64, side: int) -> dict[str, float]:
     }
 
 
-def _section(path: Path, mpp: float | None) -> Section:
+def whole_section(path: Path, mpp: float | None = None) -> Section:
+    """A section at 1 um per pixel; ``mpp`` overrides what the file says, 0.5 if nobody knows."""
     with open_slide(path) as slide:
         info = slide.info
         known = mpp or isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP
         size = (info.width_px, info.height_px)
-        pixels = slide.read_scaled((0, 0), size, max(1.0, _READ_MPP / known))
+        pixels = slide.read_scaled((0, 0), size, max(1.0, READ_MPP / known))
     scale = min(1.0, _OVERVIEW_PX / max(pixels.shape[:2]))
     small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     return Section(pixels, tissue_mask(np.asarray(small, np.uint8)), scale)
@@ -233,12 +265,13 @@ def _inside(section: Section, centres: ArrayF64, side: int) -> ArrayF64:
 
 
 def _embedded(encoder: Embedder, pixels: ImageU8, centres: ArrayF64, side: int) -> ArrayF32:
-    vectors = []
-    for x, y in centres:
-        left, top = max(round(x - side / 2), 0), max(round(y - side / 2), 0)
-        crop = np.ascontiguousarray(pixels[top : top + side, left : left + side])
-        vectors.append(encoder.embed(crop, None, _READ_MPP))
-    return np.stack(vectors)
+    return np.stack([encoder.embed(square(pixels, x, y, side), None, READ_MPP) for x, y in centres])
+
+
+def square(pixels: ImageU8, x: float, y: float, side: int) -> ImageU8:
+    """(side, side, 3) around a centre; smaller where the image ends before."""
+    left, top = max(round(x - side / 2), 0), max(round(y - side / 2), 0)
+    return np.ascontiguousarray(pixels[top : top + side, left : left + side])
 
 
 def _centre(mask: ImageU8) -> ArrayF64:

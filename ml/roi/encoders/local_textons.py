@@ -36,10 +36,19 @@ class LocalTextonEncoder:
         """
         return np.stack([self.histogram(patch) for patch in patches])
 
-    def histogram(self, image: ImageU8) -> ArrayF32:
-        """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size."""
+    def histogram(self, image: ImageU8, mask: ImageU8 | None = None) -> ArrayF32:
+        """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size.
+
+        Args:
+            mask: (H, W) uint8, 0 where no point counts; None, or a mask of nothing, counts all.
+        """
+        jets = contrast_jets(image, self.config)
+        if mask is not None:
+            border, stride = self.config.border_px, self.config.stride_px
+            inside = mask[border:-border:stride, border:-border:stride].ravel() > 0
+            jets = jets[inside] if inside.any() else jets
         with torch.inference_mode():
-            return self.network(torch.from_numpy(contrast_jets(image, self.config))).numpy().copy()
+            return self.network(torch.from_numpy(jets)).numpy().copy()
 
 
 def contrast_jets(image: ImageU8, config: LocalTextonConfig) -> ArrayF32:

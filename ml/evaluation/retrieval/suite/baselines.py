@@ -1,0 +1,184 @@
+"""What an encoder has to beat, each in its best form: colour, binary patterns, SIFT, textons.
+
+Words are learned from training tiles alone. What is best was chosen on the sets of the shipped
+suite, in favour of the baselines: see docs/evaluation.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ml.config import config_hash
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.baselines import (
+    bag_of_words,
+    hsv_histogram,
+    region_mask,
+    visual_words,
+)
+from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.suite.config import TrainingConfig
+from ml.evaluation.retrieval.suite.methods import Method
+from ml.files import write_npz
+from ml.networks.textons import LocalTextonConfig
+from ml.roi.encoders.local_textons import (
+    LocalTextonEncoder,
+    load_local_textons,
+)
+from ml.roi.geometry import downsample_for
+from ml.roi.texture import lbp_histogram
+from ml.training.roi.local_textons import fit_local_textons, tile_pixels
+from ml.training.roi.tiles import Tile, balanced, read_tiles
+from ml.types import ArrayF32, ImageU8, Progress
+
+HSV, LBP, SIFT, TEXTONS = "HSV histogram", "LBP", "bag of RootSIFT", "local textons"
+TARGET_MPP = 1.0
+"""Scale that textons are counted at, as encoders do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiftConfig:
+    """A bag of RootSIFT (Arandjelovic and Zisserman 2012)."""
+
+    words: int = 256  # of the vocabulary
+    step_px: int = 8  # distance of the points of a dense grid
+    sizes_px: tuple[float, ...] = (8.0, 16.0)  # diameters measured at each
+    each: int = 60  # descriptors of one training tile
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What learned words depend on."""
+
+    training: TrainingConfig
+    sift: SiftConfig
+    textons: LocalTextonConfig
+    seed: int
+
+
+def baseline_methods(
+    training: TrainingConfig, data: Path, *, seed: int, cache: Path | None, progress: Progress
+) -> tuple[Method, ...]:
+    """All of them, with their words learned, or read from the cache.
+
+    Raises:
+        BadInputError: the training tiles are not there.
+    """
+    sift, textons = SiftConfig(), LocalTextonConfig()
+    key = config_hash(_Key(training, sift, textons, seed))
+    tiles = balanced(read_tiles(data / training.index, training.where), training.each, seed=seed)
+    words = _sift_words(tiles, sift, key, seed, cache, progress)
+    dictionary = _dictionary(tiles, textons, key, seed, cache, progress)
+    return (
+        Method(HSV, "hsv-1", True, hsv_vector),
+        Method(LBP, "lbp-1", True, lbp_vector),
+        Method(SIFT, f"sift-1-{key}", True, lambda region: sift_vector(region, words, sift)),
+        Method(TEXTONS, f"textons-1-{key}", True, lambda region: texton_vector(region, dictionary)),
+    )
+
+
+def hsv_vector(region: RegionImage) -> ArrayF32:
+    """(512,) see ``hsv_histogram``."""
+    return hsv_histogram(region.pixels, _mask(region))
+
+
+def lbp_vector(region: RegionImage) -> ArrayF32:
+    """(30,) see ``lbp_histogram``: of grey values; what lies outside takes the median inside."""
+    grey = cv2.cvtColor(region.pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
+    mask = _mask(region)
+    if not mask.all():
+        grey[mask == 0] = np.median(grey[mask > 0]) if mask.any() else 0
+    return lbp_histogram(np.asarray(grey, np.float32)).astype(np.float32)
+
+
+def sift_vector(region: RegionImage, words: ArrayF32, config: SiftConfig) -> ArrayF32:
+    """(words,) bag of the RootSIFT descriptors of a region."""
+    return bag_of_words(root_sift(region.pixels, _mask(region), config), words)
+
+
+def root_sift(pixels: ImageU8, mask: ImageU8, config: SiftConfig) -> ArrayF32:
+    """(N, 128) square roots of SIFT descriptors of unit sum, N possibly 0, on a grid of grey."""
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
+    sift = cv2.SIFT_create()  # type: ignore[attr-defined]
+    height, width = grey.shape
+    half = config.step_px // 2
+    points = [
+        cv2.KeyPoint(float(x), float(y), size)
+        for size in config.sizes_px
+        for y in range(half, height, config.step_px)
+        for x in range(half, width, config.step_px)
+        if mask[y, x]
+    ]
+    _, found = sift.compute(grey, points)
+    if found is None:
+        return np.zeros((0, 128), np.float32)
+    return np.sqrt(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
+
+
+def texton_vector(region: RegionImage, dictionary: LocalTextonEncoder) -> ArrayF32:
+    """(words,) square roots of the textons' shares, at 1 um per pixel by the encoders' rule."""
+    height, width = region.pixels.shape[:2]
+    downsample = downsample_for(
+        mpp=region.mpp, target_mpp=TARGET_MPP, patch_px=224, width_px=width, height_px=height
+    )
+    size = (max(1, round(width / downsample)), max(1, round(height / downsample)))
+    pixels = np.asarray(cv2.resize(region.pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+    mask = cv2.resize(_mask(region), size, interpolation=cv2.INTER_NEAREST)
+    return dictionary.histogram(pixels, np.asarray(mask, np.uint8))
+
+
+def _mask(region: RegionImage) -> ImageU8:
+    shape = region.pixels.shape[:2]
+    return (
+        np.full(shape, 255, np.uint8)
+        if region.polygon is None
+        else region_mask(region.polygon, shape)
+    )
+
+
+def _sift_words(
+    tiles: tuple[Tile, ...],
+    config: SiftConfig,
+    key: str,
+    seed: int,
+    cache: Path | None,
+    progress: Progress,
+) -> ArrayF32:
+    path = cache / f"sift-words-{key}.npz" if cache else None
+    if path is not None and path.is_file():
+        with np.load(path) as file:
+            return np.asarray(file["words"], np.float32)
+    found = []
+    for done, tile in enumerate(tiles, 1):
+        pixels = tile_pixels(tile)
+        rows = root_sift(pixels, np.full(pixels.shape[:2], 255, np.uint8), config)
+        rng = np.random.default_rng((seed, done))
+        found.append(rows[rng.permutation(len(rows))[: config.each]])
+        progress(done, len(tiles), "SIFT: measuring")
+    together = np.concatenate(found)
+    if not len(together):
+        raise BadInputError("the training tiles are too small for SIFT")
+    words = visual_words(together, count=config.words, seed=seed)
+    if path is not None:
+        write_npz(path, {"words": words})
+    return words
+
+
+def _dictionary(
+    tiles: tuple[Tile, ...],
+    config: LocalTextonConfig,
+    key: str,
+    seed: int,
+    cache: Path | None,
+    progress: Progress,
+) -> LocalTextonEncoder:
+    path = cache / f"local-textons-{key}.safetensors" if cache else None
+    if path is not None and path.is_file():
+        return load_local_textons(path)
+    return fit_local_textons(
+        tiles, config=config, each=len(tiles), seed=seed, out=path, progress=progress
+    )

@@ -1,0 +1,84 @@
+"""Adjacent sections as a set of a suite: the same place, in the next section of the block."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ml.evaluation.retrieval.sections import (
+    READ_MPP,
+    PairedCells,
+    paired_cells,
+    section_pairs,
+    square,
+    whole_section,
+)
+from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.suite.config import SetConfig
+from ml.evaluation.retrieval.suite.sets import Item, Query, SuiteSet, task_of
+from ml.types import ArrayF64, ArrayI64, Progress
+
+_BLOCK_UM = 1000.0
+"""Cells within a square of a millimetre are drawn together for the intervals: near cells look
+alike and are no independent evidence."""
+
+
+def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
+    """Each cell of a section as a query among the cells of the next.
+
+    Relevant are the cell itself and its neighbours: the sections are aligned by their outlines
+    alone, and no better than that. Classes are the pairs of sections.
+
+    Raises:
+        BadInputError: fewer than two sections, or two whose outlines do not fit on each other.
+    """
+    items: list[Item] = []
+    queries: list[Query] = []
+    gallery: list[int] = []
+    pairs = section_pairs(data / config.path)
+    for number, (first, second) in enumerate(pairs):
+        progress(number, len(pairs), f"{config.name}: aligning sections")
+        found = paired_cells(first, second, cell_um=config.cell_um)
+        own = _added(items, config, data, first, found.xy_a, found.side_px)
+        other = _added(items, config, data, second, found.xy_b, found.side_px)
+        queries += _queries(found, own, other, f"{first.stem} in {second.stem}")
+        gallery += other.tolist()
+    return SuiteSet(config, tuple(items), tuple(gallery), (task_of("same place", queries),))
+
+
+def _queries(found: PairedCells, own: ArrayI64, other: ArrayI64, pair: str) -> list[Query]:
+    near = cdist(found.xy_a, found.xy_a, "chebyshev") <= found.side_px * 1.01
+    blocks = np.floor(found.xy_a * READ_MPP / _BLOCK_UM).astype(int)
+    return [
+        Query(int(item), other, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")
+        for row, item in enumerate(own)
+    ]
+
+
+def _added(  # noqa: PLR0917
+    items: list[Item], config: SetConfig, data: Path, path: Path, centres: ArrayF64, side: int
+) -> ArrayI64:
+    """Add the cells of a section; their numbers."""
+    name = path.relative_to(data).as_posix()
+    size = path.stat().st_size
+    start = len(items)
+    for x, y in centres.tolist():
+        items.append(
+            Item(
+                f"{name} {size} {x:.1f} {y:.1f} {side}",
+                f"{config.name}/{config.patient}",
+                f"{config.name}/{path.stem}",
+                lambda x=x, y=y: _cell(path, x, y, side),  # type: ignore[misc]
+            )
+        )
+    return np.arange(start, len(items), dtype=np.int64)
+
+
+def _cell(path: Path, x: float, y: float, side: int) -> RegionImage:
+    return RegionImage(square(_pixels(path).pixels, x, y, side), None, READ_MPP)
+
+
+_pixels = lru_cache(maxsize=2)(whole_section)

@@ -1,0 +1,63 @@
+"""What is compared: a name, a vector of a region, and a key that changes whenever vectors do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.signals import RegionImage
+from ml.roi import encoder_from_file, load_encoder
+from ml.types import ArrayF32
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One row of the table.
+
+    Attributes:
+        name: unique in a run. key: of configuration and weights.
+        baseline: what an encoder has to beat.
+        embed: the vector of a region, whose Euclidean distance ranks.
+        about: plain data for the report.
+    """
+
+    name: str
+    key: str
+    baseline: bool
+    embed: Callable[[RegionImage], ArrayF32]
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:
+    """Shipped encoders by name, and encoders from weights files, named by their file.
+
+    Raises:
+        BadInputError: an encoder is named twice.
+        UnknownNameError, WeightsError: no such encoder, or a file that is none.
+    """
+    methods = [_encoder_method(name) for name in names]
+    keys = [method.key for method in methods]
+    for method in methods:
+        if keys.count(method.key) > 1:
+            raise BadInputError(f"--encoder: {method.name} is given twice")
+    titles = [method.name for method in methods]
+    for method in methods:
+        if titles.count(method.name) > 1:
+            raise BadInputError(f"--encoder: two files are called {method.name}: rename one")
+    return tuple(methods)
+
+
+def _encoder_method(name: str) -> Method:
+    is_file = name.endswith(".safetensors")
+    encoder = encoder_from_file(name) if is_file else load_encoder(name)
+    about = {"version": encoder.version, "config_hash": encoder.config_hash, "dim": encoder.dim}
+    return Method(
+        name=Path(name).stem if is_file else encoder.name,
+        key=encoder.config_hash,
+        baseline=False,
+        embed=lambda region: encoder.embed(region.pixels, region.polygon, region.mpp),
+        about=about,
+    )

@@ -1,0 +1,159 @@
+"""A suite from its file to its result, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.suite.cells import section_set
+from ml.evaluation.retrieval.suite.choice import Cell, choose, margins_of
+from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
+from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.scores import (
+    TaskScores,
+    chance,
+    labels_alone_pull,
+    patient_pull,
+    task_scores,
+)
+from ml.evaluation.retrieval.suite.sets import SuiteSet, labelled_set
+from ml.evaluation.retrieval.suite.swap import Stained, drawn_donors, measure_stains, recolourings
+from ml.evaluation.retrieval.suite.vectors import SetVectors, set_vectors
+from ml.types import Progress
+
+AS_IS, SWAPPED = "as_is", "swapped"
+
+
+def read_sets(config: SuiteConfig, data: Path, progress: Progress) -> tuple[SuiteSet, ...]:
+    """The sets of a suite; nothing but sections is decoded yet.
+
+    Raises:
+        BadInputError: a set is not there or cannot be scored; the set is named.
+    """
+    out = []
+    for entry in config.sets:
+        try:
+            out.append(_read_set(entry, data, progress))
+        except BadInputError as error:
+            raise BadInputError(f"{entry.name}: {error}") from error
+    return tuple(out)
+
+
+def run_suite(
+    config: SuiteConfig,
+    sets: Sequence[SuiteSet],
+    methods: Sequence[Method],
+    *,
+    cache: Path | None,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Score every method on every set.
+
+    Args:
+        methods: encoders and baselines.
+        cache: folder for vectors, see ``set_vectors``.
+    Returns:
+        Plain data: ``options``, ``methods``, ``sets`` by name (``tasks`` with chance and the scores
+        of each method, and ``patient_pull``), and ``choice``: the margins of the encoders, and what
+        the rule chooses among them.
+    """
+    read = [_read_regions(s, progress) for s in sets]
+    stained = [
+        measure_stains(s.items, [region.pixels for region in regions])
+        for s, regions in zip(sets, read, strict=True)
+    ]
+    donors = [unit for s, own in zip(sets, stained, strict=True) if s.config.choice for unit in own]
+    found: dict[str, Any] = {}
+    for s, regions, own in zip(sets, read, stained, strict=True):
+        swaps = _swaps(s, own, donors, config)
+        vectors = set_vectors(s, regions, swaps, methods, cache, progress)
+        found[s.config.name] = _set_result(s, vectors, config)
+    return {
+        "options": asdict(config),
+        "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
+        "sets": found,
+        "choice": _choice(found, methods),
+    }
+
+
+def _read_set(entry: SetConfig, data: Path, progress: Progress) -> SuiteSet:
+    if entry.kind == "sections":
+        return section_set(entry, data, progress)
+    return labelled_set(entry, data)
+
+
+def _read_regions(suite_set: SuiteSet, progress: Progress) -> list[RegionImage]:
+    """All of a set at once: each image is decoded once, whatever the draws and methods."""
+    out = []
+    for done, item in enumerate(suite_set.items, 1):
+        out.append(item.read())
+        progress(done, len(suite_set.items), f"{suite_set.config.name}: reading")
+    return out
+
+
+def _swaps(
+    suite_set: SuiteSet, own: Sequence[Stained], donors: Sequence[Stained], config: SuiteConfig
+) -> list[dict[str, Any]]:
+    if not suite_set.config.swap:
+        return []
+    return [
+        recolourings(own, drawn_donors(own, donors, draw=draw, seed=config.seed))
+        for draw in range(1, config.draws + 1)
+    ]
+
+
+def _set_result(
+    suite_set: SuiteSet, vectors: dict[str, SetVectors], config: SuiteConfig
+) -> dict[str, Any]:
+    tasks = {}
+    for task in suite_set.tasks:
+        counts: dict[str, int] = {}
+        for query in task.queries:
+            counts[query.label] = counts.get(query.label, 0) + 1
+        tasks[task.name] = {
+            "classes": counts,
+            "unscored": task.unscored,
+            "chance": chance(task, config),
+            "methods": {name: _plain(task_scores(task, v, config)) for name, v in vectors.items()},
+        }
+    return {
+        "items": len(suite_set.items),
+        "patients": len({item.patient for item in suite_set.items}),
+        "choice": suite_set.config.choice,
+        "tasks": tasks,
+        "patient_pull": _pull(suite_set, vectors),
+        "seconds": {name: v.seconds for name, v in vectors.items()},
+    }
+
+
+def _plain(scores: TaskScores) -> dict[str, Any]:
+    return asdict(scores)
+
+
+def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> dict[str, Any] | None:
+    """Where patients are told apart: neither between sections of one, nor among duplicates."""
+    if not suite_set.records or not suite_set.config.choice:
+        return None
+    return {
+        "labels_alone": labels_alone_pull(suite_set.records),
+        "methods": {name: patient_pull(suite_set.records, v.clean) for name, v in vectors.items()},
+    }
+
+
+def _choice(found: dict[str, Any], methods: Sequence[Method]) -> dict[str, Any] | None:
+    encoders = [m.name for m in methods if not m.baseline]
+    baselines = [m.name for m in methods if m.baseline]
+    cells: dict[Cell, dict[str, float]] = {}
+    for name, result in found.items():
+        for task, scores in result["tasks"].items() if result["choice"] else ():
+            for condition in (AS_IS, SWAPPED):
+                of_method = {m: s[condition] for m, s in scores["methods"].items()}
+                if all(s is not None for s in of_method.values()):
+                    cells[name, task, condition] = {m: s["score"] for m, s in of_method.items()}
+    if not encoders or not baselines or not cells:
+        return None
+    return asdict(choose(margins_of(cells, encoders, baselines)))

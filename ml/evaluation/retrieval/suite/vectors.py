@@ -1,0 +1,149 @@
+"""Vectors of every method, set and draw: computed once, kept in a folder, taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ml.errors import BadInputError, MlError
+from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.sets import SuiteSet
+from ml.evaluation.retrieval.suite.swap import Recolouring, restained
+from ml.files import write_npz
+from ml.types import ArrayF32, Progress
+
+AS_IS = "as is"
+
+
+@dataclass(frozen=True, slots=True)
+class SetVectors:
+    """Vectors of one method on one set.
+
+    Attributes:
+        clean: (N, D) of the items as they are.
+        swapped: of each draw (N, D); items outside any gallery keep their clean vectors.
+        seconds: mean time of an item.
+    """
+
+    clean: ArrayF32
+    swapped: tuple[ArrayF32, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is computed in one go: some items, in one state."""
+
+    title: str
+    items: tuple[int, ...]
+    recolouring: Mapping[str, Recolouring]
+
+
+def set_vectors(  # noqa: PLR0917
+    suite_set: SuiteSet,
+    regions: Sequence[RegionImage],
+    swaps: Sequence[Mapping[str, Recolouring]],
+    methods: Sequence[Method],
+    cache: Path | None,
+    progress: Progress,
+) -> dict[str, SetVectors]:
+    """The vectors of each method, by its name.
+
+    Args:
+        regions: of the items of the set, read before.
+        swaps: for each draw, how what was stained at once is stained anew.
+        cache: folder for finished parts, one file a method, set and draw; None keeps none.
+    Raises:
+        BadInputError: a region that a method cannot embed; the region is named.
+    """
+    parts = [_Part(AS_IS, tuple(range(len(regions))), {})]
+    parts += [
+        _Part(f"stain swap {draw}", suite_set.gallery, swap) for draw, swap in enumerate(swaps, 1)
+    ]
+    found = [_part_vectors(suite_set, regions, part, methods, cache, progress) for part in parts]
+    return {method.name: _assembled(method.name, parts, found) for method in methods}
+
+
+_Found = tuple[ArrayF32, float]
+
+
+def _assembled(
+    name: str, parts: Sequence[_Part], found: Sequence[Mapping[str, _Found]]
+) -> SetVectors:
+    clean, seconds = found[0][name]
+    swapped = []
+    for part, vectors in zip(parts[1:], found[1:], strict=True):
+        full = clean.copy()
+        full[list(part.items)] = vectors[name][0]
+        swapped.append(full)
+    return SetVectors(clean, tuple(swapped), seconds)
+
+
+def _part_vectors(  # noqa: PLR0917
+    suite_set: SuiteSet,
+    regions: Sequence[RegionImage],
+    part: _Part,
+    methods: Sequence[Method],
+    cache: Path | None,
+    progress: Progress,
+) -> dict[str, _Found]:
+    paths = {method.name: _path(cache, method, suite_set, part) for method in methods}
+    found = {name: kept for name, path in paths.items() if (kept := _kept(path)) is not None}
+    missing = [method for method in methods if method.name not in found]
+    if not missing:
+        return found
+    rows: dict[str, list[ArrayF32]] = {method.name: [] for method in missing}
+    seconds = dict.fromkeys(rows, 0.0)
+    for done, number in enumerate(part.items, 1):
+        region = _recoloured(suite_set, regions[number], number, part)
+        for method in missing:
+            started = time.perf_counter()
+            rows[method.name].append(_embedded(method, region, suite_set.items[number].key))
+            seconds[method.name] += time.perf_counter() - started
+        progress(done, len(part.items), f"{suite_set.config.name}, {part.title}")
+    for name, vectors in rows.items():
+        found[name] = (np.stack(vectors), seconds[name] / len(vectors))
+        path = paths[name]
+        if path is not None:
+            write_npz(path, {"vectors": found[name][0], "seconds": np.array(found[name][1])})
+    return found
+
+
+def _recoloured(suite_set: SuiteSet, region: RegionImage, number: int, part: _Part) -> RegionImage:
+    if not part.recolouring:
+        return region
+    change = part.recolouring[suite_set.items[number].stained]
+    return RegionImage(restained(region.pixels, change), region.polygon, region.mpp)
+
+
+def _embedded(method: Method, region: RegionImage, key: str) -> ArrayF32:
+    try:
+        return method.embed(region)
+    except MlError as error:
+        raise BadInputError(f"{method.name}: {key.split()[0]}: {error}") from error
+
+
+def _path(cache: Path | None, method: Method, suite_set: SuiteSet, part: _Part) -> Path | None:
+    if cache is None:
+        return None
+    digest = hashlib.sha256(method.key.encode())
+    for number in part.items:
+        item = suite_set.items[number]
+        digest.update(f"\n{item.key}".encode())
+        if part.recolouring:
+            digest.update(part.recolouring[item.stained].as_bytes())
+    title = f"{suite_set.config.name}-{method.name}-{part.title}".replace(" ", "-")
+    return cache / f"{title}-{digest.hexdigest()[:16]}.npz"
+
+
+def _kept(path: Path | None) -> _Found | None:
+    if path is None or not path.is_file():
+        return None
+    with np.load(path) as file:
+        return np.asarray(file["vectors"], np.float32), float(file["seconds"])
