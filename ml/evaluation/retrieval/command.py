@@ -41,6 +41,8 @@ from ml.evaluation.retrieval.signals import (
     shifted_vectors,
 )
 from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
+from ml.evaluation.retrieval.suite import command as suite
+from ml.evaluation.retrieval.suite.table import describe as suite_tables
 from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
 from ml.extras import require_extra
 from ml.reports.cards import update_card
@@ -52,9 +54,11 @@ _RANDOM_RUNS = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate retrieval``."""
-    parser.add_argument("folder", type=Path, help="data set: a folder with rois.csv")
+    parser.add_argument("folder", type=Path, nargs="?", help="data set: a folder with rois.csv")
     parser.add_argument(
-        "--encoder", default="default", help="name of an encoder, or a .safetensors file"
+        "--encoder",
+        action="append",
+        help="name of an encoder, or a .safetensors file; several with --suite",
     )
     parser.add_argument(
         "--groups", nargs="+", default=[], metavar="NAME=LABEL,LABEL", help="score these as well"
@@ -82,13 +86,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sections", type=Path, help="folder of adjacent sections, for --signals")
     parser.add_argument("--plots", type=Path, help="folder for the plots (made if needed)")
+    suite.add_arguments(parser)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
-    """Score by command line arguments; see ``evaluate_retrieval``."""
+    """Score by command line arguments; see ``evaluate_retrieval`` and ``suite``."""
+    if args.suite is not None:
+        return suite.run(args, progress)
     _check(args)
-    is_file = str(args.encoder).endswith(".safetensors")
-    encoder = encoder_from_file(args.encoder) if is_file else load_encoder(args.encoder)
+    name = args.encoder[0] if args.encoder else "default"
+    encoder = encoder_from_file(name) if name.endswith(".safetensors") else load_encoder(name)
     records = tuple(r for r in read_manifest(args.folder) if r.label not in args.ignore)
     options = RetrievalOptions(k=args.k, bootstrap=args.bootstrap, seed=args.seed)
     vectors: dict[str, ArrayF32] = {}
@@ -118,7 +125,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 
 def describe(result: dict[str, Any]) -> str:
     """The tables of the scores."""
-    return score_tables(result)
+    return suite_tables(result) if "suite" in result else score_tables(result)
 
 
 def evaluate_retrieval(
@@ -202,6 +209,10 @@ def evaluate_retrieval(
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse, before anything is computed, what would fail after hours."""
+    if args.folder is None:
+        raise BadInputError("expected a folder with rois.csv, or --suite")
+    if args.encoder and len(args.encoder) > 1:
+        raise BadInputError("several --encoder: expected --suite with them")
     if args.k < 1 or args.bootstrap < 1:
         raise BadInputError("-k and --bootstrap: expected at least 1")
     if args.sections is not None and not args.signals:

@@ -60,6 +60,19 @@ class _Key:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What words are learned from, and where they are kept."""
+
+    tiles: tuple[Tile, ...]
+    seed: int
+    key: str
+    cache: Path | None
+
+    def path(self, name: str, suffix: str) -> Path | None:
+        return self.cache / f"{name}-{self.key}{suffix}" if self.cache else None
+
+
 def baseline_methods(
     training: TrainingConfig, data: Path, *, seed: int, cache: Path | None, progress: Progress
 ) -> tuple[Method, ...]:
@@ -71,8 +84,9 @@ def baseline_methods(
     sift, textons = SiftConfig(), LocalTextonConfig()
     key = config_hash(_Key(training, sift, textons, seed))
     tiles = balanced(read_tiles(data / training.index, training.where), training.each, seed=seed)
-    words = _sift_words(tiles, sift, key, seed, cache, progress)
-    dictionary = _dictionary(tiles, textons, key, seed, cache, progress)
+    learned = _Words(tiles, seed, key, cache)
+    words = _sift_words(learned, sift, progress)
+    dictionary = _dictionary(learned, textons, progress)
     return (
         Method(HSV, "hsv-1", True, hsv_vector),
         Method(LBP, "lbp-1", True, lbp_vector),
@@ -140,45 +154,36 @@ def _mask(region: RegionImage) -> ImageU8:
     )
 
 
-def _sift_words(
-    tiles: tuple[Tile, ...],
-    config: SiftConfig,
-    key: str,
-    seed: int,
-    cache: Path | None,
-    progress: Progress,
-) -> ArrayF32:
-    path = cache / f"sift-words-{key}.npz" if cache else None
+def _sift_words(words: _Words, config: SiftConfig, progress: Progress) -> ArrayF32:
+    path = words.path("sift-words", ".npz")
     if path is not None and path.is_file():
         with np.load(path) as file:
             return np.asarray(file["words"], np.float32)
     found = []
-    for done, tile in enumerate(tiles, 1):
+    for done, tile in enumerate(words.tiles, 1):
         pixels = tile_pixels(tile)
         rows = root_sift(pixels, np.full(pixels.shape[:2], 255, np.uint8), config)
-        rng = np.random.default_rng((seed, done))
+        rng = np.random.default_rng((words.seed, done))
         found.append(rows[rng.permutation(len(rows))[: config.each]])
-        progress(done, len(tiles), "SIFT: measuring")
+        progress(done, len(words.tiles), "SIFT: measuring")
     together = np.concatenate(found)
     if not len(together):
         raise BadInputError("the training tiles are too small for SIFT")
-    words = visual_words(together, count=config.words, seed=seed)
+    centres = visual_words(together, count=config.words, seed=words.seed)
     if path is not None:
-        write_npz(path, {"words": words})
-    return words
+        write_npz(path, {"words": centres})
+    return centres
 
 
-def _dictionary(
-    tiles: tuple[Tile, ...],
-    config: LocalTextonConfig,
-    key: str,
-    seed: int,
-    cache: Path | None,
-    progress: Progress,
-) -> LocalTextonEncoder:
-    path = cache / f"local-textons-{key}.safetensors" if cache else None
+def _dictionary(words: _Words, config: LocalTextonConfig, progress: Progress) -> LocalTextonEncoder:
+    path = words.path("local-textons", ".safetensors")
     if path is not None and path.is_file():
         return load_local_textons(path)
     return fit_local_textons(
-        tiles, config=config, each=len(tiles), seed=seed, out=path, progress=progress
+        words.tiles,
+        config=config,
+        each=len(words.tiles),
+        seed=words.seed,
+        out=path,
+        progress=progress,
     )

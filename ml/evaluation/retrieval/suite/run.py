@@ -14,7 +14,6 @@ from ml.evaluation.retrieval.suite.choice import Cell, choose, margins_of
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
 from ml.evaluation.retrieval.suite.methods import Method
 from ml.evaluation.retrieval.suite.scores import (
-    TaskScores,
     chance,
     labels_alone_pull,
     patient_pull,
@@ -118,7 +117,7 @@ def _set_result(
             "classes": counts,
             "unscored": task.unscored,
             "chance": chance(task, config),
-            "methods": {name: _plain(task_scores(task, v, config)) for name, v in vectors.items()},
+            "methods": {name: asdict(task_scores(task, v, config)) for name, v in vectors.items()},
         }
     return {
         "items": len(suite_set.items),
@@ -128,10 +127,6 @@ def _set_result(
         "patient_pull": _pull(suite_set, vectors),
         "seconds": {name: v.seconds for name, v in vectors.items()},
     }
-
-
-def _plain(scores: TaskScores) -> dict[str, Any]:
-    return asdict(scores)
 
 
 def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> dict[str, Any] | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from ml.reports.tables import markdown_table
 
 
 def describe(result: Mapping[str, Any]) -> str:
     """All tables of a suite."""
     parts = [_score_table(result), _pull_table(result), _margin_table(result)]
-    if result.get("choose"):
+    if result["choose"]:
         parts.append(_choice_text(result["choice"]))
     return "\n\n".join(part for part in parts if part)
 
@@ -17,49 +19,35 @@ def describe(result: Mapping[str, Any]) -> str:
 def _score_table(result: Mapping[str, Any]) -> str:
     options = result["options"]
     tasks = [
-        (name, task, scores)
+        (f"{name}: {task}", scores)
         for name, found in result["sets"].items()
         for task, scores in found["tasks"].items()
     ]
-    heads = ["method"]
-    for name, task, scores in tasks:
-        heads.append(f"{name}: {task}")
-        if _swapped(scores):
-            heads.append("stain swap")
-    lines = [_row(heads), _row(["---"] * len(heads))]
-    lines.append(_row(["chance", *_chance_cells(tasks)]))
+    heads, chance = ["method"], ["chance"]
+    for title, scores in tasks:
+        heads += [title, "stain swap"] if _is_swapped(scores) else [title]
+        chance += [f"{scores['chance']:.3f}", *([""] if _is_swapped(scores) else [])]
+    rows = [chance]
     for method in result["methods"]:
-        cells = [method]
-        for _, _, scores in tasks:
-            cells += _cells(scores["methods"][method])
-        lines.append(_row(cells))
-    head = (
-        f"mAP@{options['k']}, mean over classes, same patient excluded where a set has patients;"
-        f" in brackets 95 % over patients; stain swap: mean of {options['draws']} draws,"
-        f" and what it costs."
+        rows.append([method, *(c for _, s in tasks for c in _cells(s["methods"][method]))])
+    return (
+        f"mAP@{options['k']}, the mean over classes, same patient excluded where a set has"
+        " patients; in brackets 95 % when patients are drawn anew. Stain swap: the gallery in the"
+        f" stains of other patients, the mean of {options['draws']} draws, and what it costs."
+        f"\n\n{markdown_table(heads, rows)}"
     )
-    return "\n".join([head, "", *lines])
-
-
-def _chance_cells(tasks: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    cells = []
-    for _, _, scores in tasks:
-        cells.append(f"{scores['chance']:.3f}")
-        if _swapped(scores):
-            cells.append("")
-    return cells
 
 
 def _cells(scores: Mapping[str, Any]) -> list[str]:
-    own = scores["as_is"]
+    own, swapped = scores["as_is"], scores["swapped"]
     low, high = own["interval"]
     cells = [f"{own['score']:.3f} ({low:.2f} to {high:.2f})"]
-    if scores["swapped"] is not None:
-        cells.append(f"{scores['swapped']['score']:.3f} ({scores['cost_percent']:+.0f} %)")
+    if swapped is not None:
+        cells.append(f"{swapped['score']:.3f} ({scores['cost_percent']:.0f} %)")
     return cells
 
 
-def _swapped(scores: Mapping[str, Any]) -> bool:
+def _is_swapped(scores: Mapping[str, Any]) -> bool:
     return all(own["swapped"] is not None for own in scores["methods"].values())
 
 
@@ -67,12 +55,10 @@ def _pull_table(result: Mapping[str, Any]) -> str:
     pulls = {name: s["patient_pull"] for name, s in result["sets"].items() if s["patient_pull"]}
     if not pulls:
         return ""
-    lines = [_row(["nearest is of the same patient", *pulls]), _row(["---"] * (len(pulls) + 1))]
-    alone = [f"{pull['labels_alone']:.2f}" for pull in pulls.values()]
-    lines.append(_row(["any region with the label", *alone]))
+    rows = [["any with its label", *(f"{p['labels_alone']:.2f}" for p in pulls.values())]]
     for method in result["methods"]:
-        lines.append(_row([method, *(f"{p['methods'][method]:.2f}" for p in pulls.values())]))
-    return "\n".join(lines)
+        rows.append([method, *(f"{p['methods'][method]:.2f}" for p in pulls.values())])
+    return markdown_table(["how often the nearest is of the same patient", *pulls], rows)
 
 
 def _margin_table(result: Mapping[str, Any]) -> str:
@@ -80,36 +66,29 @@ def _margin_table(result: Mapping[str, Any]) -> str:
     if not choice:
         return ""
     sets = list(next(iter(choice["margins"].values()))["sets"])
-    heads = ["ahead of the best baseline", *sets, "mean", "worst"]
-    lines = [_row(heads), _row(["---"] * len(heads))]
-    for name, margin in choice["margins"].items():
-        numbers = [*margin["sets"].values(), margin["mean"], margin["worst"]]
-        lines.append(_row([name, *(f"{value:+.3f}" for value in numbers)]))
-    return "\n".join(lines)
+    rows = [
+        [name, *(f"{v:+.3f}" for v in (*m["sets"].values(), m["mean"], m["worst"]))]
+        for name, m in choice["margins"].items()
+    ]
+    return markdown_table(["ahead of the best baseline", *sets, "mean", "worst"], rows)
 
 
 def _choice_text(choice: Mapping[str, Any]) -> str:
     heads = ["left out", "chosen without it", "its margin there", "best there", "its margin"]
-    lines = [_row(heads), _row(["---"] * len(heads))]
-    for name, left in choice["left_out"].items():
-        lines.append(
-            _row(
-                [
-                    name,
-                    left["chosen"],
-                    f"{left['margin']:+.3f}",
-                    left["best"],
-                    f"{left['best_margin']:+.3f}",
-                ]
-            )
-        )
+    rows = [
+        [
+            name,
+            left["chosen"],
+            f"{left['margin']:+.3f}",
+            left["best"],
+            f"{left['best_margin']:+.3f}",
+        ]
+        for name, left in choice["left_out"].items()
+    ]
     verdict = f"Chosen: {choice['chosen']}."
     if not choice["passes"]:
         verdict += " No candidate passes: each is below the best baseline on some set."
     if choice["cost"] is not None:
-        verdict += f" Choosing costs {choice['cost']:.3f} of its mean margin."
-    return "\n".join([verdict, "", *lines])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        verdict += f" Chosen without the set it is measured on, the margin is {choice['cost']:.3f}"
+        verdict += " less."
+    return f"{verdict}\n\n{markdown_table(heads, rows)}"

@@ -126,7 +126,7 @@ def _embedded(method: Method, region: RegionImage, key: str) -> ArrayF32:
     try:
         return method.embed(region)
     except MlError as error:
-        raise BadInputError(f"{method.name}: {key.split()[0]}: {error}") from error
+        raise BadInputError(f"{method.name}: {key.split(maxsplit=1)[0]}: {error}") from error
 
 
 def _path(cache: Path | None, method: Method, suite_set: SuiteSet, part: _Part) -> Path | None:
