@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ml.keypoints import load_descriptor
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
+from ml.training.common.run import RunSummary
 from ml.training.descriptors.validate import FAMILIES, validate
 from ml.training.descriptors.views import Still
+
+
+class DescriptorSummary(RunSummary):
+    """What a training of a descriptor returns.
+
+    ``stills`` it learned from, those ``held_out``, and the ``validation`` on these by family, see
+    ``validate``; empty where none was held out.
+    """
+
+    stills: int
+    held_out: int
+    validation: dict[str, dict[str, float]]
+
 
 SHARES = ("easy", "semi_hard", "hard")
 _COLUMNS = {
@@ -22,7 +35,7 @@ _COLUMNS = {
 
 def write_training(
     card: Path,
-    summary: Mapping[str, Any],
+    summary: DescriptorSummary,
     history: Mapping[str, Sequence[float]],
     held_out: Sequence[Still],
 ) -> None:
@@ -38,7 +51,7 @@ def write_training(
 
 
 def training_text(
-    summary: Mapping[str, Any],
+    summary: DescriptorSummary,
     history: Mapping[str, Sequence[float]],
     scores: Mapping[str, Mapping[str, Mapping[str, float]]],
 ) -> str:

@@ -2,112 +2,67 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.spatial import cKDTree
-from torch import Tensor
+from torch import Tensor, nn
 
 from ml.errors import WeightsError
 from ml.geometry import transform_points
 from ml.keypoints.descriptors.learned import PAD_PX, as_plane, padded
 from ml.keypoints.descriptors.learned_weights import read_descriptor
-from ml.networks.keypoint_cnn import KeypointCnn, KeypointCnnConfig
-from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig, normalised_positions
+from ml.networks.keypoint_cnn import KeypointCnn
+from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
+from ml.training.common.run import History
+from ml.training.common.steps import half_cosine, set_rate
+from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.losses import Projection, cross_view
-from ml.training.descriptors.run import Checkpoint
-from ml.training.descriptors.views import Still, StillsConfig, ViewConfig, make_view
-from ml.types import ArrayF32, ArrayI64, Progress
+from ml.training.descriptors.views import Still, make_view
+from ml.types import ArrayF32, ArrayI64
 
 
-@dataclass(frozen=True, slots=True)
-class ContrastConfig:
-    """One run of ``cnn`` or ``graph``."""
-
-    name: str = "cnn"  # of the descriptor
-    version: str = "1.0"  # of the descriptor
-    ratio: float = 0.95  # ratio test that goes with it
-    has_graph: bool = False  # the attention network on top, or the CNN alone
-    train_cnn: bool = True  # False: the CNN stays as it was loaded
-    network: KeypointCnnConfig = field(default_factory=KeypointCnnConfig)
-    graph: KeypointGnnConfig = field(default_factory=KeypointGnnConfig)
-    stills: StillsConfig = field(default_factory=StillsConfig)
-    view: ViewConfig = field(default_factory=ViewConfig)
-    neighbours: int = 10  # nodes of a mini-batch: one and its neighbours (section 4.2)
-    far: float = 0.0  # share of the neighbours from anywhere in the image; the rest are the nearest
-    temperature: float = 0.08  # tau of equation 5 (section 4.2)
-    projection_dim: int = 128  # of the projection under the cosine
-    learning_rate: float = 5e-4  # Adam (section 4.2)
-    decay: bool = True  # to zero by a cosine; False keeps it constant, as the paper
-    pairs: int = 1  # still and view pairs a step
-    least_share: float = 0.5  # of the nodes a pair keeps, at random; 1 keeps all
-    jitter_px: float = 0.5  # deviation of a view's points from their true place; 0 in the paper
-    bank: int = 0  # pairs that a frozen CNN describes once, to be used again; 0: always new ones
-    steps: int = 430
-    checkpoint_every: int = 50  # steps
-    seed: int = 0
-
-
-class ContrastRun:
-    """State of a run: networks, projection, optimiser, losses so far."""
+class ContrastLearner:
+    """Networks, projection and optimiser over stills."""
 
     def __init__(
         self,
         config: ContrastConfig,
         stills: Sequence[Still],
-        checkpoint: Path,
+        *,
         start: Path | None = None,
         bank: dict[int, ViewPair] | None = None,
     ) -> None:
         """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed."""
         self.config, self.stills = config, stills
         self._bank = {} if bank is None else bank
-        torch.manual_seed(config.seed)
         self.network = KeypointCnn(config.network)
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
         self.projection = Projection(config.network.dim, config.projection_dim)
         if start is not None:
             load_cnn(self.network, start)
-        modules: dict[str, torch.nn.Module] = {
+        self.modules: dict[str, nn.Module] = {
             "network": self.network,
             "projection": self.projection,
         }
         if self.graph is not None:
-            modules["graph"] = self.graph
-        trained = [m for n, m in modules.items() if n != "network" or config.train_cnn]
+            self.modules["graph"] = self.graph
+        trained = [m for n, m in self.modules.items() if n != "network" or config.train_cnn]
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network.train(config.train_cnn)
         self.optimiser = torch.optim.Adam(
             [p for m in trained for p in m.parameters()], lr=config.learning_rate
         )
-        self.checkpoint = Checkpoint(
-            checkpoint, config, modules=modules, optimiser=self.optimiser, start=start
-        )
 
-    def train(self, progress: Progress) -> list[float]:
-        """Take the steps that are left; returns the losses of all."""
+    def step(self, number: int, history: History) -> float:
+        """One step over ``pairs`` stills with a view of each."""
         config = self.config
-        self.checkpoint.resume()
-        losses = self.checkpoint.history.setdefault("loss", [])
-        self.network.train(config.train_cnn)
-        while len(losses) < config.steps:
-            losses.append(self._step(len(losses)))
-            done = len(losses)
-            if done % config.checkpoint_every == 0 or done == config.steps:
-                self.checkpoint.save()
-            progress(done, config.steps, f"training, loss {losses[-1]:.3f}")
-        self.network.eval()
-        return losses
-
-    def _step(self, step: int) -> float:
-        config = self.config
-        rng = np.random.default_rng((config.seed, step))
-        for group in self.optimiser.param_groups:
-            share = 0.5 * (1 + math.cos(math.pi * step / config.steps)) if config.decay else 1.0
-            group["lr"] = config.learning_rate * share
+        rng = np.random.default_rng((config.seed, number))
+        share = half_cosine(number, config.steps) if config.decay else 1.0
+        set_rate(self.optimiser, config.learning_rate * share)
         self.optimiser.zero_grad()
         total = 0.0
         for _ in range(config.pairs):

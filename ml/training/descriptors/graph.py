@@ -12,16 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ml.config import config_from_file
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
+from ml.training.common.plots import write_loss_plot
+from ml.training.common.run import TrainingRun, add_run_arguments
 from ml.training.descriptors.cnn import train_contrast
-from ml.training.descriptors.contrast import ContrastConfig, ViewPair
-from ml.training.descriptors.run import (
-    add_run_arguments,
-    config_of,
-    data_folder,
-    write_loss_plot,
-)
+from ml.training.descriptors.contrast import ViewPair
+from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.views import Still, read_stills
 from ml.types import Progress, no_progress
 
@@ -69,28 +67,19 @@ def graph_config() -> ContrastConfig:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train graph``."""
-    add_run_arguments(parser)
+    add_run_arguments(parser, has_card=True)
     parser.add_argument("--from", dest="start", type=Path, help="weights whose CNN to start from")
     parser.add_argument("--sweep", nargs="+", choices=sorted(SWEEPS), help="short runs, compared")
     parser.add_argument("--sweep-steps", type=int, default=SWEEP_STEPS)
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, Any]:
     """Train by command line arguments; see ``train_contrast`` and ``sweep``."""
-    config = graph_config() if args.config is None else config_of(ContrastConfig, args.config)
-    config = dataclasses.replace(config, has_graph=True)
-    stills, held_out = read_stills(data_folder(args.data), config.stills, progress=progress)
+    default = graph_config() if args.config is None else ContrastConfig()
+    config = dataclasses.replace(config_from_file(default, args.config), has_graph=True)
+    stills, held_out = read_stills(args.data, config.stills, progress=progress)
     if args.sweep is None:
-        return train_contrast(
-            config,
-            stills,
-            held_out,
-            out=args.out,
-            weights=args.weights,
-            start=args.start,
-            card=args.card,
-            progress=progress,
-        )
+        return train_contrast(TrainingRun.of(args, config, progress), stills, held_out)
     config = dataclasses.replace(config, steps=args.sweep_steps)
     tables = sweep(
         config, args.sweep, stills, held_out, out=args.out, start=args.start, progress=progress
@@ -125,17 +114,14 @@ def sweep(
     for name in names:
         rows: list[dict[str, Any]] = []
         for value in SWEEPS[name]:
-            scores = train_contrast(
+            run = TrainingRun(
                 with_setting(config, name, value),
-                stills,
-                held_out,
-                out=out / f"{name}-{value}",
+                out / f"{name}-{value}",
                 start=start,
-                bank=bank,
-                most=SWEEP_STILLS,
                 progress=progress,
             )
-            rows.append({name: value, **scores["validation"].get("all", {})})
+            done = train_contrast(run, stills, held_out, bank=bank, most=SWEEP_STILLS)
+            rows.append({name: value, **done["validation"].get("all", {})})
         seen = {"stills": len(stills), "held_out": min(len(held_out), SWEEP_STILLS)}
         more = {"steps": config.steps, **seen, "rows": rows, "table": _table(name, rows)}
         tables.append({"sweep": name, **more})

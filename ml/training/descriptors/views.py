@@ -14,8 +14,8 @@ from ml.geometry import normalised, translation
 from ml.keypoints.detect import DetectorConfig, detect_keypoints
 from ml.keypoints.masks import scope_mask
 from ml.keypoints.pixels import MIN_SIDE_PX, equalise, to_grey
+from ml.training.common.sources import images_in
 from ml.training.common.stills import Area, areas_mask, read_still, resized
-from ml.training.roi.encoder_config import IMAGE_SUFFIXES
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8, Progress
 
 BURNT_IN: tuple[Area, ...] = ((0.0, 0.90, 0.24, 1.0), (0.84, 0.92, 1.0, 1.0))
@@ -79,9 +79,7 @@ def read_stills(
     Raises:
         BadInputError: no image there, or no operation left to train on.
     """
-    folder = data / config.folder
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    paths = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
+    paths = images_in(data / config.folder)
     if not paths:
         raise BadInputError(f"{config.folder}: expected a folder of images, found none")
     kept: tuple[list[Still], list[Still]] = ([], [])

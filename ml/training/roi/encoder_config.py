@@ -29,7 +29,6 @@ TILES = (
 STILLS = "endoscopy/laparoscopy-stills"
 SCOPE_WINDOW = (0.16, 0.0, 0.76, 0.8)
 """Inside the scope's circle of ``STILLS``, clear of the text and the logo at the bottom."""
-IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi"}
 
 
 def _encoder() -> EncoderConfig:

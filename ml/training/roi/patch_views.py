@@ -18,7 +18,7 @@ _STAIN_PIXELS = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class ViewConfig:
+class PatchViewConfig:
     """Strength of the augmentation."""
 
     crop_px: int = 64  # side of a view
@@ -33,7 +33,7 @@ class ViewConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PatchSource:
     """One image at 10x.
 
     Attributes:
@@ -53,7 +53,9 @@ def stain_sample(patches: Sequence[ImageU8], rng: np.random.Generator) -> ArrayF
     return optical_density(pixels[rng.integers(len(pixels), size=_STAIN_PIXELS)])
 
 
-def draw_view(source: Source, patch: int, rng: np.random.Generator, config: ViewConfig) -> ImageU8:
+def draw_view(
+    source: PatchSource, patch: int, rng: np.random.Generator, config: PatchViewConfig
+) -> ImageU8:
     """(crop, crop, 3) uint8: a turned, scaled, perhaps mirrored crop near a patch's centre."""
     half, zoom = (config.crop_px - 1) / 2, float(np.exp(rng.uniform(-config.zoom, config.zoom)))
     angle, mirror = rng.uniform(0, 2 * np.pi), rng.choice((-1.0, 1.0))
@@ -81,7 +83,7 @@ def stained_views(
     views: Sequence[ImageU8],
     samples: Sequence[ArrayF32],
     rng: np.random.Generator,
-    config: ViewConfig,
+    config: PatchViewConfig,
 ) -> Tensor:
     """(B, 3, crop, crop) float32: concentrations as the encoder sees them, in another stain.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.training.roi.encoder_config import SECTIONS, SLIDES, TILES
-from ml.training.roi.patch_views import ViewConfig
+from ml.training.roi.patch_views import PatchViewConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +29,5 @@ class PatchTrainConfig:
     temperature: float = 0.2  # of simclr
     checkpoint_every: int = 50  # steps
     seed: int = 0
-    view: ViewConfig = field(default_factory=ViewConfig)
+    view: PatchViewConfig = field(default_factory=PatchViewConfig)
     network: PatchCnnConfig = field(default_factory=PatchCnnConfig)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ml.files import write_json
 from ml.reports.tables import markdown_table
 
 _ROWS = 8
@@ -70,18 +69,6 @@ def _losses(losses: Sequence[float], warmup: int) -> str:
 
 def _cell(value: float | None) -> str:
     return "none" if value is None or not np.isfinite(value) else f"{value:.3f}"
-
-
-def write_log(log: Mapping[str, Any], path: Path) -> None:
-    """Write a log as JSON, whole or not at all; scores that are not there become null."""
-    plain = dict(log)
-    plain["validation"] = [_plain(row) for row in log["validation"]]
-    plain["thresholds"] = {key: _plain(row) for key, row in log["thresholds"].items()}
-    write_json(path, plain)
-
-
-def _plain(row: Mapping[str, float]) -> dict[str, float | None]:
-    return {key: float(value) if np.isfinite(value) else None for key, value in row.items()}
 
 
 def plot_losses(

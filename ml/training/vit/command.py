@@ -1,7 +1,4 @@
-"""Training of the adapted vision transformer by novel-view synthesis.
-
-Run it by ``python -m ml train vit``. Every step draws from a generator of its own, seeded by
-(seed, step), so an interrupted run ends with the same weights.
+"""Training of the adapted vision transformer by novel-view synthesis: ``python -m ml train vit``.
 
 Source: dinov2-adaptation-endoscopic-matching, sections III-B, III-C and III-F.
 """
@@ -10,42 +7,49 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ml.config import config_from_file, config_hash
+from ml.config import config_from_file
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.vit_weights import save_network
 from ml.reports.cards import update_card
-from ml.training.roi.encoder import one_thread, source_files
-from ml.training.vit.card import card_text, plot_losses, write_log
+from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
+from ml.training.common.sources import source_files
+from ml.training.vit.card import card_text, plot_losses
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.depth import DptDepth, folder_depth
+from ml.training.vit.learner import VitLearner
 from ml.training.vit.pairs import DepthOf, Still, make_still
-from ml.training.vit.run import VitRun
 from ml.types import Progress, no_progress
+
+
+class VitSummary(RunSummary):
+    """What a training of the adapted transformer returns.
+
+    ``validation`` has a row each time the held-out pairs were scored, ``thresholds`` their scores
+    at the end by the least similarity of a match; see ``score_pairs``.
+    """
+
+    stills: int
+    held_out_stills: int
+    steps: int
+    validation: list[dict[str, float]]
+    thresholds: dict[str, dict[str, float]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train vit``."""
-    parser.add_argument("--data", type=Path, required=True, help="folder the sources are in")
-    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, log, plot")
-    parser.add_argument("--config", type=Path, help="JSON; unknown keys are refused")
+    add_run_arguments(parser, has_card=True)
     parser.add_argument(
         "--backbone",
         help="folder or hub name of a transformers ViT, kept frozen, trained on as in the paper",
     )
     parser.add_argument("--depth-model", help="folder or hub name of a transformers DPT")
     parser.add_argument("--depth-folder", type=Path, help="folder of <image stem>.npy depths")
-    parser.add_argument("--weights", type=Path, help="where to write the weights (OUT/<name>...)")
-    parser.add_argument("--card", type=Path, help="model card to write the figures of training to")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> VitSummary:
     """Train by command line arguments; see ``train_vit``."""
     default = VitTrainConfig() if args.backbone is None else paper_config(args.backbone)
     config = config_from_file(default, args.config)
@@ -53,70 +57,43 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         network = dataclasses.replace(config.network, backbone=args.backbone)
         config = dataclasses.replace(config, network=network, train_backbone=False)
     return train_vit(
-        config,
+        TrainingRun.of(args, config, progress),
         data=args.data,
-        out=args.out,
-        weights=args.weights,
         depth_of=depth_source(config, model=args.depth_model, folder=args.depth_folder),
-        card=args.card,
-        progress=progress,
     )
 
 
 def train_vit(
-    config: VitTrainConfig,
-    *,
-    data: Path,
-    out: Path,
-    weights: Path | None = None,
-    depth_of: DepthOf | None = None,
-    card: Path | None = None,
-    progress: Progress = no_progress,
-) -> dict[str, Any]:
-    """Train the descriptor, going on from a checkpoint in ``out`` if there is one.
-
-    Writes ``log.json`` (losses and validation) and, where matplotlib is installed, ``loss.png``.
+    run: TrainingRun[VitTrainConfig], *, data: Path, depth_of: DepthOf | None = None
+) -> VitSummary:
+    """Train the descriptor; draws ``loss.png`` where matplotlib is installed.
 
     Args:
-        config: the run; a checkpoint of another configuration is refused.
+        run: goes on from its checkpoint, if there is one.
         data: folder the sources are relative to.
-        weights: file of the descriptor, by default ``out/<name>.safetensors``.
         depth_of: depth of a still; None draws a smooth surface for each pair.
-        card: a model card, whose figures of training are written anew.
-        progress: may raise ``CancelledError``; the next run goes on from the last checkpoint.
-    Returns:
-        A plain summary: stills, losses, validation, hash, file.
     """
-    started = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
+    config = run.config
     files = source_files(config.sources, data)
-    stills, held_out = read_stills(config, files, depth_of=depth_of, progress=progress)
-    with one_thread():
-        run = VitRun(config, stills, held_out, out / "checkpoint.pt")
-        run.resume()
-        losses = run.train(progress)
-        by_threshold = run.by_threshold()
-    weights = weights or out / f"{config.name}.safetensors"
-    save_network(weights, run.network, version=config.version)
-    summary = {
-        "name": config.name,
-        "version": config.version,
-        "weights": weights.name,
-        "train_config": dataclasses.asdict(config),
-        "train_config_hash": config_hash(config),
+    stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
+    with run.learning():
+        learner = VitLearner(config, stills, held_out)
+        run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
+        learner.network.eval()
+        by_threshold = learner.by_threshold()
+    save_network(run.weights, learner.network, version=config.version)
+    summary: VitSummary = {
+        **run.summary(),
         "stills": len(stills),
         "held_out_stills": len(held_out),
-        "steps": len(losses),
-        "loss_first": losses[0] if losses else None,
-        "loss_last": float(np.mean(losses[-20:])) if losses else None,
-        "validation": run.validation,
+        "steps": len(run.losses),
+        "validation": run.history.get("validation", []),
         "thresholds": by_threshold,
-        "seconds": time.perf_counter() - started,
     }
-    write_log(summary | {"losses": losses}, out / "log.json")
-    plot_losses(losses, run.validation, out / "loss.png", warmup=config.warmup_steps)
-    if card is not None:
-        update_card(card, "training", card_text(summary, losses))
+    run.write_log(summary)
+    plot_losses(run.losses, summary["validation"], run.out / "loss.png", warmup=config.warmup_steps)
+    if run.card is not None:
+        update_card(run.card, "training", card_text(summary, run.losses))
     return summary
 
 

@@ -16,13 +16,10 @@ from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.keypoint_cnn import KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnnConfig
+from ml.training.common.run import TrainingRun
 from ml.training.descriptors.cnn import train_contrast
-from ml.training.descriptors.contrast import (
-    ContrastConfig,
-    kept_rows,
-    neighbour_batches,
-    seen_rows,
-)
+from ml.training.descriptors.contrast import kept_rows, neighbour_batches, seen_rows
+from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.graph import SWEEPS, graph_config, sweep, with_setting, write_sweep
 from ml.training.descriptors.views import StillsConfig, read_stills
 from ml.types import no_progress
@@ -50,9 +47,9 @@ def data(tmp_path_factory):
     return folder
 
 
-def trained(config, data, **more):
+def trained(config, data, *, out, **more):
     stills, held_out = read_stills(data, config.stills, progress=no_progress)
-    return train_contrast(config, stills, held_out, **more)
+    return train_contrast(TrainingRun(config, out, **more), stills, held_out)
 
 
 @pytest.mark.parametrize("config", [TINY, GRAPH, BANK], ids=["cnn", "graph", "graph over a bank"])
@@ -91,7 +88,7 @@ def test_the_graph_starts_from_the_cnn_and_may_leave_it_as_it_is(data, tmp_path)
 def test_the_log_holds_configuration_losses_and_validation(data, tmp_path):
     result = trained(TINY, data, out=tmp_path)
     log = json.loads((tmp_path / "log.json").read_text())
-    assert log["config"]["temperature"] == 0.08
+    assert log["train_config"]["temperature"] == 0.08
     assert len(log["history"]["loss"]) == TINY.steps
     assert np.isfinite(log["history"]["loss"]).all()
     assert log["validation"] == result["validation"]
@@ -145,7 +142,7 @@ def test_values_over_one_bank_learn_what_they_learn_alone(data, tmp_path):
     assert [row["position"] for row in first["rows"]] == ["image", "radial", "none"]
     assert len(second["rows"]) == 4
     alone = dataclasses.replace(BANK, neighbours=20)
-    train_contrast(alone, stills, held_out, out=tmp_path / "alone")
+    train_contrast(TrainingRun(alone, tmp_path / "alone"), stills, held_out)
     expected = load_file(tmp_path / "alone" / "graph.safetensors")
     found = load_file(tmp_path / "shared" / "neighbours-20" / "graph.safetensors")
     assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []

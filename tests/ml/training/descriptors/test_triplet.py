@@ -16,7 +16,9 @@ from ml.cli import main
 from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.triplet_cnn import TripletCnnConfig
-from ml.training.descriptors.triplet import TripletConfig, train_triplet
+from ml.training.common.run import TrainingRun
+from ml.training.descriptors.triplet import train_triplet
+from ml.training.descriptors.triplet_config import TripletConfig
 from ml.training.descriptors.triplets import (
     PerspectiveConfig,
     draw_triplets,
@@ -60,10 +62,10 @@ def test_interrupted_and_resumed_the_weights_are_the_same(stills, tmp_path):
         if done == 3:
             raise CancelledError("stop")
 
-    train_triplet(TINY, *stills, out=tmp_path / "straight")
+    train_triplet(TrainingRun(TINY, tmp_path / "straight"), *stills)
     with pytest.raises(CancelledError):
-        train_triplet(TINY, *stills, out=tmp_path / "broken", progress=stop)
-    train_triplet(TINY, *stills, out=tmp_path / "broken")
+        train_triplet(TrainingRun(TINY, tmp_path / "broken", progress=stop), *stills)
+    train_triplet(TrainingRun(TINY, tmp_path / "broken"), *stills)
     expected = load_file(tmp_path / "straight" / "triplet.safetensors")
     found = load_file(tmp_path / "broken" / "triplet.safetensors")
     assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
@@ -72,7 +74,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(stills, tmp_path):
 
 
 def test_shares_are_logged_each_epoch_and_sum_to_one(stills, tmp_path):
-    result = train_triplet(TINY, *stills, out=tmp_path)
+    result = train_triplet(TrainingRun(TINY, tmp_path), *stills)
     log = json.loads((tmp_path / "log.json").read_text())["history"]
     assert len(log["loss"]) == TINY.epochs
     for prefix in ("", "held_out_"):
@@ -87,19 +89,21 @@ def test_shares_are_logged_each_epoch_and_sum_to_one(stills, tmp_path):
 
 def test_training_lowers_the_loss(stills, tmp_path):
     config = dataclasses.replace(TINY, epochs=30, renew_every=100, learning_rate=0.05)
-    train_triplet(config, stills[0], out=tmp_path)
+    train_triplet(TrainingRun(config, tmp_path), stills[0])
     log = json.loads((tmp_path / "log.json").read_text())["history"]
     assert np.mean(log["loss"][-5:]) < 0.7 * np.mean(log["loss"][:3])
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(stills, tmp_path):
-    train_triplet(dataclasses.replace(TINY, epochs=1), *stills, out=tmp_path)
+    train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=1), tmp_path), *stills)
     with pytest.raises(BadInputError, match="checkpoint of another configuration"):
-        train_triplet(dataclasses.replace(TINY, epochs=1, seed=4), *stills, out=tmp_path)
+        train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=1, seed=4), tmp_path), *stills)
 
 
 def test_one_command_tunes_to_a_sequence_without_labels(data, tmp_path):
-    train_triplet(TINY, *read_stills(data, TINY.stills, progress=no_progress), out=tmp_path / "all")
+    train_triplet(
+        TrainingRun(TINY, tmp_path / "all"), *read_stills(data, TINY.stills, progress=no_progress)
+    )
     config = json.loads(json.dumps(dataclasses.asdict(TINY)))
     (tmp_path / "config.json").write_text(json.dumps(config))
     start = tmp_path / "all" / "triplet.safetensors"
@@ -113,12 +117,11 @@ def test_one_command_tunes_to_a_sequence_without_labels(data, tmp_path):
 
 
 def test_starting_weights_of_other_sizes_are_refused(stills, tmp_path):
-    train_triplet(dataclasses.replace(TINY, epochs=0), *stills, out=tmp_path)
+    train_triplet(TrainingRun(dataclasses.replace(TINY, epochs=0), tmp_path), *stills)
     other = dataclasses.replace(TINY, network=dataclasses.replace(TINY.network, dim=4))
     with pytest.raises(WeightsError, match="expected weights of TripletCnnConfig"):
-        train_triplet(
-            other, *stills, out=tmp_path / "other", start=tmp_path / "triplet.safetensors"
-        )
+        start = tmp_path / "triplet.safetensors"
+        train_triplet(TrainingRun(other, tmp_path / "other", start=start), *stills)
 
 
 def test_without_data_or_sequence_the_command_says_so(tmp_path, capsys):
@@ -180,7 +183,7 @@ def test_each_switch_changes_what_is_learnt(stills, tmp_path, switch):
     found = []
     for value in (True, False):
         config = dataclasses.replace(TINY, epochs=2, **{switch: value})
-        train_triplet(config, stills[0], out=tmp_path / str(value))
+        train_triplet(TrainingRun(config, tmp_path / str(value)), stills[0])
         weights = load_file(tmp_path / str(value) / "triplet.safetensors")
         found.append(weights["network.convolution.weight"])
     assert not np.array_equal(*found)

@@ -18,6 +18,7 @@ from ml.networks.gcn import GcnConfig
 from ml.networks.textons import TextonConfig
 from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
+from ml.training.common.run import TrainingRun
 from ml.training.roi.encoder import train_roi
 from ml.training.roi.encoder_config import RoiTrainConfig
 from ml.training.roi.pool import PatchPool, draw_region
@@ -55,7 +56,7 @@ def data(tmp_path_factory):
 def straight(data, tmp_path_factory):
     """A run that nothing interrupted."""
     out = tmp_path_factory.mktemp("straight")
-    return out, train_roi(TINY, data=data, out=out)
+    return out, train_roi(TrainingRun(TINY, out), data=data)
 
 
 def test_a_run_gives_an_encoder_that_embeds(straight, data):
@@ -73,9 +74,9 @@ def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_pa
             raise CancelledError("stop")
 
     with pytest.raises(CancelledError):
-        train_roi(TINY, data=data, out=tmp_path, progress=stop)
+        train_roi(TrainingRun(TINY, tmp_path, progress=stop), data=data)
     assert not (tmp_path / "tiny.safetensors").exists()
-    resumed = train_roi(TINY, data=data, out=tmp_path)
+    resumed = train_roi(TrainingRun(TINY, tmp_path), data=data)
     expected = load_file(straight[0] / "tiny.safetensors")
     found = load_file(tmp_path / "tiny.safetensors")
     assert expected.keys() == found.keys()
@@ -97,11 +98,11 @@ def test_textons_are_learned_once_and_travel_with_the_encoder(data, tmp_path):
         texton_fit=TextonFitConfig(patches=4, rounds=2),
         steps=2,
     )
-    first = train_roi(config, data=data, out=tmp_path)
+    first = train_roi(TrainingRun(config, tmp_path), data=data)
     weights = load_file(tmp_path / "tiny.safetensors")
     (file,) = tmp_path.glob("textons-*.safetensors")
     written = file.stat().st_mtime_ns
-    train_roi(config, data=data, out=tmp_path)
+    train_roi(TrainingRun(config, tmp_path), data=data)
     assert file.stat().st_mtime_ns == written
     again = load_file(tmp_path / "tiny.safetensors")
     assert [key for key in weights if not np.array_equal(weights[key], again[key])] == []
@@ -113,19 +114,19 @@ def test_textons_are_learned_once_and_travel_with_the_encoder(data, tmp_path):
 def test_a_checkpoint_of_another_configuration_is_refused(straight, data):
     other = dataclasses.replace(TINY, temperature=0.9)
     with pytest.raises(BadInputError, match="checkpoint of another configuration"):
-        train_roi(other, data=data, out=straight[0])
+        train_roi(TrainingRun(other, straight[0]), data=data)
 
 
 def test_a_missing_source_is_named(tmp_path):
     with pytest.raises(BadInputError, match=r"source 'a\.png' is not in the data folder"):
-        train_roi(TINY, data=tmp_path, out=tmp_path / "out")
+        train_roi(TrainingRun(TINY, tmp_path / "out"), data=tmp_path)
 
 
 def test_a_slide_without_tissue_cannot_be_trained_on(tmp_path):
     Image.fromarray(np.full((1200, 1200, 3), 255, np.uint8)).save(tmp_path / "white.png")
     config = dataclasses.replace(TINY, sources=("white.png",))
     with pytest.raises(EmptyRegionError, match="white: only 0 patches of tissue"):
-        train_roi(config, data=tmp_path, out=tmp_path / "out")
+        train_roi(TrainingRun(config, tmp_path / "out"), data=tmp_path)
 
 
 def test_the_command_refuses_an_unknown_key_in_one_line(data, tmp_path, capsys):

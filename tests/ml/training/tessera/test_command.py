@@ -14,12 +14,10 @@ from ml.errors import BadInputError, CancelledError
 from ml.keypoints.descriptors.polar import PolarGrid
 from ml.keypoints.descriptors.tessera import load_tessera
 from ml.networks.tessera_descriptor import TesseraConfig
-from ml.training.tessera.command import (
-    TesseraTrainConfig,
-    draw_groups,
-    train_tessera,
-    training_files,
-)
+from ml.training.common.run import TrainingRun
+from ml.training.tessera.command import train_tessera, training_files
+from ml.training.tessera.config import TesseraTrainConfig
+from ml.training.tessera.learner import draw_groups
 from ml.training.tessera.pool import PoolConfig, draw_pool, load_stills
 from ml.training.tessera.views import TesseraViewConfig
 
@@ -93,7 +91,7 @@ def test_training_lowers_the_loss_and_writes_weights_that_load(data: Path, tmp_p
     pool = dataclasses.replace(TINY.pool, local=0.0, support=(1.0, 1.0))
     easy = TesseraViewConfig(motion=0, defocus=0, light=0, spots=0, haze=0, rim=0)
     config = dataclasses.replace(TINY, rounds=6, passes=3, pool=pool, view=easy)
-    result = train_tessera(config, data=data, out=tmp_path / "out")
+    result = train_tessera(TrainingRun(config, tmp_path / "out"), data=data)
     assert result["loss_by_round"][-1] < result["loss_by_round"][0]
     descriptor = load_tessera(tmp_path / "out" / "tessera.safetensors")
     rows = descriptor.describe(_still(5), np.array([[80, 80]], np.float32), np.ones(1, np.float32))
@@ -102,39 +100,41 @@ def test_training_lowers_the_loss_and_writes_weights_that_load(data: Path, tmp_p
 
 def test_every_loss_takes_part_when_it_has_weight(data: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, rounds=1, triplet=1.0, second_order=1.0)
-    both = train_tessera(config, data=data, out=tmp_path / "both")["loss_by_round"][0]
-    one = train_tessera(dataclasses.replace(TINY, rounds=1), data=data, out=tmp_path / "one")
+    both = train_tessera(TrainingRun(config, tmp_path / "both"), data=data)["loss_by_round"][0]
+    one = train_tessera(
+        TrainingRun(dataclasses.replace(TINY, rounds=1), tmp_path / "one"), data=data
+    )
     assert both > one["loss_by_round"][0]
 
 
 def test_an_interrupted_run_ends_with_the_same_weights(data: Path, tmp_path: Path) -> None:
-    train_tessera(TINY, data=data, out=tmp_path / "whole")
+    train_tessera(TrainingRun(TINY, tmp_path / "whole"), data=data)
 
     def stop(done: int, total: int, phase: str) -> None:
         raise CancelledError("stopped")
 
     with pytest.raises(CancelledError):
-        train_tessera(TINY, data=data, out=tmp_path / "cut", progress=stop)
-    train_tessera(TINY, data=data, out=tmp_path / "cut")
+        train_tessera(TrainingRun(TINY, tmp_path / "cut", progress=stop), data=data)
+    train_tessera(TrainingRun(TINY, tmp_path / "cut"), data=data)
     whole, cut = (load_file(tmp_path / name / "tessera.safetensors") for name in ("whole", "cut"))
     assert all(np.array_equal(whole[key], cut[key]) for key in whole)
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(data: Path, tmp_path: Path) -> None:
-    train_tessera(dataclasses.replace(TINY, rounds=1), data=data, out=tmp_path / "out")
+    train_tessera(TrainingRun(dataclasses.replace(TINY, rounds=1), tmp_path / "out"), data=data)
     with pytest.raises(BadInputError, match="another configuration"):
-        train_tessera(TINY, data=data, out=tmp_path / "out")
+        train_tessera(TrainingRun(TINY, tmp_path / "out"), data=data)
 
 
 def test_no_stills_and_too_few_key_points_are_refused(data: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no still"):
-        train_tessera(dataclasses.replace(TINY, source="x"), data=data, out=tmp_path / "a")
+        train_tessera(TrainingRun(dataclasses.replace(TINY, source="x"), tmp_path / "a"), data=data)
     big = dataclasses.replace(TINY, group=4096, batch=4096)
     with pytest.raises(BadInputError, match="too few key points"):
-        train_tessera(big, data=data, out=tmp_path / "b")
+        train_tessera(TrainingRun(big, tmp_path / "b"), data=data)
 
 
 def test_boxes_of_three_numbers_are_refused(data: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, blank=(0.0, 0.1, 0.2))
     with pytest.raises(BadInputError, match="boxes of 4 numbers, got 3"):
-        train_tessera(config, data=data, out=tmp_path / "a")
+        train_tessera(TrainingRun(config, tmp_path / "a"), data=data)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from ml.training.vit.card import card_text, plot_losses, write_log
+from ml.training.vit.card import card_text, plot_losses
 
 SUMMARY = {
     "stills": 5,
@@ -39,14 +37,6 @@ def test_the_figures_are_those_of_the_run():
     assert "| 1 | 8.000 | contrastive |" in text and "| 2 | 1.000 | triplet |" in text
     assert "| 0.8 | 0.500 | none |" in text
     assert "| 0 | 0.250 | 0.125 | none | 0.000 |" in text
-
-
-def test_the_log_is_json_without_nan(tmp_path):
-    write_log(SUMMARY, tmp_path / "log.json")
-    found = json.loads((tmp_path / "log.json").read_text())
-    assert found["validation"][0]["sure_precision"] is None
-    assert found["validation"][0]["precision"] == 0.25
-    assert found["thresholds"]["0.8"] == {"sure_precision": 0.5, "sure_recall": None}
 
 
 def test_the_plot_is_drawn_where_matplotlib_is_installed(tmp_path):

@@ -15,9 +15,10 @@ from ml.cli import main
 from ml.errors import BadInputError, CancelledError
 from ml.keypoints.descriptors.vit import descriptor_from_file
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig
+from ml.training.common.run import TrainingRun
 from ml.training.vit.command import depth_source, train_vit
 from ml.training.vit.config import VitTrainConfig, paper_config
-from ml.training.vit.run import VitRun, to_batch
+from ml.training.vit.learner import VitLearner, to_batch
 from ml.training.vit.score import score_pairs
 
 TINY = VitTrainConfig(
@@ -47,7 +48,7 @@ SHORT = dataclasses.replace(TINY, held_out=(), epochs=1, warmup_steps=0, bootstr
 def everything(data, tmp_path_factory):
     """Weights with nothing switched off."""
     folder = tmp_path_factory.mktemp("everything")
-    train_vit(SHORT, data=data, out=folder)
+    train_vit(TrainingRun(SHORT, folder), data=data)
     return saved(folder)
 
 
@@ -72,33 +73,33 @@ def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path):
         if phase.startswith("training") and done == 5:
             raise CancelledError("stop")
 
-    straight = train_vit(TINY, data=data, out=tmp_path / "straight")
+    straight = train_vit(TrainingRun(TINY, tmp_path / "straight"), data=data)
     with pytest.raises(CancelledError):
-        train_vit(TINY, data=data, out=tmp_path / "broken", progress=stop)
-    resumed = train_vit(TINY, data=data, out=tmp_path / "broken")
+        train_vit(TrainingRun(TINY, tmp_path / "broken", progress=stop), data=data)
+    resumed = train_vit(TrainingRun(TINY, tmp_path / "broken"), data=data)
     expected, found = saved(tmp_path / "straight"), saved(tmp_path / "broken")
     assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
     assert str(straight["validation"]) == str(resumed["validation"])  # NaN equals NaN so
 
 
 def test_a_run_gives_a_descriptor_a_log_and_refuses_another_configuration(data, tmp_path):
-    summary = train_vit(TINY, data=data, out=tmp_path)
+    summary = train_vit(TrainingRun(TINY, tmp_path), data=data)
     assert descriptor_from_file(tmp_path / "vit.safetensors").dim == 16
     log = json.loads((tmp_path / "log.json").read_text())
-    assert len(log["losses"]) == TINY.total_steps == summary["steps"] == 6
+    assert len(log["history"]["loss"]) == TINY.total_steps == summary["steps"] == 6
     assert [row["step"] for row in log["validation"]] == [0, 3, 6]
     assert (summary["stills"], summary["held_out_stills"]) == (2, 1)
     with pytest.raises(BadInputError, match="checkpoint of another configuration"):
-        train_vit(dataclasses.replace(TINY, seed=1), data=data, out=tmp_path)
+        train_vit(TrainingRun(dataclasses.replace(TINY, seed=1), tmp_path), data=data)
 
 
 def test_the_loss_falls(data, tmp_path):
     config = dataclasses.replace(
         TINY, steps=20, epochs=2, warmup_steps=40, rates=(3e-3, 2e-3), held_out=()
     )
-    run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
-    losses = run.train(lambda done, total, phase: None)
-    assert np.mean(losses[-10:]) < 0.85 * np.mean(losses[:5])
+    run = TrainingRun(config, tmp_path)
+    train_vit(run, data=data)
+    assert np.mean(run.losses[-10:]) < 0.85 * np.mean(run.losses[:5])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ def test_the_loss_falls(data, tmp_path):
     ids=lambda change: next(iter(change)),
 )
 def test_every_switch_changes_the_weights(data, everything, tmp_path, change):
-    train_vit(dataclasses.replace(SHORT, **change), data=data, out=tmp_path)
+    train_vit(TrainingRun(dataclasses.replace(SHORT, **change), tmp_path), data=data)
     one, other = everything, saved(tmp_path)
     assert any(not np.array_equal(one[key], other[key]) for key in one)
 
@@ -128,27 +129,29 @@ def test_a_frozen_backbone_stays_as_it_was(data, tmp_path):
     Dinov2Model(Dinov2Config(image_size=32, patch_size=8, **sizes)).save_pretrained(tmp_path / "b")
     network = VitConfig(backbone=str(tmp_path / "b"), heads=2)
     config = dataclasses.replace(TINY, network=network, train_backbone=False, held_out=())
-    run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
-    before = {k: v.clone() for k, v in run.network.state_dict().items()}
-    run.train(lambda done, total, phase: None)
-    after = run.network.state_dict()
+    run = TrainingRun(config, tmp_path / "out")
+    with run.learning():
+        learner = VitLearner(config, *_stills(config, data))
+        before = {k: v.clone() for k, v in learner.network.state_dict().items()}
+        run.train(learner, steps=config.last_step, checkpoint_every=100)
+    after = learner.network.state_dict()
     changed = {k.split(".")[0] for k in before if not torch.equal(before[k], after[k])}
     assert changed == {"adapter"}
 
 
 def _stills(config, data):
-    from ml.training.roi.encoder import source_files
+    from ml.training.common.sources import source_files
     from ml.training.vit.command import read_stills
 
     return read_stills(config, source_files(config.sources, data))
 
 
-def test_rates_follow_the_paper_where_they_do_not_decay(data, tmp_path):
+def test_rates_follow_the_paper_where_they_do_not_decay(data):
     config = dataclasses.replace(
         TINY, bootstrap_epochs=3, epochs=100, rates=(1e-4, 5e-5), decay=False, held_out=()
     )
-    run = VitRun(config, *_stills(config, data), tmp_path / "checkpoint.pt")
-    rates = [run._learning_rate(step) for step in (0, 5, 6, 199)]
+    learner = VitLearner(config, *_stills(config, data))
+    rates = [learner._learning_rate(step) for step in (0, 5, 6, 199)]
     assert rates == [1e-4, 1e-4, 5e-5, 5e-5]
 
 
@@ -162,7 +165,7 @@ def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
     assert (paper.margin, paper.bootstrap_epochs, paper.epochs) == (1.0, 3, 100)
     assert paper.rates == (1e-4, 5e-5) and paper.total_steps == paper.last_step
     one = {"sources": ("stills",), "working_px": 240, "batch": 1, "held_out": (), "stop_after": 1}
-    summary = train_vit(dataclasses.replace(paper, **one), data=data, out=tmp_path / "out")
+    summary = train_vit(TrainingRun(dataclasses.replace(paper, **one), tmp_path / "out"), data=data)
     assert np.isfinite(summary["loss_last"]) and summary["steps"] == 1
     assert descriptor_from_file(tmp_path / "out" / "vit.safetensors").network.patch_px == 14
 
@@ -170,14 +173,14 @@ def test_the_settings_of_the_paper_take_one_step_on_dinov2(data, tmp_path):
 def test_settings_that_cannot_be_trained_are_refused(data, tmp_path):
     odd = dataclasses.replace(TINY, crop_px=33)
     with pytest.raises(BadInputError, match="crop_px: expected a multiple of the patch, 4 px"):
-        train_vit(odd, data=data, out=tmp_path)
+        train_vit(TrainingRun(odd, tmp_path), data=data)
     nothing = dataclasses.replace(
         TINY, train_backbone=False, network=dataclasses.replace(TINY.network, layers=0)
     )
     with pytest.raises(BadInputError, match="nothing to train"):
-        train_vit(nothing, data=data, out=tmp_path)
+        train_vit(TrainingRun(nothing, tmp_path), data=data)
     with pytest.raises(BadInputError, match="none is left"):
-        train_vit(dataclasses.replace(TINY, held_out=("",)), data=data, out=tmp_path)
+        train_vit(TrainingRun(dataclasses.replace(TINY, held_out=("",)), tmp_path), data=data)
     with pytest.raises(BadInputError, match="got both"):
         depth_source(TINY, model="x", folder=tmp_path)
 
@@ -189,9 +192,9 @@ def test_given_depth_is_used(data, tmp_path):
         np.save(depths / f"{stem}.npy", np.linspace(1, 2, 68 * 120).reshape(68, 120))
     source = depth_source(TINY, model=None, folder=depths)
     with pytest.raises(BadInputError, match=r"c\.npy: expected"):
-        train_vit(TINY, data=data, out=tmp_path / "a", depth_of=source)
+        train_vit(TrainingRun(TINY, tmp_path / "a"), data=data, depth_of=source)
     np.save(depths / "c.npy", np.ones((68, 120)))
-    summary = train_vit(TINY, data=data, out=tmp_path / "b", depth_of=source)
+    summary = train_vit(TrainingRun(TINY, tmp_path / "b"), data=data, depth_of=source)
     assert np.isfinite(summary["loss_last"])
 
 
@@ -214,7 +217,7 @@ def test_a_card_without_markers_is_refused(data, tmp_path):
     card = tmp_path / "vit.md"
     card.write_text("# vit\n")
     with pytest.raises(BadInputError, match="expected the markers"):
-        train_vit(TINY, data=data, out=tmp_path / "a", card=card)
+        train_vit(TrainingRun(TINY, tmp_path / "a", card=card), data=data)
 
 
 class Exact(torch.nn.Module):

@@ -1,10 +1,8 @@
-"""State and steps of one training run of the adapted vision transformer."""
+"""The network of the adapted vision transformer's training, and one step of it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,7 +10,8 @@ from torch import Tensor
 
 from ml.errors import BadInputError
 from ml.networks.vit_adapter import VitMatcher
-from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.run import History
+from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.vit.config import VitTrainConfig
 from ml.training.vit.mining import (
     contrastive_loss,
@@ -25,7 +24,6 @@ from ml.training.vit.mining import (
 )
 from ml.training.vit.pairs import Pair, Still, draw_pair
 from ml.training.vit.score import score_pairs
-from ml.types import Progress
 
 THRESHOLDS = (0.6, 0.7, 0.8, 0.9, 0.95)
 """Similarities at which the end of a run is scored; the last one is the paper's."""
@@ -34,18 +32,13 @@ _VALIDATION = 1 << 20
 """Keeps the generator of the validation pairs apart from those of the steps."""
 
 
-class VitRun:
-    """State of a run: network, optimiser, losses, validation so far."""
+class VitLearner:
+    """Network and optimiser over stills, with the pairs that it is validated on."""
 
     def __init__(
-        self,
-        config: VitTrainConfig,
-        stills: Sequence[Still],
-        held_out: Sequence[Still],
-        checkpoint: Path,
+        self, config: VitTrainConfig, stills: Sequence[Still], held_out: Sequence[Still]
     ) -> None:
-        self.config, self.stills, self.checkpoint = config, stills, checkpoint
-        torch.manual_seed(config.seed)
+        self.config, self.stills = config, stills
         self.network = VitMatcher(config.network)
         if config.crop_px % self.network.patch_px:
             raise BadInputError(
@@ -56,27 +49,21 @@ class VitRun:
         trained = [p for p in self.network.parameters() if p.requires_grad]
         if not trained:
             raise BadInputError("nothing to train: no adapter layer, and a frozen backbone")
+        self.modules = {"network": self.network}
         self.optimiser = torch.optim.Adam(trained, lr=config.rates[0])
         self.held_out = self._validation_pairs(held_out)
-        self.losses: list[float] = []
-        self.validation: list[dict[str, float]] = []
 
-    def train(self, progress: Progress) -> list[float]:
-        """Take the steps that are left; returns the losses of all."""
-        config = self.config
-        if not self.validation and self.held_out:
-            self._validate(0)
-        while len(self.losses) < config.last_step:
-            self.losses.append(self._step(len(self.losses)))
-            done = len(self.losses)
-            is_last = done == config.last_step
-            if self.held_out and (done % config.validate_every == 0 or is_last):
-                self._validate(done)
-            if done % config.checkpoint_every == 0 or is_last:
-                self.save()
-            progress(done, config.last_step, f"training, loss {self.losses[-1]:.3f}")
-        self.network.eval()
-        return self.losses
+    def step(self, number: int, history: History) -> float:
+        """One step over ``batch`` synthetic pairs; validates before the first and now and then."""
+        config, done = self.config, number + 1
+        if number == 0:
+            self._validate(0, history)
+        loss = self._descended(number)
+        if loss is None:  # no pair of this step shares enough patches to learn from
+            loss = history["loss"][-1] if history["loss"] else config.margin
+        if done % config.validate_every == 0 or done == config.last_step:
+            self._validate(done, history)
+        return loss
 
     def by_threshold(self) -> dict[str, dict[str, float]]:
         """Scores of the held-out pairs under other thresholds than the paper's, by threshold."""
@@ -87,32 +74,8 @@ class VitRun:
             for threshold in THRESHOLDS
         }
 
-    def save(self) -> None:
-        """Write the checkpoint, whole or not at all."""
-        state = {
-            "network": self.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "losses": self.losses,
-            "validation": self.validation,
-        }
-        write_checkpoint(self.checkpoint, self.config, state)
-
-    def resume(self) -> None:
-        """Go on from the checkpoint, if there is one.
-
-        Raises:
-            BadInputError: it belongs to another configuration.
-        """
-        state = read_checkpoint(self.checkpoint, self.config)
-        if state is None:
-            return
-        self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.losses, self.validation = list(state["losses"]), list(state["validation"])
-
-    def _step(self, step: int) -> float:
-        for group in self.optimiser.param_groups:
-            group["lr"] = self._learning_rate(step)
+    def _descended(self, step: int) -> float | None:
+        set_rate(self.optimiser, self._learning_rate(step))
         rng = np.random.default_rng((self.config.seed, step))
         pairs = [self._draw(rng, self.stills) for _ in range(self.config.batch)]
         self.network.train()
@@ -124,13 +87,7 @@ class VitRun:
             for i, pair in enumerate(pairs)
             if (loss := self._loss(source[i], target[i], pair, step, i)) is not None
         ]
-        if not losses:
-            return self.losses[-1] if self.losses else self.config.margin
-        loss = torch.stack(losses).mean()
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return float(loss.detach())
+        return descend(self.optimiser, torch.stack(losses).mean()) if losses else None
 
     def _maps(self, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
@@ -175,7 +132,7 @@ class VitRun:
         if not config.decay:
             return config.rates[1]
         share = (step - first) / max(1, config.total_steps - first)
-        return config.rates[1] * max(0.05, 0.5 * (1 + math.cos(math.pi * share)))
+        return config.rates[1] * max(0.05, half_cosine(share))
 
     def _draw(self, rng: np.random.Generator, stills: Sequence[Still]) -> Pair:
         config = self.config
@@ -207,9 +164,10 @@ class VitRun:
             for number in range(self.config.validation_pairs)
         ]
 
-    def _validate(self, step: int) -> None:
-        score = score_pairs(self.network, self.held_out)
-        self.validation.append({"step": float(step), **score})
+    def _validate(self, step: int, history: History) -> None:
+        if self.held_out:
+            score = score_pairs(self.network, self.held_out)
+            history.setdefault("validation", []).append({"step": float(step), **score})
 
 
 def to_batch(images: Sequence[np.ndarray]) -> Tensor:

@@ -1,8 +1,8 @@
-"""State and steps of one training run of the ROI encoder."""
+"""The networks of the ROI encoder's training, and one step of it."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,52 +12,49 @@ from torch import Tensor
 from ml.networks.gcn import ProjectionHead, RoiGcn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.graph import build_graph
-from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.run import History
+from ml.training.common.steps import descend
 from ml.training.roi.augment import vertex_dropout
 from ml.training.roi.encoder_config import RoiTrainConfig
 from ml.training.roi.losses import nt_xent
 from ml.training.roi.metric import learn_metric
 from ml.training.roi.pool import PatchPool, draw_region
-from ml.types import ArrayF32, ArrayI64, Progress
+from ml.types import ArrayF32, ArrayI64
 
 
-class RoiRun:
-    """State of a run: network, head, optimiser, step, losses."""
+class RoiLearner:
+    """Network, projection head and optimiser over the pools of patches."""
 
     def __init__(
-        self,
-        config: RoiTrainConfig,
-        pools: list[PatchPool],
-        checkpoint: Path,
-        patches: PatchEncoder,
+        self, config: RoiTrainConfig, pools: Sequence[PatchPool], patches: PatchEncoder
     ) -> None:
-        self.patches = patches
-        self.config, self.pools, self.checkpoint = config, pools, checkpoint
+        self.config, self.pools, self.patches = config, pools, patches
         self.trees = [cKDTree(pool.centre_px) for pool in pools]
         share = np.sqrt([len(pool) for pool in pools])
         self.share = share / share.sum()
-        torch.manual_seed(config.seed)
         self.network = RoiGcn(config.encoder.network)
         out_dim = config.encoder.network.out_dim
         self.head = ProjectionHead(out_dim, out_dim, config.head_dim)
         self._set_metric()
+        self.modules = {"network": self.network, "head": self.head}
         self.optimiser = torch.optim.AdamW(
             [*self.network.parameters(), *self.head.parameters()],
             lr=config.learning_rate,
             weight_decay=config.weight_decay,
         )
-        self.losses: list[float] = []
 
-    def train(self, progress: Progress) -> list[float]:
-        """Take the steps that are left; returns the losses of all."""
-        config = self.config
-        while len(self.losses) < config.steps:
-            self.losses.append(self._step(len(self.losses)))
-            done = len(self.losses)
-            if done % config.checkpoint_every == 0 or done == config.steps:
-                self.save()
-            progress(done, config.steps, f"training, loss {self.losses[-1]:.3f}")
-        return self.losses
+    def step(self, number: int, history: History) -> float:
+        """One step over ``batch`` random regions, two views each."""
+        rng = np.random.default_rng((self.config.seed, number))
+        views: list[list[tuple[int, int, ArrayI64]]] = [[], []]
+        for _ in range(self.config.batch):
+            source, rows = self._region(rng)
+            for view in views:
+                look = int(rng.integers(self.config.looks))
+                kept = vertex_dropout(rng, len(rows), drop=self.config.drop, keep_at_least=2)
+                view.append((source, look, rows[kept]))
+        first, second = (self._project(view) for view in views)
+        return descend(self.optimiser, nt_xent(first, second, temperature=self.config.temperature))
 
     def calibrate(self) -> None:
         """Set the buffers that bring the context part to zero mean and unit deviation."""
@@ -72,30 +69,6 @@ class RoiRun:
             self.network.context_mean.copy_(context.mean(dim=0))
             self.network.context_scale.copy_(1 / context.std(dim=0).clamp(min=1e-3))
 
-    def save(self) -> None:
-        """Write the checkpoint, whole or not at all."""
-        state = {
-            "network": self.network.state_dict(),
-            "head": self.head.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "losses": self.losses,
-        }
-        write_checkpoint(self.checkpoint, self.config, state)
-
-    def resume(self) -> None:
-        """Go on from the checkpoint, if there is one.
-
-        Raises:
-            BadInputError: it belongs to another configuration.
-        """
-        state = read_checkpoint(self.checkpoint, self.config)
-        if state is None:
-            return
-        self.network.load_state_dict(state["network"])
-        self.head.load_state_dict(state["head"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.losses = list(state["losses"])
-
     def _set_metric(self) -> None:
         """Set the buffers that bring raw features into the vertex space."""
         metric = learn_metric(
@@ -109,22 +82,6 @@ class RoiRun:
         self.network.feature_mean.copy_(torch.from_numpy(metric.mean))
         self.network.feature_scale.copy_(torch.from_numpy(metric.scale))
         self.network.metric.copy_(torch.from_numpy(metric.matrix))
-
-    def _step(self, step: int) -> float:
-        rng = np.random.default_rng((self.config.seed, step))
-        views: list[list[tuple[int, int, ArrayI64]]] = [[], []]
-        for _ in range(self.config.batch):
-            source, rows = self._region(rng)
-            for view in views:
-                look = int(rng.integers(self.config.looks))
-                kept = vertex_dropout(rng, len(rows), drop=self.config.drop, keep_at_least=2)
-                view.append((source, look, rows[kept]))
-        first, second = (self._project(view) for view in views)
-        loss = nt_xent(first, second, temperature=self.config.temperature)
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return float(loss.detach())
 
     def _region(self, rng: np.random.Generator) -> tuple[int, ArrayI64]:
         source = int(rng.choice(len(self.pools), p=self.share))

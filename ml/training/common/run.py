@@ -1,0 +1,232 @@
+"""One training run: its arguments, files, seed, thread, checkpoint, recorded numbers and log.
+
+A scheme brings a ``Learner``, its networks with one step; the run takes the steps. Every step draws
+from a generator of its own, seeded by (seed, step), so that an interrupted run ends with the same
+weights as one that nothing interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from ml.config import config_hash
+from ml.files import write_json
+from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.types import Progress, no_progress
+
+History = dict[str, list[Any]]
+"""What a run recorded: plain lists by name, ``loss`` with one entry a step."""
+
+LAST_STEPS = 20
+"""The last loss is a mean over so many steps: that of one step depends on what it drew."""
+
+
+class RunConfig(Protocol):
+    """What every configuration of a training says; a frozen dataclass."""
+
+    @property
+    def name(self) -> str:
+        """Name of what is trained."""
+
+    @property
+    def version(self) -> str:
+        """Version of what is trained."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything that is drawn."""
+
+
+class Learner(Protocol):
+    """What a scheme adds to a run."""
+
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """Networks by name, trained or not: what a checkpoint keeps."""
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer:
+        """Of the networks that are trained."""
+
+    def step(self, number: int, history: History) -> float:
+        """Take step ``number`` and return its loss; what else it records goes into ``history``."""
+
+
+class RunSummary(TypedDict):
+    """What every training returns; schemes add what is their own."""
+
+    name: str
+    version: str
+    weights: str
+    train_config: dict[str, Any]
+    train_config_hash: str
+    loss_first: float | None
+    loss_last: float | None
+    seconds: float
+
+
+C = TypeVar("C", bound=RunConfig)
+
+
+@dataclass(slots=True)
+class TrainingRun(Generic[C]):
+    """One run of a scheme.
+
+    Attributes:
+        config: what is trained, and how; a checkpoint of another configuration is refused.
+        out: folder for the checkpoint and the log, made if needed.
+        given_weights: file to write, by default ``out/<name>.safetensors``.
+        start: weights that the run starts from, if from any.
+        card: model card whose figures of training are renewed, if any.
+        progress: told of every step; it may raise ``CancelledError``, after which the same run
+            goes on from its last checkpoint.
+        history: what has been recorded so far, in earlier parts of an interrupted run as well.
+    """
+
+    config: C
+    out: Path
+    given_weights: Path | None = None
+    start: Path | None = None
+    card: Path | None = None
+    progress: Progress = no_progress
+    history: History = field(default_factory=dict)
+    _started: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        self.out.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, config: C, progress: Progress) -> TrainingRun[C]:
+        """The run that the arguments of ``add_run_arguments`` ask for."""
+        return cls(
+            config,
+            args.out,
+            given_weights=args.weights,
+            start=getattr(args, "start", None),
+            card=getattr(args, "card", None),
+            progress=progress,
+        )
+
+    @property
+    def weights(self) -> Path:
+        """The file of the weights."""
+        return self.given_weights or self.out / f"{self.config.name}.safetensors"
+
+    @property
+    def losses(self) -> list[float]:
+        """The loss of every step so far."""
+        return self.history.setdefault("loss", [])
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Torch on one thread and seeded: networks are to be built in this block."""
+        with one_thread():
+            torch.manual_seed(self.config.seed)
+            yield
+
+    def train(self, learner: Learner, *, steps: int, checkpoint_every: int) -> None:
+        """Take the steps that are left of ``steps``.
+
+        Raises:
+            BadInputError: the checkpoint in ``out`` is of another configuration, or of a run from
+                other weights.
+        """
+        self._resume(learner)
+        while len(self.losses) < steps:
+            self.losses.append(learner.step(len(self.losses), self.history))
+            done = len(self.losses)
+            if done % checkpoint_every == 0 or done == steps:
+                self._save(learner)
+            self.progress(done, steps, f"training, loss {self.losses[-1]:.3g}")
+
+    def summary(self, *, last: int = LAST_STEPS) -> RunSummary:
+        """What was trained, and the losses; ``loss_last`` is a mean over the ``last`` steps."""
+        losses = self.losses
+        return {
+            "name": self.config.name,
+            "version": self.config.version,
+            "weights": self.weights.name,
+            "train_config": dataclasses.asdict(self.config),  # type: ignore[call-overload]
+            "train_config_hash": config_hash(self.config),
+            "loss_first": losses[0] if losses else None,
+            "loss_last": float(np.mean(losses[-last:])) if losses else None,
+            "seconds": time.perf_counter() - self._started,
+        }
+
+    def write_log(self, summary: Mapping[str, Any]) -> None:
+        """Write ``log.json``: the summary and every recorded number; what is not finite is null."""
+        write_json(self.out / "log.json", _finite({**summary, "history": self.history}))
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.out / "checkpoint.pt"
+
+    def _start_digest(self) -> bytes:
+        return b"" if self.start is None else hashlib.sha256(self.start.read_bytes()).digest()
+
+    def _save(self, learner: Learner) -> None:
+        state = {
+            "modules": {name: module.state_dict() for name, module in learner.modules.items()},
+            "optimiser": learner.optimiser.state_dict(),
+            "history": self.history,
+        }
+        write_checkpoint(self._checkpoint, self.config, state, start=self._start_digest())
+
+    def _resume(self, learner: Learner) -> None:
+        state = read_checkpoint(self._checkpoint, self.config, start=self._start_digest())
+        if state is None:
+            return
+        for name, module in learner.modules.items():
+            module.load_state_dict(state["modules"][name])
+        learner.optimiser.load_state_dict(state["optimiser"])
+        self.history = state["history"]
+
+
+def add_run_arguments(
+    parser: argparse.ArgumentParser, *, has_data: bool = True, has_card: bool = False
+) -> None:
+    """Add the arguments that schemes share.
+
+    Args:
+        has_data: whether ``--data`` is required; where not, the scheme may read elsewhere.
+        has_card: whether the scheme renews the figures of a model card.
+    """
+    add = parser.add_argument
+    add("--data", type=Path, required=has_data, help="folder the sources are in")
+    add("--out", type=Path, required=True, help="folder for the checkpoint and the log")
+    add("--config", type=Path, help="JSON; unknown keys are refused")
+    add("--weights", type=Path, help="where to write the weights (OUT/<name>.safetensors)")
+    if has_card:
+        add("--card", type=Path, help="model card whose figures of training are renewed")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread: more of them add in an order that depends on the machine's load."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,141 @@
+"""The network of ``triplet``'s training, and one epoch of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ml.errors import WeightsError
+from ml.keypoints.descriptors.learned_weights import read_descriptor
+from ml.networks.triplet_cnn import TripletCnn
+from ml.training.common.run import History
+from ml.training.common.steps import descend, half_cosine, set_rate
+from ml.training.descriptors.card import SHARES
+from ml.training.descriptors.losses import (
+    TripletShares,
+    adaptive_triplet,
+    mean_adaptive_triplet,
+    triplet_shares,
+)
+from ml.training.descriptors.triplet_config import TripletConfig
+from ml.training.descriptors.triplets import (
+    TripletSet,
+    as_patches,
+    draw_triplets,
+    random_negatives,
+    still_batches,
+)
+from ml.training.descriptors.views import Still
+from ml.types import ArrayI64
+
+_HELD_OUT_SET, _HELD_OUT_NEGATIVES = 1 << 21, 1 << 22
+"""Numbers that keep what is drawn of held-out stills apart from the data sets and the epochs."""
+
+
+class TripletLearner:
+    """Network and optimiser, and the data set in use; a step of the run is an epoch."""
+
+    def __init__(
+        self,
+        config: TripletConfig,
+        stills: Sequence[Still],
+        held_out: Sequence[Still],
+        *,
+        start: Path | None = None,
+    ) -> None:
+        self.config, self.stills = config, stills
+        self.network = TripletCnn(config.network)
+        if start is not None:
+            _load(self.network, start)
+        self.modules = {"network": self.network}
+        self.optimiser = torch.optim.SGD(
+            self.network.parameters(), lr=config.learning_rate, momentum=config.momentum
+        )
+        self._drawn: tuple[int, TripletSet] | None = None
+        self._watched = self._triplets(_HELD_OUT_SET, held_out) if held_out else None
+
+    def step(self, number: int, history: History) -> float:
+        """One epoch over the data set in use; records the shares of easy and hard triplets."""
+        wanted = number // self.config.renew_every
+        if self._drawn is None or self._drawn[0] != wanted:
+            self._drawn = (wanted, self._triplets(wanted, self.stills))
+        loss, shares = self._epoch(number, self._drawn[1])
+        _record(history, "", shares)
+        if self._watched is not None:
+            _record(history, "held_out_", self._held_out_shares(self._watched))
+        return loss
+
+    def _triplets(self, number: int, stills: Sequence[Still]) -> TripletSet:
+        return draw_triplets(
+            np.random.default_rng((self.config.seed, 1 << 20, number)),
+            stills,
+            count=self.config.triplets,
+            patch_px=self.config.network.patch_px,
+            perspective=self.config.perspective,
+            light=self.config.light,
+        )
+
+    def _epoch(self, epoch: int, triplets: TripletSet) -> tuple[float, np.ndarray]:
+        """Loss a triplet, and the shares of easy, semi-hard and hard ones."""
+        config = self.config
+        rng = np.random.default_rng((config.seed, epoch))
+        share = half_cosine(epoch, config.epochs) if config.decay else 1.0
+        set_rate(self.optimiser, config.learning_rate * share)
+        total, shares, seen = 0.0, np.zeros(3), 0
+        for batch in self._batches(rng, triplets):
+            anchor, positive, negative = self._embedded(triplets, batch, rng)
+            if config.all_negatives:
+                loss = mean_adaptive_triplet(anchor, positive, hinge=config.hinge)
+            else:
+                loss = adaptive_triplet(anchor, positive, negative, hinge=config.hinge)
+            total, seen = total + descend(self.optimiser, loss), seen + len(batch)
+            shares += len(batch) * _as_array(triplet_shares(anchor, positive, negative))
+        return total / seen, shares / seen
+
+    def _batches(self, rng: np.random.Generator, triplets: TripletSet) -> list[ArrayI64]:
+        size = self.config.batch
+        if self.config.by_still:
+            batches = still_batches(rng, triplets.still, size)
+        else:
+            order = rng.permutation(len(triplets))
+            batches = [order[i : i + size] for i in range(0, len(order), size)]
+        return [rows for rows in batches if len(rows) > 1]  # one triplet has no other's patches
+
+    def _held_out_shares(self, triplets: TripletSet) -> np.ndarray:
+        """Shares over held-out triplets, always the same ones."""
+        rng = np.random.default_rng((self.config.seed, _HELD_OUT_NEGATIVES))
+        with torch.no_grad():
+            vectors = self._embedded(triplets, np.arange(len(triplets)), rng)
+        return _as_array(triplet_shares(*vectors))
+
+    def _embedded(
+        self, triplets: TripletSet, rows: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Anchors, positives and random negatives among both of the other triplets; (n, D) each."""
+        chosen = torch.from_numpy(rows)
+        both = torch.cat([triplets.anchors[chosen], triplets.positives[chosen]])
+        vectors = self.network(as_patches(both))
+        negative = vectors[torch.from_numpy(random_negatives(rng, len(rows)))]
+        return vectors[: len(rows)], vectors[len(rows) :], negative
+
+
+def _record(history: History, prefix: str, shares: np.ndarray) -> None:
+    for name, share in zip(SHARES, shares, strict=True):
+        history.setdefault(prefix + name, []).append(round(float(share), 5))
+
+
+def _as_array(shares: TripletShares) -> np.ndarray:
+    return np.array([shares.easy, shares.semi_hard, shares.hard])
+
+
+def _load(network: TripletCnn, path: Path) -> None:
+    stored = read_descriptor(path).network
+    if not isinstance(stored, TripletCnn) or stored.config != network.config:
+        raise WeightsError(
+            f"{path.name}: holds {stored.config}, expected weights of {network.config}"
+        )
+    network.load_state_dict(stored.state_dict())

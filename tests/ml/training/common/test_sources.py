@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from ml.errors import BadInputError
+from ml.training.common.sources import images_in, source_files
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "more").mkdir()
+    for name in ("one.svs", "more/b.PNG", "more/a.jpg", "more/notes.txt"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_folders_are_expanded_in_name_order_and_files_stay_where_they_stand(data):
+    names = [path.name for path in source_files(("more", "one.svs"), data)]
+    assert names == ["a.jpg", "b.PNG", "one.svs"]
+
+
+def test_what_is_not_there_is_named_and_nothing_is_no_source(data):
+    with pytest.raises(BadInputError, match=r"source 'two\.svs' is not in the data folder"):
+        source_files(("one.svs", "two.svs"), data)
+    with pytest.raises(BadInputError, match="no source"):
+        source_files((), data)
+    assert images_in(data / "nowhere") == []
