@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+WEIGHTS_FOLDER = Path(__file__).resolve().parent / "weights"
+"""Where the weights that ship lie."""
+
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:

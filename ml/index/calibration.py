@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from ml.errors import CorruptFileError, ShapeError
-from ml.files import write_json
+from ml.files import WEIGHTS_FOLDER, write_json
 
-WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SUFFIX = ".calibration.json"
 LEVEL = 0.05
 """A result that 5 % of unrelated pairs come as close as is not called close."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ml.config import config_hash
 from ml.errors import UnknownNameError, WeightsError
+from ml.files import WEIGHTS_FOLDER
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
 from ml.networks.textons import TextonBank
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 ARCHITECTURE = "roi-gcn"
 _PREFIXES = {PATCH_CNN: "patch.", TEXTONS: "textons."}
-WEIGHTS_FOLDER = Path(__file__).resolve().parent.parent / "weights"
 SHIPPED = {
     "roi-default": "roi-default.safetensors",
     "roi-endoscopy": "roi-endoscopy.safetensors",

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ml.keypoints.descriptors.learned_weights import SHIPPED, WEIGHTS_FOLDER, read_descriptor
+from ml.files import WEIGHTS_FOLDER
+from ml.keypoints.descriptors.learned_weights import SHIPPED, read_descriptor
 from ml.keypoints.descriptors.patches import cut_patches
 from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.pixels import equalise, to_grey

@@ -17,7 +17,6 @@ from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
 from ml.networks.weightsfile import filled, read_tensors, stored_config, whole, write_file
 
-WEIGHTS_FOLDER = Path(__file__).resolve().parents[2] / "weights"
 SHIPPED = {name: f"{name}.safetensors" for name in ("triplet", "cnn", "graph")}
 ARCHITECTURES = ("triplet-cnn", "keypoint-cnn", "keypoint-graph")
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ml.files import WEIGHTS_FOLDER
 from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.descriptors.polar import PolarGrid, polar_patches
 from ml.keypoints.pixels import to_grey
@@ -18,7 +19,7 @@ from ml.networks.weightsfile import filled, halved, read_tensors, stored_config,
 from ml.types import ArrayF32, Keypoints
 
 ARCHITECTURE = "tessera"
-WEIGHTS = Path(__file__).resolve().parents[2] / "weights" / "tessera.safetensors"
+WEIGHTS = WEIGHTS_FOLDER / "tessera.safetensors"
 CHUNK = 128
 """Patches described at once: their feature maps stay in the cache of a core."""
 

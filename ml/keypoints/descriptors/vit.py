@@ -19,13 +19,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from ml.errors import WeightsError
+from ml.files import WEIGHTS_FOLDER
 from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.descriptors.vit_weights import read_network
 from ml.keypoints.pixels import to_u8
 from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
 from ml.types import ArrayF32, ImageU8, Keypoints
 
-WEIGHTS = Path(__file__).resolve().parents[2] / "weights" / "vit.safetensors"
+WEIGHTS = WEIGHTS_FOLDER / "vit.safetensors"
 PREFIX = "vit:"
 """``vit:PATH_OR_NAME``: a weights file of ours, or a transformers model without adaptation."""
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
+from ml.files import WEIGHTS_FOLDER
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.encoders.textons import NAME as TEXTONS
-from ml.roi.weights import SHIPPED_PATCH_CNN, WEIGHTS_FOLDER, save_encoder
+from ml.roi.weights import SHIPPED_PATCH_CNN, save_encoder
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments, one_thread
 from ml.training.common.sources import source_files
 from ml.training.roi.encoder_config import ENDOSCOPY, PoolKey, RoiTrainConfig

@@ -12,6 +12,7 @@ from PIL import Image
 
 from ml.cli import main
 from ml.errors import BadInputError, CorruptFileError, ShapeError
+from ml.files import WEIGHTS_FOLDER
 from ml.imaging.slides import open_slide
 from ml.roi.calibration import (
     Calibration,
@@ -23,7 +24,7 @@ from ml.roi.calibration import (
     regions_of,
     write_calibration,
 )
-from ml.roi.weights import WEIGHTS_FOLDER, encoder_from_file
+from ml.roi.weights import encoder_from_file
 from ml.training.roi.calibration import parse_sources
 
 

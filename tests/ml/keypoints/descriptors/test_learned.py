@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from ml.errors import ShapeError, WeightsError
+from ml.files import WEIGHTS_FOLDER
 from ml.geometry import transform_points
 from ml.keypoints import (
     DetectorConfig,
@@ -22,7 +23,6 @@ from ml.keypoints.descriptors import learned
 from ml.keypoints.descriptors.learned import LearnedDescriptor, descriptor_from_file
 from ml.keypoints.descriptors.learned_weights import (
     SHIPPED,
-    WEIGHTS_FOLDER,
     StoredDescriptor,
     read_descriptor,
     save_descriptor,
