@@ -33,7 +33,7 @@ export function watchConfirmations(): void {
     if (!question || form.dataset["confirmed"] === "yes") return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    const submitter = (event).submitter;
+    const { submitter } = event;
     void ask(question, actionOf(form)).then((yes) => {
       if (!yes) return;
       form.dataset["confirmed"] = "yes";

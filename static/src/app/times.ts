@@ -6,6 +6,7 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["hour", 3_600],
   ["minute", 60],
 ];
+/** Beyond a week a date says more than a number of days. */
 const FAR_S = 7 * 86_400;
 
 /** As a person says it: "3 min ago", "in 2 hr"; a date beyond a week. */

@@ -1,6 +1,7 @@
 /** Short messages in the corner: from code, from `HX-Trigger: {"toast": ...}`, from failures. */
 export type ToastKind = "success" | "info" | "warning" | "error";
 
+/** The worse the news, the longer it stays to be read. */
 const STAYS_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
 
 export function toast(text: string, kind: ToastKind = "info"): void {

@@ -108,7 +108,7 @@ async function sendAll(form: HTMLFormElement, files: File[]): Promise<void> {
 }
 
 export function watchUploads(): void {
-  // While capturing: before the guard against double submission marks the form as busy.
+  // Captured, so that it comes before the guard against double submission, which marks the form as busy.
   document.addEventListener(
     "submit",
     (event) => {

@@ -1,4 +1,4 @@
-/** Small helpers for building elements; text is always set as text, never as HTML. */
+/** Building and finding elements; text is always set as text, never as HTML. */
 
 type Attributes = Record<string, string | boolean | ((event: Event) => void)>;
 
@@ -17,12 +17,14 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** The element that the template promises; an error names the one that is missing. */
 export function required<T extends HTMLElement>(root: ParentNode, selector: string): T {
   const found = root.querySelector<T>(selector);
   if (!found) throw new Error(`the page lacks ${selector}`);
   return found;
 }
 
+/** A dot in a colour; its meaning stands beside it as text. */
 export function swatch(color: string): HTMLSpanElement {
   const dot = element("span", { class: "roi-swatch", "aria-hidden": "true" });
   dot.style.backgroundColor = color;

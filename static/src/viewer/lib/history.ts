@@ -1,4 +1,4 @@
-/** Undo and redo of this session. A command is told what to do again and what to take back. */
+/** Undo and redo within this session. */
 
 import { Emitter } from "./events";
 
@@ -8,6 +8,7 @@ export interface Command {
   redo: () => void;
 }
 
+/** More than anybody takes back; each command may hold an outline. */
 const DEPTH = 200;
 
 export class History extends Emitter<{ change: null }> {

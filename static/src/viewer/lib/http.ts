@@ -2,7 +2,7 @@
 
 export const API_ROOT = "/api/v1";
 
-/** An answer that is no success. `status` 0: no answer at all (offline, server down). */
+/** A request that failed. `status` 0: no answer at all (offline, server down). */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -50,7 +50,7 @@ async function problemOf(response: Response): Promise<ApiError> {
   try {
     body = (await response.json()) as Record<string, unknown>;
   } catch {
-    // not JSON: the status has to do
+    // not JSON: the status must suffice
   }
   const text = (value: unknown, otherwise: string): string => (typeof value === "string" ? value : otherwise);
   const detail = text(body.detail, text(body.title, `The server answered ${response.status}.`));

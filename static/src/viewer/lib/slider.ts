@@ -1,9 +1,9 @@
 /** A track that is dragged along and stepped with the keys: `role=slider`, as ARIA has it. */
 
-/** Frames that Page up and Page down leap, as C and V do. */
+/** The frames that Page Up and Page Down skip; the keys C and V skip as many. */
 const LEAP = 10;
 
-/** Where a key leads from `at`; null for a key that is none of a slider's. May lie outside 0 to `last`. */
+/** Where a key leads from `at`, which may lie outside 0 to `last`; null for any other key. */
 export function slideTarget(key: string, at: number, last: number): number | null {
   const targets: Record<string, number> = {
     ArrowLeft: at - 1,
@@ -17,10 +17,10 @@ export function slideTarget(key: string, at: number, last: number): number | nul
 }
 
 export interface Slide {
-  /** Where it stands, and the last place there is. */
+  /** The current place, and the last one. */
   at: () => number;
   last: () => number;
-  /** A key asks for this place. */
+  /** A key leads to this place. */
   seek: (place: number) => void;
   /** The pointer is at this share of the track's width, 0 at its left edge. */
   drag: (share: number) => void;
@@ -47,7 +47,7 @@ export function slider(track: HTMLElement, { at, last, seek, drag }: Slide): voi
   });
 }
 
-/** A canvas the size of its track in the pixels of the screen, emptied; null where it cannot be drawn on. */
+/** An empty canvas of the size of its track in device pixels; null where it cannot be drawn on. */
 export function trackContext(canvas: HTMLCanvasElement, track: HTMLElement): CanvasRenderingContext2D | null {
   canvas.width = Math.max(1, Math.round(track.clientWidth * devicePixelRatio));
   canvas.height = Math.max(1, Math.round(track.clientHeight * devicePixelRatio));

@@ -2,6 +2,7 @@
 
 import { element } from "../../dom/elements";
 
+/** Time to read two lines and to press the button. */
 const SHOWN_MS = 7000;
 
 export class Toasts {

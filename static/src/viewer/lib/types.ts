@@ -27,7 +27,7 @@ export interface CanvasVideo {
   /** Holds `{pts}`. */
   frame_url: string;
   media_url: string;
-  /** The media element's clock is the frame's time less this. */
+  /** A frame's time minus this is its time on the clock of the media element. */
   media_offset_s: number;
   frame_count: number;
   duration_s: number;

@@ -1,6 +1,6 @@
 /** Numbers as people read them: lengths, areas, magnification, time. */
 
-/** 10x objective = 1 um per pixel on screen: the convention of digital pathology. */
+/** The convention of digital pathology: 1 µm per pixel on screen is what a 10x objective shows. */
 const UM_PER_PX_AT_1X = 10;
 
 const significant = (value: number, digits = 3): string =>

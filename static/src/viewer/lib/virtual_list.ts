@@ -1,8 +1,8 @@
-/** A list that draws only the rows in sight; thousands cost as much as a screenful. */
+/** A list that draws only the rows in sight: thousands of items cost no more than a screenful. */
 
 import { oncePerRedraw } from "./redraw";
 
-/** Rows drawn beyond either edge, so that scrolling by keys does not show a gap. */
+/** Rows drawn beyond either edge, so that scrolling shows no gap. */
 const OVERSCAN_ROWS = 6;
 
 /** The rows to draw, from `first` up to `end`, which may lie beyond the list. */

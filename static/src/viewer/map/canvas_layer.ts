@@ -12,6 +12,9 @@ import type { CanvasData } from "../lib/types";
 import { tileGridOf } from "./tile_grid";
 import { TileLoader } from "./tile_loader";
 
+/** Tiles fade in over the thumbnail instead of flickering. */
+const FADE_IN_MS = 120;
+
 export interface CanvasLayers {
   layers: BaseLayer[];
   retry: () => void;
@@ -29,7 +32,7 @@ export function canvasLayers(
     tileGrid: tileGridOf(canvas),
     projection,
     wrapX: false,
-    transition: 120,
+    transition: FADE_IN_MS,
   });
   const tiles = new TileLayer({ source, extent: mapExtentOf(canvas), className: "canvas-tiles" });
   const retry = (): void => {

@@ -6,8 +6,9 @@
 import { l0FromMap, mapFromL0 } from "./pixel_plane";
 import type { MapView } from "./map_view";
 
-/** Browsers refuse a history that changes much oftener (Safari: 100 times in 30 s). */
+/** Safari refuses more than 100 changes of the address in 30 s. */
 const THROTTLE_MS = 300;
+/** Less is what is left of turning back by hand. */
 const SMALLEST_ROTATION_DEG = 0.01;
 
 export interface LinkTarget {

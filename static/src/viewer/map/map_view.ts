@@ -16,13 +16,15 @@ import type { CanvasData } from "../lib/types";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
-/** A level-0 pixel as a square of 16 screen pixels: nothing is to be seen beyond. */
+/** A level-0 pixel covers 16 x 16 screen pixels: magnifying further shows nothing new. */
 const CLOSEST_RESOLUTION = 1 / 16;
+/** The edge of the image stays visible when it is fitted to the window. */
 const FIT_PADDING_PX = [24, 24, 24, 24];
-/** Room around an ROI that is gone to: it is judged by its surroundings. */
+/** An ROI is shown with its surroundings. */
 const ZOOM_PADDING_PX = [80, 80, 80, 80];
 /** A tiny ROI is not magnified beyond four screen pixels per pixel. */
 const ZOOM_CLOSEST_RESOLUTION = 0.25;
+/** Long enough to follow the movement, short enough not to wait for it. */
 const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
 
 export class MapView {
@@ -44,7 +46,7 @@ export class MapView {
       constrainOnlyCenter: true,
       showFullExtent: true,
       minResolution: CLOSEST_RESOLUTION,
-      maxResolution: Math.max(wide * 4, 1),
+      maxResolution: Math.max(wide * 4, 1), // the whole image in a quarter of the window
       resolution: Math.max(wide, CLOSEST_RESOLUTION),
       constrainResolution: false,
     });
@@ -109,7 +111,7 @@ export class MapView {
   }
 }
 
-/** A tenth of the canvas as room on each side: the centre may leave the image, not lose it. */
+/** A tenth of the canvas as margin on each side, for the centre of the view. */
 function grown([left = 0, low = 0, right = 0, high = 0]: number[]): number[] {
   const [width, height] = [(right - left) * 0.1, (high - low) * 0.1];
   return [left - width, low - height, right + width, high + height];

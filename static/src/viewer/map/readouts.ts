@@ -1,4 +1,4 @@
-/** The read-outs of the status bar: scale bar, magnification, place of the pointer and rotation. */
+/** The read-outs around the image: scale bar, magnification, position of the pointer, rotation. */
 
 import type { CanvasData, Position } from "../lib/types";
 import { lengthText, magnificationText } from "../lib/units";
@@ -6,7 +6,7 @@ import type { MapView } from "./map_view";
 import { l0FromMap } from "./pixel_plane";
 import { scaleBar } from "./scale_bar";
 
-/** Fills those the page has room for. */
+/** Fills those that the page has. */
 export function readouts(root: HTMLElement, { map, view, target }: MapView, canvas: CanvasData): void {
   const at = (name: string): HTMLElement | null => root.querySelector(`[data-readout=${name}]`);
   const scale = at("scale");
@@ -35,7 +35,7 @@ export function rotationText(radians: number): string {
   return degrees ? `${degrees}°` : "";
 }
 
-/** The pixel under the pointer, and where that is on the glass; empty off the image. */
+/** The pixel under the pointer and its distance from the top left corner; empty off the image. */
 export function cursorText([x, y]: Position, canvas: Pick<CanvasData, "width" | "height" | "mpp_x" | "mpp_y">): string {
   if (x < 0 || y < 0 || x >= canvas.width || y >= canvas.height) return "";
   const pixels = `${Math.floor(x).toLocaleString("en")}, ${Math.floor(y).toLocaleString("en")} px`;

@@ -1,10 +1,10 @@
-/** A scale bar of a round length in um (mm, cm), or in pixels where the scale is unknown. */
+/** A scale bar of a round length in µm, mm or cm, or in pixels where the scale is unknown. */
 
 import type OlMap from "ol/Map";
 
 import { lengthText, roundStep } from "../lib/units";
 
-/** What the status bar has room for. */
+/** The longest the bar may be on screen. */
 const LONGEST_PX = 160;
 
 export function scaleBar(map: OlMap, host: HTMLElement, mpp: number | null): void {

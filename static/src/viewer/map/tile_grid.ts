@@ -1,4 +1,4 @@
-/** The file's own grid of tiles, as OpenLayers wants to hear of it. */
+/** The file's own grid of tiles, in OpenLayers' terms. */
 
 import TileGrid from "ol/tilegrid/TileGrid";
 

@@ -1,17 +1,17 @@
-/** Tiles over HTTP: tried again where that may help, with a fresh grant where the old one has run out. */
+/** Tiles over HTTP: tried again where that may help, with a new grant where the old one has expired. */
 
 import { API_ROOT, getJson } from "../lib/http";
 import type { CanvasData, Level } from "../lib/types";
 import { coarsestFirst } from "./tile_grid";
 
-/** A first retry soon, for a hiccup; a second after what a restart of the server takes. */
+/** Two more attempts: one soon, one when a busy server may have recovered. */
 const RETRY_AFTER_MS = [400, 2000];
 /** Tiles that fail together share one renewal of the grant. */
 const RENEWAL_HOLDS_MS = 5000;
-/** What the server answers to a tile whose grant is not, or no longer, good. */
+/** The answers to a tile request whose grant is not, or no longer, valid. */
 const GRANT_REFUSED = [401, 403, 404];
 
-/** Fetches tiles; renews the grant in the address when it has run out; counts what failed. */
+/** Fetches tiles, renews the grant in their address when it has expired, and counts failures. */
 export class TileLoader {
   failures = 0;
   private renewal: Promise<void> | null = null;
@@ -70,7 +70,7 @@ function tileUrl(template: string, z: number, x: number, y: number): string {
   return template.replace("{z}", String(z)).replace("{x}", String(x)).replace("{y}", String(y));
 }
 
-/** An edge tile may come cropped; the map would stretch it over the whole cell of the grid. */
+/** A tile at the edge may be cropped; the map would stretch it over the whole cell of the grid. */
 function padded(tile: ImageBitmap, level: Level): CanvasImageSource {
   if (tile.width >= level.tile_width && tile.height >= level.tile_height) return tile;
   const cell = document.createElement("canvas");

@@ -23,9 +23,9 @@ export interface KeyTargets {
   remove: () => void;
   setLabel: (id: string | null) => void;
   openSheet: () => void;
-  /** Of a mosaic: its own keys. */
+  /** The keys that only a mosaic has. */
   mosaicKeys: KeyGroup | null;
-  /** Of a video: the span of a mosaic and the small map beside it. */
+  /** On a video: the span for a new mosaic, and the small map of an existing one. */
   span: SpanPicker | null;
   miniMap: MiniMap | null;
 }

@@ -53,7 +53,7 @@ export function connectTools(parts: Parts): void {
   exchange(root, canvas, store, toasts);
 }
 
-/** Undo, redo and delete, each with a word on what it did. */
+/** Undo, redo and delete; each says what it did. */
 function undoable({ history, toasts }: Parts, tools: Tools): Omit<Commands, "setLabel"> {
   const tell = (verb: string, label: string | null): void => {
     if (label) toasts.show(`${verb}: ${label}`);

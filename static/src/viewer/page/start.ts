@@ -65,7 +65,7 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   return { ...made, mosaic: null, miniMap: null };
 }
 
-/** The image of a canvas that is no video, with a word where tiles are missing. */
+/** The image of a canvas that is not a video; says how many tiles are missing. */
 function tiles(root: HTMLElement, canvas: CanvasData, projection: Projection): BaseLayer[] {
   const image = canvasLayers(canvas, projection, (count) => showTileErrors(root, count));
   root.querySelector("[data-tile-retry]")?.addEventListener("click", () => {
@@ -84,7 +84,7 @@ async function loadLabels(canvas: CanvasData, toasts: Toasts): Promise<Labels> {
   }
 }
 
-/** Of a mosaic what its frames were; of a video the mosaics there are. */
+/** Loads the frames of a mosaic, or the mosaics of a video. */
 async function loadMosaics({ canvas, mosaic, miniMap }: Parts, link: LinkTarget, deepLink: DeepLink): Promise<void> {
   await mosaic?.load(link, () => deepLink.update());
   if (canvas.video) await miniMap?.load(canvas.video);

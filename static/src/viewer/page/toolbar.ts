@@ -1,4 +1,4 @@
-/** The tool rail: buttons that press the same switches as the keys. */
+/** The tool rail: its buttons do what the keys do. */
 
 import type { KeyTargets } from "./bindings";
 import type { ToolName } from "../rois/tools";

@@ -21,6 +21,7 @@ export interface RoiWindow {
   limit: number;
 }
 
+/** The largest page the API gives. */
 const ROI_PAGE_SIZE = 1000;
 
 function roiWindowUrl(canvas: string, { bounds, minSizePx, limit }: RoiWindow): string {
@@ -59,7 +60,7 @@ export async function roiUpdate(id: string, version: number, patch: RoiPatch): P
   return (await call(`${API_ROOT}/rois/${id}/`, options)).json() as Promise<Roi>;
 }
 
-/** The new version where the server says it, else null. */
+/** The version after the deletion where the server says it, else null. */
 export async function roiDelete(id: string, version: number): Promise<number | null> {
   const response = await call(`${API_ROOT}/rois/${id}/`, { method: "DELETE", ifMatch: version });
   const tag = Number((response.headers.get("ETag") ?? "").replace(/\D/g, ""));

@@ -62,7 +62,7 @@ export class Conflicts {
       const who = `Changed by ${last.author ?? "someone"}, ${when}.`;
       required(this.dialog, "[data-conflict-who]").textContent = who;
     } catch {
-      // the author is a courtesy; the decision does not wait for it
+      // the author is a courtesy: the user can decide without it
     }
   }
 

@@ -9,9 +9,9 @@ import { sketchStyle } from "./style";
 
 export type DrawTool = "rectangle" | "polygon" | "freehand";
 
-/** 4 x 4 screen pixels: a slip of the hand, not a region. */
+/** 4 x 4 screen pixels: less is a slip of the hand, not a region. */
 const SMALLEST_DRAWN_SCREEN_PX2 = 16;
-/** The grid a freehand line is put on: finer than can be seen, and what falls together goes. */
+/** The grid to which a freehand line is rounded: too fine to be seen, and duplicate points are dropped. */
 const FREEHAND_GRID_SCREEN_PX = 0.6;
 
 /** The interaction of a tool. While `isPanning` the pointer moves the map instead. */
@@ -34,7 +34,7 @@ export function drawnOutline(drawn: Polygon, tool: DrawTool, resolution: number)
 }
 
 function thinned(drawn: Polygon, gridPx: number): Polygon {
-  const simple = drawn.simplify(gridPx); // of a polygon OpenLayers rounds the points to a grid
+  const simple = drawn.simplify(gridPx); // for a polygon, OpenLayers rounds the points to a grid
   return simple instanceof Polygon && simple.getArea() > 0 ? simple : drawn;
 }
 

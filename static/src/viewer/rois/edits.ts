@@ -47,14 +47,14 @@ export class RoiEdits {
     });
   }
 
-  /** The user keeps what stands here: send it on top of theirs. */
+  /** The user keeps their own version: send it on top of the other. */
   keepMine(state: RoiState, theirs: Roi): void {
     state.server = theirs;
     state.problem = null;
     this.store.sync.schedule(state, 0);
   }
 
-  /** The user takes theirs; what stood here comes back with undo. */
+  /** The user takes the other version; undo brings their own back. */
   takeTheirs(state: RoiState, theirs: Roi): void {
     const { geometry, label, name } = state;
     const mine = { geometry, label, name };

@@ -1,4 +1,4 @@
-/** ROIs as a GeoJSON file, out and in, as QuPath reads and writes it. */
+/** Export and import of ROIs as GeoJSON, as QuPath reads and writes it. */
 
 import { geojsonImport, geojsonUrl } from "./api";
 import { ApiError } from "../lib/http";
@@ -35,7 +35,7 @@ async function importFile(file: File, canvas: CanvasData, store: RoiStore, toast
   }
 }
 
-/** Every feature is accounted for; of those refused, the first with its reason. */
+/** What became of every feature in the file, with the reason for the first one refused. */
 export function importedText(report: ImportReport): string {
   const counts = (["created", "updated", "restored", "unchanged", "repaired", "refused"] as const)
     .filter((name) => report[name] > 0)

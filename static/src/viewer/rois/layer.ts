@@ -16,10 +16,13 @@ import { nameStyle, outlineStyles, selectedStyles } from "./style";
 import type { RoiState } from "./state";
 import type { RoiStore } from "./store";
 
-/** With more ROIs the dark edge is left out: it doubles what is drawn. */
+/** With more ROIs than this, the dark edge is left out: it doubles the lines to draw. */
 const CASED_UP_TO = 1500;
-/** Below this size on screen an outline is a dot of noise. */
+/** An outline smaller than this on screen is only noise. */
 const SMALLEST_SCREEN_PX = 1.5;
+
+/** How far from an outline a click still means it. */
+const REACH_SCREEN_PX = 4;
 
 export type RoiFeature = Feature<Polygon | MultiPolygon>;
 
@@ -32,7 +35,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   readonly source = new VectorSource<RoiFeature>({ wrapX: false });
   readonly layer: VectorLayer<VectorSource<RoiFeature>>;
   selectedId: string | null = null;
-  /** While the user drags a vertex the server's answer must not replace the geometry. */
+  /** While the user drags a vertex, an answer of the server must not replace the geometry. */
   isModifying = false;
   isEditable = false;
   private names = false;
@@ -63,7 +66,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
 
   /** The smallest ROI under a point of the map, so that one inside another can be reached. */
   at(coordinate: number[], resolution: number): RoiState | null {
-    const reach = 4 * resolution;
+    const reach = REACH_SCREEN_PX * resolution;
     const [x = 0, y = 0] = coordinate;
     let best: RoiFeature | null = null;
     let bestSize = Infinity;
@@ -87,7 +90,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     this.emit("select", this.store.get(id));
   }
 
-  /** Which ROIs are on the map now (for a video: those of the frame shown). */
+  /** Choose which ROIs are on the map (on a video: those of the frame shown). */
   setFilter(filter: (state: RoiState) => boolean): void {
     this.filter = filter;
     const live = this.store.live();

@@ -9,7 +9,9 @@ import { areaText, timeText } from "../lib/units";
 import { oncePerRedraw } from "../lib/redraw";
 import { VirtualList } from "../lib/virtual_list";
 
+/** Fixed, so that the list need not measure its rows; viewer/panel.css has the same. */
 const ROW_HEIGHT_PX = 44;
+/** Values of the filter that are not the id of a label. */
 const ANY = "";
 const NONE = "none";
 

@@ -1,4 +1,4 @@
-/** "Saved / Saving / Not saved - retry": always visible, and read out when it turns bad. */
+/** Saved, saving or not saved: always visible, and read out by screen readers when saving fails. */
 
 import { required } from "../../dom/elements";
 import type { RoiSync, SaveStatus } from "./sync";

@@ -7,10 +7,11 @@ import type VectorSource from "ol/source/Vector";
 
 import type { RoiFeature } from "./layer";
 
-/** Among more outlines than these a point would snap to something wherever it is put. */
+/** With more outlines than this nearby, a point would snap wherever it is put. */
 const SNAP_AT_MOST = 60;
+/** How far around the selected ROI its neighbours are snapped to. */
 const SNAP_REACH_SCREEN_PX = 300;
-/** How near the pointer has to be; less than OpenLayers' 10, so that a point can be put beside a line. */
+/** How near the pointer has to be: less than the 10 of OpenLayers, so that a point can be put beside a line. */
 const TOLERANCE_SCREEN_PX = 6;
 
 export class SnapTargets {

@@ -8,7 +8,7 @@ export type Field = "geometry" | "label" | "name";
 const FIELDS: Field[] = ["geometry", "label", "name"];
 
 export interface RoiProblem {
-  /** `retry`: tried again by itself; `refused`: the user must change it; `conflict`: must decide. */
+  /** `retry`: is tried again by itself; `refused`: the user must change it; `conflict`: the user must decide. */
   kind: "retry" | "refused" | "conflict";
   message: string;
 }
@@ -100,7 +100,7 @@ export class RoiState {
     return changed;
   }
 
-  /** Give up what was wanted here in favour of the server's state. */
+  /** Drop the unsaved changes in favour of the server's state. */
   takeServer(roi: Roi): void {
     this.dirty.clear();
     this.problem = null;

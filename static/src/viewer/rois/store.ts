@@ -6,13 +6,13 @@ import { RoiState } from "./state";
 import { RoiSync } from "./sync";
 import type { CanvasData, Roi } from "../lib/types";
 
-/** Up to here all ROIs are loaded at once (five requests); beyond, those of the window. */
+/** Up to this many, all ROIs are loaded (five requests); beyond, only those in the window. */
 export const LOAD_ALL_LIMIT = 5000;
-/** Twice what an embedding takes: the first answer is usually yes. */
+/** Twice the time budget of an embedding: the first answer is usually yes. */
 const FRESHEN_MS = 4000;
-/** The largest of a window; more would be a thicket, and slow to draw. */
+/** Only the largest in a window: more would overlap beyond recognition and be slow to draw. */
 const WINDOW_LIMIT = 3000;
-/** Smaller on screen, an outline cannot be told from a dot. */
+/** Smaller than this on screen, an outline looks like a dot. */
 const MIN_SIZE_SCREEN_PX = 3;
 
 interface RoiEvents {
@@ -68,7 +68,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     }
   }
 
-  /** Load what the window shows (only where there are too many to load at once). */
+  /** Load the ROIs in the window, where there are too many to load them all. */
   async loadWindow(bounds: [number, number, number, number], resolution: number): Promise<void> {
     if (!this.isWindowed) return;
     this.windowRequest?.abort();
@@ -84,17 +84,17 @@ export class RoiStore extends Emitter<RoiEvents> {
     }
   }
 
-  /** One ROI a link names and the window does not hold. */
+  /** Load one ROI that a link names and the window does not hold. */
   async fetchOne(id: string): Promise<void> {
     try {
       const roi = await roiGet(id);
       if (roi.canvas === this.canvas.id) this.merge([roi]);
     } catch {
-      // the caller tells that it is not there
+      // the caller says that it is not there
     }
   }
 
-  /** Ask now and then whether a saved ROI can be searched with yet. */
+  /** Ask a little later whether similar cases can be searched for this ROI. */
   freshen(state: RoiState): void {
     if (this.freshening || !state.isSettled || !state.server || state.server.is_embedded) return;
     this.freshening = setTimeout(() => void this.fetchFresh(state), FRESHEN_MS);
@@ -137,7 +137,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     this.emit("added", [state]);
   }
 
-  /** Hold a state again: a windowed load may have let go of one that the history still has. */
+  /** Hold a state again that the history still has but a windowed load has let go of. */
   reattach(state: RoiState): void {
     const present = this.states.get(state.id);
     if (present === state) return;

@@ -11,7 +11,9 @@ import Style from "ol/style/Style";
 import Text from "ol/style/Text";
 import type { FeatureLike } from "ol/Feature";
 
+/** A light edge under what is selected or being drawn. */
 const HALO = "rgba(255, 255, 255, 0.9)";
+/** Enough to tell a filled ROI from an outline; the tissue stays legible. */
 const FILL_ALPHA = 0.22;
 const NAME_FONT = '600 13px "IBM Plex Sans Variable", system-ui, sans-serif';
 
@@ -56,9 +58,10 @@ export interface SelectedLook {
   filled: boolean;
 }
 
+/** With more handles than this, the outline would disappear under them. */
 const VERTICES_SHOWN_UP_TO = 400;
 
-/** White casing, thick line, handles (left out where there would be hundreds). */
+/** A light edge, a thick line, and a handle on each vertex unless there are too many. */
 export function selectedStyles(feature: FeatureLike, color: string, look: SelectedLook): Style[] {
   const styles = [
     new Style({ stroke: new Stroke({ color: HALO, width: 6 }), zIndex: 10 }),

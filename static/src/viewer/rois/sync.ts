@@ -1,7 +1,7 @@
 /**
  * Autosave. Each ROI is brought to the server one request at a time until the server has what the
- * user wants; a change made meanwhile is sent after. Nothing is dropped: what could not be sent is
- * tried again with back-off, what was refused stays on the page with the reason.
+ * user wants; a change made meanwhile is sent afterwards. Nothing is dropped: what could not be
+ * sent is tried again, later each time; what was refused stays on the page with the reason.
  */
 
 import { roiCreate, roiDelete, roiGet, roiRestore, roiUpdate } from "./api";
@@ -10,7 +10,9 @@ import { Emitter } from "../lib/events";
 import type { RoiState, Step } from "./state";
 import type { Roi } from "../lib/types";
 
+/** Longer than the pauses within one edit, short enough not to be waited for. */
 const DEBOUNCE_MS = 600;
+/** Waits between attempts; the last one repeats. */
 const BACK_OFF_S = [1, 2, 4, 8, 15, 30];
 
 export type SaveStatus = "saved" | "saving" | "retry" | "refused" | "conflict";
@@ -50,7 +52,7 @@ export class RoiSync extends Emitter<SyncEvents> {
     this.report();
   }
 
-  /** Send what waits at once. */
+  /** Send at once what is waiting. */
   flush(): void {
     for (const state of this.open) if (state.timer) this.schedule(state, 0);
   }
@@ -127,7 +129,7 @@ export class RoiSync extends Emitter<SyncEvents> {
     state.problem = { kind: "refused", message: refusalText(error) };
   }
 
-  /** Someone else (or an earlier request of ours whose answer was lost) was first. */
+  /** Someone else was first, or an earlier request of ours whose answer was lost. */
   private async meetOther(state: RoiState, step: Step, current?: Roi): Promise<void> {
     try {
       const theirs = current ?? (await roiGet(state.id));
@@ -149,7 +151,7 @@ export class RoiSync extends Emitter<SyncEvents> {
   }
 
   private retryLater(state: RoiState, error: ApiError): void {
-    const wait = BACK_OFF_S[Math.min(state.attempts, BACK_OFF_S.length - 1)] ?? 30;
+    const wait = BACK_OFF_S[Math.min(state.attempts, BACK_OFF_S.length - 1)] ?? 0;
     state.attempts += 1;
     state.problem = { kind: "retry", message: error.message };
     this.schedule(state, 1000 * Math.max(wait, error.retryAfterS ?? 0));

@@ -29,7 +29,7 @@ export interface DrawContext {
 interface ToolEvents {
   tool: ToolName;
   notice: string;
-  /** A place that is asked about: level-0 pixels. `asked` where the tool for it is in hand. */
+  /** A click on no ROI, in level-0 pixels; `asked` if it was made with the tool that asks for frames. */
   point: { at: Position; asked: boolean };
 }
 
@@ -136,7 +136,7 @@ export class Tools extends Emitter<ToolEvents> {
     }
     const state = this.edits.create(geometryToL0(outline), this.context.label(), this.context.frame());
     this.layer.select(state.id);
-    // after the click that ends the drawing has passed, else it would select what lies beneath
+    // after the click that ends the drawing, or that click would select what lies beneath
     setTimeout(() => this.use("move"));
   }
 
@@ -183,7 +183,7 @@ export class Tools extends Emitter<ToolEvents> {
   private click(event: MapBrowserEvent): void {
     const asked = this.current === "frames";
     if (this.isPanning || (this.current !== "move" && !asked)) return;
-    if (altKeyOnly(event)) return; // takes a vertex away
+    if (altKeyOnly(event)) return; // removes a vertex
     if (!asked && this.layer.layer.getVisible()) {
       const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
       this.layer.select(found?.id ?? null);

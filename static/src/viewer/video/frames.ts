@@ -1,10 +1,11 @@
-/** The frames of a video: known by PTS and index together, fetched as images, kept for a while. */
+/** The frames of a video: identified by PTS and index together, fetched as images, kept for a while. */
 
 import { getJson } from "../lib/http";
 import type { CanvasVideo, FrameRef } from "../lib/types";
 
+/** Two seconds of video; decoded, a frame of 1 megapixel takes 4 MB. */
 const KEPT_FRAMES = 48;
-
+/** The largest page the API gives. */
 const PAGE_FRAMES = 5000;
 
 interface FramePage {

@@ -1,6 +1,6 @@
 /**
- * A video on the pixel plane. Standing still shows the exact frame, decoded by the server and asked
- * for by PTS. Playing shows the media element; a pause snaps to the frame its clock stood at.
+ * A video on the pixel plane. At rest it shows the exact frame, which the server decodes by its PTS.
+ * While playing it shows the media element; a pause goes to the exact frame at its clock.
  */
 
 import type BaseLayer from "ol/layer/Base";
@@ -13,8 +13,11 @@ import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 
 /** Frames fetched ahead in the direction of the last step: what is seen while a key is held. */
 const PREFETCH_STEPS = 3;
-/** Magnified more than twice, a frame shows the pixels it was decoded to. */
+/** Magnified more than twice, a frame shows its pixels as squares. */
 const SQUARES_BELOW = 0.5;
+
+/** A seek to the very start of a frame may show the one before it. */
+const JUST_INSIDE_S = 1e-4;
 
 interface VideoEvents {
   /** Another frame is on screen. `exact` is false while playing. */
@@ -48,7 +51,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
 
   static async open(canvas: CanvasData, projection: Projection): Promise<VideoPlayer> {
     const video = canvas.video;
-    if (!video) throw new TypeError("this canvas is no video");
+    if (!video) throw new TypeError("this canvas is not a video");
     return new VideoPlayer(canvas, video, projection, await FrameTable.load(video));
   }
 
@@ -90,7 +93,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
 
   async play(): Promise<void> {
     const isAtEnd = this.index >= this.frames.length - 1;
-    this.media.currentTime = isAtEnd ? 0 : this.frames.mediaTime(Math.max(this.index, 0)) + 1e-4;
+    this.media.currentTime = isAtEnd ? 0 : this.frames.mediaTime(Math.max(this.index, 0)) + JUST_INSIDE_S;
     try {
       await this.media.play();
     } catch {

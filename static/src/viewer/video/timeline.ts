@@ -1,4 +1,4 @@
-/** The timeline of a video: where we are, where ROIs are, buttons to step and play. */
+/** The timeline of a video: the frame shown, the frames with ROIs, buttons to step and play. */
 
 import { required } from "../../dom/elements";
 import type { FrameFates } from "./frame_columns";
