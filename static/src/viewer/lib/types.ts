@@ -23,6 +23,7 @@ export interface Level {
 
 export interface CanvasVideo {
   id: string;
+  /** The first page of its frames. */
   frames_url: string;
   /** Holds `{pts}`. */
   frame_url: string;

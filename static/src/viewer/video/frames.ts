@@ -5,13 +5,11 @@ import type { CanvasVideo, FrameRef } from "../lib/types";
 
 /** Two seconds of video; decoded, a frame of 1 megapixel takes 4 MB. */
 const KEPT_FRAMES = 48;
-/** The largest page the API gives. */
-const PAGE_FRAMES = 5000;
 
 interface FramePage {
-  time_base_s: number;
-  count: number;
   frames: { pts: number }[];
+  /** The address of the next page; null on the last. */
+  next: string | null;
 }
 
 /** Every frame in presentation order. */
@@ -24,13 +22,13 @@ export class FrameTable {
 
   static async load(video: CanvasVideo): Promise<FrameTable> {
     const pts: number[] = [];
-    for (;;) {
-      const page = await getJson<FramePage>(`${video.frames_url}?start=${pts.length}&limit=${PAGE_FRAMES}`);
+    let next: string | null = video.frames_url;
+    while (next) {
+      const page: FramePage = await getJson<FramePage>(next);
       for (const frame of page.frames) pts.push(frame.pts);
-      if (page.frames.length === 0 || pts.length >= page.count) {
-        return new FrameTable(pts, page.time_base_s, video.media_offset_s);
-      }
+      next = page.next;
     }
+    return new FrameTable(pts, video.time_base_s, video.media_offset_s);
   }
 
   get length(): number {

@@ -52,13 +52,15 @@ describe("FrameTable", () => {
     const asked: string[] = [];
     vi.stubGlobal("fetch", (url: string) => {
       asked.push(url);
-      const start = Number(/start=(\d+)/.exec(url)?.[1]);
+      const start = Number(new URL(url, "https://portal.example").searchParams.get("start"));
       const frames = Array.from({ length: Math.min(5000, 7000 - start) }, (_, i) => ({ pts: (start + i) * 40 }));
-      return Promise.resolve(Response.json({ time_base_s: 0.001, count: 7000, frames }));
+      return Promise.resolve(Response.json({ frames, next: start ? null : "/frames/?start=5000&limit=5000" }));
     });
-    const table = await FrameTable.load({ frames_url: "/frames/", media_offset_s: 0 } as CanvasVideo);
-    expect(asked).toEqual(["/frames/?start=0&limit=5000", "/frames/?start=5000&limit=5000"]);
+    const video = { frames_url: "/frames/?limit=5000", time_base_s: 0.001, media_offset_s: 0 } as CanvasVideo;
+    const table = await FrameTable.load(video);
+    expect(asked).toEqual(["/frames/?limit=5000", "/frames/?start=5000&limit=5000"]);
     expect([table.length, table.at(6999).time_s]).toEqual([7000, 279.96]);
+    expect(table.pts).toEqual([...table.pts].sort((a, b) => a - b));
   });
 });
 
