@@ -1,0 +1,29 @@
+"""The mean of the vertices, without anything trained."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ml.networks.gcn import GcnConfig, RoiGcn
+from ml.networks.vertex_mean import VertexMean, make_graph_network, vertex_mean_config
+
+
+def test_the_mean_of_each_graph_has_unit_length():
+    network = make_graph_network(vertex_mean_config(3))
+    assert isinstance(network, VertexMean) and network.config.embedding_dim == 3
+    x = torch.tensor([[3.0, 0, 0], [0, 4, 0], [0, 0, -2]])
+    edges = torch.zeros(2, 0, dtype=torch.int64)
+    found = network(x, edges, torch.tensor([0, 0, 1])).numpy()
+    assert np.allclose(found, [[0.6, 0.8, 0], [0, 0, -1]])
+
+
+def test_features_are_standardised_by_the_buffers():
+    network = VertexMean(vertex_mean_config(2))
+    network.feature_mean.copy_(torch.tensor([1.0, 2]))
+    network.feature_scale.copy_(torch.tensor([2.0, 0.5]))
+    assert network.vertices(torch.tensor([[2.0, 4]])).tolist() == [[2, 1]]
+
+
+def test_layers_make_a_graph_network():
+    assert isinstance(make_graph_network(GcnConfig()), RoiGcn)
