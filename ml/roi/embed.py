@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import os
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,14 +15,13 @@ from shapely.geometry.base import BaseGeometry
 from ml.errors import EmptyRegionError, UnknownNameError
 from ml.imaging.slides import Slide
 from ml.networks.gcn import RoiGcn
+from ml.networks.vertex_mean import VertexMean
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.classical import ClassicalEncoder
 from ml.roi.encoders.protocol import PatchEncoder
-from ml.roi.features import tissue_share
 from ml.roi.geometry import Region, checked_region, downsample_for
 from ml.roi.graph import RoiGraph, build_graph
 from ml.roi.patches import (
-    Corner,
     ImagePatches,
     PatchSource,
     SlidePatches,
@@ -40,10 +37,8 @@ from ml.roi.stain import (
     estimate_stain_of_image,
 )
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
+from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
-
-MIN_TISSUE_SHARE = 0.05
-"""A patch with less tissue than this is no vertex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ class RoiEncoder:
         version: str,
         config_hash: str,
         config: EncoderConfig,
-        network: RoiGcn,
+        network: RoiGcn | VertexMean,
         patches: PatchEncoder | None = None,
     ) -> None:
         self.name, self.version, self.config_hash = name, version, config_hash
@@ -293,38 +288,10 @@ class RoiEncoder:
         patch_px = self.config.sampling.patch_px
         corners = patch_corners(sample.centre_px, patch_px)
         source, stains = stained_patches(source, corners, self.config, estimate)
-        features = _all_features(source, corners, patch_px, stains, self.patches, progress)
+        features = patch_vectors(source, corners, patch_px, stains, self.patches, progress)
         kept = [i for i, vector in enumerate(features) if vector is not None]
         if not kept:
             raise EmptyRegionError("the region holds no tissue: all of it is blank background")
         x = np.stack([vector for vector in features if vector is not None])
         graph = build_graph(x, sample.centre_px[kept], edge_px=self.config.edge_px)
         return graph, np.array(corners, np.float64)[kept], stains
-
-
-def _all_features(  # noqa: PLR0917
-    source: PatchSource,
-    corners: list[Corner],
-    patch_px: int,
-    stains: StainEstimate,
-    encoder: PatchEncoder,
-    progress: Progress,
-) -> list[ArrayF32 | None]:
-    def one(corner: Corner) -> ArrayF32 | None:
-        patch = source.read(corner, patch_px)
-        if tissue_share(patch) < MIN_TISSUE_SHARE:
-            return None
-        return encoder.encode([patch], stains)[0]
-
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        return _collected(pool.map(one, corners), len(corners), progress)
-
-
-def _collected(
-    results: Iterable[ArrayF32 | None], total: int, progress: Progress
-) -> list[ArrayF32 | None]:
-    out = []
-    for vector in results:
-        out.append(vector)
-        progress(len(out), total, "patches")
-    return out

@@ -15,6 +15,7 @@ class ClassicalEncoder:
     """See ``ml.roi.features``."""
 
     name = FEATURES_NAME
+    batch = 1
     dim = FEATURE_DIM
 
     def __init__(self) -> None:

@@ -19,6 +19,7 @@ class ColourEncoder:
     """The square root of the joint histogram of hue, saturation and value (Hellinger distance)."""
 
     name = NAME
+    batch = 1
     dim = BINS[0] * BINS[1] * BINS[2]
 
     def __init__(self) -> None:

@@ -28,6 +28,7 @@ class CombinedEncoder:
             raise BadInputError(f"{len(weights)} weights for {len(parts)} patch encoders")
         self.parts = tuple(parts)
         self.name = "+".join(part.name for part in parts)
+        self.batch = max(part.batch for part in parts)
         self.dim = sum(part.dim for part in parts)
         unit = [part.scale / np.linalg.norm(part.scale) for part in parts]
         scale = np.concatenate([u * weight for u, weight in zip(unit, weights, strict=True)])

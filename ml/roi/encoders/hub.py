@@ -1,93 +1,143 @@
-"""Networks of the Hugging Face hub as patch encoders: ResNet-50, or any by name or path.
+"""Networks of transformers and timm as patch encoders, by name on the hub or by folder.
 
-A lab can use a pathology model that it has a licence for.
+The transform is the network's own, from the file that its authors published beside the weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import cv2
-import numpy as np
-import torch
+from torch import Tensor, nn
 
-from ml.errors import WeightsError
-from ml.extras import require_extra
-from ml.roi.stain import RUIFROK_HE, WHITE, StainEstimate, deconvolve
-from ml.types import ArrayF32, ImageU8
+from ml.errors import BadInputError, UnknownNameError, WeightsError
+from ml.networks.device import chosen_device
+from ml.roi.encoders.pooling import CLS, MEAN, POOLS, pooled
+from ml.roi.encoders.published import PublishedEncoder
+from ml.roi.encoders.transform import transform_of_processor, transform_of_timm
 
-RESNET50 = "microsoft/resnet-50"
-_MEAN = np.array([0.485, 0.456, 0.406], np.float32)
-_DEVIATION = np.array([0.229, 0.224, 0.225], np.float32)
-_TARGET_STRENGTH = np.array([1.4, 0.8], np.float32)
-"""Optical densities of fully stained haematoxylin and eosin in the image a network is shown."""
-_BATCH = 16
-
-
-class HubEncoder:
-    """A pre-trained vision network on stain-normalised patches.
-
-    Args:
-        name: what an ``EncoderConfig`` calls it.
-        model: of transformers; answers ``pooler_output`` or ``last_hidden_state``.
-    """
-
-    def __init__(self, name: str, model: Any) -> None:
-        self.name = name
-        self._model = model.eval()
-        side = getattr(model.config, "image_size", 224)
-        self._side = int(side if isinstance(side, int) else side[0])
-        self.dim = int(self._vectors(np.zeros((1, 3, self._side, self._side), np.float32)).shape[1])
-        self.scale = np.ones(self.dim, np.float32)
-        self.alike = np.zeros(self.dim, np.bool_)
-
-    def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``."""
-        images = np.stack([self._input(patch, stains) for patch in patches])
-        parts = [self._vectors(images[i : i + _BATCH]) for i in range(0, len(images), _BATCH)]
-        return np.concatenate(parts)
-
-    def _input(self, patch: ImageU8, stains: StainEstimate) -> ArrayF32:
-        image = stain_normalised(patch, stains)
-        if image.shape[0] != self._side:
-            side = (self._side, self._side)
-            image = np.asarray(cv2.resize(image, side, interpolation=cv2.INTER_AREA), np.float32)
-        return np.ascontiguousarray(((image - _MEAN) / _DEVIATION).transpose(2, 0, 1), np.float32)
-
-    def _vectors(self, images: ArrayF32) -> ArrayF32:
-        with torch.inference_mode():
-            found = self._model(pixel_values=torch.from_numpy(images))
-        pooled = getattr(found, "pooler_output", None)
-        if pooled is None:
-            pooled = found.last_hidden_state[:, 0]
-        return np.asarray(pooled.flatten(1).float().numpy().copy(), dtype=np.float32)
-
-
-def stain_normalised(patch: ImageU8, stains: StainEstimate) -> ArrayF32:
-    """(h, w, 3) float32 RGB in [0, 1]: the same concentrations in one and the same stain."""
-    unit = (RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)).astype(np.float32)
-    od = (deconvolve(patch, stains) * _TARGET_STRENGTH) @ unit
-    return np.clip((WHITE + 1) * np.power(np.float32(10), -od) / 256, 0, 1).astype(np.float32)
+HF_PREFIX = "hf:"
+TIMM_PREFIX = "timm:"
+POOL_MARK = "#"
+"""``hf:NAME#mean`` asks for another pooling than the network's own."""
+_CLASS_TOKENS = ("cls_token", "class_embedding")
 
 
 @lru_cache(maxsize=4)
-def load_hub_encoder(name: str, source: str) -> HubEncoder:
-    """A network by its name on the hub, or the folder it was saved to.
+def load_hub_encoder(spec: str, device: str | None = None) -> PublishedEncoder:
+    """A network of the hub.
 
     Args:
-        name: what an ``EncoderConfig`` calls it.
-        source: hub name or path; needs the network once, unless it is a path or cached.
+        spec: "hf:NAME-OR-FOLDER" or "timm:NAME", with "#cls", "#mean" or "#cls_mean" for another
+            pooling. Names of transformers are looked for in the hub's cache: `hf download NAME`.
+        device: see ``chosen_device``.
     Raises:
-        WeightsError: there is no such network, or it does not see images.
-        MissingDependencyError: transformers is not installed.
+        UnknownNameError: no such pooling.
+        WeightsError: there is no such network, it does not see images, or timm is not installed.
     """
-    require_extra("transformers", extra="hub")
+    source, _, pool = spec.partition(POOL_MARK)
+    if pool and pool not in POOLS:
+        raise UnknownNameError("pooling", pool, list(POOLS))
+    if source.startswith(TIMM_PREFIX):
+        return _timm_encoder(spec, source.removeprefix(TIMM_PREFIX), pool, device)
+    name = source.removeprefix(HF_PREFIX)
+    model, prefix = load_transformers(name, source)
+    try:
+        transform = transform_of_processor(_processor_config(name, source))
+    except BadInputError as error:
+        raise WeightsError(f"{source}: {error}") from error
+    network = TokenPool(model, pool, prefix=prefix)
+    return PublishedEncoder(spec, network, transform, device=chosen_device(device))
+
+
+class TokenPool(nn.Module):
+    """A model of transformers, its output pooled to one vector.
+
+    Args:
+        model: answers ``last_hidden_state``: (B, N, E) tokens or (B, E, H, W).
+        pool: one of ``POOLS``; "" for the class token, or the mean where there is none.
+        prefix: class and register tokens before those of the patches.
+    Raises:
+        WeightsError: the pooling needs a class token and the model has none.
+    """
+
+    def __init__(self, model: Any, pool: str = "", *, prefix: int) -> None:
+        super().__init__()
+        self.model, self.prefix = model, prefix
+        self.pool = pool or (CLS if prefix else MEAN)
+        if not prefix and self.pool != MEAN:
+            raise WeightsError(f"{type(model).__name__} has no class token: use {POOL_MARK}{MEAN}")
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, S, S) normalised pixels to (B, D)."""
+        answer = self.model(pixel_values=pixels)
+        hidden: Tensor = answer.last_hidden_state
+        if hidden.ndim == 4:  # a convolutional network; its pooler may add a layer norm
+            own = getattr(answer, "pooler_output", None)
+            return hidden.mean(dim=(2, 3)) if own is None else own.flatten(1)
+        return pooled(hidden, self.pool, prefix=self.prefix)
+
+
+def load_transformers(source: str, where: str) -> tuple[Any, int]:
+    """A model of transformers by folder or name, and the number of tokens before its patches.
+
+    Raises:
+        WeightsError: there is none, or it does not see images alone.
+    """
     from transformers import AutoModel  # here: a second of imports that our own networks spare
 
     try:
-        return HubEncoder(name, AutoModel.from_pretrained(source))
+        model = AutoModel.from_pretrained(source, local_files_only=True)
     except (OSError, ValueError, TypeError) as error:
-        line = str(error).strip().splitlines()[0]
-        raise WeightsError(f"{name}: no image network to be had from {source!r}: {line}") from error
+        raise WeightsError(
+            f"{where}: no image network there; `hf download NAME` fetches one of the hub"
+        ) from error
+    if getattr(model, "main_input_name", "") != "pixel_values" or hasattr(model, "text_model"):
+        raise WeightsError(f"{where}: {type(model).__name__} does not see images alone")
+    has_class = any(name.endswith(_CLASS_TOKENS) for name, _ in model.named_parameters())
+    registers = int(getattr(model.config, "num_register_tokens", 0) or 0)
+    return model, int(has_class) + registers
+
+
+def _processor_config(source: str, where: str) -> dict[str, Any]:
+    from transformers import ImageProcessingMixin
+
+    try:
+        values, _ = ImageProcessingMixin.get_image_processor_dict(source, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise WeightsError(
+            f"{where}: no preprocessor_config.json beside its weights: what it wants done to an"
+            " image is not known"
+        ) from error
+    found: dict[str, Any] = values
+    return found
+
+
+class _TimmPool(nn.Module):
+    def __init__(self, model: Any, pool: str) -> None:
+        super().__init__()
+        self.model, self.pool = model, pool
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        features: Tensor = self.model.forward_features(pixels)
+        prefix = int(getattr(self.model, "num_prefix_tokens", 0))
+        if features.ndim == 3 and (self.pool or not getattr(self.model, "global_pool", "token")):
+            return pooled(features, self.pool or (CLS if prefix else MEAN), prefix=prefix)
+        own: Tensor = self.model.forward_head(features, pre_logits=True)
+        return own.flatten(1)
+
+
+def _timm_encoder(spec: str, name: str, pool: str, device: str | None) -> PublishedEncoder:
+    try:
+        import timm
+        from timm.data import resolve_model_data_config
+    except ImportError as error:
+        raise WeightsError(
+            f"{spec}: needs timm and the torchvision of this torch: pip install 'tessera[timm]'"
+        ) from error
+    try:
+        model = timm.create_model(name, pretrained=True, num_classes=0)
+        transform = transform_of_timm(resolve_model_data_config(model))
+    except (OSError, ValueError, RuntimeError, BadInputError) as error:
+        raise WeightsError(f"{spec}: timm has no such network, or no weights of it") from error
+    return PublishedEncoder(spec, _TimmPool(model, pool), transform, device=chosen_device(device))

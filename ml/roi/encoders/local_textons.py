@@ -23,6 +23,7 @@ class LocalTextonEncoder:
     """A trained ``TextonBank`` on stains normalised by their surroundings."""
 
     name = NAME
+    batch = 1
 
     def __init__(self, network: TextonBank, config: LocalTextonConfig) -> None:
         self.network, self.config = network.eval(), config

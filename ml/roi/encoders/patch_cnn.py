@@ -22,6 +22,7 @@ class PatchCnnEncoder:
     """A trained ``PatchCnn`` on stain concentrations relative to the region's own."""
 
     name = NAME
+    batch = 1
 
     def __init__(self, network: PatchCnn) -> None:
         self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]

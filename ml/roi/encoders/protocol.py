@@ -19,18 +19,21 @@ class PatchEncoder(Protocol):
         scale: (dim,) float32, after standardisation: blocks of features that count alike.
         alike: (dim,) bool, features that are standardised by one deviation they share, as how much
             each varies says something (the bins of a histogram).
+        batch: patches it wants at a time; with 1 it gets them one by one from several threads.
     """
 
     name: str
     dim: int
     scale: ArrayF32
     alike: ArrayBool
+    batch: int
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """Encode patches of one region.
 
         Args:
-            patches: N of (224, 224, 3) uint8 RGB at the encoder's magnification, N >= 1.
+            patches: N of (P, P, 3) uint8 RGB at the encoder's magnification, N >= 1; P is 224 for
+                our own encoders, the recipe's for a published one.
             stains: stains of the region the patches are from.
         Returns:
             (N, dim) float32.

@@ -9,15 +9,15 @@ from ml.roi.encoders.classical import ClassicalEncoder
 from ml.roi.encoders.colour import NAME as COLOUR
 from ml.roi.encoders.colour import ColourEncoder
 from ml.roi.encoders.combined import CombinedEncoder
-from ml.roi.encoders.hub import RESNET50, load_hub_encoder
+from ml.roi.encoders.foundation import PREFIX as FOUNDATION_PREFIX
+from ml.roi.encoders.foundation import load_foundation
+from ml.roi.encoders.hub import HF_PREFIX, TIMM_PREFIX, load_hub_encoder
 from ml.roi.encoders.local_textons import NAME as LOCAL_TEXTONS
 from ml.roi.encoders.local_textons import LocalTextonEncoder
 from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.encoders.textons import TextonEncoder
-
-HUB_PREFIX = "hf:"
 
 
 def make_patch_encoder(
@@ -31,8 +31,9 @@ def make_patch_encoder(
     """A patch encoder.
 
     Args:
-        spec: "textons-1", "local-textons-1", "colour-1", "classical-1", "patch-cnn", "resnet50",
-            "resnet50:PATH", "hf:NAME-OR-PATH", or several joined by "+".
+        spec: "textons-1", "local-textons-1", "colour-1", "classical-1", "patch-cnn", "hub:NAME"
+            (see ``encoders.recipes``), "hf:NAME-OR-FOLDER" or "timm:NAME" (see
+            ``encoders.hub``), or several joined by "+".
         cnn, textons, local_textons: our own, where ``spec`` names them.
         weights: how much each of several counts in ``scale``; by default the same.
     Raises:
@@ -54,11 +55,10 @@ def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
         if trained is None:
             raise WeightsError(f"{name}: its weights are not given")
         return trained
-    if name == "resnet50":
-        return load_hub_encoder(name, RESNET50)
-    if name.startswith("resnet50:"):
-        return load_hub_encoder(name, name.removeprefix("resnet50:"))
-    if name.startswith(HUB_PREFIX):
-        return load_hub_encoder(name, name.removeprefix(HUB_PREFIX))
-    known = [*own, COLOUR, ClassicalEncoder.name, "resnet50", f"{HUB_PREFIX}<name>"]
+    if name.startswith(FOUNDATION_PREFIX):
+        return load_foundation(name.removeprefix(FOUNDATION_PREFIX))
+    if name.startswith((HF_PREFIX, TIMM_PREFIX)):
+        return load_hub_encoder(name)
+    published = [f"{prefix}<name>" for prefix in (FOUNDATION_PREFIX, HF_PREFIX, TIMM_PREFIX)]
+    known = [*own, COLOUR, ClassicalEncoder.name, *published]
     raise UnknownNameError("patch encoder", name, known)

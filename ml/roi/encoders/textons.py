@@ -20,6 +20,7 @@ class TextonEncoder:
     """A trained ``TextonBank`` on the concentrations of the stains."""
 
     name = NAME
+    batch = 1
 
     def __init__(self, network: TextonBank) -> None:
         self.network = network.eval()

@@ -1,0 +1,152 @@
+"""Pathology foundation models by their recipes: their files found, opened, made patch encoders."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from ml.errors import WeightsError
+from ml.networks.device import chosen_device
+from ml.networks.vision_transformer import PooledTransformer, VisionTransformer
+from ml.networks.weightsfile import filled
+from ml.roi.encoders.hub import TokenPool, load_transformers
+from ml.roi.encoders.pooling import pooled
+from ml.roi.encoders.published import PublishedEncoder
+from ml.roi.encoders.recipes import AttentionPool, Recipe, recipe_of
+
+PREFIX = "hub:"
+FOLDER_VARIABLE = "TESSERA_MODELS"
+"""A folder with one folder a model, named as its recipe: how a server gets weights."""
+
+
+@lru_cache(maxsize=2)
+def load_foundation(name: str, device: str | None = None) -> PublishedEncoder:
+    """A foundation model by the name of its recipe.
+
+    Nothing is fetched: the weights lie in ``$TESSERA_MODELS/<name>`` or in the hub's own cache.
+
+    Args:
+        name: see ``recipes.RECIPES``.
+        device: see ``chosen_device``.
+    Raises:
+        UnknownNameError: no such recipe.
+        WeightsError: its weights are not here (the message says how to get them), or not its own.
+    """
+    recipe = recipe_of(name)
+    return foundation_encoder(recipe, weights_file(recipe), device=device)
+
+
+def foundation_encoder(
+    recipe: Recipe, path: Path, *, device: str | None = None
+) -> PublishedEncoder:
+    """The encoder of a recipe with the weights of a file.
+
+    Raises:
+        WeightsError: the file is damaged, or holds other tensors than the recipe's architecture.
+    """
+    where = f"{PREFIX}{recipe.name}"
+    if recipe.layout == "transformers":
+        model, prefix = load_transformers(str(path.parent), where)
+        network: nn.Module = TokenPool(model, str(recipe.pool), prefix=prefix)
+    else:
+        network = filled(_emptied(recipe), _tensors(path, recipe), where)
+    encoder = PublishedEncoder(
+        where, network, recipe.transform, device=chosen_device(device), half=recipe.half
+    )
+    if encoder.dim != recipe.dim:
+        raise WeightsError(f"{where}: expected vectors of {recipe.dim}, got {encoder.dim}")
+    return encoder
+
+
+def foundation_network(recipe: Recipe) -> nn.Module:
+    """The architecture of a recipe with random weights: images to vectors."""
+    if isinstance(recipe.pool, AttentionPool):
+        pool = recipe.pool
+        return PooledTransformer(recipe.architecture, out_width=pool.dim, heads=pool.heads)
+    return _PooledTokens(recipe)
+
+
+def weights_file(recipe: Recipe) -> Path:
+    """Where the weights of a recipe lie.
+
+    Raises:
+        WeightsError: nowhere that is looked at.
+    """
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder:
+        for file in recipe.files:
+            path = Path(folder) / recipe.name / file
+            if path.is_file():
+                return path
+    found = _cached(recipe)
+    if found is None:
+        asked = "ask for access at" if recipe.gated else "read its licence at"
+        raise WeightsError(
+            f"{recipe.name}: its weights are not here; {asked}"
+            f" https://huggingface.co/{recipe.repository}, then"
+            f" `hf download {recipe.repository} --local-dir MODELS/{recipe.name}`"
+            f" and set {FOLDER_VARIABLE}=MODELS"
+        )
+    return found
+
+
+def _cached(recipe: Recipe) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in recipe.files:
+        found = try_to_load_from_cache(recipe.repository, file)
+        if isinstance(found, str):
+            return Path(found)
+    return None
+
+
+class _PooledTokens(VisionTransformer):
+    """The transformer of a recipe, its tokens pooled; tensors named as in the published file."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        super().__init__(recipe.architecture)
+        self._pool = str(recipe.pool)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, input_px, input_px) normalised pixels to (B, dim)."""
+        return pooled(super().forward(pixels), self._pool, prefix=self.config.prefix)
+
+
+def _emptied(recipe: Recipe) -> nn.Module:
+    """The architecture without values: drawing a thousand million random ones takes long."""
+    with torch.device("meta"):
+        network = foundation_network(recipe)
+    return network.to_empty(device="cpu")
+
+
+def _tensors(path: Path, recipe: Recipe) -> dict[str, Tensor]:
+    try:
+        if path.suffix == ".safetensors":
+            tensors: Mapping[str, Tensor] = load_file(path)
+        else:
+            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except (SafetensorError, OSError, RuntimeError, pickle.UnpicklingError) as error:
+        raise WeightsError(
+            f"{PREFIX}{recipe.name}: {path.name} is damaged, or no weights"
+        ) from error
+    if not recipe.prefix:
+        return dict(tensors)
+    wanted = foundation_network_names(recipe)
+    cut = {
+        k.removeprefix(recipe.prefix): v for k, v in tensors.items() if k.startswith(recipe.prefix)
+    }
+    return {key: value for key, value in cut.items() if key in wanted}
+
+
+def foundation_network_names(recipe: Recipe) -> frozenset[str]:
+    """Names of the tensors that the architecture of a recipe has."""
+    with torch.device("meta"):
+        return frozenset(foundation_network(recipe).state_dict())

@@ -1,0 +1,62 @@
+"""Whether a published network is the one that an encoder was made with.
+
+Its weights are not ours to ship: an encoder's file holds only the vector of one synthetic patch.
+It is computed again when the encoder is loaded, so that other weights, another pooling or another
+transform are refused, not searched with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ml.errors import WeightsError
+from ml.roi.encoders.combined import CombinedEncoder
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.encoders.published import PublishedEncoder
+from ml.roi.stain import fixed_stains
+from ml.types import ArrayF32, ImageU8
+
+TOLERANCE = 0.05
+"""Largest distance of two answers over their length: half precision stays below a fifth of it."""
+
+
+def probe_patch(side_px: int = 224) -> ImageU8:
+    """(side_px, side_px, 3) uint8: waves, blobs and fine noise in the colours of H&E, by integers.
+
+    Whole-number arithmetic gives the same bytes on every machine.
+    """
+    y, x = np.mgrid[:side_px, :side_px].astype(np.int64)
+    wave = np.abs((3 * x + 5 * y) % 120 - 60)
+    blob = ((x % 37 - 18) ** 2 + (y % 41 - 20) ** 2 < 90) * 70
+    noise = (x * x * 31 + y * y * 17 + x * y * 7) % 23
+    planes = [225 - wave - blob + noise, 165 - wave // 2 - blob + noise, 205 - wave // 3 - noise]
+    return np.clip(np.stack(planes, axis=2), 0, 255).astype(np.uint8)
+
+
+def probe_vector(patches: PatchEncoder | None) -> ArrayF32 | None:
+    """What the published networks of an encoder answer to the patch; None where it has none."""
+    parts = patches.parts if isinstance(patches, CombinedEncoder) else (patches,)
+    published = [part for part in parts if isinstance(part, PublishedEncoder)]
+    if not published:
+        return None
+    patch = probe_patch()
+    return np.concatenate([part.encode([patch], fixed_stains(patch))[0] for part in published])
+
+
+def check_probe(where: str, patches: PatchEncoder, expected: ArrayF32 | None) -> None:
+    """Refuse an encoder whose published networks answer otherwise than when it was made.
+
+    Raises:
+        WeightsError: they do, or the file says nothing of them.
+    """
+    found = probe_vector(patches)
+    if found is None and expected is None:
+        return
+    if found is None or expected is None or found.shape != expected.shape:
+        raise WeightsError(f"{where}: made with another published network than {patches.name!r}")
+    distance = float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+    if not distance <= TOLERANCE:
+        raise WeightsError(
+            f"{where}: the weights of {patches.name!r} here are not those it was made with: their"
+            f" answers differ by {distance:.0%}, expected at most {TOLERANCE:.0%}"
+        )

@@ -1,0 +1,73 @@
+"""A published network as a patch encoder: batched on a GPU in half precision, exact on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ml.errors import WeightsError
+from ml.roi.encoders.transform import ImageTransform
+from ml.roi.stain import StainEstimate
+from ml.types import ArrayF32, ImageU8
+
+GPU_BATCH = 64
+"""Patches at a time: a ViT-g/14 takes 6 GB for so many, and more do not make it faster."""
+
+
+class PublishedEncoder:
+    """A network that was trained elsewhere, given patches as its authors gave them.
+
+    It sees the colours of the slide; who wants them normalised says so in ``EncoderConfig.stain``.
+    On a CPU patches go through one at a time in float32, so that a patch's company changes no bit;
+    that vector is the reference. On a GPU they go in batches, in the precision its authors use; the
+    answer is float32 and agrees to about 1 % of a vector's length (5 % is refused, see ``probe``).
+
+    Args:
+        name: what an ``EncoderConfig`` calls it.
+        network: (B, 3, S, S) float32 to (B, D).
+        transform: what it wants done to a patch.
+        device: where it runs.
+        half: precision on a GPU, a name of torch's; "float32" for none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        network: nn.Module,
+        transform: ImageTransform,
+        *,
+        device: torch.device,
+        half: str = "float16",
+    ) -> None:
+        self.name, self.transform, self.device = name, transform, device
+        self._network = network.eval().requires_grad_(requires_grad=False).to(device)
+        self._half = getattr(torch, half)
+        self.batch = 1 if device.type == "cpu" else GPU_BATCH
+        side = transform.crop_px
+        self.dim = int(self._vectors(torch.zeros(1, 3, side, side)).shape[1])
+        self.scale = np.ones(self.dim, np.float32)
+        self.alike = np.zeros(self.dim, np.bool_)
+
+    def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
+        """See ``PatchEncoder``; the stains play no part."""
+        parts = []
+        for start in range(0, len(patches), self.batch):
+            images = [self.transform.apply(p) for p in patches[start : start + self.batch]]
+            parts.append(self._vectors(torch.from_numpy(np.stack(images))))
+        return np.concatenate(parts)
+
+    def _vectors(self, images: Tensor) -> ArrayF32:
+        with torch.inference_mode(), self._precision():
+            found = self._network(images.to(self.device))
+        if found.ndim != 2:
+            raise WeightsError(f"{self.name}: expected a vector an image, got {tuple(found.shape)}")
+        return np.array(found.float().cpu().numpy(), dtype=np.float32)
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.device.type == "cpu" or self._half == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self._half)

@@ -1,0 +1,36 @@
+"""Tokens to one vector, against sums by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ml.errors import UnknownNameError
+from ml.roi.encoders.pooling import pooled
+
+
+def by_hand(tokens, pool, prefix):
+    rows = []
+    for image in tokens.numpy():
+        total = np.zeros(image.shape[1])
+        for token in image[prefix:]:
+            total += token
+        mean = total / (len(image) - prefix)
+        rows.append({"cls": image[0], "mean": mean, "cls_mean": [*image[0], *mean]}[pool])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("pool", ["cls", "mean", "cls_mean"])
+@pytest.mark.parametrize("prefix", [1, 5])
+def test_registers_count_nowhere(pool, prefix):
+    tokens = torch.randn(3, 12, 4)
+    found = pooled(tokens, pool, prefix=prefix).numpy()
+    assert np.allclose(found, by_hand(tokens, pool, prefix), atol=1e-6)
+    tokens[:, 1:prefix] = 1e9
+    assert np.array_equal(pooled(tokens, pool, prefix=prefix).numpy(), found)
+
+
+def test_another_pooling_is_refused():
+    with pytest.raises(UnknownNameError, match="unknown pooling 'max'"):
+        pooled(torch.zeros(1, 2, 3), "max", prefix=1)

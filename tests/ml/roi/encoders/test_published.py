@@ -1,0 +1,99 @@
+"""A published network as a patch encoder: batches, half precision, the reference on a CPU."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+
+from ml.errors import WeightsError
+from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.encoders.published import PublishedEncoder
+from ml.roi.encoders.transform import ImageTransform
+from ml.roi.stain import fixed_stains
+
+CPU = torch.device("cpu")
+
+
+class Pooled(VisionTransformer):
+    def forward(self, pixels):
+        return super().forward(pixels)[:, 0]
+
+
+@pytest.fixture
+def encoder():
+    torch.manual_seed(0)
+    config = TransformerConfig(
+        width=64, depth=4, heads=4, patch_px=14, input_px=56, hidden=128, gated=True, registers=4
+    )
+    network = Pooled(config)
+    with torch.no_grad():
+        for name, tensor in network.named_parameters():
+            if name.endswith("gamma"):
+                tensor.fill_(1.0)
+    return PublishedEncoder("hf:test", network, ImageTransform(56, 56), device=CPU)
+
+
+@pytest.fixture
+def patches(tissue):
+    return [tissue(64, 64, seed=seed) for seed in range(5)]
+
+
+def test_it_keeps_the_protocol_and_the_stains_play_no_part(encoder, patches):
+    assert isinstance(encoder, PatchEncoder) and encoder.batch == 1
+    found = encoder.encode(patches, fixed_stains(patches[0]))
+    assert found.shape == (5, encoder.dim) == (5, 64) and found.dtype == np.float32
+    assert np.array_equal(found, encoder.encode(patches, fixed_stains(patches[3])))
+    assert encoder.scale.shape == encoder.alike.shape == (64,)
+
+
+def test_on_a_cpu_the_company_of_a_patch_changes_no_bit(encoder, patches):
+    stains = fixed_stains(patches[0])
+    together = encoder.encode(patches, stains)
+    for patch, row in zip(patches, together, strict=True):
+        assert np.array_equal(encoder.encode([patch], stains)[0], row)
+
+
+@pytest.mark.parametrize("batch", [2, 64])
+def test_a_batch_gives_the_results_of_single_patches(encoder, patches, batch):
+    stains = fixed_stains(patches[0])
+    single = encoder.encode(patches, stains)
+    encoder.batch = batch
+    assert np.allclose(encoder.encode(patches, stains), single, atol=1e-5)
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_half_precision_stays_within_the_tolerance(encoder, patches, monkeypatch, half):
+    stains = fixed_stains(patches[0])
+    exact = encoder.encode(patches, stains)
+    monkeypatch.setattr(encoder, "_precision", lambda: torch.autocast("cpu", dtype=half))
+    rough = encoder.encode(patches, stains)
+    assert rough.dtype == np.float32 and not np.array_equal(rough, exact)
+    distance = np.linalg.norm(rough - exact, axis=1) / np.linalg.norm(exact, axis=1)
+    assert distance.max() < (0.002 if half == torch.float16 else 0.02)
+
+
+def test_a_cpu_is_never_asked_for_half_precision(encoder):
+    assert isinstance(encoder._precision(), nullcontext)
+
+
+def test_a_network_that_answers_tokens_is_refused():
+    config = TransformerConfig(width=8, depth=1, heads=2, patch_px=4, input_px=8, hidden=8)
+    with pytest.raises(WeightsError, match="expected a vector an image"):
+        PublishedEncoder("hf:x", VisionTransformer(config), ImageTransform(8, 8), device=CPU)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_agrees_with_the_cpu(encoder, patches):
+    stains = fixed_stains(patches[0])
+    exact = encoder.encode(patches, stains)
+    other = PublishedEncoder(
+        "hf:test", encoder._network, encoder.transform, device=torch.device("cuda")
+    )
+    rough = other.encode(patches, stains)
+    assert other.batch > 1
+    assert np.linalg.norm(rough - exact) < 0.01 * np.linalg.norm(exact)

@@ -1,0 +1,109 @@
+"""What a network does to an image before it sees it, against Pillow and numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.errors import BadInputError
+from ml.roi.encoders.transform import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    ImageTransform,
+    transform_of_processor,
+    transform_of_timm,
+)
+
+IMAGENET = {"image_mean": list(IMAGENET_MEAN), "image_std": list(IMAGENET_STD)}
+
+
+def noise(height, width, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3)).astype(np.uint8)
+
+
+def standard(pixels, mean=IMAGENET_MEAN, std=IMAGENET_STD):
+    return ((pixels.astype(np.float64) / 255 - mean) / std).transpose(2, 0, 1)
+
+
+def test_a_patch_of_the_right_size_is_only_standardised():
+    patch = noise(20, 20)
+    found = ImageTransform(20, 20, mean=(0.7, 0.5, 0.6), std=(0.2, 0.1, 0.3)).apply(patch)
+    assert found.shape == (3, 20, 20) and found.dtype == np.float32
+    assert np.allclose(found, standard(patch, (0.7, 0.5, 0.6), (0.2, 0.1, 0.3)), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bilinear", "bicubic", "lanczos"])
+def test_resizing_is_pillows(name):
+    patch = noise(256, 256)
+    filter_ = Image.Resampling[name.upper()]
+    expected = np.asarray(Image.fromarray(patch).resize((224, 224), filter_))
+    found = ImageTransform(224, 224, interpolation=name).apply(patch)
+    assert np.allclose(found, standard(expected), atol=1e-5)
+
+
+def test_the_middle_is_cut_out():
+    patch = noise(256, 256)
+    found = ImageTransform(256, 224).apply(patch)
+    assert np.allclose(found, standard(patch[16:240, 16:240]), atol=1e-5)
+
+
+def test_the_shorter_side_decides():
+    patch = noise(40, 80)
+    expected = np.asarray(Image.fromarray(patch).resize((40, 20), Image.Resampling.BICUBIC))
+    found = ImageTransform(20, 20).apply(patch)
+    assert np.allclose(found, standard(expected[:, 10:30]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((224, 256), "crop: expected 1 to 224 px"), ((224, 224, "cubic"), "interpolation: expected")],
+)
+def test_what_cannot_be_applied_is_refused(arguments, message):
+    with pytest.raises(BadInputError, match=message):
+        ImageTransform(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (
+            {"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}}
+            | {"do_center_crop": True, "resample": 3},
+            (256, 224, "bicubic"),
+        ),
+        ({"size": {"height": 224, "width": 224}, "resample": 2}, (224, 224, "bilinear")),
+        ({"size": 224}, (224, 224, "bilinear")),
+        ({"size": {"shortest_edge": 224}, "crop_pct": 0.875, "resample": 3}, (256, 224, "bicubic")),
+        ({"size": {"shortest_edge": 384}, "crop_pct": 1.0, "resample": 3}, (384, 384, "bicubic")),
+        (
+            {"do_resize": False, "do_center_crop": True, "crop_size": 224},
+            (224, 224, "bilinear"),
+        ),
+    ],
+    ids=["dinov2", "vit", "old", "convnext", "large convnext", "crop alone"],
+)
+def test_processors_of_transformers_are_read(values, expected):
+    found = transform_of_processor(IMAGENET | values)
+    assert (found.resize_px, found.crop_px, found.interpolation) == expected
+    assert found.mean == IMAGENET_MEAN and found.std == IMAGENET_STD
+
+
+def test_a_processor_without_normalisation_leaves_the_range_alone():
+    found = transform_of_processor({"size": 8, "do_normalize": False})
+    assert found.mean == (0, 0, 0) and found.std == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [({}, "names no size"), ({"size": 224, "do_rescale": False}, "scaled by 1/255")],
+)
+def test_a_processor_that_says_too_little_is_refused(values, message):
+    with pytest.raises(BadInputError, match=message):
+        transform_of_processor(IMAGENET | values)
+
+
+def test_data_configurations_of_timm_are_read():
+    values = {"input_size": (3, 224, 224), "crop_pct": 0.9, "interpolation": "bicubic"}
+    found = transform_of_timm(values | {"mean": IMAGENET_MEAN, "std": IMAGENET_STD})
+    assert (found.resize_px, found.crop_px, found.interpolation) == (248, 224, "bicubic")
