@@ -46,10 +46,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     from ml.evaluation.retrieval.manifest import grouped, parse_groups, read_manifest
     from ml.evaluation.retrieval.splits import SplitConfig, split_patients
     from ml.networks.graph_encoders import GRAPH_ENCODERS
-    from ml.roi import encoder_from_file, load_encoder
+    from ml.roi import load_encoder
 
-    is_file = str(args.encoder).endswith(".safetensors")
-    encoder = encoder_from_file(args.encoder) if is_file else load_encoder(args.encoder)
+    encoder = load_encoder(str(args.encoder))
     records = read_manifest(args.folder)
     if args.groups:
         records = grouped(records, parse_groups(args.groups))

@@ -31,10 +31,9 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         MlError: the source, the polygon or the encoder cannot be used.
     """
-    from ml.roi import encoder_from_file, load_encoder
+    from ml.roi import load_encoder
 
-    is_file = args.encoder.endswith(".safetensors")
-    encoder = encoder_from_file(args.encoder) if is_file else load_encoder(args.encoder)
+    encoder = load_encoder(args.encoder)
     with terminal_progress() as progress:
         rows, vectors = _embed_all(args, encoder, progress)
     if args.out is not None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
 
 from ml.config import config_hash
 from ml.errors import UnknownNameError, WeightsError
@@ -13,6 +15,7 @@ from ml.files import WEIGHTS_FOLDER
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
 from ml.networks.textons import TextonBank
+from ml.networks.vertex_mean import VertexMean, make_graph_network
 from ml.networks.weightsfile import (
     filled,
     halved,
@@ -26,16 +29,17 @@ from ml.roi.embed import RoiEncoder
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import PatchCnnEncoder
+from ml.roi.encoders.probe import check_probe, probe_vector
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.encoders.textons import TextonEncoder
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 ARCHITECTURE = "roi-gcn"
 _PREFIXES = {PATCH_CNN: "patch.", TEXTONS: "textons."}
+_PROBE = "probe"
+"""What a published network answered when the encoder was made, see ``encoders.probe``."""
+ENDING = ".safetensors"
 SHIPPED = {
     "roi-default": "roi-default.safetensors",
     "roi-endoscopy": "roi-endoscopy.safetensors",
@@ -63,14 +67,17 @@ def list_encoders() -> tuple[EncoderInfo, ...]:
 
 @lru_cache(maxsize=8)
 def load_encoder(name: str = "default") -> RoiEncoder:
-    """A shipped encoder by name, loaded once a process; its methods are thread-safe.
+    """A shipped encoder by name, or one's own by file, loaded once a process; thread-safe.
 
     Args:
-        name: "default" (histology), "endoscopy", or a name of ``list_encoders``.
+        name: "default" (histology), "endoscopy", a name of ``list_encoders``, or the path of a
+            file that ends in ``.safetensors``.
     Raises:
         UnknownNameError: no such encoder.
         WeightsError: its file is missing or damaged.
     """
+    if name.endswith(ENDING):
+        return encoder_from_file(name)
     full = ALIASES.get(name, name)
     if full not in SHIPPED:
         raise UnknownNameError("encoder", name, [*ALIASES, *SHIPPED])
@@ -81,15 +88,18 @@ def encoder_from_file(path: str | Path) -> RoiEncoder:
     """An encoder from a file written by ``save_encoder``.
 
     Raises:
-        WeightsError: no such file, damaged, of another architecture, other features or sizes.
+        WeightsError: no such file, damaged, of another architecture, other features or sizes; or
+            it needs a published network that is not here, or another than it was made with.
     """
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
     config = stored_config(EncoderConfig, metadata, path.name)
+    probe = tensors.pop(_PROBE, None)
     patches = _patch_encoder(path, config, tensors)
+    check_probe(path.name, patches, None if probe is None else probe.numpy())
     own = tuple(_PREFIXES.values())
     graph = {key: value for key, value in tensors.items() if not key.startswith(own)}
-    network = filled(RoiGcn(config.network), graph, path.name)
+    network = filled(make_graph_network(config.network), graph, path.name)
     return RoiEncoder(
         name=metadata["name"],
         version=metadata["version"],
@@ -106,15 +116,19 @@ def save_encoder(
     name: str,
     version: str,
     config: EncoderConfig,
-    network: RoiGcn,
+    network: RoiGcn | VertexMean,
     patches: PatchEncoder | None = None,
 ) -> None:
     """Write an encoder's weights and configuration, whole or not at all.
 
     Args:
-        patches: its patch encoder; our own network's weights go into the same file.
+        patches: its patch encoder; our own network's weights go into the same file, of a published
+            one only what it answers to a test patch.
     """
     tensors = whole(network)
+    probe = probe_vector(patches)
+    if probe is not None:
+        tensors[_PROBE] = torch.from_numpy(probe)
     for part in parts_of(patches):
         if isinstance(part, PatchCnnEncoder):
             tensors |= _prefixed(PATCH_CNN, halved(part.network))

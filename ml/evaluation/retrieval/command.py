@@ -46,7 +46,7 @@ from ml.evaluation.retrieval.suite.table import describe as suite_tables
 from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
 from ml.extras import require_extra
 from ml.reports.cards import update_card
-from ml.roi import RoiEncoder, encoder_from_file, load_encoder
+from ml.roi import RoiEncoder, load_encoder
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 
 _RANDOM_RUNS = 100
@@ -94,8 +94,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.suite is not None:
         return suite.run(args, progress)
     _check(args)
-    name = args.encoder[0] if args.encoder else "default"
-    encoder = encoder_from_file(name) if name.endswith(".safetensors") else load_encoder(name)
+    encoder = load_encoder(args.encoder[0] if args.encoder else "default")
     records = tuple(r for r in read_manifest(args.folder) if r.label not in args.ignore)
     options = RetrievalOptions(k=args.k, bootstrap=args.bootstrap, seed=args.seed)
     vectors: dict[str, ArrayF32] = {}

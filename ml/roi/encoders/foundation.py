@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pickle
 from collections.abc import Mapping
@@ -99,6 +100,8 @@ def weights_file(recipe: Recipe) -> Path:
 
 
 def _cached(recipe: Recipe) -> Path | None:
+    if importlib.util.find_spec("huggingface_hub") is None:  # it comes with the extra ``hub``
+        return None
     from huggingface_hub import try_to_load_from_cache
 
     for file in recipe.files:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ml.errors import BadInputError, UnknownNameError, WeightsError
+from ml.extras import require_extra
 from ml.networks.device import chosen_device
 from ml.roi.encoders.pooling import CLS, MEAN, POOLS, pooled
 from ml.roi.encoders.published import PublishedEncoder
@@ -33,7 +34,8 @@ def load_hub_encoder(spec: str, device: str | None = None) -> PublishedEncoder:
         device: see ``chosen_device``.
     Raises:
         UnknownNameError: no such pooling.
-        WeightsError: there is no such network, it does not see images, or timm is not installed.
+        WeightsError: there is no such network, or it does not see images.
+        MissingDependencyError: transformers, timm or torchvision is not installed.
     """
     source, _, pool = spec.partition(POOL_MARK)
     if pool and pool not in POOLS:
@@ -83,7 +85,9 @@ def load_transformers(source: str, where: str) -> tuple[Any, int]:
 
     Raises:
         WeightsError: there is none, or it does not see images alone.
+        MissingDependencyError: transformers is not installed.
     """
+    require_extra("transformers", extra="hub")
     from transformers import AutoModel  # here: a second of imports that our own networks spare
 
     try:
@@ -128,12 +132,14 @@ class _TimmPool(nn.Module):
 
 
 def _timm_encoder(spec: str, name: str, pool: str, device: str | None) -> PublishedEncoder:
+    for package in ("timm", "torchvision"):
+        require_extra(package, extra="timm")
     try:
         import timm
         from timm.data import resolve_model_data_config
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:
         raise WeightsError(
-            f"{spec}: needs timm and the torchvision of this torch: pip install 'tessera[timm]'"
+            f"{spec}: timm cannot be imported: is torchvision of the same build as torch?"
         ) from error
     try:
         model = timm.create_model(name, pretrained=True, num_classes=0)

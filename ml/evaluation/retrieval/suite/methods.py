@@ -9,7 +9,7 @@ from typing import Any
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.signals import RegionImage
-from ml.roi import encoder_from_file, load_encoder
+from ml.roi import load_encoder
 from ml.types import ArrayF32
 
 
@@ -52,7 +52,7 @@ def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:
 
 def _encoder_method(name: str) -> Method:
     is_file = name.endswith(".safetensors")
-    encoder = encoder_from_file(name) if is_file else load_encoder(name)
+    encoder = load_encoder(name)
     about = {"version": encoder.version, "config_hash": encoder.config_hash, "dim": encoder.dim}
     return Method(
         name=Path(name).stem if is_file else encoder.name,

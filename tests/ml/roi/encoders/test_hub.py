@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from ml.errors import UnknownNameError, WeightsError
+from ml.errors import MissingDependencyError, UnknownNameError, WeightsError
 from ml.roi.encoders.hub import load_hub_encoder
 from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.stain import fixed_stains
@@ -131,9 +132,23 @@ def test_tokens_without_a_class_token_have_only_a_mean(tmp_path):
         load_hub_encoder(f"hf:{tmp_path}#cls", "cpu")
 
 
-def test_without_timm_the_extra_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("timm:resnet10t", r"'timm', which is not installed: pip install 'tessera\[timm\]'"),
+        ("hf:x", r"'transformers', which is not installed: pip install 'tessera\[hub\]'"),
+    ],
+)
+def test_without_its_library_the_extra_is_named(monkeypatch, spec, message):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependencyError, match=message):
+        load_hub_encoder(spec, "cpu")
+
+
+def test_a_timm_that_does_not_fit_its_torch_is_said(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(WeightsError, match=r"needs timm .* pip install 'tessera\[timm\]'"):
+    with pytest.raises(WeightsError, match="torchvision of the same build as torch"):
         load_hub_encoder("timm:resnet10t", "cpu")
 
 

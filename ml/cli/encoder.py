@@ -1,0 +1,107 @@
+"""``python -m ml encoder``: make an encoder of a published network, list what there is."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``encoder make`` and ``encoder list``."""
+    parser = subparsers.add_parser("encoder", help="make an encoder of a published network")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    actions.add_parser(
+        "list", help="foundation models: licence, magnification, weights here or not"
+    )
+    make = actions.add_parser("make", help="write an encoder that takes the mean of its patches")
+    make.add_argument(
+        "--features", required=True, help="hub:NAME (see list), hf:NAME-OR-FOLDER or timm:NAME"
+    )
+    make.add_argument("--out", type=Path, required=True, help="the .safetensors file to write")
+    make.add_argument("--name", help="what results call it; by default that of the features")
+    make.add_argument("--version", default="1", help="of the encoder (default 1)")
+    make.add_argument("--kind", default="histology", choices=("histology", "endoscopy"))
+    make.add_argument("--stain", default="none", help="none, nuclei or macenko (default none)")
+    make.add_argument(
+        "--mpp", type=float, help="microns per pixel of a patch; default the recipe's"
+    )
+    make.add_argument("--tile", type=int, help="side of a patch in pixels; default the recipe's")
+    make.add_argument("--density", type=float, default=1.0, help="patches per patch area (1)")
+
+
+def run(args: argparse.Namespace) -> dict[str, Any]:
+    """Make an encoder, or list the recipes.
+
+    Raises:
+        MlError: the features cannot be had, or a number makes no sense.
+    """
+    return _listed() if args.action == "list" else _made(args)
+
+
+def describe(result: dict[str, Any]) -> str:
+    """A paragraph a model, or what was written."""
+    if "models" not in result:
+        return (
+            f"{result['out']}: {result['name']} {result['version']}, {result['dim']} dimensions,"
+            f" patches of {result['tile_px']} px at {result['mpp']} um/px"
+        )
+    lines = []
+    for model in result["models"]:
+        here = "weights here" if model["here"] else "no weights here"
+        lines.append(
+            f"hub:{model['name']}: {model['repository']}, {model['dim']} dimensions, patches of"
+            f" {model['tile_px']} px at {model['mpp']} um/px, {here}\n    {model['licence']}"
+        )
+    return "\n".join(lines)
+
+
+def _listed() -> dict[str, Any]:
+    from ml.errors import WeightsError
+    from ml.roi.encoders.foundation import weights_file
+    from ml.roi.encoders.recipes import RECIPES
+
+    models = []
+    for recipe in RECIPES.values():
+        try:
+            here = weights_file(recipe).is_file()
+        except WeightsError:
+            here = False
+        fields = ("name", "repository", "licence", "gated", "dim", "tile_px", "mpp", "unverified")
+        models.append({field: getattr(recipe, field) for field in fields} | {"here": here})
+    return {"models": models}
+
+
+def _made(args: argparse.Namespace) -> dict[str, Any]:
+    from ml.roi.mean_encoder import save_mean_encoder
+    from ml.roi.weights import ENDING
+
+    if args.out.suffix != ENDING:
+        raise BadInputError(f"--out: expected a name that ends in {ENDING}, got {args.out.name!r}")
+    for option in ("mpp", "tile", "density"):
+        value = getattr(args, option)
+        if value is not None and not value > 0:
+            raise BadInputError(f"--{option}: expected more than 0, got {value}")
+    name = args.name or args.features.rpartition(":")[2].rpartition("/")[2]
+    config = save_mean_encoder(
+        args.out,
+        args.features,
+        name=name,
+        version=args.version,
+        kind=args.kind,
+        stain=args.stain,
+        mpp=args.mpp,
+        tile_px=args.tile,
+        density=args.density,
+    )
+    return {
+        "out": str(args.out),
+        "name": name,
+        "version": args.version,
+        "features": config.features,
+        "dim": config.network.embedding_dim,
+        "tile_px": config.sampling.patch_px,
+        "mpp": config.sampling.target_mpp,
+    }
