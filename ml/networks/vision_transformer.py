@@ -123,10 +123,8 @@ class _Layer(nn.Module):
         self.attn = _Attention(width, config.heads)
         self.norm2 = nn.LayerNorm(width, eps=_EPSILON)
         self.mlp = _Mlp(config)
-        if config.layer_scale:
-            self.ls1, self.ls2 = _Scale(width), _Scale(width)
-        else:
-            self.ls1, self.ls2 = nn.Identity(), nn.Identity()
+        self.ls1 = _Scale(width) if config.layer_scale else nn.Identity()
+        self.ls2 = _Scale(width) if config.layer_scale else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, N, width) to (B, N, width)."""

@@ -54,7 +54,7 @@ class ImageTransform:
         top, left = round((height - self.crop_px) / 2), round((width - self.crop_px) / 2)
         square = patch[top : top + self.crop_px, left : left + self.crop_px]
         unit = square.astype(np.float32) / np.float32(255)
-        standard = (unit - np.float32(self.mean)) / np.float32(self.std)
+        standard = (unit - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         return np.ascontiguousarray(standard.transpose(2, 0, 1), np.float32)
 
 
