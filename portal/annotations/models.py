@@ -89,7 +89,7 @@ class Roi(LabOwned):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
 
-    objects = RoiQuerySet.as_manager()  # type: ignore[assignment, misc]
+    objects = RoiQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         ordering = ("created_at", "id")

@@ -16,7 +16,7 @@ FORM_OVERHEAD_BYTES = 2**20
 """What a multipart body may hold beside its file."""
 
 
-class ReceivedFile(UploadedFile):
+class ReceivedFile(UploadedFile):  # type: ignore[type-arg] # it takes none at run time
     """A file of a form that lies on the storage volume already. Deleted with the request unless
     an upload kept it.
     """
@@ -45,7 +45,7 @@ class AssetUploadHandler(FileUploadHandler):
         content_length: int,
         boundary: Any,
         encoding: str | None = None,
-    ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile]] | None:
+    ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile[bytes]]] | None:
         """A body that says it is too long is not read at all: an empty form is handed on."""
         try:
             require_size(content_length - FORM_OVERHEAD_BYTES)

@@ -3,9 +3,11 @@
 ::
 
     <root>/assets/<lab>/<sha[:2]>/<sha>   uploaded files, never changed
-    <root>/derived/<item id>/             thumbnail, frame table, rendition: made by ingest
+    <root>/derived/<item id>/             what a job made of it: thumbnail, frame table, pyramid
     <root>/cache/<canvas id>/             decoded tiles and frames: may be deleted at any time
     <root>/incoming/<upload id>           transfers under way
+    <root>/indexes/<encoder>/<lab>/       search indexes (``portal.retrieval.indexes``)
+    <root>/scratch/                       jobs under way, and stages of mosaics to go on from
 
 All on one volume, so that a rename publishes a file or a folder at once.
 """
@@ -61,7 +63,7 @@ def resolve(path: str) -> Path:
 class Incoming:
     """A file being received: hashed as it is written, never longer than the limit.
 
-    A context manager: what was not kept by ``store`` is deleted on leaving.
+    A context manager: what ``asset_keep`` did not move away is deleted on leaving.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -95,7 +97,7 @@ class Incoming:
             self._file.close()
 
     def discard(self) -> None:
-        """Close and delete, unless it was stored; twice is harmless."""
+        """Close and delete what was not moved away; twice is harmless."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 

@@ -1,7 +1,8 @@
 """Ingest: a child process opens the file, then one rename and one transaction publish the result.
 
-A refused file raises ``MlError`` through to the ledger, which ends the job; ``job.ended`` then
-marks the item as failed with the reason (``item_job_ended``), in the same transaction.
+A file that the engine refuses (``MlError``) ends its job with that reason, as a sentence
+(``UserError``); ``job.ended`` then marks the item as failed, in the same transaction
+(``item_job_ended``).
 """
 
 from __future__ import annotations

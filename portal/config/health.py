@@ -5,13 +5,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 
+from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
-from kombu import Connection
 from kombu.exceptions import KombuError
 
 from portal.jobs.selectors import workers_alive
+
+BROKER_WAIT_S = 2  # a probe is asked every few seconds; it must not pile up behind a dead broker
 
 
 def healthz(request: HttpRequest) -> JsonResponse:
@@ -44,12 +46,8 @@ def _database() -> str:
 
 def _broker() -> str:
     try:
-        with Connection(
-            settings.CELERY_BROKER_URL,
-            transport_options=settings.CELERY_BROKER_TRANSPORT_OPTIONS,
-            connect_timeout=2,
-        ) as broker:
-            broker.ensure_connection(max_retries=1, timeout=2)
+        with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as broker:
+            broker.ensure_connection(max_retries=1, timeout=BROKER_WAIT_S)
     except (OSError, KombuError):
         return "does not answer"
     return "ok"

@@ -1,4 +1,4 @@
-"""Base models and the event outbox. No domain words here."""
+"""Base models, and events. No domain words here."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class BaseModel(models.Model):
 
 
 class Event(models.Model):
-    """Something that happened, written in the transaction in which it happened (an outbox).
+    """Something that happened, written in the transaction in which it happened.
 
-    ``integration`` sweeps these rows to the outside; in-process subscribers hear them at once.
+    Subscribers in the process hear of it at once (``portal.core.events``); the rows stay as the
+    record of what was done, by ascending id.
     """
 
     name = models.CharField(max_length=80)
     lab_id = models.UUIDField(null=True, db_index=True)
     payload = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
-    dispatched_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ("id",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, status, viewsets
@@ -38,9 +39,9 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gene
     queryset = Job.objects.none()
     lookup_value_converter = "uuid"
 
-    def get_queryset(self) -> Any:
+    def get_queryset(self) -> QuerySet[Job]:
         """What this user may see."""
-        return selectors.job_list(user=user_of(self.request))  # type: ignore[arg-type]
+        return selectors.job_list(user=user_of(self.request))
 
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])

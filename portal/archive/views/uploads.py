@@ -78,13 +78,13 @@ def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
     return redirect("archive:case_detail", case_id=case.pk)
 
 
-def _receive(request: HttpRequest, case: Case, file: UploadedFile) -> services.ItemReceived:
+def _receive(request: HttpRequest, case: Case, file: UploadedFile[bytes]) -> services.ItemReceived:
     return services.item_receive(
         case=case, file=file, filename=file.name or "", user=user_of(request)
     )
 
 
-def _files(request: HttpRequest) -> list[UploadedFile]:
+def _files(request: HttpRequest) -> list[UploadedFile[bytes]]:
     files = request.FILES.getlist("file")
     require_received(request)
     return files

@@ -28,7 +28,7 @@ class ProblemAutoSchema(AutoSchema):
         self, direction: Literal["request", "response"] = "response"
     ) -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
-        answer = self._get_response_for_code(
+        answer = self._get_response_for_code(  # type: ignore[no-untyped-call]
             OpenApiResponse(ProblemSerializer, description="Anything that went wrong"),
             "default",
             media_types=[CONTENT_TYPE],
