@@ -1,35 +1,43 @@
 /** The tool rail: its buttons do what the keys do. */
 
 import type { KeyTargets } from "./bindings";
+import type { Display } from "../rois/layer";
 import type { ToolName } from "../rois/tools";
 
-export function toolbar(root: HTMLElement, targets: KeyTargets): void {
-  const { tools, layer, mapView, history } = targets;
-  const buttons = (selector: string): NodeListOf<HTMLButtonElement> =>
-    root.querySelectorAll<HTMLButtonElement>(selector);
+type Buttons = (selector: string) => NodeListOf<HTMLButtonElement>;
 
+export function toolbar(root: HTMLElement, targets: KeyTargets): void {
+  const buttons: Buttons = (selector) => root.querySelectorAll<HTMLButtonElement>(selector);
+  connectButtons(buttons, targets);
+  showStates(buttons, targets);
+  giveBackFocus(root, targets.mapView.target);
+  foldPanel(root);
+}
+
+function connectButtons(buttons: Buttons, { tools, layer, mapView, undo, redo, openSheet }: KeyTargets): void {
   const actions: Record<string, () => void> = {
-    undo: targets.undo,
-    redo: targets.redo,
+    undo,
+    redo,
     "zoom-in": () => mapView.zoomBy(2),
     "zoom-out": () => mapView.zoomBy(0.5),
     fit: () => mapView.fit(),
     full: () => mapView.fullResolution(),
     "reset-rotation": () => mapView.resetRotation(),
-    keys: targets.openSheet,
+    keys: openSheet,
   };
   for (const button of buttons("[data-tool]")) {
     button.addEventListener("click", () => tools.use(button.dataset.tool as ToolName));
   }
   for (const button of buttons("[data-toggle]")) {
-    button.addEventListener("click", () => layer.toggle(button.dataset.toggle as "visible"));
+    button.addEventListener("click", () => layer.toggle(button.dataset.toggle as keyof Display));
   }
   for (const button of buttons("[data-action]")) {
     button.addEventListener("click", () => actions[button.dataset.action ?? ""]?.());
   }
-  giveBackFocus(root, mapView.target);
-  foldPanel(root);
+}
 
+/** Which tool is in hand, what is shown, and whether there is anything to undo or to redo. */
+function showStates(buttons: Buttons, { tools, layer, history }: KeyTargets): void {
   tools.on("tool", (tool) => {
     for (const button of buttons("[data-tool]")) {
       button.setAttribute("aria-pressed", String(button.dataset.tool === tool));
@@ -37,14 +45,12 @@ export function toolbar(root: HTMLElement, targets: KeyTargets): void {
   });
   layer.on("display", (display) => {
     for (const button of buttons("[data-toggle]")) {
-      const isOn = display[button.dataset.toggle as keyof typeof display];
-      button.setAttribute("aria-pressed", String(isOn));
+      button.setAttribute("aria-pressed", String(display[button.dataset.toggle as keyof Display]));
     }
   });
   const showHistory = (): void => {
-    for (const [action, label] of [["undo", history.undoLabel], ["redo", history.redoLabel]] as const) {
-      for (const button of buttons(`[data-action=${action}]`)) button.disabled = label === null;
-    }
+    for (const button of buttons("[data-action=undo]")) button.disabled = history.undoLabel === null;
+    for (const button of buttons("[data-action=redo]")) button.disabled = history.redoLabel === null;
   };
   history.on("change", showHistory);
   showHistory();

@@ -26,9 +26,16 @@ const REACH_SCREEN_PX = 4;
 
 export type RoiFeature = Feature<Polygon | MultiPolygon>;
 
+/** What is shown of the ROIs. */
+export interface Display {
+  visible: boolean;
+  names: boolean;
+  filled: boolean;
+}
+
 interface LayerEvents {
   select: RoiState | null;
-  display: { visible: boolean; names: boolean; filled: boolean };
+  display: Display;
 }
 
 export class RoiLayer extends Emitter<LayerEvents> {
@@ -103,7 +110,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
     this.add(live);
   }
 
-  toggle(what: "visible" | "names" | "filled"): void {
+  toggle(what: keyof Display): void {
     if (what === "visible") this.layer.setVisible(!this.layer.getVisible());
     else this[what] = !this[what];
     this.layer.changed();
