@@ -120,7 +120,7 @@ def _paint(density: _Field, patches: list[_Patch], rows: slice, width: int, heig
     optical = canvas.total / canvas.weight[..., None] * cover[..., None] + np.float32(
         _GLASS_DENSITY
     )
-    return np.clip(255 * np.exp(-optical) + 0.5, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(255 * np.exp(-optical) + 0.5, 0, 255), np.uint8)
 
 
 def _add(canvas: _Canvas, density: _Field, patch: _Patch) -> None:
@@ -161,4 +161,4 @@ def _sections(u: _Field, v: _Field) -> _Field:
     edge = 0.07 * np.sin(9 * u + 4 * v) + 0.05 * np.sin(17 * v - 11 * u) + 0.02 * np.sin(41 * u)
     left = np.hypot((u - 0.34) / 0.29, (v - 0.50) / 0.42) + edge
     right = np.hypot((u - 0.80) / 0.14, (v - 0.47) / 0.33) - edge
-    return np.clip((1.0 - np.minimum(left, right)) * 90, 0, 1).astype(np.float32)
+    return np.asarray(np.clip((1.0 - np.minimum(left, right)) * 90, 0, 1), np.float32)

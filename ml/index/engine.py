@@ -14,21 +14,16 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError, IndexFormatError
 from ml.files import sync_folder
-from ml.index.delta import Delta, added, append_records, read_delta, removed
-from ml.index.exact import exact_merge, exact_search
+from ml.index.delta import added, append_records, removed
 from ml.index.inputs import checked_entries, checked_ids, checked_k, checked_query
-from ml.index.manifest import (
-    Manifest,
-    manifest_stamp,
-    read_manifest,
-    write_manifest,
-    writer_lock,
-)
+from ml.index.manifest import Manifest, manifest_stamp, write_manifest, writer_lock
 from ml.index.protocol import IndexStats
-from ml.index.segment import Segment, read_segment, write_segment
-from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
+from ml.index.segment import write_segment
+from ml.index.snapshot import Snapshot, open_snapshot
+from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
 
 _READ_ATTEMPTS = 20
+"""A writer may clear the files of a version while it is opened; twenty in a row is no chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +37,6 @@ class IndexConfig:
     lock_timeout_s: float = 60.0  # how long a writer waits for another one
 
 
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """One version, opened. ``live`` (N,) bool masks the base's rows; None where none is removed."""
-
-    manifest: Manifest
-    segment: Segment | None
-    delta: Delta
-    live: ArrayBool | None
-
-
 class FaissIndex:
     """A ``VectorIndex`` in a folder: many readers, one writer at a time, across processes.
 
@@ -63,7 +48,7 @@ class FaissIndex:
         self._folder, self._dim, self._tag, self._config = folder, dim, tag, config
         self._lock = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
-        self._snapshot: _Snapshot | None = None
+        self._snapshot: Snapshot | None = None
         self._current()
 
     @property
@@ -75,16 +60,15 @@ class FaissIndex:
     def stats(self) -> IndexStats:
         """The state of the newest version."""
         snapshot = self._current()
-        segment, manifest = snapshot.segment, snapshot.manifest
-        kind = segment.kind if segment else "empty" if manifest.count == 0 else "flat"
+        manifest = snapshot.manifest
         return IndexStats(
             version=manifest.version,
             count=manifest.count,
             dim=self._dim,
             tag=manifest.tag,
-            kind=kind,
+            kind=snapshot.kind,
             n_delta=len(snapshot.delta.ids),
-            n_removed=0 if snapshot.live is None else int((~snapshot.live).sum()),
+            n_removed=snapshot.removed,
         )
 
     def build(
@@ -117,11 +101,11 @@ class FaissIndex:
         """
         new_ids, new_vectors = checked_entries(ids, vectors, self._dim)
         with self._writing() as snapshot:
-            held = _held(snapshot, new_ids)
+            held = snapshot.held(new_ids)
             if len(held):
                 raise BadInputError(f"id {held[0]} is in the index already; remove it first")
             if self._overflows(snapshot, len(new_ids)):
-                old_ids, old_vectors = _live_entries(snapshot, self._dim)
+                old_ids, old_vectors = snapshot.entries()
                 all_ids = np.concatenate([old_ids, new_ids])
                 order = np.argsort(all_ids)
                 all_vectors = np.concatenate([old_vectors, new_vectors])[order]
@@ -138,11 +122,11 @@ class FaissIndex:
         """
         gone = np.unique(checked_ids(ids))
         with self._writing() as snapshot:
-            held = _held(snapshot, gone)
+            held = snapshot.held(gone)
             if len(held) == 0:
                 return 0
             if self._overflows(snapshot, len(held)):
-                old_ids, old_vectors = _live_entries(snapshot, self._dim)
+                old_ids, old_vectors = snapshot.entries()
                 keep = ~np.isin(old_ids, held)
                 self._swap_base(snapshot, old_ids[keep], old_vectors[keep], no_progress)
             else:
@@ -154,7 +138,7 @@ class FaissIndex:
         with self._writing() as snapshot:
             if snapshot.manifest.n_delta_records == 0:
                 return snapshot.manifest.version
-            return self._swap_base(snapshot, *_live_entries(snapshot, self._dim), progress)
+            return self._swap_base(snapshot, *snapshot.entries(), progress)
 
     def search(
         self,
@@ -179,17 +163,11 @@ class FaissIndex:
         query, k = checked_query(q, self._dim), checked_k(k)
         allow = None if allowed is None else np.unique(checked_ids(allowed, name="allowed"))
         exclude = None if excluded is None else checked_ids(excluded, name="excluded")
-        snapshot = self._current()
-        delta = snapshot.delta
-        parts = [exact_search(query, delta.ids, delta.vectors, k, allowed=allow, excluded=exclude)]
-        if snapshot.segment is not None:
-            mask = _base_mask(snapshot.segment, snapshot.live, allow, exclude)
-            parts.append(snapshot.segment.search(query, k, mask))
-        return exact_merge(parts, k)
+        return self._current().search(query, k, allow, exclude)
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _current(self) -> _Snapshot:
+    def _current(self) -> Snapshot:
         """The newest version, opened. Opens again when a writer cleared files under our feet."""
         stamp = manifest_stamp(self._folder)
         snapshot = self._snapshot
@@ -201,7 +179,9 @@ class FaissIndex:
                 if self._snapshot is not None and stamp == self._stamp:
                     return self._snapshot
                 try:
-                    opened = self._open(self._snapshot)
+                    opened = open_snapshot(
+                        self._folder, dim=self._dim, tag=self._tag, previous=self._snapshot
+                    )
                 except FileNotFoundError as error:
                     if attempt == _READ_ATTEMPTS - 1:
                         raise IndexFormatError(
@@ -212,47 +192,21 @@ class FaissIndex:
                 return opened
         raise IndexFormatError("the index changes faster than it can be opened")
 
-    def _open(self, previous: _Snapshot | None) -> _Snapshot:
-        manifest = read_manifest(self._folder)
-        if manifest is None:
-            manifest = Manifest(0, self._dim, self._tag, 0, base="", delta="", n_delta_records=0)
-        self._check_identity(manifest)
-        if not manifest.base:
-            segment = None
-        elif previous is not None and previous.manifest.base == manifest.base:
-            segment = previous.segment
-        else:
-            segment = read_segment(self._folder / manifest.base, dim=self._dim)
-        delta = read_delta(
-            self._folder / manifest.delta, dim=self._dim, n_records=manifest.n_delta_records
-        )
-        live = None
-        if segment is not None and len(gone := segment.rows_of(delta.touched)):
-            live = np.ones(len(segment.ids), dtype=np.bool_)
-            live[gone] = False
-        return _Snapshot(manifest, segment, delta, live)
-
-    def _check_identity(self, manifest: Manifest) -> None:
-        if manifest.dim != self._dim:
-            raise IndexFormatError(f"the index: expected dim {self._dim}, got {manifest.dim}")
-        if self._tag and manifest.tag and manifest.tag != self._tag:
-            raise IndexFormatError(f"the index: expected tag {self._tag!r}, got {manifest.tag!r}")
-
     # -- writing ---------------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> Iterator[_Snapshot]:
+    def _writing(self) -> Iterator[Snapshot]:
         with writer_lock(self._folder, timeout_s=self._config.lock_timeout_s):
             yield self._current()
 
-    def _overflows(self, snapshot: _Snapshot, n_more: int) -> bool:
+    def _overflows(self, snapshot: Snapshot, n_more: int) -> bool:
         config, segment = self._config, snapshot.segment
         share = len(segment.ids) // config.delta_share if segment is not None else 0
         limit = min(max(config.delta_least, share), config.delta_most)
         return snapshot.manifest.n_delta_records + n_more > limit
 
     def _append(
-        self, snapshot: _Snapshot, records: np.ndarray[tuple[int], np.dtype[np.void]], gained: int
+        self, snapshot: Snapshot, records: np.ndarray[tuple[int], np.dtype[np.void]], gained: int
     ) -> int:
         old = snapshot.manifest
         new = replace(
@@ -268,7 +222,7 @@ class FaissIndex:
         return new.version
 
     def _swap_base(
-        self, snapshot: _Snapshot, ids: ArrayI64, vectors: ArrayF32, progress: Progress
+        self, snapshot: Snapshot, ids: ArrayI64, vectors: ArrayF32, progress: Progress
     ) -> int:
         old, version = snapshot.manifest, snapshot.manifest.version + 1
         base, delta = f"base-{version:06d}", f"delta-{version:06d}.log"
@@ -300,41 +254,3 @@ class FaissIndex:
         for path in [*self._folder.glob("base-*"), *self._folder.glob("delta-*.log")]:
             if path.name not in keep:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _base_mask(
-    segment: Segment, live: ArrayBool | None, allowed: ArrayI64 | None, excluded: ArrayI64 | None
-) -> ArrayBool | None:
-    mask = live
-    if allowed is not None:
-        mask = np.zeros(len(segment.ids), dtype=np.bool_)
-        mask[segment.rows_of(allowed)] = True
-        if live is not None:
-            mask &= live
-    if excluded is not None and len(rows := segment.rows_of(excluded)):
-        mask = np.ones(len(segment.ids), dtype=np.bool_) if mask is None else mask.copy()
-        mask[rows] = False
-    return mask
-
-
-def _held(snapshot: _Snapshot, ids: ArrayI64) -> ArrayI64:
-    """Those of ``ids`` (M,) that are live in ``snapshot``."""
-    held = np.isin(ids, snapshot.delta.ids)
-    segment = snapshot.segment
-    if segment is not None:
-        rows = segment.rows_of(ids)
-        if snapshot.live is not None:
-            rows = rows[snapshot.live[rows]]
-        held |= np.isin(ids, segment.ids[rows])
-    return ids[held]
-
-
-def _live_entries(snapshot: _Snapshot, dim: int) -> tuple[ArrayI64, ArrayF32]:
-    """Every live id (N,) ascending, and its vector (N, D), as copies."""
-    ids, vectors = snapshot.delta.ids, snapshot.delta.vectors
-    if snapshot.segment is not None:
-        rows = slice(None) if snapshot.live is None else snapshot.live
-        ids = np.concatenate([snapshot.segment.ids[rows], ids])
-        vectors = np.concatenate([snapshot.segment.vectors[rows], vectors])
-    order = np.argsort(ids)
-    return ids[order], vectors.reshape(-1, dim)[order]

@@ -128,7 +128,7 @@ def _descend(state: ArrayF64, problem: Problem, generators: ArrayF64, fixed: int
 def _free(n: int, k: int, fixed: int) -> ArrayI64:
     """Increments that may change: of the anchor those that leave its middle as it is."""
     start = fixed * k
-    return np.r_[0:start, start + min(k, SIMILAR) : n * k].astype(np.int64)
+    return np.asarray(np.r_[0:start, start + min(k, SIMILAR) : n * k], np.int64)
 
 
 def _solved(

@@ -80,7 +80,7 @@ def hue_of(rgb: ArrayF32) -> ArrayF32:
 def agreement(hue: ArrayF32, common: ArrayF32) -> ArrayF32:
     """(h, w) float32: 1 where the hues are the same, falling to ``LEAST_SHARE``."""
     apart = np.hypot(hue[:, :, 0] - common[:, :, 0], hue[:, :, 1] - common[:, :, 1])
-    return np.maximum(np.exp(-((apart / SAME_HUE) ** 2)), LEAST_SHARE).astype(np.float32)
+    return np.asarray(np.maximum(np.exp(-((apart / SAME_HUE) ** 2)), LEAST_SHARE), np.float32)
 
 
 def find_common_hue(

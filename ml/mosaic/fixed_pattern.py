@@ -181,7 +181,7 @@ def _shading(greys: list[ImageU8], inside: ArrayBool) -> ArrayF32:
     terms = np.linalg.lstsq(basis[known], middle[known], rcond=None)[0]
     fitted = terms[0] + terms[1] * radius**2 + terms[2] * radius**4
     share = fitted / max(float(fitted[inside].mean()), 1.0)
-    return np.clip(share, *SHADING_RANGE).astype(np.float32)
+    return np.asarray(np.clip(share, *SHADING_RANGE), np.float32)
 
 
 def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:

@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 
+from ml.geometry import normalised
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import align_views
 from ml.mosaic.direct_views import unit_frame
@@ -58,7 +59,7 @@ def nearest_in_model(matrix: ArrayF64, model: str, shape: tuple[int, ...]) -> Ar
     elif model == "translation":
         state[:2, :2] = np.eye(2)
     nearest: ArrayF64 = unit @ state @ np.linalg.inv(unit)
-    return nearest / nearest[2, 2]
+    return normalised(nearest)
 
 
 def choose_model(source: FrameSource, survey: Survey, config: MosaicConfig) -> str:

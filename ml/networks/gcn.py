@@ -72,7 +72,8 @@ class RoiGcn(nn.Module):
         x = vertices
         for conv in self.convs:
             x = torch.relu(conv(x, edge_index))
-        return global_mean_pool(x, batch)
+        result: Tensor = global_mean_pool(x, batch)
+        return result
 
     def _damped(self, mean: Tensor) -> Tensor:
         """Keep a few large directions (an organ, a scanner) from deciding alone.
@@ -111,4 +112,5 @@ class ProjectionHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, in_dim) to (B, out_dim)."""
-        return self.layers(x)
+        result: Tensor = self.layers(x)
+        return result

@@ -129,7 +129,7 @@ class TesseraNet(nn.Module):
         F_k conj(R_k) / |R_k|, which fades out where R_k is too weak to tell a phase.
         """
         spectrum = features @ self.basis  # (B, C, 1 + 2 K)
-        mean, real, imag = spectrum.split([1, self.frequencies, self.frequencies], dim=2)
+        mean, real, imag = spectrum.tensor_split((1, 1 + self.frequencies), dim=2)
         weight = self.reference.T[None]
         ref_real, ref_imag = (weight * real).sum(1, True), (weight * imag).sum(1, True)
         power = ref_real.square() + ref_imag.square()

@@ -67,7 +67,8 @@ class Block(nn.Module):
         query, key, value = qkv.permute(2, 0, 3, 1, 4)
         mixed = functional.scaled_dot_product_attention(query, key, value)
         x = x + self.out(mixed.transpose(1, 2).reshape(batch, count, width))
-        return x + self.mlp(self.norm_2(x))
+        result: Tensor = x + self.mlp(self.norm_2(x))
+        return result
 
 
 class SmallBackbone(nn.Module):

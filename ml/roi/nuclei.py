@@ -99,7 +99,7 @@ def _threshold(contrast: ArrayF32, blob: ArrayF32) -> float:
     top = float(np.percentile(values, 99.5)) + 1e-6
     scaled = np.clip(values / top * 255, 0, 255).astype(np.uint8)
     found, _ = cv2.threshold(scaled[None], 0, 255, cv2.THRESH_BINARY + cv2.THRESH_OTSU)
-    return max(_MIN_CONTRAST, 0.8 * found / 255 * top)
+    return float(max(_MIN_CONTRAST, 0.8 * found / 255 * top))
 
 
 def _pieces(

@@ -141,7 +141,8 @@ def _within_budget(centres: ArrayF64, config: SamplingConfig) -> ArrayF64:
     """The first points of a sequence, or points of a grid left out evenly."""
     if centres.shape[0] <= config.max_vertices or config.pattern == "sobol":
         return centres[: config.max_vertices]
-    return centres[np.linspace(0, centres.shape[0] - 1, config.max_vertices).round().astype(int)]
+    evenly = np.linspace(0, centres.shape[0] - 1, config.max_vertices).round().astype(int)
+    return np.asarray(centres[evenly], np.float64)
 
 
 def _with_missed_parts(region: BaseGeometry, centres: ArrayF64, config: SamplingConfig) -> ArrayF64:

@@ -195,7 +195,8 @@ def _parts(item: Any) -> dict[str, Any]:
     if dataclasses.is_dataclass(item):
         return {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
     if type(item).__module__.startswith(("ml.", "tests.")):
-        return vars(item)
+        result: dict[str, Any] = vars(item)
+        return result
     raise TypeError(f"expected data to tell apart by content, got {type(item).__name__}")
 
 

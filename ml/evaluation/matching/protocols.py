@@ -70,7 +70,7 @@ def masked_images(pair: Pair) -> tuple[MaskedImage, MaskedImage]:
 def projection_error(pair: Pair, matches: Matches) -> ArrayF32:
     """(M,) pixels in b between a match and the truth."""
     truth = transform_points(pair.H_b_from_a, matches.xy_a)
-    return np.hypot(*(truth - matches.xy_b).T).astype(np.float32)
+    return np.asarray(np.hypot(*(truth - matches.xy_b).T), np.float32)
 
 
 @dataclass(frozen=True, slots=True)

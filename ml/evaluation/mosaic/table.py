@@ -113,7 +113,8 @@ def corner_errors(
     design = np.stack([own, np.ones_like(own)], axis=1)
     (turn, shift), *_ = np.linalg.lstsq(design, true)
     apart: ArrayF64 = np.abs(turn * own + shift - true)
-    return apart.reshape(-1, 4).mean(axis=1)
+    result: ArrayF64 = apart.reshape(-1, 4).mean(axis=1)
+    return result
 
 
 def middle_errors(
@@ -130,7 +131,8 @@ def middle_errors(
         for plane in (placed, truth)
     )
     apart: ArrayF64 = np.abs(own - true)
-    return apart.reshape(-1, 4).mean(axis=1)
+    result: ArrayF64 = apart.reshape(-1, 4).mean(axis=1)
+    return result
 
 
 def _corners(

@@ -41,7 +41,7 @@ def hsv_histogram(pixels: ImageU8, mask: ImageU8) -> ArrayF32:
     """(512,) square root of the joint HSV histogram of 8 x 8 x 8 bins."""
     hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV)
     counts = cv2.calcHist([hsv], [0, 1, 2], mask, _HSV_BINS, [0, 180, 0, 256, 0, 256]).ravel()
-    return np.sqrt(counts / max(counts.sum(), 1.0)).astype(np.float32)
+    return np.asarray(np.sqrt(counts / max(counts.sum(), 1.0)), np.float32)
 
 
 def stain_patterns(pixels: ImageU8, mask: ImageU8) -> ArrayF32:

@@ -111,7 +111,7 @@ def stain_shifted(image: ImageU8, rng: np.random.Generator, *, strength: float =
     mixing = np.linalg.inv(vectors) @ np.diag(gain) @ (moved if strength else vectors)
     od = np.maximum(optical_density(image) @ mixing.astype(np.float32) + offset, 0)
     light = (WHITE + 1) * np.power(10.0, -od) * lamp - 1
-    return np.clip(light + 0.5, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(light + 0.5, 0, 255), np.uint8)
 
 
 def stain_shift_scores(

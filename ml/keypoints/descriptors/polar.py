@@ -52,7 +52,9 @@ class PolarGrid:
         """(R,) int64: the halved image each ring reads, by its distance to the next ring."""
         span = np.log1p(self.radius_px / self.core_px)
         spacing = (self.radii_px() + self.core_px) * span / self.rings * zoom
-        return np.clip(np.floor(np.log2(np.maximum(spacing / 0.75, 1.0))), 0, 6).astype(np.int64)
+        return np.asarray(
+            np.clip(np.floor(np.log2(np.maximum(spacing / 0.75, 1.0))), 0, 6), np.int64
+        )
 
 
 def polar_patches(

@@ -80,7 +80,8 @@ class TesseraDescriptor:
         ones = np.ones(len(points), np.float32)
         total = sum(self._described(image, points, zoom * ones) for zoom in SUPPORTS)
         rows = np.asarray(total, np.float32).reshape(len(points), self.dim)
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-9))
+        length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-9))
+        return np.asarray(rows / length, np.float32)
 
     def describe_keypoints(self, image: npt.NDArray[Any], keypoints: Keypoints) -> ArrayF32:
         """As ``describe``, the support growing with the detected scale; (N, dim) float32."""

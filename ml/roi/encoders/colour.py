@@ -39,4 +39,4 @@ def colour_histogram(patch: ImageU8) -> ArrayF32:
     """
     hsv = cv2.cvtColor(np.ascontiguousarray(patch), cv2.COLOR_RGB2HSV)
     counts = cv2.calcHist([hsv], [0, 1, 2], None, BINS, [0, 180, 0, 256, 0, 256]).ravel()
-    return np.sqrt(counts / counts.sum()).astype(np.float32)
+    return np.asarray(np.sqrt(counts / counts.sum()), np.float32)

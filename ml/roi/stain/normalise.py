@@ -79,7 +79,8 @@ def _mapped(rgb: np.ndarray, own: _Stains, target: _Stains) -> ArrayF64:
         )
     concentration[..., 2] = np.clip(concentration[..., 2], -MAX_RESIDUAL_OD, MAX_RESIDUAL_OD)
     out = (target[2] + 1) * 10.0 ** -(concentration @ target_basis) - 1
-    return np.clip(out, 0.0, 255.0)
+    result: ArrayF64 = np.clip(out, 0.0, 255.0)
+    return result
 
 
 def _matched(values: ArrayF64, own: ArrayF64, target: ArrayF64) -> ArrayF64:

@@ -220,4 +220,5 @@ def _inside(
     y = (-offset[:, 0] * sine + offset[:, 1] * cosine) * stretch
     angle = np.arctan2(y, x)
     waves = sum(dent * np.cos((k + 2) * angle + k) for k, dent in enumerate(dents))
-    return np.hypot(x, y) <= radius * np.clip(1 + waves, 0.5, 1.5)
+    result: np.ndarray = np.hypot(x, y) <= radius * np.clip(1 + waves, 0.5, 1.5)
+    return result

@@ -39,7 +39,8 @@ def synthetic_depth(
     y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
     surface = surface + rng.normal(0, 1) * x + rng.normal(0, 1) * y
     surface = (surface - np.median(surface)) / max(float(np.abs(surface).max()), 1e-9)
-    return np.exp(relief * surface)
+    result: ArrayF64 = np.exp(relief * surface)
+    return result
 
 
 def scaled_depth(depth: ArrayF64, *, relief: float = 1.0) -> ArrayF64:
