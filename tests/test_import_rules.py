@@ -30,6 +30,14 @@ BREACHES = {
         "ml/evaluation/common/memory.py",
         "ml.evaluation.matching.metrics",
     ),
+    "inside training: each family for itself, over what all runs share": (
+        "ml/training/vit/score.py",
+        "ml.training.roi.losses",
+    ),
+    "inside keypoints: from two images down to pixels": (
+        "ml/keypoints/pixels.py",
+        "ml.keypoints.detect",
+    ),
     "no module imports one that imports it, at any depth": (
         "ml/imaging/limits.py",
         "ml.imaging.slides",
