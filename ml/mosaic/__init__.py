@@ -6,11 +6,12 @@ from ml.mosaic.build import build_mosaic
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.followup import Candidate, FollowupConfig, PlaceHit, draw_hit, find_place
 from ml.mosaic.manifest import read_manifest
-from ml.mosaic.result import FrameResult, MosaicResult
+from ml.mosaic.result import ComponentResult, FrameResult, MosaicResult
 from ml.mosaic.spans import NothingRegisteredError
 
 __all__ = [
     "Candidate",
+    "ComponentResult",
     "FollowupConfig",
     "FrameResult",
     "MosaicConfig",

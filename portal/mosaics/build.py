@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class BuiltFrame:
-    """One frame as the engine left it; see ``ml.mosaic.MosaicFrame``."""
+    """One frame as the engine left it; see ``ml.mosaic.FrameResult``."""
 
     index: int
     pts: int
@@ -18,7 +18,7 @@ class BuiltFrame:
     links: int
     error_px: float | None
     reason_code: str = ""
-    part: int | None = None
+    component: int | None = None
     is_key: bool = True
     covariance: list[list[float]] | None = None
     uncertainty_px: float | None = None
@@ -26,8 +26,8 @@ class BuiltFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltPart:
-    """One connected piece: a pyramid of its own.
+class BuiltComponent:
+    """One connected component: a pyramid of its own.
 
     Attributes:
         pyramid, preview: names inside the folder.
@@ -55,16 +55,16 @@ class Built:
     """A finished build in a temporary folder.
 
     Attributes:
-        outline: the scope's view, frame pixels; empty where it is the whole frame.
+        view_outline: the scope's view, frame pixels.
         engine: version and configuration hash of what made it.
         gaps: runs of frames in no mosaic, with a sentence each.
     """
 
-    parts: tuple[BuiltPart, ...]
+    components: tuple[BuiltComponent, ...]
     motion_model: str
     frames: tuple[BuiltFrame, ...]
     seconds: float
-    outline: list[list[float]] = field(default_factory=list)
+    view_outline: list[list[float]] = field(default_factory=list)
     engine: dict[str, Any] = field(default_factory=dict)
     quality: dict[str, Any] = field(default_factory=dict)
     gaps: list[dict[str, Any]] = field(default_factory=list)

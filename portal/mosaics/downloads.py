@@ -15,9 +15,9 @@ from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.errors import NotFoundError, UnavailableError
 from portal.core.http import REVALIDATE, bytes_response, range_response
-from portal.mosaics.models import Mosaic, MosaicPart
-from portal.mosaics.selectors import part_of
-from portal.mosaics.workplace import work_preview
+from portal.mosaics.build_cache import build_cache_preview
+from portal.mosaics.models import Mosaic, MosaicComponent
+from portal.mosaics.selectors import component_of
 
 MANIFEST_NAME = "mosaic.json"
 PNG_SIZES = (1024, 2048, 4096)
@@ -29,19 +29,21 @@ _PNG_COMPRESSION = 4  # of 9: larger ones take many times as long for a few per 
 _png_at_work = threading.Lock()
 
 
-def layer_response(request: HttpRequest, mosaic: Mosaic, *, part: int, name: str) -> HttpResponse:
-    """A layer of one part as 8-bit grey PNG; cached for good, its address names its content.
+def layer_response(
+    request: HttpRequest, mosaic: Mosaic, *, component: int, name: str
+) -> HttpResponse:
+    """A layer of one component as 8-bit grey PNG; cached for good, its address names its content.
 
     Raises:
-        NotFoundError: no such part or layer.
+        NotFoundError: no such component or layer.
     """
-    found = part_of(mosaic, part)
+    found = component_of(mosaic, component)
     layer = next((row for row in found.layers if row["name"] == name), None)
     if layer is None:
         known = ", ".join(row["name"] for row in found.layers) or "none"
         raise NotFoundError(f"This mosaic has no such layer; it has {known}.")
     path = storage.derived_folder(mosaic.pk) / Path(layer["png"]).name
-    etag = f'"layer-{name}-{part}-{found.canvas.content_hash[:24]}"'
+    etag = f'"layer-{name}-{component}-{found.canvas.content_hash[:24]}"'
     return bytes_response(request, _bytes(path), etag=etag, media_type="image/png")
 
 
@@ -51,7 +53,7 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
     Raises:
         NotFoundError: nothing yet.
     """
-    path = work_preview(mosaic)
+    path = build_cache_preview(mosaic)
     is_ready = mosaic.state == ItemState.READY
     if is_ready and mosaic.canvas is not None and mosaic.canvas.thumbnail_path:
         path = storage.resolve(mosaic.canvas.thumbnail_path)
@@ -62,9 +64,9 @@ def preview_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponse:
     return bytes_response(request, data, etag=f'"p-{stamp:x}-{len(data):x}"', cache=REVALIDATE)
 
 
-def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, part: int) -> HttpResponseBase:
+def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, component: int) -> HttpResponseBase:
     """The pyramidal TIFF, by byte ranges where they are asked for."""
-    found = part_of(mosaic, part)
+    found = component_of(mosaic, component)
     path = storage.resolve(found.canvas.pixels_path)
     etag = f'"m-{found.canvas.content_hash[:24]}"'
     return _download(request, path, etag, "image/tiff", _filename(found, "tif"))
@@ -72,23 +74,23 @@ def pyramid_response(request: HttpRequest, mosaic: Mosaic, *, part: int) -> Http
 
 def manifest_response(request: HttpRequest, mosaic: Mosaic) -> HttpResponseBase:
     """``mosaic.json`` as the engine wrote it: every frame's transform, covariance and reason."""
-    first = part_of(mosaic, 0)
+    first = component_of(mosaic, 0)
     path = storage.derived_folder(mosaic.pk) / MANIFEST_NAME
     etag = f'"j-{first.canvas.content_hash[:24]}"'
     return _download(request, path, etag, "application/json", _filename(first, "json"))
 
 
 def png_response(
-    request: HttpRequest, mosaic: Mosaic, *, part: int, size_px: int
+    request: HttpRequest, mosaic: Mosaic, *, component: int, size_px: int
 ) -> HttpResponseBase:
-    """One part as PNG, its longer side at most ``size_px``, never enlarged.
+    """One component as PNG, its longer side at most ``size_px``, never enlarged.
 
     Made once and kept in the canvas' cache.
 
     Raises:
         UnavailableError: it would take too long now.
     """
-    found = part_of(mosaic, part)
+    found = component_of(mosaic, component)
     size_px = min(size_px, max(found.canvas.width_px, found.canvas.height_px))
     path = storage.cache_folder(found.canvas_id) / f"{found.canvas.content_hash[:16]}-{size_px}.png"
     _make_png(storage.resolve(found.canvas.pixels_path), path, size_px)
@@ -140,9 +142,9 @@ def _download(
     return response
 
 
-def _filename(part: MosaicPart, suffix: str) -> str:
+def _filename(component: MosaicComponent, suffix: str) -> str:
     """Of the canvas' name what every file system takes."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", part.canvas.name).strip("-.")[:100]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", component.canvas.name).strip("-.")[:100]
     return f"{name or 'mosaic'}.{suffix}"
 
 

@@ -18,8 +18,8 @@ class Mosaic(CaseItem):
     video has one mosaic of each. ``motion_model`` and ``anchor_index`` (the frame the others were
     brought to) come from the build, and so do ``engine`` (what made it, with its configuration's
     hash), ``quality`` (figures of how well it fits), ``gaps`` (runs of frames in no mosaic, named
-    by seconds) and ``outline`` (the scope's view in frame pixels; empty: the whole frame).
-    ``canvas`` is that of its first part.
+    by seconds) and ``view_outline`` (the scope's view in frame pixels; empty: the whole frame).
+    ``canvas`` is that of its first component.
     """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="mosaics")
@@ -34,7 +34,7 @@ class Mosaic(CaseItem):
     engine = models.JSONField(default=dict)
     quality = models.JSONField(default=dict)
     gaps = models.JSONField(default=list)
-    outline = models.JSONField(default=list)
+    view_outline = models.JSONField(default=list)
 
     class Meta:
         ordering = ("created_at", "id")
@@ -45,17 +45,17 @@ class Mosaic(CaseItem):
         )
 
 
-class MosaicPart(BaseModel):
-    """One connected piece of a mosaic: a plane of its own, with its layers.
+class MosaicComponent(BaseModel):
+    """One connected component of a mosaic: a plane of its own, with its layers.
 
-    Where the chain of frames breaks there are several; part 0 has the most frames. ``spans`` are
-    its runs of frames in seconds; ``layers`` name the pictures of coverage, count, uncertainty and
-    time in the mosaic's folder, with the range of each.
+    Where nothing seen joins two runs of frames there are several; component 0 has the most frames.
+    ``spans`` are its runs of frames in seconds; ``layers`` name the pictures of coverage, count,
+    uncertainty and time in the mosaic's folder, with the range of each.
     """
 
-    mosaic = models.ForeignKey(Mosaic, on_delete=models.CASCADE, related_name="parts")
+    mosaic = models.ForeignKey(Mosaic, on_delete=models.CASCADE, related_name="components")
     index = models.PositiveIntegerField()
-    canvas = models.OneToOneField(Canvas, on_delete=models.CASCADE, related_name="mosaic_part")
+    canvas = models.OneToOneField(Canvas, on_delete=models.CASCADE, related_name="mosaic_component")
     anchor_index = models.PositiveIntegerField(null=True, blank=True)
     registered_count = models.PositiveIntegerField(default=0)
     spans = models.JSONField(default=list)
@@ -65,7 +65,7 @@ class MosaicPart(BaseModel):
     class Meta:
         ordering = ("index",)
         constraints = (
-            models.UniqueConstraint(fields=["mosaic", "index"], name="mosaic_part_unique"),
+            models.UniqueConstraint(fields=["mosaic", "index"], name="mosaic_component_unique"),
         )
 
 
@@ -82,9 +82,9 @@ class MosaicFrame(BaseModel):
 
     ``links`` counts the pairs that hold it, ``error_px`` is their median residual in frame pixels.
     ``sharpness`` compares frames of one video, ``uncertainty_px`` is one standard deviation of its
-    place, from ``covariance``. ``part`` is the index of the mosaic's part that its transform leads
-    to. ``left`` to ``bottom`` bound it there, so that the frames at a point are found without
-    reading all of them.
+    position, from ``covariance``. ``component`` is the index of the one its transform leads to;
+    ``left`` to ``bottom`` bound it there, so that the frames at a point are found without reading
+    all of them.
     """
 
     mosaic = models.ForeignKey(Mosaic, on_delete=models.CASCADE, related_name="frames")
@@ -100,7 +100,7 @@ class MosaicFrame(BaseModel):
     sharpness = models.FloatField(null=True, blank=True)
     uncertainty_px = models.FloatField(null=True, blank=True)
     covariance = models.JSONField(null=True, blank=True)
-    part = models.PositiveIntegerField(null=True, blank=True)
+    component = models.PositiveIntegerField(null=True, blank=True)
     left = models.FloatField(null=True, blank=True)
     top = models.FloatField(null=True, blank=True)
     right = models.FloatField(null=True, blank=True)

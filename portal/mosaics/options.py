@@ -15,10 +15,10 @@ from django.contrib.humanize.templatetags.humanize import ordinal
 
 from portal.core.errors import InvalidInputError
 
-MODELS = ("auto", "similarity", "affine", "homography")
+MOTION_MODELS = ("auto", "similarity", "affine", "homography")
 MAX_STEP = 100
 MAX_SECONDS = 1e6
-KNOWN = ("end_s", "model", "start_s", "step")
+KNOWN = ("end_s", "motion_model", "start_s", "step")
 MIN_FRAMES = 2
 
 
@@ -33,13 +33,13 @@ def options_clean(config: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(
             f"config: unknown {unknown[0]!r:.40}; known: {', '.join(sorted(KNOWN))}."
         )
-    step, model = config.get("step", 1), config.get("model", "auto")
+    step, model = config.get("step", 1), config.get("motion_model", "auto")
     if isinstance(step, bool) or not isinstance(step, int) or not 1 <= step <= MAX_STEP:
         raise InvalidInputError(f"config.step: a whole number from 1 to {MAX_STEP}.")
-    if model not in MODELS:
-        raise InvalidInputError(f"config.model: one of {', '.join(MODELS)}.")
-    chosen = {"step": step, "model": model} | _span_clean(config)
-    defaults = {"step": 1, "model": "auto", "start_s": None, "end_s": None}
+    if model not in MOTION_MODELS:
+        raise InvalidInputError(f"config.motion_model: one of {', '.join(MOTION_MODELS)}.")
+    chosen = {"step": step, "motion_model": model} | _span_clean(config)
+    defaults = {"step": 1, "motion_model": "auto", "start_s": None, "end_s": None}
     return {key: value for key, value in chosen.items() if value != defaults[key]}
 
 
@@ -85,6 +85,6 @@ def options_words(config: Mapping[str, Any]) -> str:
         words.append(span)
     if step := config.get("step"):
         words.append(f"every {ordinal(step)} frame")
-    if model := config.get("model"):
+    if model := config.get("motion_model"):
         words.append(str(model))
     return ", ".join(words)

@@ -16,8 +16,10 @@ def matrices(rows: Sequence[Any]) -> ArrayF64:
     return np.array(rows, np.float64).reshape(-1, 3, 3)
 
 
-def view_polygon(outline: Sequence[Sequence[float]], *, width_px: int, height_px: int) -> ArrayF64:
+def view_polygon(
+    view_outline: Sequence[Sequence[float]], *, width_px: int, height_px: int
+) -> ArrayF64:
     """(P, 2) float64: the scope's view in frame pixels; the whole frame where none is known."""
-    if len(outline) >= 3:
-        return np.array(outline, np.float64)
+    if len(view_outline) >= 3:
+        return np.array(view_outline, np.float64)
     return box_corners(0, 0, width_px - 1, height_px - 1)

@@ -38,26 +38,8 @@ REASONS = {
         Reason("small-component", "small component", "#c77f9b"),
     )
 }
-_OLD_WORDS = (
-    ("blurred", "blurred"),
-    ("too dark", "dark"),
-    ("overexposed", "bright"),
-    ("no structure", "uniform"),
-    ("the frame could not", "unreadable"),
-    ("size ", "size"),
-    ("too few points", "no-match"),
-    ("its position disagrees", "disagrees"),
-    ("its neighbours are cut off", "small-component"),
-)
 
 
-def reason_code(*, status: str, code: str, reason: str) -> str:
-    """The code of a frame's reason; read from its words where an older build left no code."""
-    if status == "registered":
-        return ""
-    if code in REASONS and code:
-        return code
-    for words, known in _OLD_WORDS:
-        if reason.lower().startswith(words):
-            return known
-    return OTHER.code
+def reason_of(*, status: str, code: str) -> Reason:
+    """Why a frame is not in the mosaic; ``REGISTERED`` where it is."""
+    return REGISTERED if status == "registered" else REASONS.get(code or OTHER.code, OTHER)

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from portal.annotations.services import roi_create
 from portal.archive import storage as archive_storage
-from portal.mosaics.models import MosaicFrame, MosaicPart
+from portal.mosaics.models import MosaicComponent, MosaicFrame
 from portal.mosaics.services import mosaic_create
 from tests.browser.conftest import run_job
 
@@ -52,7 +52,7 @@ def mosaic(ingest: Callable[..., Any], annotator: Any, sweep_file: Path) -> Any:
     grey = np.tile(np.arange(1, 51, dtype=np.uint8) * 5, (30, 1))
     folder = archive_storage.derived_folder(asked.mosaic.pk)
     cv2.imwrite(str(folder / "layer-time.png"), grey)
-    MosaicPart.objects.update(
+    MosaicComponent.objects.update(
         layers=[
             {
                 "name": "time",
@@ -74,15 +74,15 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
     viewer.key("w")
     place = viewer.places([(mosaic.canvas.width_px / 2, mosaic.canvas.height_px / 2)])[0]
     viewer.page.mouse.click(*place)
-    rows = viewer.page.locator(".sighting")
+    rows = viewer.page.locator(".frame-at-point")
     expect(rows.first).to_be_visible()
     with viewer.database:
         placed = MosaicFrame.objects.filter(mosaic=mosaic, status="registered").count()
     assert 1 < rows.count() <= placed
-    rows.first.locator(".sighting-choose").click()
+    rows.first.locator(".frame-at-point-choose").click()
     viewer.wait_text(
         "[data-strip] [data-frame-index]",
-        rows.first.locator(".sighting-facts").first.inner_text().split(" · ")[0],
+        rows.first.locator(".frame-at-point-facts").first.inner_text().split(" · ")[0],
     )
     rows.first.get_by_role("link", name="Video").click()
     viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
@@ -158,8 +158,8 @@ def test_rois_are_carried_between_the_mosaic_and_the_frames(
     viewer.page.locator(".roi-row").click()
     viewer.page.locator("[data-roi-frames]").click()
     expect(viewer.page.locator("[data-frames-note]")).to_contain_text("see A")
-    expect(viewer.page.locator(".sighting").first).to_contain_text("100 % of it")
-    viewer.page.locator(".sighting").first.get_by_role("link", name="Video").click()
+    expect(viewer.page.locator(".frame-at-point").first).to_contain_text("100 % of it")
+    viewer.page.locator(".frame-at-point").first.get_by_role("link", name="Video").click()
     viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
     viewer.page.wait_for_timeout(800)
     box = viewer.page.locator("[data-map]").bounding_box()

@@ -27,19 +27,19 @@ from portal.mosaics.models import Mosaic
 from portal.mosaics.options import options_clean
 from portal.mosaics.selectors import (
     frame_columns,
-    frames_at,
+    frames_at_point,
     frames_of_roi,
     mosaic_frames,
     rois_in_frame,
-    rois_on_part,
+    rois_on_component,
 )
 from portal.mosaics.serializers.frames import (
+    FrameAtPointSerializer,
     FrameColumnsSerializer,
     FrameQuerySerializer,
-    FramesAtSerializer,
+    FramesAtPointSerializer,
     MosaicFrameSerializer,
     PointSerializer,
-    SightingSerializer,
 )
 from portal.mosaics.serializers.mosaics import (
     EstimateQuerySerializer,
@@ -55,7 +55,7 @@ from portal.mosaics.serializers.projection import (
     ProjectionQuerySerializer,
     RoiFramesQuerySerializer,
     RoiFramesSerializer,
-    RoiSightingSerializer,
+    RoiInFrameSerializer,
 )
 from portal.mosaics.services import removal
 
@@ -65,15 +65,15 @@ TIFF = {(200, "image/tiff"): OpenApiTypes.BINARY}
 JSON = {(200, "application/json"): OpenApiTypes.BINARY}
 
 
-class PartQuerySerializer(serializers.Serializer[Any]):
-    """Which piece of the mosaic."""
+class ComponentQuerySerializer(serializers.Serializer[Any]):
+    """Which component of the mosaic."""
 
-    part = serializers.IntegerField(
+    component = serializers.IntegerField(
         required=False, min_value=0, max_value=10_000, default=0, help_text="Counted from 0"
     )
 
 
-class PngQuerySerializer(PartQuerySerializer):
+class PngQuerySerializer(ComponentQuerySerializer):
     """How large."""
 
     size = serializers.IntegerField(
@@ -93,7 +93,7 @@ class MosaicFilter(filters.FilterSet):
 
     case = filters.UUIDFilter(field_name="case_id")
     video = filters.UUIDFilter(field_name="video_id")
-    canvas = filters.UUIDFilter(field_name="parts__canvas_id", help_text="That it is shown on")
+    canvas = filters.UUIDFilter(field_name="components__canvas_id", help_text="That it is shown on")
     state = filters.ChoiceFilter(choices=ItemState.choices)
 
     class Meta:
@@ -187,21 +187,21 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     )
     @action(detail=True, methods=["get"], pagination_class=None)
     def outlines(self, request: Request, pk: str) -> Response:
-        """Columns of index, PTS, fate and outline on the mosaic."""
+        """Columns of index, PTS, reason and outline on the mosaic."""
         return Response(frame_columns(self._mosaic()))
 
     @extend_schema(
         parameters=[PointSerializer],
-        responses=FramesAtSerializer,
+        responses=FramesAtPointSerializer,
         filters=False,
         summary="Which frames saw a point",
     )
-    @action(detail=True, methods=["get"], url_path="frames-at", pagination_class=None)
-    def frames_at(self, request: Request, pk: str) -> Response:
+    @action(detail=True, methods=["get"], url_path="frames-at-point", pagination_class=None)
+    def frames_at_point(self, request: Request, pk: str) -> Response:
         """By the inverse of each frame's transform; the sharpest first."""
         mosaic = self._mosaic()
-        seen = frames_at(mosaic, **_asked(PointSerializer, request))
-        rows = _of_video(mosaic, SightingSerializer, seen.frames)
+        seen = frames_at_point(mosaic, **_asked(PointSerializer, request))
+        rows = _of_video(mosaic, FrameAtPointSerializer, seen.frames)
         return Response({"count": seen.count, "results": rows})
 
     @extend_schema(
@@ -212,12 +212,12 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     )
     @action(detail=True, methods=["get"], url_path="projected-rois", pagination_class=None)
     def projected_rois(self, request: Request, pk: str) -> Response:
-        """With `pts`: the mosaic's ROIs in that frame. Without: those of the frames, on a part."""
+        """With `pts`: the mosaic's ROIs in that frame. Without: the frames' ROIs on a component."""
         mosaic, asked = self._mosaic(), _asked(ProjectionQuerySerializer, request)
         if "pts" in asked:
             found = rois_in_frame(mosaic, pts=asked["pts"])
         else:
-            found = rois_on_part(mosaic, part=asked.get("part", 0))
+            found = rois_on_component(mosaic, component=asked.get("component", 0))
         rows = ProjectedRoiSerializer(found, many=True).data
         return Response({"count": len(found), "results": rows})
 
@@ -232,13 +232,13 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         """At most 200, the sharpest that see all of it first."""
         mosaic, asked = self._mosaic(), _asked(RoiFramesQuerySerializer, request)
         seen = frames_of_roi(mosaic, roi_get(user_of(request), asked["roi"]))
-        rows = _of_video(mosaic, RoiSightingSerializer, seen)
+        rows = _of_video(mosaic, RoiInFrameSerializer, seen)
         return Response({"count": len(seen), "results": rows})
 
-    @extend_schema(parameters=[PartQuerySerializer], responses=PNG, filters=False)
+    @extend_schema(parameters=[ComponentQuerySerializer], responses=PNG, filters=False)
     def layer(self, request: Request, pk: str, name: str) -> HttpResponseBase:
-        """A layer as 8-bit grey PNG: 0 where nothing was seen, see ``parts[].layers``."""
-        mosaic, asked = self._mosaic(), _asked(PartQuerySerializer, request)
+        """A layer as 8-bit grey PNG: 0 where nothing was seen, see ``components[].layers``."""
+        mosaic, asked = self._mosaic(), _asked(ComponentQuerySerializer, request)
         return downloads.layer_response(_http(request), mosaic, name=name, **asked)
 
     @extend_schema(responses=JPEG, filters=False)
@@ -253,10 +253,10 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         size_px = asked.pop("size")
         return downloads.png_response(_http(request), mosaic, size_px=size_px, **asked)
 
-    @extend_schema(parameters=[PartQuerySerializer], responses=TIFF, filters=False)
+    @extend_schema(parameters=[ComponentQuerySerializer], responses=TIFF, filters=False)
     def pyramid(self, request: Request, pk: str) -> HttpResponseBase:
         """The mosaic as pyramidal TIFF, all pixels; byte ranges are answered."""
-        mosaic, asked = self._mosaic(), _asked(PartQuerySerializer, request)
+        mosaic, asked = self._mosaic(), _asked(ComponentQuerySerializer, request)
         return downloads.pyramid_response(_http(request), mosaic, **asked)
 
     @extend_schema(responses=JSON, filters=False)

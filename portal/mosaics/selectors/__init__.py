@@ -2,13 +2,13 @@
 
 from portal.mosaics.selectors.followups import KINDS, followup_job, followup_targets
 from portal.mosaics.selectors.frames import (
-    FrameSighting,
+    FrameAtPoint,
+    component_of,
     frame_columns,
     frame_runs,
-    frames_at,
+    frames_at_point,
     mosaic_frames,
     mosaic_report,
-    part_of,
     reasons_of,
     runs_lost,
 )
@@ -24,18 +24,19 @@ from portal.mosaics.selectors.projection import (
     frames_of_roi,
     projected_geometry,
     rois_in_frame,
-    rois_on_part,
+    rois_on_component,
 )
 
 __all__ = [
     "KINDS",
-    "FrameSighting",
+    "FrameAtPoint",
     "build_estimate",
+    "component_of",
     "followup_job",
     "followup_targets",
     "frame_columns",
     "frame_runs",
-    "frames_at",
+    "frames_at_point",
     "frames_of_roi",
     "mosaic_frames",
     "mosaic_get",
@@ -43,11 +44,10 @@ __all__ = [
     "mosaic_list",
     "mosaic_of_canvas",
     "mosaic_report",
-    "part_of",
     "projected_geometry",
     "reasons_of",
     "rois_in_frame",
-    "rois_on_part",
+    "rois_on_component",
     "runs_lost",
     "span_frames",
 ]

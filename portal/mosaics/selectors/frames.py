@@ -12,9 +12,9 @@ from django.db.models import Count, Q, QuerySet
 from ml.geometry import inside_convex, inverse, project_points
 from ml.types import ArrayF64
 from portal.core.errors import ConflictError, NotFoundError
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.planes import matrices, view_polygon
-from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_code
+from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_of
 
 DECIMALS = 1  # of an outline on the screen
 MANY = 3000  # frames; beyond, outlines are coarser so that all of them stay small
@@ -45,7 +45,7 @@ class FrameRun:
     """Frames in a row that ended alike, for the chart.
 
     Attributes:
-        start, stop: place in the list of the mosaic's frames; ``stop`` is not part of it.
+        start, stop: positions in the list of the mosaic's frames; ``stop`` is excluded.
         reason: of the first frame, in the engine's words.
         first_index, last_index, first_s, last_s, first_pts: of the video.
     """
@@ -70,10 +70,10 @@ class FrameRun:
     def words(self) -> str:
         """For the tooltip: ``Frames 11 to 26, 0.33 s to 0.83 s: skipped, blurred``."""
         why = self.reason if self.width == 1 else self.kind.name
-        return f"{self.place}: {self.status}{f', {why}' if self.kind.code else ''}"
+        return f"{self.span_words}: {self.status}{f', {why}' if self.kind.code else ''}"
 
     @property
-    def place(self) -> str:
+    def span_words(self) -> str:
         """``Frames 11 to 26, 0.33 s to 0.83 s``, counted from 1 as the viewer does."""
         if self.width == 1:
             return f"Frame {self.first_index + 1}, {self.first_s:.2f} s"
@@ -84,12 +84,12 @@ class FrameRun:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameSighting:
+class FrameAtPoint:
     """A frame that saw a point of the mosaic, and where in the frame.
 
     Attributes:
         sharpness: larger is sharper, among frames of one video; None where it was not measured.
-        uncertainty_px: one standard deviation of the frame's place, mosaic px.
+        uncertainty_px: one standard deviation of the frame's position, mosaic px.
         outline: the frame's view on the mosaic.
     """
 
@@ -104,11 +104,11 @@ class FrameSighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Sightings:
+class FramesAtPoint:
     """How many frames saw a point, and the best of them."""
 
     count: int
-    frames: tuple[FrameSighting, ...]
+    frames: tuple[FrameAtPoint, ...]
 
 
 def mosaic_frames(mosaic: Mosaic, *, status: str = "") -> QuerySet[MosaicFrame]:
@@ -122,15 +122,15 @@ def mosaic_report(mosaic: Mosaic) -> MosaicReport:
     rows = (
         MosaicFrame.objects.filter(mosaic=mosaic)
         .order_by()
-        .values_list("status", "reason_code", "reason")
+        .values_list("status", "reason_code")
         .annotate(count=Count("pk"))
     )
     counts = dict.fromkeys(FrameStatus.values, 0)
     kinds: dict[tuple[str, str], int] = {}
-    for status, code, reason, count in rows:
+    for status, code, count in rows:
         counts[status] += count
         if status != FrameStatus.REGISTERED:
-            key = (status, reason_code(status=status, code=code, reason=reason))
+            key = (status, reason_of(status=status, code=code).code)
             kinds[key] = kinds.get(key, 0) + count
     found = [ReasonCount(status, REASONS[code], n) for (status, code), n in kinds.items()]
     return MosaicReport(
@@ -147,10 +147,12 @@ def frame_runs(mosaic: Mosaic) -> list[FrameRun]:
     rows = mosaic_frames(mosaic).values_list("index", "pts", "status", "reason_code", "reason")
     second = mosaic.video.time_base_s
     runs: list[FrameRun] = []
-    for place, (index, pts, status, code, reason) in enumerate(rows):
-        kind = REASONS[reason_code(status=status, code=code, reason=reason)]
+    for position, (index, pts, status, code, reason) in enumerate(rows):
+        kind = reason_of(status=status, code=code)
         time_s = round(pts * second, 6)
-        run = FrameRun(place, place + 1, status, kind, reason, index, index, time_s, time_s, pts)
+        run = FrameRun(
+            position, position + 1, status, kind, reason, index, index, time_s, time_s, pts
+        )
         if runs and (runs[-1].status, runs[-1].kind) == (status, kind):
             run = replace(runs.pop(), stop=run.stop, last_index=run.last_index, last_s=run.last_s)
         runs.append(run)
@@ -169,32 +171,36 @@ def reasons_of(runs: Sequence[FrameRun]) -> list[Reason]:
     return [reason for reason in REASONS.values() if reason in found]
 
 
-def frames_at(mosaic: Mosaic, *, x: float, y: float, part: int = 0, limit: int = 100) -> Sightings:
+def frames_at_point(
+    mosaic: Mosaic, *, x: float, y: float, component: int = 0, limit: int = 100
+) -> FramesAtPoint:
     """The frames that saw a point of the mosaic, the sharpest first.
 
     Reads only frames whose bounds hold the point, in one query.
 
     Args:
-        x, y: mosaic pixels (level 0 of the part's canvas).
-        part: which piece of the mosaic.
+        x, y: mosaic pixels (level 0 of the component's canvas).
+        component: index of it.
 
     Raises:
         ConflictError: the mosaic is not ready.
-        NotFoundError: no such part, or the point lies outside of it.
+        NotFoundError: no such component, or the point lies outside of it.
     """
-    canvas = part_of(mosaic, part).canvas
+    canvas = component_of(mosaic, component).canvas
     if not (0 <= x <= canvas.width_px and 0 <= y <= canvas.height_px):
         raise NotFoundError(
             f"The point lies outside of the mosaic of {canvas.width_px} x {canvas.height_px} px."
         )
     near = Q(left__lte=x, right__gte=x, top__lte=y, bottom__gte=y) | Q(left=None)
     rows = list(
-        MosaicFrame.objects.filter(near, mosaic=mosaic, part=part, status=FrameStatus.REGISTERED)
+        MosaicFrame.objects.filter(
+            near, mosaic=mosaic, component=component, status=FrameStatus.REGISTERED
+        )
         .order_by("index")
         .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px")
     )
     if not rows:
-        return Sightings(0, ())
+        return FramesAtPoint(0, ())
     view = view_of(mosaic)
     H_mosaic_from_frame = matrices([row[2] for row in rows])
     point = np.array([[x, y]], np.float64)
@@ -206,7 +212,7 @@ def frames_at(mosaic: Mosaic, *, x: float, y: float, part: int = 0, limit: int =
     outlines, _ = project_points(H_mosaic_from_frame[order], view)
     second = mosaic.video.time_base_s
     frames = tuple(
-        FrameSighting(
+        FrameAtPoint(
             index=rows[i][0],
             pts=rows[i][1],
             time_s=round(rows[i][1] * second, 6),
@@ -218,22 +224,23 @@ def frames_at(mosaic: Mosaic, *, x: float, y: float, part: int = 0, limit: int =
         )
         for i, outline in zip(order, outlines, strict=True)
     )
-    return Sightings(len(seen), frames)
+    return FramesAtPoint(len(seen), frames)
 
 
 def frame_columns(mosaic: Mosaic) -> dict[str, Any]:
     """Every frame in columns, for a timeline and a moving outline: small enough for 30,000.
 
-    ``state`` counts into ``reasons``; ``outline`` is flat x, y pairs on the frame's part, or null.
+    ``reason`` counts into ``reasons``; ``outline`` is flat x, y pairs on the frame's component, or
+    null.
     """
     rows = list(
         mosaic_frames(mosaic).values_list(
-            "index", "pts", "status", "reason_code", "reason", "part", "H_mosaic_from_frame"
+            "index", "pts", "status", "reason_code", "component", "H_mosaic_from_frame"
         )
     )
-    codes = [reason_code(status=row[2], code=row[3], reason=row[4]) for row in rows]
+    codes = [reason_of(status=row[2], code=row[3]).code for row in rows]
     used = [code for code in REASONS if code in set(codes) | {REGISTERED.code}]
-    place = {code: at for at, code in enumerate(used)}
+    order = {code: at for at, code in enumerate(used)}
     return {
         "count": len(rows),
         "time_base_s": mosaic.video.time_base_s,
@@ -243,9 +250,9 @@ def frame_columns(mosaic: Mosaic) -> dict[str, Any]:
         ],
         "index": [row[0] for row in rows],
         "pts": [row[1] for row in rows],
-        "state": [place[code] for code in codes],
-        "part": [row[5] for row in rows],
-        "outline": list(_flat_outlines(mosaic, [row[6] for row in rows])),
+        "reason": [order[code] for code in codes],
+        "component": [row[4] for row in rows],
+        "outline": list(_flat_outlines(mosaic, [row[5] for row in rows])),
     }
 
 
@@ -253,23 +260,24 @@ def view_of(mosaic: Mosaic) -> ArrayF64:
     """(P, 2): what the scope sees of a frame, frame pixels."""
     canvas = mosaic.video.canvas
     width_px, height_px = (canvas.width_px, canvas.height_px) if canvas else (1, 1)
-    return view_polygon(mosaic.outline, width_px=width_px, height_px=height_px)
+    return view_polygon(mosaic.view_outline, width_px=width_px, height_px=height_px)
 
 
-def part_of(mosaic: Mosaic, part: int) -> MosaicPart:
-    """One piece of a ready mosaic, from those read with it.
+def component_of(mosaic: Mosaic, component: int) -> MosaicComponent:
+    """One component of a ready mosaic, from those read with it.
 
     Raises:
         ConflictError: the mosaic is not ready.
-        NotFoundError: it has fewer pieces.
+        NotFoundError: it has fewer components.
     """
-    parts = list(mosaic.parts.all())
-    if not parts:
+    components = list(mosaic.components.all())
+    if not components:
         raise ConflictError("The mosaic is not ready yet.", code="mosaic-not-ready")
-    for found in parts:
-        if found.index == part:
+    for found in components:
+        if found.index == component:
             return found
-    raise NotFoundError(f"The mosaic has no part {part}; it has {len(parts)}, counted from 0.")
+    known = f"it has {len(components)}, counted from 0"
+    raise NotFoundError(f"The mosaic has no component {component}; {known}.")
 
 
 def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] | None]:

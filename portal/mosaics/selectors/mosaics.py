@@ -16,7 +16,7 @@ from portal.core.errors import InvalidInputError, NotFoundError
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.labs.models import User
-from portal.mosaics.models import Mosaic, MosaicPart
+from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.options import MIN_FRAMES
 
 BUILDS_FOR_RATE = 20
@@ -56,12 +56,12 @@ class Estimate:
 
 
 def mosaic_list(user: User) -> QuerySet[Mosaic]:
-    """The mosaics this person may see with their parts, oldest first."""
-    parts = MosaicPart.objects.select_related("canvas").order_by("index")
+    """The mosaics this person may see with their components, oldest first."""
+    components = MosaicComponent.objects.select_related("canvas").order_by("index")
     return (
         Mosaic.objects.visible_to(user)
         .select_related("canvas", "video__canvas", "case")
-        .prefetch_related(Prefetch("parts", queryset=parts))
+        .prefetch_related(Prefetch("components", queryset=components))
     )
 
 
@@ -74,8 +74,8 @@ def mosaic_get(user: User, mosaic_id: uuid.UUID) -> Mosaic:
 
 
 def mosaic_of_canvas(canvas: Canvas) -> Mosaic | None:
-    """The mosaic a canvas shows a part of. The caller may see the canvas."""
-    return Mosaic.objects.select_related("video").filter(parts__canvas=canvas).first()
+    """The mosaic a canvas shows a component of. The caller may see the canvas."""
+    return Mosaic.objects.select_related("video").filter(components__canvas=canvas).first()
 
 
 def mosaic_jobs(mosaics: Iterable[Mosaic]) -> dict[uuid.UUID, Job]:

@@ -22,7 +22,7 @@ from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
 from portal.mosaics.planes import matrices
-from portal.mosaics.selectors.frames import FrameSighting, part_of, rounded_outline, view_of
+from portal.mosaics.selectors.frames import FrameAtPoint, component_of, rounded_outline, view_of
 
 MIN_AREA_PX = 1.0
 MAX_ROIS, MAX_FRAMES = 2000, 200
@@ -36,7 +36,7 @@ class ProjectedRoi:
     Attributes:
         geometry: GeoJSON on the plane asked about, cut to what is seen there.
         share: of the outline's area that is seen there.
-        uncertainty_px: one standard deviation of the frame's place on the mosaic.
+        uncertainty_px: one standard deviation of the frame's position on the mosaic.
     """
 
     roi: Roi
@@ -46,20 +46,22 @@ class ProjectedRoi:
 
 
 @dataclass(frozen=True, slots=True)
-class RoiSighting:
+class RoiInFrame:
     """A frame that sees an ROI of the mosaic: as for a point, with the outline in the frame."""
 
-    frame: FrameSighting
+    frame: FrameAtPoint
     geometry: dict[str, Any]
     share: float
 
 
-def rois_on_part(mosaic: Mosaic, *, part: int = 0) -> list[ProjectedRoi]:
-    """ROIs drawn on frames of the video, projected onto a part of the mosaic."""
-    found = part_of(mosaic, part)
+def rois_on_component(mosaic: Mosaic, *, component: int = 0) -> list[ProjectedRoi]:
+    """ROIs drawn on frames of the video, projected onto a component of the mosaic."""
+    found = component_of(mosaic, component)
     drawn = Roi.objects.live().filter(canvas=mosaic.video.canvas, frame_index__isnull=False)
     rois = list(drawn.select_related("label").order_by("created_at", "id")[:MAX_ROIS])
-    placed = _placed(mosaic, {roi.frame_index for roi in rois if roi.frame_index is not None}, part)
+    placed = _placed(
+        mosaic, {roi.frame_index for roi in rois if roi.frame_index is not None}, component
+    )
     plane = shapely.box(0, 0, found.canvas.width_px, found.canvas.height_px)
     projected = []
     for roi in rois:
@@ -82,7 +84,7 @@ def rois_in_frame(mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]:
         raise NotFoundError(f"The mosaic has no frame at PTS {pts}.", code="frame-not-found")
     if frame.H_mosaic_from_frame is None:
         return []
-    canvas_id = part_of(mosaic, frame.part or 0).canvas_id
+    canvas_id = component_of(mosaic, frame.component or 0).canvas_id
     near = Q()
     if frame.left is not None:
         near = Q(right__gte=frame.left, left__lte=frame.right)
@@ -97,25 +99,25 @@ def rois_in_frame(mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]:
     return projected
 
 
-def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiSighting]:
+def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiInFrame]:
     """The frames that see an ROI of the mosaic, with its outline in each, the sharpest first.
 
     Raises:
         NotFoundError: the ROI is not on this mosaic.
     """
-    parts = {part.canvas_id: part.index for part in mosaic.parts.all()}
-    if roi.canvas_id not in parts:
+    components = {component.canvas_id: component.index for component in mosaic.components.all()}
+    if roi.canvas_id not in components:
         raise NotFoundError("This ROI is not on this mosaic.", code="roi-elsewhere")
     near = Q(left__lte=roi.right, right__gte=roi.left, top__lte=roi.bottom, bottom__gte=roi.top)
     rows = list(
         MosaicFrame.objects.filter(
             near | Q(left=None),
             mosaic=mosaic,
-            part=parts[roi.canvas_id],
+            component=components[roi.canvas_id],
             status=FrameStatus.REGISTERED,
         ).order_by("index")
     )
-    seen = sorted(_sightings(mosaic, roi, rows), key=_sharpest_first)
+    seen = sorted(_rois_in_frames(mosaic, roi, rows), key=_sharpest_first)
     return seen[:MAX_FRAMES]
 
 
@@ -146,16 +148,16 @@ def projected_geometry(
 
 
 def _placed(
-    mosaic: Mosaic, indices: set[int], part: int
+    mosaic: Mosaic, indices: set[int], component: int
 ) -> dict[int | None, tuple[ArrayF64, float | None]]:
     """Transform and uncertainty of the registered ones among these frames."""
     rows = MosaicFrame.objects.filter(
-        mosaic=mosaic, part=part, status=FrameStatus.REGISTERED, index__in=indices
+        mosaic=mosaic, component=component, status=FrameStatus.REGISTERED, index__in=indices
     ).values_list("index", "H_mosaic_from_frame", "uncertainty_px")
     return {index: (matrices([H])[0], uncertainty_px) for index, H, uncertainty_px in rows}
 
 
-def _sightings(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterator[RoiSighting]:
+def _rois_in_frames(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterator[RoiInFrame]:
     if not rows:
         return
     view = view_of(mosaic)
@@ -168,7 +170,7 @@ def _sightings(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterato
         if cut is None:
             continue
         centre = project_points(H[None], np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
-        frame = FrameSighting(
+        frame = FrameAtPoint(
             index=row.index,
             pts=row.pts,
             time_s=round(row.pts * second, 6),
@@ -178,10 +180,10 @@ def _sightings(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterato
             uncertainty_px=row.uncertainty_px,
             outline=rounded_outline(outline),
         )
-        yield RoiSighting(frame, *cut)
+        yield RoiInFrame(frame, *cut)
 
 
-def _sharpest_first(seen: RoiSighting) -> tuple[float, float, int]:
+def _sharpest_first(seen: RoiInFrame) -> tuple[float, float, int]:
     """Frames that see all of it before those that see a part, to a tenth."""
     return (-round(seen.share, 1), -(seen.frame.sharpness or 0.0), seen.frame.index)
 

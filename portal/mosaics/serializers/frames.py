@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from portal.annotations.serializers import FiniteField
 from portal.mosaics.models import FrameStatus, MosaicFrame
-from portal.mosaics.selectors import FrameSighting
+from portal.mosaics.selectors import FrameAtPoint
 
 
 def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
@@ -33,7 +33,7 @@ class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
             "status",
             "reason",
             "reason_code",
-            "part",
+            "component",
             "H_mosaic_from_frame",
             "covariance",
             "uncertainty_px",
@@ -55,13 +55,13 @@ class PointSerializer(serializers.Serializer[Any]):
 
     x = FiniteField()
     y = FiniteField()
-    part = serializers.IntegerField(
-        required=False, min_value=0, max_value=10_000, help_text="Which piece; 0"
+    component = serializers.IntegerField(
+        required=False, min_value=0, max_value=10_000, help_text="Which component; 0"
     )
     limit = serializers.IntegerField(required=False, min_value=1, max_value=1000)
 
 
-class SightingSerializer(serializers.Serializer[Any]):
+class FrameAtPointSerializer(serializers.Serializer[Any]):
     """A frame that saw the point, and where in the frame."""
 
     index = serializers.IntegerField()
@@ -78,22 +78,22 @@ class SightingSerializer(serializers.Serializer[Any]):
     image_url = serializers.SerializerMethodField()
     viewer_url = serializers.SerializerMethodField()
 
-    def get_image_url(self, frame: FrameSighting) -> str:
+    def get_image_url(self, frame: FrameAtPoint) -> str:
         """The frame as JPEG."""
         return frame_url(self.context["canvas_id"], frame.pts)
 
-    def get_viewer_url(self, frame: FrameSighting) -> str:
+    def get_viewer_url(self, frame: FrameAtPoint) -> str:
         """The video at that frame, the point in the middle."""
         x, y = frame.xy_frame
         viewer = reverse("archive:viewer", args=[self.context["canvas_id"]])
         return f"{viewer}?t={frame.pts}&x={x:g}&y={y:g}"
 
 
-class FramesAtSerializer(serializers.Serializer[Any]):
+class FramesAtPointSerializer(serializers.Serializer[Any]):
     """The frames that saw a point, the sharpest first; ``count`` is all that did."""
 
     count = serializers.IntegerField()
-    results = SightingSerializer(many=True)
+    results = FrameAtPointSerializer(many=True)
 
 
 class FrameReasonSerializer(serializers.Serializer[Any]):
@@ -112,9 +112,11 @@ class FrameColumnsSerializer(serializers.Serializer[Any]):
     reasons = FrameReasonSerializer(many=True)
     index = serializers.ListField(child=serializers.IntegerField())
     pts = serializers.ListField(child=serializers.IntegerField())
-    state = serializers.ListField(child=serializers.IntegerField())
-    part = serializers.ListField(child=serializers.IntegerField(allow_null=True))
+    reason = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Which of `reasons`, counted from 0"
+    )
+    component = serializers.ListField(child=serializers.IntegerField(allow_null=True))
     outline = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField(), allow_null=True),
-        help_text="x, y, x, y, ... on the frame's part; null where it is on none",
+        help_text="x, y, x, y, ... on the frame's component; null where it is on none",
     )

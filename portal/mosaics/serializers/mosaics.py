@@ -12,24 +12,24 @@ from portal.annotations.serializers import FiniteField
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer, thumbnail_url
 from portal.jobs.serializers import JobSerializer
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicPart
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent
 from portal.mosaics.options import MAX_STEP
 from portal.mosaics.selectors import frame_runs, mosaic_report, runs_lost
 
 LOST_LISTED = 100
 
 
-def layer_url(part: MosaicPart, name: str) -> str:
+def layer_url(component: MosaicComponent, name: str) -> str:
     """Address of a layer's picture."""
-    path = reverse("api:mosaic-layer", kwargs={"pk": part.mosaic_id, "name": name})
-    return f"{path}?part={part.index}&v={part.canvas.content_hash[:12]}"
+    path = reverse("api:mosaic-layer", kwargs={"pk": component.mosaic_id, "name": name})
+    return f"{path}?component={component.index}&v={component.canvas.content_hash[:12]}"
 
 
 class MosaicConfigSerializer(serializers.Serializer[Any]):
     """Choices; what is left out keeps its default."""
 
     step = serializers.IntegerField(required=False, help_text="Use every step-th frame; 1")
-    model = serializers.CharField(
+    motion_model = serializers.CharField(
         required=False, help_text="auto, similarity, affine or homography; auto"
     )
     start_s = serializers.FloatField(required=False, help_text="First second used of the video")
@@ -43,7 +43,7 @@ class MosaicCreateSerializer(serializers.Serializer[Any]):
     config = serializers.DictField(
         required=False,
         help_text="start_s, end_s (the span; all of it), step (use every step-th frame; 1),"
-        " model (auto, similarity, affine, homography)",
+        " motion_model (auto, similarity, affine, homography)",
     )
 
 
@@ -57,7 +57,7 @@ class ReasonSerializer(serializers.Serializer[Any]):
 
 
 class LostRunSerializer(serializers.Serializer[Any]):
-    """Frames in a row that are in no part, for one reason; both ends belong to it."""
+    """Frames in a row that are in no component, for one reason; both ends belong to it."""
 
     status = serializers.ChoiceField(FrameStatus.choices)
     code = serializers.CharField(source="kind.code")
@@ -90,8 +90,8 @@ class MosaicLayerSerializer(serializers.Serializer[Any]):
     url = serializers.CharField()
 
 
-class MosaicPartSerializer(serializers.Serializer[Any]):
-    """One connected piece of a mosaic, a canvas of its own."""
+class MosaicComponentSerializer(serializers.Serializer[Any]):
+    """One connected component of a mosaic, a canvas of its own."""
 
     index = serializers.IntegerField()
     canvas = serializers.UUIDField(source="canvas_id")
@@ -106,14 +106,14 @@ class MosaicPartSerializer(serializers.Serializer[Any]):
     layers = serializers.SerializerMethodField()
 
     @extend_schema_field(MosaicLayerSerializer(many=True))
-    def get_layers(self, part: MosaicPart) -> list[dict[str, Any]]:
+    def get_layers(self, component: MosaicComponent) -> list[dict[str, Any]]:
         """With an address each; it changes with the content."""
         return [
             {
                 **{key: layer[key] for key in ("name", "unit", "minimum", "maximum", "downsample")},
-                "url": layer_url(part, layer["name"]),
+                "url": layer_url(component, layer["name"]),
             }
-            for layer in part.layers
+            for layer in component.layers
         ]
 
 
@@ -143,7 +143,7 @@ class MosaicSerializer(serializers.Serializer[Any]):
     motion_model = serializers.CharField()
     anchor_index = serializers.IntegerField(allow_null=True)
     seconds = serializers.FloatField(help_text="How long the build took")
-    parts = MosaicPartSerializer(source="parts.all", many=True)
+    components = MosaicComponentSerializer(source="components.all", many=True)
     quality = serializers.DictField(help_text="Figures of how well it fits")
     engine = serializers.DictField(help_text="What built it: version, hash of all its choices")
     created_at = serializers.DateTimeField()
@@ -167,7 +167,8 @@ class MosaicDetailSerializer(MosaicSerializer):
     report = serializers.SerializerMethodField()
     lost = serializers.SerializerMethodField()
     gaps = serializers.ListField(
-        child=serializers.DictField(), help_text="Runs of frames in no part, with a sentence each"
+        child=serializers.DictField(),
+        help_text="Runs of frames in no component, with a sentence each",
     )
 
     @extend_schema_field(MosaicReportSerializer)
@@ -177,7 +178,7 @@ class MosaicDetailSerializer(MosaicSerializer):
 
     @extend_schema_field(LostRunSerializer(many=True))
     def get_lost(self, mosaic: Mosaic) -> Any:
-        """The 100 longest runs of frames in no part, each for one reason; also where it failed."""
+        """The 100 longest runs of frames in no component, one reason each; also where it failed."""
         return LostRunSerializer(runs_lost(frame_runs(mosaic))[:LOST_LISTED], many=True).data
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from rest_framework import serializers
 
 from portal.annotations.serializers import INT64_MAX, GeometryField
-from portal.mosaics.serializers.frames import SightingSerializer
+from portal.mosaics.serializers.frames import FrameAtPointSerializer
 
 
 class ProjectionQuerySerializer(serializers.Serializer[Any]):
-    """Onto which plane: a part of the mosaic, or the frame with this PTS."""
+    """Onto which plane: a component of the mosaic, or the frame with this PTS."""
 
-    part = serializers.IntegerField(required=False, min_value=0, max_value=10_000)
+    component = serializers.IntegerField(required=False, min_value=0, max_value=10_000)
     pts = serializers.IntegerField(required=False, min_value=-INT64_MAX, max_value=INT64_MAX)
 
 
@@ -45,15 +45,15 @@ class RoiFramesQuerySerializer(serializers.Serializer[Any]):
     roi = serializers.UUIDField()
 
 
-class RoiSightingSerializer(SightingSerializer):
+class RoiInFrameSerializer(FrameAtPointSerializer):
     """A frame that sees an ROI of the mosaic; ``xy_frame`` is its middle."""
 
     geometry = GeometryField(help_text="The outline in the frame, cut to the scope's view")
     share = serializers.FloatField()
 
     def to_representation(self, seen: Any) -> dict[str, Any]:
-        """The sighting's own fields, then the outline."""
-        frame = SightingSerializer(seen.frame, context=self.context).data
+        """The frame's own fields, then the outline."""
+        frame = FrameAtPointSerializer(seen.frame, context=self.context).data
         return {**frame, "geometry": seen.geometry, "share": seen.share}
 
 
@@ -61,4 +61,4 @@ class RoiFramesSerializer(serializers.Serializer[Any]):
     """The frames that see an ROI, those that see all of it first, the sharpest among them first."""
 
     count = serializers.IntegerField()
-    results = RoiSightingSerializer(many=True)
+    results = RoiInFrameSerializer(many=True)

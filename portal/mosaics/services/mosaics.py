@@ -22,8 +22,8 @@ from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.mosaics.build import Built, BuiltFrame, BuiltPart
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_clean, options_hash, options_words
 from portal.mosaics.planes import matrices, view_polygon
 from portal.mosaics.rules import require_build
@@ -91,9 +91,10 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     A second run replaces what the first left. Emits ``mosaic.finished``.
     """
     derived = storage.derived_folder(mosaic.pk)
-    canvases = [_write_part(mosaic, part, derived, len(built.parts)) for part in built.parts]
-    _drop_surplus(mosaic, keep=len(built.parts))
-    _write_frames(mosaic, built.frames, outline=built.outline)
+    total = len(built.components)
+    canvases = [_write_component(mosaic, item, derived, total) for item in built.components]
+    _drop_surplus(mosaic, keep=total)
+    _write_frames(mosaic, built.frames, view_outline=built.view_outline)
     canvas = canvases[0]
     mosaic.canvas = canvas
     mosaic.state, mosaic.error_code, mosaic.error_message = ItemState.READY, "", ""
@@ -101,9 +102,9 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     mosaic.registered_count = sum(f.status == FrameStatus.REGISTERED for f in built.frames)
     mosaic.seconds = round(built.seconds, 2)
     mosaic.motion_model = built.motion_model
-    mosaic.anchor_index = built.parts[0].anchor_index
+    mosaic.anchor_index = built.components[0].anchor_index
     mosaic.engine, mosaic.quality = built.engine, built.quality
-    mosaic.gaps, mosaic.outline = built.gaps, built.outline
+    mosaic.gaps, mosaic.view_outline = built.gaps, built.view_outline
     mosaic.save()
     storage.folder_publish(folder, derived)
     _emit(mosaic, "mosaic.finished", canvas_id=str(canvas.pk))
@@ -118,7 +119,7 @@ def mosaic_refused(*, mosaic: Mosaic, frames: Sequence[BuiltFrame]) -> None:
     with transaction.atomic():
         waiting = Mosaic.objects.select_for_update().filter(state=ItemState.PREPARING)
         if waiting.filter(pk=mosaic.pk).exists():
-            _write_frames(mosaic, frames, outline=())
+            _write_frames(mosaic, frames, view_outline=())
 
 
 def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
@@ -153,52 +154,54 @@ def _submit(mosaic: Mosaic, user: User) -> Job:
     )
 
 
-def _write_part(mosaic: Mosaic, part: BuiltPart, derived: Path, parts: int) -> Canvas:
-    """One piece's canvas and row. The first keeps the id it had before there were parts."""
-    is_first = part.index == 0
-    suffix = "" if parts == 1 else f", part {part.index + 1}"
+def _write_component(
+    mosaic: Mosaic, component: BuiltComponent, derived: Path, total: int
+) -> Canvas:
+    """One component's canvas and row."""
+    suffix = "" if total == 1 else f", component {component.index + 1}"
     canvas, _ = Canvas.objects.update_or_create(
-        pk=uuid.uuid5(mosaic.pk, "canvas" if is_first else f"canvas {part.index}"),
+        pk=uuid.uuid5(mosaic.pk, f"canvas {component.index}"),
         defaults={
             "lab_id": mosaic.lab_id,
             "case_id": mosaic.case_id,
             "kind": CanvasKind.MOSAIC,
             "name": f"{mosaic.name[: 200 - len(suffix)]}{suffix}",
-            "width_px": part.width_px,
-            "height_px": part.height_px,
-            "levels": part.levels,
-            "pixels_path": storage.relative(derived / part.pyramid),
-            "thumbnail_path": storage.relative(derived / part.preview),
-            "content_hash": part.content_hash,
+            "width_px": component.width_px,
+            "height_px": component.height_px,
+            "levels": component.levels,
+            "pixels_path": storage.relative(derived / component.pyramid),
+            "thumbnail_path": storage.relative(derived / component.preview),
+            "content_hash": component.content_hash,
         },
     )
-    MosaicPart.objects.update_or_create(
-        pk=uuid.uuid5(mosaic.pk, f"part {part.index}"),
+    MosaicComponent.objects.update_or_create(
+        pk=uuid.uuid5(mosaic.pk, f"component {component.index}"),
         defaults={
             "mosaic": mosaic,
-            "index": part.index,
+            "index": component.index,
             "canvas": canvas,
-            "anchor_index": part.anchor_index,
-            "registered_count": part.registered_count,
-            "spans": part.spans,
-            "layers": part.layers,
-            "quality": part.quality,
+            "anchor_index": component.anchor_index,
+            "registered_count": component.registered_count,
+            "spans": component.spans,
+            "layers": component.layers,
+            "quality": component.quality,
         },
     )
     return canvas
 
 
 def _drop_surplus(mosaic: Mosaic, *, keep: int) -> None:
-    """Parts of an earlier run that this one does not have."""
-    for part in MosaicPart.objects.filter(mosaic=mosaic, index__gte=keep).select_related("canvas"):
-        part.canvas.delete()
+    """Components of an earlier run that this one does not have."""
+    surplus = MosaicComponent.objects.filter(mosaic=mosaic, index__gte=keep)
+    for component in surplus.select_related("canvas"):
+        component.canvas.delete()
 
 
 def _write_frames(
-    mosaic: Mosaic, frames: Sequence[BuiltFrame], *, outline: Sequence[Sequence[float]]
+    mosaic: Mosaic, frames: Sequence[BuiltFrame], *, view_outline: Sequence[Sequence[float]]
 ) -> None:
     mosaic.frames.all().delete()
-    bounds = _bounds(mosaic, frames, outline)
+    bounds = _bounds(mosaic, frames, view_outline)
     MosaicFrame.objects.bulk_create(
         (
             MosaicFrame(
@@ -216,7 +219,7 @@ def _write_frames(
                 sharpness=frame.sharpness,
                 uncertainty_px=frame.uncertainty_px,
                 covariance=frame.covariance,
-                part=frame.part,
+                component=frame.component,
                 **bounds.get(frame.index, {}),
             )
             for frame in frames
@@ -226,14 +229,16 @@ def _write_frames(
 
 
 def _bounds(
-    mosaic: Mosaic, frames: Sequence[BuiltFrame], outline: Sequence[Sequence[float]]
+    mosaic: Mosaic, frames: Sequence[BuiltFrame], view_outline: Sequence[Sequence[float]]
 ) -> dict[int, dict[str, float]]:
     """Of each placed frame; left out where a corner of it lies behind the plane."""
     placed = [f for f in frames if f.H_mosaic_from_frame is not None]
     canvas = mosaic.video.canvas
     if not placed or canvas is None:
         return {}
-    view: ArrayF64 = view_polygon(outline, width_px=canvas.width_px, height_px=canvas.height_px)
+    view: ArrayF64 = view_polygon(
+        view_outline, width_px=canvas.width_px, height_px=canvas.height_px
+    )
     rows = outline_bounds(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
     names = ("left", "top", "right", "bottom")
     grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # as far as a point at the rim counts

@@ -18,13 +18,13 @@ from portal.core.events import event_emit
 from portal.jobs.models import ENDED, Job
 from portal.jobs.services import job_cancel
 from portal.labs.models import User
+from portal.mosaics.build_cache import build_cache_drop, build_cache_folder
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.rules import require_build
-from portal.mosaics.workplace import work_drop, work_folder
 
 
 def mosaic_delete(*, mosaic: Mosaic, user: User) -> None:
-    """Delete a mosaic with its parts, frames, follow-ups and files. The video stays.
+    """Delete a mosaic with its components, frames, follow-ups and files. The video stays.
 
     What is being built or looked for on it is cancelled first. ROIs that were deleted before go
     with it for good, and so do their vectors. Emits ``mosaic.deleted``.
@@ -58,7 +58,7 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> None:
         folders = [storage.derived_folder(owner.pk) for owner in (mosaic, *followups)]
         folders += [storage.cache_folder(canvas.pk) for canvas in canvases]
         if not _is_work_shared(mosaic):
-            transaction.on_commit(partial(work_drop, mosaic))
+            transaction.on_commit(partial(build_cache_drop, mosaic))
         mosaic.delete()
         for canvas in canvases:
             canvas.delete()
@@ -77,7 +77,7 @@ def _cancel_jobs(targets: Sequence[uuid.UUID], user: User) -> None:
 def _is_work_shared(mosaic: Mosaic) -> bool:
     """Whether another one of the video goes on from the same stages."""
     others = Mosaic.objects.filter(video=mosaic.video_id).exclude(pk=mosaic.pk)
-    return any(work_folder(other) == work_folder(mosaic) for other in others)
+    return any(build_cache_folder(other) == build_cache_folder(mosaic) for other in others)
 
 
 def _require_no_rois(mosaic: Mosaic, canvases: Iterable[Canvas]) -> None:

@@ -15,7 +15,8 @@ from ml.errors import MlError
 from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.tasks import JobContext, UserError, task
-from portal.mosaics.build import Built, BuiltFrame, BuiltPart
+from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
+from portal.mosaics.build_cache import build_cache_claim
 from portal.mosaics.models import Mosaic
 from portal.mosaics.selectors import span_frames
 from portal.mosaics.services import (
@@ -25,10 +26,9 @@ from portal.mosaics.services import (
     state_again,
 )
 from portal.mosaics.tasks.errors import sentence
-from portal.mosaics.workplace import work_claim
 
 if TYPE_CHECKING:
-    from ml.mosaic import FrameResult, MosaicConfig, MosaicResult
+    from ml.mosaic import ComponentResult, FrameResult, MosaicConfig, MosaicResult
 
 
 @task(JOB_KIND, title="Build mosaic", queue="gpu", max_attempts=3, retry_on=(OSError,))
@@ -38,7 +38,7 @@ def mosaic_build(context: JobContext, *, mosaic_id: str) -> dict[str, Any]:
     if mosaic.state == ItemState.READY:
         return _result(mosaic)
     state_again(mosaic)  # where its job was tried again from the page of jobs
-    with context.scratch() as scratch, work_claim(mosaic) as stages:
+    with context.scratch() as scratch, build_cache_claim(mosaic) as stages:
         folder = scratch / "mosaic"
         built = _build(context, mosaic, folder, stages)
         with context.effect():
@@ -102,8 +102,8 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
     """The engine's choices; a span in seconds becomes its first and last time stamp."""
     from ml.mosaic import MosaicConfig
 
-    names = {"step": "step", "model": "motion_model"}
-    chosen: dict[str, Any] = {names[k]: v for k, v in mosaic.config.items() if k in names}
+    names = ("step", "motion_model")
+    chosen: dict[str, Any] = {k: v for k, v in mosaic.config.items() if k in names}
     if "start_s" in mosaic.config:
         chosen["start_pts"] = span_frames(mosaic.video, mosaic.config).first_pts
     if "end_s" in mosaic.config:  # alone: what begins alike goes on from the same stages
@@ -112,45 +112,41 @@ def _config(mosaic: Mosaic) -> MosaicConfig:
 
 
 def _built(result: MosaicResult, folder: Path, *, seconds: float) -> Built:
-    from ml import __version__ as version
-
     return Built(
-        parts=tuple(_part(part, folder) for part in result.components),
+        components=tuple(_component(component, folder) for component in result.components),
         motion_model=result.motion_model,
         frames=tuple(_frame(frame) for frame in result.frames),
         seconds=seconds,
-        outline=np.round(result.view_outline, 2).tolist(),
-        engine={"version": result.engine or version, "config_hash": result.config_hash},
+        view_outline=np.round(result.view_outline, 2).tolist(),
+        engine={"version": result.engine, "config_hash": result.config_hash},
         quality=_plain(asdict(result.quality)),
         gaps=[_plain(asdict(gap)) for gap in result.gaps],
     )
 
 
-def _part(part: Any, folder: Path) -> BuiltPart:
-    """One ``ml.mosaic.result.MosaicComponent``."""
+def _component(component: ComponentResult, folder: Path) -> BuiltComponent:
     from ml.imaging.tiles import TileSource
 
-    with TileSource(folder / part.pyramid) as tiles:
+    with TileSource(folder / component.pyramid) as tiles:
         levels = [asdict(level) for level in tiles.levels]
-    return BuiltPart(
-        index=part.index,
-        pyramid=part.pyramid,
-        preview=part.preview,
-        width_px=part.width_px,
-        height_px=part.height_px,
+    return BuiltComponent(
+        index=component.index,
+        pyramid=component.pyramid,
+        preview=component.preview,
+        width_px=component.width_px,
+        height_px=component.height_px,
         levels=levels,
-        content_hash=storage.file_sha256(folder / part.pyramid),
-        anchor_index=part.anchor_index,
-        registered_count=part.registered_count,
-        spans=[_plain(asdict(span)) for span in part.spans],
-        layers=[_plain(asdict(layer)) for layer in part.layers],
-        quality=_plain(asdict(part.quality)),
+        content_hash=storage.file_sha256(folder / component.pyramid),
+        anchor_index=component.anchor_index,
+        registered_count=component.registered_count,
+        spans=[_plain(asdict(span)) for span in component.spans],
+        layers=[_plain(asdict(layer)) for layer in component.layers],
+        quality=_plain(asdict(component.quality)),
     )
 
 
 def _frame(frame: FrameResult) -> BuiltFrame:
     matrix, covariance = frame.H_mosaic_from_frame, frame.covariance
-    is_placed = matrix is not None
     return BuiltFrame(
         index=frame.index,
         pts=frame.pts,
@@ -160,7 +156,7 @@ def _frame(frame: FrameResult) -> BuiltFrame:
         links=frame.links,
         error_px=_number(frame.error_px),
         reason_code=frame.reason_code,
-        part=(frame.component or 0) if is_placed else None,
+        component=frame.component,
         is_key=frame.is_key,
         covariance=None if covariance is None else covariance.tolist(),
         uncertainty_px=_number(frame.uncertainty_px),

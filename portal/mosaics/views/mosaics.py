@@ -23,13 +23,13 @@ from portal.core.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.requests import user_of
 from portal.mosaics import selectors, services
+from portal.mosaics.build_cache import build_cache_exists, build_cache_preview
 from portal.mosaics.downloads import PNG_LARGEST, PNG_SIZES
 from portal.mosaics.models import Mosaic
-from portal.mosaics.options import MODELS, options_clean, options_words, span_words
+from portal.mosaics.options import MOTION_MODELS, options_clean, options_words, span_words
 from portal.mosaics.rules import may_build
 from portal.mosaics.selectors import frame_runs, mosaic_report, reasons_of, runs_lost
 from portal.mosaics.services import removal
-from portal.mosaics.workplace import work_exists, work_preview
 
 LOST_SHOWN = 20
 STEPS = (1, 2, 3, 5, 10)
@@ -64,12 +64,12 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
         "lost": lost[:LOST_SHOWN],
         "lost_more": len(lost[LOST_SHOWN:]),
         "legend": reasons_of(runs),
-        "parts": [
-            (part, thumbnail_url(part.canvas), _png_sizes(part.canvas))
-            for part in mosaic.parts.all()
+        "components": [
+            (component, thumbnail_url(component.canvas), _png_sizes(component.canvas))
+            for component in mosaic.components.all()
         ],
         "growing_url": "" if is_ready else _growing_url(mosaic),
-        "may_resume": not is_ready and work_exists(mosaic),
+        "may_resume": not is_ready and build_cache_exists(mosaic),
         "may_build": may_build(user_of(request), mosaic.lab_id),
         "longer": _longer(mosaic) if is_ready else "",
     }
@@ -100,7 +100,7 @@ def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     context = {
         "video": video,
         "rows": rows,
-        "models": MODELS,
+        "motion_models": MOTION_MODELS,
         "steps": _steps(request),
         "may_build": video.state == ItemState.READY and may_build(user, video.lab_id),
         **(_estimate(request, video) if video.state == ItemState.READY else {}),
@@ -178,8 +178,8 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
         mosaic = selectors.mosaic_of_canvas(canvas)
         if mosaic is None:
             return ""
-        parts = mosaic.parts.order_by("index")
-        context = {"mosaic": mosaic, "canvas": canvas, "parts": parts}
+        components = mosaic.components.order_by("index")
+        context = {"mosaic": mosaic, "canvas": canvas, "components": components}
         return render_to_string("mosaics/_canvas_action.html", context, request)
     video: Video | None = getattr(canvas, "video", None)
     return video_action(request, video) if video is not None else ""
@@ -188,8 +188,8 @@ def canvas_action(request: HttpRequest, canvas: Canvas) -> str:
 def _config(sent: QueryDict) -> dict[str, Any]:
     """The choices of the form; what is not a number goes on as it is, to be refused by name."""
     config: dict[str, Any] = {}
-    if model := sent.get("model"):
-        config["model"] = model
+    if model := sent.get("motion_model"):
+        config["motion_model"] = model
     if step := sent.get("step"):
         config["step"] = int(step) if step.isdecimal() and len(step) < 4 else step
     for name in ("start_s", "end_s"):
@@ -237,7 +237,7 @@ def _stages(job: Job | None) -> list[tuple[str, str]]:
 def _growing_url(mosaic: Mosaic) -> str:
     """Of what has been stitched so far; it changes with the picture. Empty before there is one."""
     try:
-        stamp = work_preview(mosaic).stat().st_mtime_ns
+        stamp = build_cache_preview(mosaic).stat().st_mtime_ns
     except OSError:
         return ""
     return f"{reverse('api:mosaic-preview', args=[mosaic.pk])}?v={stamp:x}"

@@ -15,7 +15,7 @@ import pytest
 from portal.archive.models import Asset, Canvas, Case, Video
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.models import Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_hash
 
 FRAME_WIDTH, FRAME_HEIGHT, STEP_PX = 224, 176, 12
@@ -148,12 +148,12 @@ def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
         anchor_index=2,
         seconds=1.5,
     )
-    MosaicPart.objects.create(
+    MosaicComponent.objects.create(
         mosaic=mosaic, index=0, canvas=canvas, anchor_index=2, registered_count=frames - 2
     )
-    fates = {3: ("skipped", "blurred"), 5: ("failed", "too few points agree")}
+    lost = {3: ("skipped", "blurred", "blurred"), 5: ("failed", "too few points agree", "no-match")}
     for i in range(frames):
-        status, reason = fates.get(i, ("registered", ""))
+        status, reason, code = lost.get(i, ("registered", "", ""))
         matrix = [[1, 0, 10 * i], [0, 1, 0], [0, 0, 1]] if status == "registered" else None
         bounds = {"left": 10 * i - 0.5, "top": -0.5, "right": 10 * i + 99.5, "bottom": 79.5}
         MosaicFrame.objects.create(
@@ -162,9 +162,10 @@ def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
             pts=40 * i,
             status=status,
             reason=reason,
+            reason_code=code,
             H_mosaic_from_frame=matrix,
             sharpness=0.1 * i,
-            part=0 if matrix else None,
+            component=0 if matrix else None,
             **(bounds if matrix and i % 2 == 0 else {}),
         )
     return mosaic

@@ -1,7 +1,7 @@
 /** Mosaics over REST: what there are, which frames saw a point, every frame at once, estimates. */
 
 import { getJson, postJson } from "../lib/http";
-import type { FrameColumns } from "../video/frame_columns";
+import type { FrameColumns } from "../video/frame_status";
 import type { Position, RoiGeometry } from "../lib/types";
 
 const ROOT = "/api/v1/mosaics/";
@@ -16,7 +16,7 @@ export interface MosaicLayerData {
   url: string;
 }
 
-export interface MosaicPartData {
+export interface MosaicComponentData {
   index: number;
   canvas: string;
   width: number;
@@ -32,10 +32,10 @@ export interface MosaicData {
   frame_width: number;
   frame_height: number;
   name: string;
-  parts: MosaicPartData[];
+  components: MosaicComponentData[];
 }
 
-export interface Sighting {
+export interface FrameAtPoint {
   index: number;
   pts: number;
   time_s: number;
@@ -48,7 +48,7 @@ export interface Sighting {
 }
 
 /** A frame that sees an ROI of the mosaic. */
-export interface RoiSighting extends Sighting {
+export interface RoiInFrame extends FrameAtPoint {
   geometry: RoiGeometry;
   /** Of the outline that is in the frame. */
   share: number;
@@ -84,13 +84,13 @@ export function frameColumns(mosaic: string): Promise<FrameColumns> {
   return getJson<FrameColumns>(`${ROOT}${mosaic}/outlines/`);
 }
 
-export function framesAt(
+export function askFramesAtPoint(
   mosaic: string,
-  part: number,
+  component: number,
   [x, y]: Position,
   signal?: AbortSignal,
-): Promise<{ count: number; results: Sighting[] }> {
-  return getJson(`${ROOT}${mosaic}/frames-at/?x=${x.toFixed(2)}&y=${y.toFixed(2)}&part=${part}&limit=100`, signal);
+): Promise<{ count: number; results: FrameAtPoint[] }> {
+  return getJson(`${ROOT}${mosaic}/frames-at-point/?x=${x.toFixed(2)}&y=${y.toFixed(2)}&component=${component}&limit=100`, signal);
 }
 
 export interface Estimate {
@@ -113,9 +113,9 @@ export function mosaicBuild(video: string, config: Span): Promise<{ id: string }
   return postJson(ROOT, { video, config });
 }
 
-/** ROIs drawn on frames of the video, on a part of the mosaic. */
-export async function projectedOnPart(mosaic: string, part: number): Promise<ProjectedRoi[]> {
-  return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?part=${part}`)).results;
+/** ROIs drawn on frames of the video, on a component of the mosaic. */
+export async function projectedOnComponent(mosaic: string, component: number): Promise<ProjectedRoi[]> {
+  return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?component=${component}`)).results;
 }
 
 /** ROIs drawn on the mosaic, in one frame of the video. */
@@ -123,6 +123,6 @@ export async function projectedInFrame(mosaic: string, pts: number, signal: Abor
   return (await getJson<{ results: ProjectedRoi[] }>(`${ROOT}${mosaic}/projected-rois/?pts=${pts}`, signal)).results;
 }
 
-export async function roiFrames(mosaic: string, roi: string, signal?: AbortSignal): Promise<RoiSighting[]> {
-  return (await getJson<{ results: RoiSighting[] }>(`${ROOT}${mosaic}/roi-frames/?roi=${roi}`, signal)).results;
+export async function roiFrames(mosaic: string, roi: string, signal?: AbortSignal): Promise<RoiInFrame[]> {
+  return (await getJson<{ results: RoiInFrame[] }>(`${ROOT}${mosaic}/roi-frames/?roi=${roi}`, signal)).results;
 }

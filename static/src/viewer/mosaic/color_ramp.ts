@@ -16,11 +16,11 @@ export function rampOf(layer: string): Rgb[] {
 
 /** The colour at `share` (0 to 1) of the ramp. */
 export function colorAt(ramp: Rgb[], share: number): Rgb {
-  const place = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
-  const low = ramp[Math.floor(place)] ?? [0, 0, 0];
-  const high = ramp[Math.ceil(place)] ?? low;
-  const part = place - Math.floor(place);
-  return [0, 1, 2].map((i) => Math.round((low[i] ?? 0) * (1 - part) + (high[i] ?? 0) * part)) as Rgb;
+  const position = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
+  const low = ramp[Math.floor(position)] ?? [0, 0, 0];
+  const high = ramp[Math.ceil(position)] ?? low;
+  const rest = position - Math.floor(position);
+  return [0, 1, 2].map((i) => Math.round((low[i] ?? 0) * (1 - rest) + (high[i] ?? 0) * rest)) as Rgb;
 }
 
 export function gradientOf(ramp: Rgb[]): string {

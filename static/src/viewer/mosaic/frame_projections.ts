@@ -32,7 +32,7 @@ export class FrameProjections {
     const layers = mapView.map.getLayers();
     layers.insertAt(layers.getLength() - 1, this.projected.layer);
     layer.on("display", ({ visible }) => this.projected.layer.setVisible(visible));
-    map.on("fates", ({ mosaic }) => {
+    map.on("frameStatus", ({ mosaic }) => {
       this.mosaic = mosaic.id;
       void this.follow();
     });

@@ -6,7 +6,7 @@ import type Projection from "ol/proj/Projection";
 
 import { colorAt, gradientOf, rampOf } from "./color_ramp";
 import { element, required } from "../../dom/elements";
-import type { MosaicLayerData, MosaicPartData } from "./api";
+import type { MosaicLayerData, MosaicComponentData } from "./api";
 import { l0FromMap } from "../map/pixel_plane";
 import { PlanePicture } from "../map/plane_picture";
 import { hereText, shareOf, valueText } from "./layer_values";
@@ -14,7 +14,7 @@ import { hereText, shareOf, valueText } from "./layer_values";
 const WORDS: Record<string, [string, string]> = {
   coverage: ["Coverage", "What was seen at all"],
   count: ["Count", "How many frames saw it"],
-  uncertainty: ["Uncertainty", "How far its place may be off"],
+  uncertainty: ["Uncertainty", "How far its position may be off"],
   time: ["First seen", "When the scope first saw it"],
   time_last: ["Last seen", "When the scope last saw it"],
 };
@@ -37,7 +37,7 @@ export class MosaicLayers {
 
   constructor(
     private readonly root: HTMLElement,
-    private readonly part: MosaicPartData,
+    private readonly component: MosaicComponentData,
     projection: Projection,
     private readonly failed: (text: string) => void,
   ) {
@@ -54,7 +54,7 @@ export class MosaicLayers {
 
   /** L: the next one, after the last none. */
   next(): void {
-    const names = ["", ...this.part.layers.map((layer) => layer.name)];
+    const names = ["", ...this.component.layers.map((layer) => layer.name)];
     void this.choose(names[(names.indexOf(this.current) + 1) % names.length] ?? "");
   }
 
@@ -63,7 +63,7 @@ export class MosaicLayers {
   }
 
   private list(): void {
-    const { layers } = this.part;
+    const { layers } = this.component;
     required(this.root, "[data-layers-none]").hidden = layers.length > 0;
     if (!layers.length) return;
     const rows: [string, string, string][] = [["", "None", "The mosaic alone"]];
@@ -84,7 +84,7 @@ export class MosaicLayers {
   private async choose(name: string): Promise<void> {
     this.current = name;
     for (const input of this.root.querySelectorAll<HTMLInputElement>("[name=mosaic-layer]")) input.checked = input.value === name;
-    const data = this.part.layers.find((layer) => layer.name === name);
+    const data = this.component.layers.find((layer) => layer.name === name);
     if (!data) return this.hide();
     try {
       const painted = this.painted.get(name) ?? paintedOf(data);

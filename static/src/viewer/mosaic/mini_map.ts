@@ -2,9 +2,9 @@
 
 import { required, element } from "../../dom/elements";
 import { Emitter } from "../lib/events";
-import { FrameFates } from "../video/frame_columns";
-import { frameColumns, framesAt, mosaicsOfVideo } from "./api";
-import type { MosaicData, MosaicPartData } from "./api";
+import { FrameStatus } from "../video/frame_status";
+import { frameColumns, askFramesAtPoint, mosaicsOfVideo } from "./api";
+import type { MosaicData, MosaicComponentData } from "./api";
 import type { Toasts } from "../lib/toasts";
 import type { CanvasVideo, FrameRef, Position } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
@@ -14,14 +14,14 @@ const FOLDED_KEY = "tessera-mini-map";
 
 interface MapEvents {
   /** Another mosaic was chosen: its frames colour the timeline. */
-  fates: { mosaic: MosaicData; fates: FrameFates };
+  frameStatus: { mosaic: MosaicData; frameStatus: FrameStatus };
 }
 
 export class MiniMap extends Emitter<MapEvents> {
   private readonly host: HTMLElement;
   private mosaic: MosaicData | null = null;
-  private fates: FrameFates | null = null;
-  private part: MosaicPartData | null = null;
+  private frameStatus: FrameStatus | null = null;
+  private component: MosaicComponentData | null = null;
 
   constructor(
     root: HTMLElement,
@@ -60,46 +60,46 @@ export class MiniMap extends Emitter<MapEvents> {
 
   private async show(mosaic: MosaicData): Promise<void> {
     try {
-      const fates = new FrameFates(await frameColumns(mosaic.id));
+      const frameStatus = new FrameStatus(await frameColumns(mosaic.id));
       this.mosaic = mosaic;
-      this.fates = fates;
-      this.part = null;
-      this.showPart(mosaic.parts[0] ?? null);
-      required(this.host, "[data-mini-legend]").replaceChildren(...fates.legend());
-      this.emit("fates", { mosaic, fates });
+      this.frameStatus = frameStatus;
+      this.component = null;
+      this.showComponent(mosaic.components[0] ?? null);
+      required(this.host, "[data-mini-legend]").replaceChildren(...frameStatus.legend());
+      this.emit("frameStatus", { mosaic, frameStatus });
       if (this.player.frame) this.follow(this.player.frame);
     } catch {
       this.toasts.show("The mosaic of this video could not be loaded.");
     }
   }
 
-  private showPart(part: MosaicPartData | null): void {
-    if (!part || part === this.part) return;
-    this.part = part;
-    const scale = LONGEST_PX / Math.max(part.width, part.height);
+  private showComponent(component: MosaicComponentData | null): void {
+    if (!component || component === this.component) return;
+    this.component = component;
+    const scale = LONGEST_PX / Math.max(component.width, component.height);
     const picture = required(this.host, "[data-mini-picture]");
-    picture.style.width = `${Math.round(part.width * scale)}px`;
-    picture.style.height = `${Math.round(part.height * scale)}px`;
-    required<HTMLImageElement>(this.host, "[data-mini-image]").src = `/api/v1/canvases/${part.canvas}/thumbnail.jpg`;
-    required(this.host, "[data-mini-outline]").setAttribute("viewBox", `0 0 ${part.width} ${part.height}`);
+    picture.style.width = `${Math.round(component.width * scale)}px`;
+    picture.style.height = `${Math.round(component.height * scale)}px`;
+    required<HTMLImageElement>(this.host, "[data-mini-image]").src = `/api/v1/canvases/${component.canvas}/thumbnail.jpg`;
+    required(this.host, "[data-mini-outline]").setAttribute("viewBox", `0 0 ${component.width} ${component.height}`);
   }
 
   private follow(frame: FrameRef): void {
-    const { fates, mosaic } = this;
-    if (!fates || !mosaic) return;
-    const place = fates.placeOf(frame.pts);
-    const part = place === null ? null : fates.part(place);
-    if (part !== null) this.showPart(mosaic.parts[part] ?? null);
-    const outline = place === null ? null : fates.outline(place);
+    const { frameStatus, mosaic } = this;
+    if (!frameStatus || !mosaic) return;
+    const row = frameStatus.rowOf(frame.pts);
+    const component = row === null ? null : frameStatus.component(row);
+    if (component !== null) this.showComponent(mosaic.components[component] ?? null);
+    const outline = row === null ? null : frameStatus.outline(row);
     const points = (outline ?? []).map(([x, y]) => `${x},${y}`).join(" ");
     for (const polygon of this.host.querySelectorAll("polygon")) polygon.setAttribute("points", points);
-    required(this.host, "[data-mini-note]").replaceChildren(...this.note(place));
+    required(this.host, "[data-mini-note]").replaceChildren(...this.note(row));
     const open = required<HTMLAnchorElement>(this.host, "[data-mini-open]");
-    open.href = `/canvases/${this.part?.canvas ?? ""}/?t=${frame.pts}`;
+    open.href = `/canvases/${this.component?.canvas ?? ""}/?t=${frame.pts}`;
   }
 
-  private note(place: number | null): (Node | string)[] {
-    const reason = place === null ? null : (this.fates?.reason(place) ?? null);
+  private note(row: number | null): (Node | string)[] {
+    const reason = row === null ? null : (this.frameStatus?.reason(row) ?? null);
     if (!reason) return ["This frame is outside the mosaic's span."];
     const dot = element("span", { class: "legend-dot", "aria-hidden": "true" });
     dot.style.backgroundColor = reason.color;
@@ -107,15 +107,15 @@ export class MiniMap extends Emitter<MapEvents> {
   }
 
   private async goTo(event: MouseEvent): Promise<void> {
-    const { mosaic, part } = this;
-    if (!mosaic || !part) return;
+    const { mosaic, component } = this;
+    if (!mosaic || !component) return;
     const box = required(this.host, "[data-mini-picture]").getBoundingClientRect();
     const at: Position = [
-      Math.min(Math.max(((event.clientX - box.left) / box.width) * part.width, 0), part.width),
-      Math.min(Math.max(((event.clientY - box.top) / box.height) * part.height, 0), part.height),
+      Math.min(Math.max(((event.clientX - box.left) / box.width) * component.width, 0), component.width),
+      Math.min(Math.max(((event.clientY - box.top) / box.height) * component.height, 0), component.height),
     ];
     try {
-      const best = (await framesAt(mosaic.id, part.index, at)).results[0];
+      const best = (await askFramesAtPoint(mosaic.id, component.index, at)).results[0];
       if (best) await this.player.seek(this.player.frames.nearest(best.pts));
       else this.toasts.show("No frame saw that place.");
     } catch (error) {

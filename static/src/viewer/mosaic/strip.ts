@@ -2,24 +2,24 @@
 
 import { required } from "../../dom/elements";
 import { Emitter } from "../lib/events";
-import type { FrameFates } from "../video/frame_columns";
+import type { FrameStatus } from "../video/frame_status";
 import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
 
 interface StripEvents {
-  /** Another frame; `place` in the columns. */
-  frame: { place: number; pts: number };
+  /** Another frame; `row` in the columns. */
+  frame: { row: number; pts: number };
 }
 
 export class MosaicStrip extends Emitter<StripEvents> {
-  place = -1;
+  row = -1;
   private readonly host: HTMLElement;
   private readonly track: HTMLElement;
 
   constructor(
     root: HTMLElement,
-    private readonly fates: FrameFates,
-    private readonly part: number,
+    private readonly frameStatus: FrameStatus,
+    private readonly component: number,
     private readonly videoHref: (pts: number) => string,
   ) {
     super();
@@ -29,63 +29,63 @@ export class MosaicStrip extends Emitter<StripEvents> {
     for (const button of this.host.querySelectorAll<HTMLButtonElement>("[data-strip-step]")) {
       button.addEventListener("click", () => this.step(Number(button.dataset.stripStep)));
     }
-    this.track.setAttribute("aria-valuemax", String(Math.max(fates.count - 1, 0)));
-    required(this.host, "[data-strip-legend]").replaceChildren(...fates.legend());
+    this.track.setAttribute("aria-valuemax", String(Math.max(frameStatus.count - 1, 0)));
+    required(this.host, "[data-strip-legend]").replaceChildren(...frameStatus.legend());
     new ResizeObserver(() => this.draw()).observe(this.track);
     slider(this.track, {
-      at: () => this.place,
-      last: () => fates.count - 1,
-      seek: (place) => this.seek(place),
-      drag: (share) => this.seek(share * fates.count - 0.5), // a frame has a width here, and its middle
+      at: () => this.row,
+      last: () => frameStatus.count - 1,
+      seek: (row) => this.seek(row),
+      drag: (share) => this.seek(share * frameStatus.count - 0.5), // a frame has a width here, and its middle
     });
   }
 
   get pts(): number | null {
-    return this.place < 0 ? null : (this.fates.columns.pts[this.place] ?? null);
+    return this.row < 0 ? null : (this.frameStatus.columns.pts[this.row] ?? null);
   }
 
   step(by: number): void {
-    this.seek(this.place < 0 ? 0 : this.place + by);
+    this.seek(this.row < 0 ? 0 : this.row + by);
   }
 
   seekPts(pts: number): void {
-    const place = this.fates.placeOf(pts);
-    if (place !== null) this.seek(place);
+    const row = this.frameStatus.rowOf(pts);
+    if (row !== null) this.seek(row);
   }
 
   seek(wanted: number): void {
-    const { count, columns } = this.fates;
+    const { count, columns } = this.frameStatus;
     if (count === 0) return;
-    this.place = Math.min(Math.max(Math.round(wanted), 0), count - 1);
-    const pts = columns.pts[this.place] ?? 0;
+    this.row = Math.min(Math.max(Math.round(wanted), 0), count - 1);
+    const pts = columns.pts[this.row] ?? 0;
     this.show(pts);
-    this.emit("frame", { place: this.place, pts });
+    this.emit("frame", { row: this.row, pts });
   }
 
   private show(pts: number): void {
-    const { columns, count } = this.fates;
-    const index = (columns.index[this.place] ?? 0) + 1;
-    const reason = this.fates.reason(this.place);
+    const { columns, count } = this.frameStatus;
+    const index = (columns.index[this.row] ?? 0) + 1;
+    const reason = this.frameStatus.reason(this.row);
     const time = timeText(pts * columns.time_base_s);
-    const part = this.fates.part(this.place);
-    const where = part === null || part === this.part ? "in the mosaic" : `in part ${part + 1}`;
-    const fate = reason?.code === "" ? where : `not in it: ${reason?.name ?? "unknown"}`;
+    const component = this.frameStatus.component(this.row);
+    const where = component === null || component === this.component ? "in the mosaic" : `in component ${component + 1}`;
+    const status = reason?.code === "" ? where : `not in it: ${reason?.name ?? "unknown"}`;
     const head = required(this.host, "[data-timeline-head]");
     head.hidden = false;
-    head.style.left = `${(100 * (this.place + 0.5)) / Math.max(count, 1)}%`;
+    head.style.left = `${(100 * (this.row + 0.5)) / Math.max(count, 1)}%`;
     required(this.host, "[data-frame-index]").textContent = `Frame ${index}`;
-    required(this.host, "[data-frame-time]").textContent = `${time} · ${fate}`;
+    required(this.host, "[data-frame-time]").textContent = `${time} · ${status}`;
     const video = required<HTMLAnchorElement>(this.host, "[data-strip-video]");
     video.href = this.videoHref(pts);
     video.hidden = false;
-    this.track.setAttribute("aria-valuenow", String(this.place));
-    this.track.setAttribute("aria-valuetext", `Frame ${index}, ${time}, ${fate}`);
+    this.track.setAttribute("aria-valuenow", String(this.row));
+    this.track.setAttribute("aria-valuetext", `Frame ${index}, ${time}, ${status}`);
   }
 
   private draw(): void {
     const canvas = required<HTMLCanvasElement>(this.host, "canvas");
     const context = trackContext(canvas, this.track);
     if (!context) return;
-    this.fates.paint(context, 0, canvas.height, (place) => (canvas.width * place) / Math.max(this.fates.count, 1));
+    this.frameStatus.paint(context, 0, canvas.height, (row) => (canvas.width * row) / Math.max(this.frameStatus.count, 1));
   }
 }

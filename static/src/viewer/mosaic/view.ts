@@ -4,11 +4,11 @@ import type Projection from "ol/proj/Projection";
 
 import type { LinkTarget } from "../map/deep_link";
 import { required } from "../../dom/elements";
-import { FrameFates } from "../video/frame_columns";
+import { FrameStatus } from "../video/frame_status";
 import type { KeyGroup } from "../lib/keys";
 import type { Labels } from "../rois/labels";
 import type { MapView } from "../map/map_view";
-import { frameColumns, mosaicOfCanvas, projectedOnPart } from "./api";
+import { frameColumns, mosaicOfCanvas, projectedOnComponent } from "./api";
 import type { MosaicData, ProjectedRoi } from "./api";
 import { MosaicLayers } from "./layers";
 import { MosaicOverlay } from "./overlay";
@@ -17,7 +17,7 @@ import { PanelTabs } from "../lib/tabs";
 import { ProjectedLayer, projectedHref, projectedText } from "./projected";
 import type { RoiLayer } from "../rois/layer";
 import type { RoiState } from "../rois/state";
-import { Sightings } from "./sightings";
+import { FramesAtPoint } from "./frames_at_point";
 import type { Toasts } from "../lib/toasts";
 import type { Tools } from "../rois/tools";
 import type { CanvasData } from "../lib/types";
@@ -67,52 +67,52 @@ export class MosaicView {
   async load(link: LinkTarget, onFrame: () => void): Promise<void> {
     const { root, canvas, projection, mapView, toasts } = this.targets;
     const mosaic = await mosaicOfCanvas(canvas.id).catch(() => null);
-    const part = mosaic?.parts.find((found) => found.canvas === canvas.id);
-    if (!mosaic || !part) {
+    const component = mosaic?.components.find((found) => found.canvas === canvas.id);
+    if (!mosaic || !component) {
       toasts.show("What is known of this mosaic's frames could not be loaded.");
       return;
     }
-    this.layers = new MosaicLayers(root, part, projection, (text) => toasts.show(text));
+    this.layers = new MosaicLayers(root, component, projection, (text) => toasts.show(text));
     const { map } = mapView;
     const beneath = map.getLayers().getLength() - 1; // the ROIs stay on top
     map.getLayers().insertAt(beneath, this.layers.layer);
     map.getLayers().insertAt(beneath + 1, this.overlay.layer);
     this.layers.followPointer(map);
-    const fates = new FrameFates(await frameColumns(mosaic.id));
-    this.strip = new MosaicStrip(root, fates, part.index, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
-    this.connect(mosaic, part.index, fates, this.strip, onFrame);
+    const frameStatus = new FrameStatus(await frameColumns(mosaic.id));
+    this.strip = new MosaicStrip(root, frameStatus, component.index, (pts) => `/canvases/${mosaic.video_canvas}/?t=${pts}`);
+    this.connect(mosaic, component.index, frameStatus, this.strip, onFrame);
     if (link.t !== null) this.strip.seekPts(link.t);
   }
 
-  private connect(mosaic: MosaicData, part: number, fates: FrameFates, strip: MosaicStrip, onFrame: () => void): void {
+  private connect(mosaic: MosaicData, component: number, frameStatus: FrameStatus, strip: MosaicStrip, onFrame: () => void): void {
     const { root, tools } = this.targets;
-    const projected = this.projected(mosaic, part);
+    const projected = this.projected(mosaic, component);
     const actions = { open: () => this.tabs.open("frames"), choose: (pts: number) => strip.seekPts(pts) };
-    const sightings = new Sightings(root, mosaic, part, this.overlay, actions);
+    const framesAtPoint = new FramesAtPoint(root, mosaic, component, this.overlay, actions);
     tools.on("point", ({ at, asked }) => {
       const roi = asked ? null : projected.at(at, this.targets.mapView.view.getResolution() ?? 1);
       if (roi) this.tell(roi);
-      else if (asked || this.tabs.current === "frames") void sightings.ask(at);
+      else if (asked || this.tabs.current === "frames") void framesAtPoint.ask(at);
     });
-    this.connectRois(sightings);
+    this.connectRois(framesAtPoint);
     tools.on("tool", (tool) => {
       if (tool === "frames") this.tabs.open("frames");
     });
-    strip.on("frame", ({ place }) => {
-      const isHere = fates.part(place) === part;
-      this.overlay.showHead(isHere ? fates.outline(place) : null);
+    strip.on("frame", ({ row }) => {
+      const isHere = frameStatus.component(row) === component;
+      this.overlay.showHead(isHere ? frameStatus.outline(row) : null);
       onFrame();
     });
   }
 
   /** ROIs of the video's frames, dashed; a note in the list of ROIs says that they are there. */
-  private projected(mosaic: MosaicData, part: number): ProjectedLayer {
+  private projected(mosaic: MosaicData, component: number): ProjectedLayer {
     const { root, labels, mapView, layer } = this.targets;
     const projected = new ProjectedLayer(labels);
     const layers = mapView.map.getLayers();
     layers.insertAt(layers.getLength() - 1, projected.layer);
     layer.on("display", ({ visible }) => projected.layer.setVisible(visible));
-    void projectedOnPart(mosaic.id, part)
+    void projectedOnComponent(mosaic.id, component)
       .then((rois) => {
         projected.show(rois);
         const note = required(root, "[data-roi-projected]");
@@ -130,7 +130,7 @@ export class MosaicView {
   }
 
   /** From the details of an ROI: the frames that see it. */
-  private connectRois(sightings: Sightings): void {
+  private connectRois(framesAtPoint: FramesAtPoint): void {
     const { root, layer } = this.targets;
     const button = required<HTMLButtonElement>(root, "[data-roi-frames]");
     let chosen: RoiState | null = null;
@@ -139,7 +139,7 @@ export class MosaicView {
       button.disabled = !state?.server;
     });
     button.addEventListener("click", () => {
-      if (chosen) void sightings.askRoi(chosen.id, chosen.name || "this ROI");
+      if (chosen) void framesAtPoint.askRoi(chosen.id, chosen.name || "this ROI");
     });
   }
 

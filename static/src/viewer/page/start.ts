@@ -96,7 +96,7 @@ function loadWindow({ store, mapView: { view } }: Parts): void {
 
 function startVideo({ root, store, layer, labels, toasts, miniMap }: Parts, player: VideoPlayer): void {
   const bar = timeline(root, player, store, labels);
-  miniMap?.on("fates", ({ fates }) => bar.showFates(fates));
+  miniMap?.on("frameStatus", ({ frameStatus }) => bar.showFrameStatus(frameStatus));
   player.on("error", (text) => toasts.show(text));
   player.on("frame", ({ frame }) => {
     const selected = store.get(layer.selectedId);

@@ -1,7 +1,7 @@
 /** The timeline of a video: the frame shown, the frames with ROIs, buttons to step and play. */
 
 import { required } from "../../dom/elements";
-import type { FrameFates } from "./frame_columns";
+import type { FrameStatus } from "./frame_status";
 import type { RoiStore } from "../rois/store";
 import type { Labels } from "../rois/labels";
 import { oncePerRedraw } from "../lib/redraw";
@@ -17,10 +17,10 @@ export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore
   return made;
 }
 
-const FATES_SHARE = 0.34;
+const STATUS_SHARE = 0.34;
 
 export class Timeline {
-  private fates: FrameFates | null = null;
+  private frameStatus: FrameStatus | null = null;
   private readonly scheduleMarks = oncePerRedraw(() => this.drawMarks());
   private readonly track: HTMLElement;
   private readonly head: HTMLElement;
@@ -55,8 +55,8 @@ export class Timeline {
   }
 
   /** Colour the frames by what became of them in a mosaic. */
-  showFates(fates: FrameFates): void {
-    this.fates = fates;
+  showFrameStatus(frameStatus: FrameStatus): void {
+    this.frameStatus = frameStatus;
     this.scheduleMarks();
   }
 
@@ -100,12 +100,12 @@ export class Timeline {
     const context = trackContext(marks, track);
     if (!context) return;
     const last = Math.max(player.frames.length - 1, 1);
-    const { fates } = this;
-    if (fates) {
-      const height = marks.height * FATES_SHARE;
-      const indices = fates.columns.index;
-      const xOf = (place: number): number => (marks.width * Math.max((indices[place] ?? (indices[place - 1] ?? 0) + 1) - 0.5, 0)) / last;
-      fates.paint(context, marks.height - height, height, xOf);
+    const { frameStatus } = this;
+    if (frameStatus) {
+      const height = marks.height * STATUS_SHARE;
+      const indices = frameStatus.columns.index;
+      const xOf = (row: number): number => (marks.width * Math.max((indices[row] ?? (indices[row - 1] ?? 0) + 1) - 0.5, 0)) / last;
+      frameStatus.paint(context, marks.height - height, height, xOf);
     }
     for (const state of this.store.live()) {
       if (!state.frame) continue;

@@ -14,9 +14,9 @@ from rest_framework.test import APIClient
 from portal.archive import storage as archive_storage
 from portal.archive.models import Video
 from portal.labs.models import User
-from portal.mosaics.models import Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.build_cache import build_cache_preview
+from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.services import mosaic_create
-from portal.mosaics.workplace import work_preview
 
 MOSAICS = "/api/v1/mosaics/"
 
@@ -131,7 +131,7 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
         "status": "registered",
         "reason": "",
         "reason_code": "",
-        "part": 0,
+        "component": 0,
         "H_mosaic_from_frame": [[1, 0, 10], [0, 1, 0], [0, 0, 1]],
         "covariance": None,
         "uncertainty_px": None,
@@ -146,7 +146,7 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
 
 
 def test_frames_at_a_point(api: APIClient, built: Mosaic) -> None:
-    body = api.get(url(built, "frames-at/"), {"x": 45, "y": 40}).json()
+    body = api.get(url(built, "frames-at-point/"), {"x": 45, "y": 40}).json()
     assert body["count"] == 4
     video_canvas = built.video.canvas_id
     assert body["results"][2] == {
@@ -162,18 +162,22 @@ def test_frames_at_a_point(api: APIClient, built: Mosaic) -> None:
         "viewer_url": f"/canvases/{video_canvas}/?t=40&x=35&y=40",
     }
     assert (
-        len(api.get(url(built, "frames-at/"), {"x": 45, "y": 40, "limit": 1}).json()["results"])
+        len(
+            api.get(url(built, "frames-at-point/"), {"x": 45, "y": 40, "limit": 1}).json()[
+                "results"
+            ]
+        )
         == 1
     )
     for query, status in (
-        ({"x": 45, "y": 1, "part": 2}, 404),
-        ({"x": 45, "y": 1, "part": -1}, 400),
+        ({"x": 45, "y": 1, "component": 2}, 404),
+        ({"x": 45, "y": 1, "component": -1}, 400),
         ({"x": 45}, 400),
         ({"x": "nan", "y": 1}, 400),
         ({"x": "a", "y": 1}, 400),
         ({"x": 4500, "y": 1}, 404),
     ):
-        assert api.get(url(built, "frames-at/"), query).status_code == status
+        assert api.get(url(built, "frames-at-point/"), query).status_code == status
 
 
 def test_outlines_give_every_frame_in_columns(api: APIClient, built: Mosaic) -> None:
@@ -185,8 +189,12 @@ def test_outlines_give_every_frame_in_columns(api: APIClient, built: Mosaic) -> 
 def test_a_mosaic_is_found_by_the_canvas_of_any_part(api: APIClient, built: Mosaic) -> None:
     body = api.get(MOSAICS, {"canvas": str(built.canvas_id)}).json()
     assert [row["id"] for row in body["results"]] == [str(built.pk)]
-    part = body["results"][0]["parts"][0]
-    assert (part["index"], part["canvas"], part["layers"]) == (0, str(built.canvas_id), [])
+    component = body["results"][0]["components"][0]
+    assert (component["index"], component["canvas"], component["layers"]) == (
+        0,
+        str(built.canvas_id),
+        [],
+    )
     assert api.get(MOSAICS, {"canvas": str(built.video.canvas_id)}).json()["count"] == 0
 
 
@@ -195,8 +203,8 @@ def test_a_layer_is_a_png_cached_for_good(api: APIClient, built: Mosaic) -> None
     folder.mkdir(parents=True)
     (folder / "layer-time.png").write_bytes(b"png")
     layer = {"name": "time", "png": "layer-time.png", "unit": "s", "downsample": 2.0}
-    MosaicPart.objects.update(layers=[layer | {"minimum": 0.0, "maximum": 3.0}])
-    listed = api.get(url(built)).json()["parts"][0]["layers"][0]
+    MosaicComponent.objects.update(layers=[layer | {"minimum": 0.0, "maximum": 3.0}])
+    listed = api.get(url(built)).json()["components"][0]["layers"][0]
     assert listed["maximum"] == 3.0
     answer = api.get(listed["url"], headers={"Accept": "image/*"})
     assert (answer.status_code, answer["Content-Type"], answer.content) == (
@@ -216,7 +224,7 @@ def test_the_preview_grows_while_it_is_built(api: APIClient, ready_video: Video)
         video=ready_video, user=User.objects.get(email__startswith="annot")
     ).mosaic
     assert api.get(url(mosaic, "preview.jpg")).status_code == 404
-    path = work_preview(mosaic)
+    path = build_cache_preview(mosaic)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"first")
     first = api.get(url(mosaic, "preview.jpg"))
@@ -230,14 +238,14 @@ def test_downloads_of_a_built_mosaic(api: APIClient, mosaic: Mosaic) -> None:
     tiff = api.get(url(mosaic, "pyramid.tif"))
     assert b"".join(tiff.streaming_content)[:2] == b"II"
     assert 'filename="sweep-mosaic.tif"' in tiff["Content-Disposition"].replace(".mp4", "")
-    part = api.get(url(mosaic, "pyramid.tif"), headers={"Range": "bytes=0-3"})
-    assert (part.status_code, part["Content-Length"]) == (206, "4")
+    component = api.get(url(mosaic, "pyramid.tif"), headers={"Range": "bytes=0-3"})
+    assert (component.status_code, component["Content-Length"]) == (206, "4")
     manifest = json.loads(b"".join(api.get(url(mosaic, "manifest.json")).streaming_content))
     assert len(manifest["frames"]) == 10
 
 
 def test_files_of_a_mosaic_that_is_not_ready_are_a_conflict(api: APIClient, built: Mosaic) -> None:
-    built.parts.all().delete()
+    built.components.all().delete()
     for tail in ("pyramid.tif", "manifest.json", "image.png", "layers/time.png"):
         answer = api.get(url(built, tail))
         assert (answer.status_code, answer["Content-Type"]) == (409, "application/problem+json")
@@ -280,7 +288,7 @@ def test_another_labs_mosaics_and_videos_are_not_found(
     answers = [
         api.get(url(foreign_built)),
         api.get(url(foreign_built, "frames/")),
-        api.get(url(foreign_built, "frames-at/"), {"x": 1, "y": 1}),
+        api.get(url(foreign_built, "frames-at-point/"), {"x": 1, "y": 1}),
         api.get(url(foreign_built, "outlines/")),
         api.get(url(foreign_built, "layers/time.png")),
         api.get(url(foreign_built, "preview.jpg")),
@@ -305,7 +313,7 @@ def test_roles(api_as: Any, viewer: User, annotator: User, built: Mosaic) -> Non
 
 def test_anonymous_is_turned_away(built: Mosaic) -> None:
     client = APIClient()
-    for path in (MOSAICS, url(built), url(built, "frames/"), url(built, "frames-at/")):
+    for path in (MOSAICS, url(built), url(built, "frames/"), url(built, "frames-at-point/")):
         assert client.get(path).status_code == 401
     assert client.post(MOSAICS, {"video": str(built.video_id)}, format="json").status_code == 401
 
@@ -320,7 +328,7 @@ def test_queries_do_not_grow_with_frames_or_mosaics(api: APIClient, built: Mosai
         (MOSAICS, {}),
         (url(built), {}),
         (url(built, "frames/"), {"page_size": 5000}),
-        (url(built, "frames-at/"), {"x": 45, "y": 40}),
+        (url(built, "frames-at-point/"), {"x": 45, "y": 40}),
         (url(built, "outlines/"), {}),
     ]
     before = [asked(path, **query) for path, query in paths]

@@ -12,7 +12,7 @@ from portal.mosaics.planes import view_polygon
 from portal.mosaics.selectors import (
     frame_columns,
     frame_runs,
-    frames_at,
+    frames_at_point,
     mosaic_get,
     mosaic_report,
     reasons_of,
@@ -22,7 +22,7 @@ from portal.mosaics.selectors import (
 
 def test_frames_at_a_point_by_hand(built: Mosaic) -> None:
     """The frames that begin at 0, 10, 20 and 40 saw x = 45, the last one is the sharpest."""
-    seen = frames_at(built, x=45, y=40)
+    seen = frames_at_point(built, x=45, y=40)
     assert seen.count == 4
     assert [s.index for s in seen.frames] == [4, 2, 1, 0]
     assert seen.frames[2].xy_frame == (35, 40)
@@ -32,29 +32,31 @@ def test_frames_at_a_point_by_hand(built: Mosaic) -> None:
 
 
 def test_only_the_best_are_given_and_all_are_counted(built: Mosaic) -> None:
-    seen = frames_at(built, x=45, y=40, limit=2)
+    seen = frames_at_point(built, x=45, y=40, limit=2)
     assert (seen.count, [s.index for s in seen.frames]) == (4, [4, 2])
 
 
 def test_without_sharpness_the_nearest_to_the_centre_comes_first(built: Mosaic) -> None:
     MosaicFrame.objects.update(sharpness=None)
-    assert [s.index for s in frames_at(built, x=45, y=40).frames] == [0, 1, 2, 4]
+    assert [s.index for s in frames_at_point(built, x=45, y=40).frames] == [0, 1, 2, 4]
 
 
 def test_a_lookup_is_one_query_and_reads_only_what_is_near(built: Mosaic) -> None:
-    mosaic = Mosaic.objects.select_related("video__canvas").prefetch_related("parts__canvas").get()
+    mosaic = (
+        Mosaic.objects.select_related("video__canvas").prefetch_related("components__canvas").get()
+    )
     with CaptureQueriesContext(connection) as queries:
-        frames_at(mosaic, x=45, y=40)
+        frames_at_point(mosaic, x=45, y=40)
     assert len(queries) == 1
     MosaicFrame.objects.filter(index=4).update(left=300, right=400)  # bounds decide
-    assert [s.index for s in frames_at(mosaic, x=45, y=40).frames] == [2, 1, 0]
+    assert [s.index for s in frames_at_point(mosaic, x=45, y=40).frames] == [2, 1, 0]
 
 
 def test_a_point_outside_the_scopes_view_was_not_seen(built: Mosaic) -> None:
     """A diamond: the corners of the frame are black."""
-    built.outline = [[50, 0], [99, 40], [50, 79], [0, 40]]
-    assert [s.index for s in frames_at(built, x=45, y=3).frames] == []
-    assert [s.index for s in frames_at(built, x=55, y=40).frames] == [4, 2, 1, 0]
+    built.view_outline = [[50, 0], [99, 40], [50, 79], [0, 40]]
+    assert [s.index for s in frames_at_point(built, x=45, y=3).frames] == []
+    assert [s.index for s in frames_at_point(built, x=55, y=40).frames] == [4, 2, 1, 0]
 
 
 def test_a_point_behind_a_tilted_frame_is_not_seen_by_it(built: Mosaic) -> None:
@@ -63,24 +65,24 @@ def test_a_point_behind_a_tilted_frame_is_not_seen_by_it(built: Mosaic) -> None:
     MosaicFrame.objects.filter(mosaic=built).update(
         H_mosaic_from_frame=[[1, 0, 0], [0, 1, 0], [0.05, 0, 1]]
     )
-    assert frames_at(built, x=45, y=40).count == 0
+    assert frames_at_point(built, x=45, y=40).count == 0
 
 
 def test_a_point_outside_is_refused(built: Mosaic) -> None:
     for x, y in ((-1, 5), (5, 81), (1000, 5)):
         with pytest.raises(NotFoundError, match="outside of the mosaic of 170 x 80 px"):
-            frames_at(built, x=x, y=y)
+            frames_at_point(built, x=x, y=y)
 
 
 def test_a_part_that_is_not_there_is_named(built: Mosaic) -> None:
-    with pytest.raises(NotFoundError, match="no part 3; it has 1"):
-        frames_at(built, x=1, y=1, part=3)
+    with pytest.raises(NotFoundError, match="no component 3; it has 1"):
+        frames_at_point(built, x=1, y=1, component=3)
 
 
 def test_a_mosaic_that_is_not_ready_has_no_frames_at_a_point(built: Mosaic) -> None:
-    built.parts.all().delete()
+    built.components.all().delete()
     with pytest.raises(ConflictError, match="not ready"):
-        frames_at(built, x=1, y=1)
+        frames_at_point(built, x=1, y=1)
 
 
 def test_the_report_counts_every_frame_once(built: Mosaic) -> None:
@@ -117,11 +119,11 @@ def test_runs_of_one_kind_join_though_their_numbers_differ(built: Mosaic) -> Non
     assert lost[0].words == "Frames 4 to 5, 0.12 s to 0.16 s: skipped, blurred"
 
 
-def test_columns_hold_every_frame_with_its_fate_and_outline(built: Mosaic) -> None:
+def test_columns_hold_every_frame_with_its_reason_and_outline(built: Mosaic) -> None:
     columns = frame_columns(built)
     assert columns["count"] == len(columns["index"]) == 8
-    fates = [columns["reasons"][state]["code"] for state in columns["state"]]
-    assert fates == ["", "", "", "blurred", "", "no-match", "", ""]
+    reasons = [columns["reasons"][row]["code"] for row in columns["reason"]]
+    assert reasons == ["", "", "", "blurred", "", "no-match", "", ""]
     assert columns["outline"][2] == [20, 0, 119, 0, 119, 79, 20, 79]
     assert columns["outline"][3] is None
 

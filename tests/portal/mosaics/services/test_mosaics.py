@@ -16,7 +16,9 @@ from portal.mosaics.services import mosaic_create, mosaic_job_ended
 
 def test_asking_twice_starts_one_build(ready_video: Video, annotator: User) -> None:
     first = mosaic_create(video=ready_video, user=annotator)
-    again = mosaic_create(video=ready_video, user=annotator, config={"step": 1, "model": "auto"})
+    again = mosaic_create(
+        video=ready_video, user=annotator, config={"step": 1, "motion_model": "auto"}
+    )
     assert (first.is_new, again.is_new) == (True, False)
     assert first.mosaic == again.mosaic
     assert first.job == again.job
@@ -44,8 +46,8 @@ def test_a_built_mosaic_is_answered_and_not_built_again(built: Mosaic, annotator
         ({"step": 101}, "1 to 100"),
         ({"step": True}, "1 to 100"),
         ({"step": "2"}, "1 to 100"),
-        ({"model": "magic"}, "one of auto"),
-        ({"model": []}, "one of auto"),
+        ({"motion_model": "magic"}, "one of auto"),
+        ({"motion_model": []}, "one of auto"),
         ({"max_canvas_px": 1}, "unknown 'max_canvas_px'"),
     ],
 )

@@ -19,10 +19,10 @@ from portal.core.errors import ConflictError, ForbiddenError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.models import Followup, Mosaic, MosaicFrame, MosaicPart
+from portal.mosaics.build_cache import build_cache_folder, build_cache_stages
+from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_hash
 from portal.mosaics.services import followup_create, mosaic_create, mosaic_delete
-from portal.mosaics.workplace import stages_folder, work_folder
 from tests.portal.mosaics.conftest import make_mosaic, make_video, run_job
 
 SQUARE = {"type": "Polygon", "coordinates": [[[5, 5], [50, 5], [50, 50], [5, 50], [5, 5]]]}
@@ -33,8 +33,11 @@ def files_of(mosaic: Mosaic) -> list[Path]:
     """A file in each folder that belongs to it."""
     found = [
         archive_storage.derived_folder(mosaic.pk) / "mosaic.tif",
-        stages_folder(mosaic) / "survey.npz",
-        *(archive_storage.cache_folder(part.canvas_id) / "t.jpg" for part in mosaic.parts.all()),
+        build_cache_stages(mosaic) / "survey.npz",
+        *(
+            archive_storage.cache_folder(component.canvas_id) / "t.jpg"
+            for component in mosaic.components.all()
+        ),
     ]
     for path in found:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +53,7 @@ def test_rows_and_files_go_and_the_video_stays(
         mosaic_delete(mosaic=built, user=annotator)
         assert all(path.exists() for path in files), "not before the rows are gone for good"
     assert [path for path in files if path.parent.exists()] == []
-    for model in (Mosaic, MosaicPart, MosaicFrame):
+    for model in (Mosaic, MosaicComponent, MosaicFrame):
         assert not model.objects.exists()
     assert not Canvas.objects.filter(kind="mosaic").exists()
     video.refresh_from_db()
@@ -111,13 +114,13 @@ def test_stages_that_another_one_goes_on_from_stay(
             config=config,
             config_hash=options_hash(config),
         )
-        stages_folder(mosaic).mkdir(parents=True, exist_ok=True)
+        build_cache_stages(mosaic).mkdir(parents=True, exist_ok=True)
         return mosaic
 
     short, longer, other = stopped(end_s=3.0), stopped(end_s=5.0), stopped(step=2)
-    assert work_folder(short) == work_folder(longer) != work_folder(other)
+    assert build_cache_folder(short) == build_cache_folder(longer) != build_cache_folder(other)
     for mosaic, is_left in ((short, True), (other, False), (longer, False)):
-        folder = work_folder(mosaic)
+        folder = build_cache_folder(mosaic)
         with django_capture_on_commit_callbacks(execute=True):
             mosaic_delete(mosaic=mosaic, user=annotator)
         assert folder.exists() == is_left
@@ -127,11 +130,11 @@ def test_a_waiting_build_is_cancelled_first(
     ready_video: Video, annotator: User, django_capture_on_commit_callbacks: OnCommit
 ) -> None:
     mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
-    stages_folder(mosaic).mkdir(parents=True)
+    build_cache_stages(mosaic).mkdir(parents=True)
     with django_capture_on_commit_callbacks(execute=True):
         mosaic_delete(mosaic=mosaic, user=annotator)
     assert Job.objects.get().state == "cancelled"
-    assert not work_folder(mosaic).exists()
+    assert not build_cache_folder(mosaic).exists()
 
 
 def test_a_running_build_stops_and_leaves_nothing(
@@ -148,7 +151,7 @@ def test_a_running_build_stops_and_leaves_nothing(
         def note(done: int, total: int, phase: str) -> None:
             if phase == "register" and Mosaic.objects.exists():
                 mosaic_delete(mosaic=Mosaic.objects.get(), user=annotator)
-                kept.append(stages_folder(asked.mosaic).exists())
+                kept.append(build_cache_stages(asked.mosaic).exists())
             progress(done, total, phase)
 
         return build(*args, progress=note, **more)

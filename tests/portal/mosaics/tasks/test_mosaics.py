@@ -1,4 +1,4 @@
-"""The build, from a real small video to a canvas with every frame's fate."""
+"""The build, from a real small video to a canvas with every frame's status."""
 
 from __future__ import annotations
 
@@ -20,11 +20,17 @@ from portal.core.tasks import LeaseLost
 from portal.jobs.models import Job
 from portal.jobs.services import job_cancel, job_retry
 from portal.labs.models import Lab, User
+from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.options import MODELS
-from portal.mosaics.selectors import frame_runs, frames_at, mosaic_get, mosaic_report, runs_lost
+from portal.mosaics.options import MOTION_MODELS
+from portal.mosaics.selectors import (
+    frame_runs,
+    frames_at_point,
+    mosaic_get,
+    mosaic_report,
+    runs_lost,
+)
 from portal.mosaics.services import mosaic_create, mosaic_refused
-from portal.mosaics.workplace import work_folder
 from tests.portal.mosaics.conftest import (
     FRAME_HEIGHT,
     FRAME_WIDTH,
@@ -81,7 +87,7 @@ def test_transforms_follow_the_scope_and_a_point_names_its_frames(mosaic: Mosaic
     frame = MosaicFrame.objects.filter(mosaic=mosaic, status="registered").first()
     assert frame is not None
     x, y, w = np.array(frame.H_mosaic_from_frame) @ np.array([111.5, 87.5, 1.0])
-    seen = {s.index: s for s in frames_at(mosaic, x=x / w, y=y / w).frames}
+    seen = {s.index: s for s in frames_at_point(mosaic, x=x / w, y=y / w).frames}
     assert seen[frame.index].pts == frame.pts
     assert seen[frame.index].xy_frame == pytest.approx((111.5, 87.5), abs=0.5)
     sharpness = [s.sharpness or 0.0 for s in seen.values()]
@@ -99,11 +105,11 @@ def test_a_span_is_built_of_its_frames_alone(video: Video, annotator: User) -> N
 
 
 def test_the_parts_and_bounds_of_a_build_are_kept(mosaic: Mosaic) -> None:
-    part = mosaic.parts.get()
-    assert (part.index, part.canvas) == (0, mosaic.canvas)
-    assert part.registered_count == mosaic.registered_count
+    component = mosaic.components.get()
+    assert (component.index, component.canvas) == (0, mosaic.canvas)
+    assert component.registered_count == mosaic.registered_count
     placed = MosaicFrame.objects.filter(mosaic=mosaic, status="registered")
-    assert set(placed.values_list("part", flat=True)) == {0}
+    assert set(placed.values_list("component", flat=True)) == {0}
     assert not placed.filter(left=None).exists()
     assert mosaic.engine["config_hash"]
 
@@ -123,24 +129,26 @@ def test_a_cut_in_the_scene_gives_two_parts_each_with_its_frames_and_layers(
     asked = mosaic_create(video=video, user=annotator)
     job = run_job(asked.job)
     assert job.state == "succeeded", job.error_message + job.traceback
-    parts = list(asked.mosaic.parts.select_related("canvas"))
-    assert [part.index for part in parts] == [0, 1]
-    assert [part.canvas.name for part in parts] == [
-        "cut.mp4 mosaic, part 1",
-        "cut.mp4 mosaic, part 2",
+    components = list(asked.mosaic.components.select_related("canvas"))
+    assert [component.index for component in components] == [0, 1]
+    assert [component.canvas.name for component in components] == [
+        "cut.mp4 mosaic, component 1",
+        "cut.mp4 mosaic, component 2",
     ]
-    for part, wanted in zip(parts, (set(range(10)), set(range(10, 20))), strict=True):
-        placed = MosaicFrame.objects.filter(mosaic=asked.mosaic, part=part.index)
+    for component, wanted in zip(components, (set(range(10)), set(range(10, 20))), strict=True):
+        placed = MosaicFrame.objects.filter(mosaic=asked.mosaic, component=component.index)
         assert set(placed.values_list("index", flat=True)) <= wanted
-        assert placed.count() == part.registered_count >= 8
-        assert part.spans[0]["first_s"] is not None
-        assert archive_storage.resolve(part.canvas.pixels_path).is_file()
-        names = {layer["name"] for layer in part.layers}
+        assert placed.count() == component.registered_count >= 8
+        assert component.spans[0]["first_s"] is not None
+        assert archive_storage.resolve(component.canvas.pixels_path).is_file()
+        names = {layer["name"] for layer in component.layers}
         assert {"coverage", "count", "uncertainty", "time"} <= names
-        for layer in part.layers:
+        for layer in component.layers:
             assert (archive_storage.derived_folder(asked.mosaic.pk) / layer["png"]).is_file()
     again = mosaic_get(annotator, asked.mosaic.pk)
-    second = frames_at(again, x=parts[1].canvas.width_px / 2, y=FRAME_HEIGHT / 2, part=1)
+    second = frames_at_point(
+        again, x=components[1].canvas.width_px / 2, y=FRAME_HEIGHT / 2, component=1
+    )
     assert second.count > 0
     assert all(frame.index >= 10 for frame in second.frames)
 
@@ -173,7 +181,9 @@ def test_a_build_that_loses_its_lease_leaves_nothing(
     assert not Canvas.objects.filter(kind="mosaic").exists()
     assert not MosaicFrame.objects.exists()
     assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
-    assert [p.name for p in (storage / "scratch").iterdir()] == [work_folder(asked.mosaic).name]
+    assert [p.name for p in (storage / "scratch").iterdir()] == [
+        build_cache_folder(asked.mosaic).name
+    ]
 
 
 def test_a_video_without_anything_to_see_fails_with_the_reason(
@@ -296,6 +306,6 @@ def test_the_portals_choices_are_the_engines() -> None:
 
     fields = {field.name: field.default for field in dataclasses.fields(MosaicConfig)}
     assert (fields["step"], fields["motion_model"]) == (1, "auto")
-    assert set(MODELS) - {"auto"} <= set(MODEL_NAMES)
-    for model in MODELS:
+    assert set(MOTION_MODELS) - {"auto"} <= set(MODEL_NAMES)
+    for model in MOTION_MODELS:
         MosaicConfig(step=100, motion_model=model)

@@ -10,9 +10,9 @@ from django.urls import reverse
 from portal.archive.models import Asset, Canvas, Video
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
-from portal.mosaics.models import Mosaic, MosaicPart
+from portal.mosaics.build_cache import build_cache_preview
+from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.services import mosaic_create
-from portal.mosaics.workplace import work_preview
 
 
 def detail(mosaic: Mosaic) -> str:
@@ -39,9 +39,9 @@ def test_building_goes_to_a_page_that_asks_again(page: Client, ready_video: Vide
     text = page.get(detail(mosaic)).content.decode()
     assert "Being built" in text
     assert 'hx-trigger="job-ended' in text
-    part = page.get(detail(mosaic), headers={"HX-Request": "true"}).content.decode()
-    assert "<html" not in part
-    assert 'id="mosaic"' in part
+    component = page.get(detail(mosaic), headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in component
+    assert 'id="mosaic"' in component
 
 
 def test_a_failed_one_says_why_and_can_be_tried_again(page: Client, built: Mosaic) -> None:
@@ -55,8 +55,8 @@ def test_a_failed_one_says_why_and_can_be_tried_again(page: Client, built: Mosai
 
 def test_other_configurations_come_through_the_form(page: Client, ready_video: Video) -> None:
     path = reverse("mosaics:mosaic_create", args=[ready_video.pk])
-    page.post(path, {"step": "3", "model": "affine"})
-    assert Mosaic.objects.get().config == {"step": 3, "model": "affine"}
+    page.post(path, {"step": "3", "motion_model": "affine"})
+    assert Mosaic.objects.get().config == {"step": 3, "motion_model": "affine"}
     assert page.post(path, {"step": "many"}).status_code == 400
 
 
@@ -70,9 +70,9 @@ def test_the_mosaics_of_a_video_stand_beside_a_form_with_an_estimate(
     mosaic_create(video=video, user=annotator, config={"start_s": 0.1, "end_s": 0.3})
     text = page.get(path).content.decode()
     assert "0.1 s to 0.3 s" in text
-    part = page.get(path, {"start_s": "0.2"}, headers={"HX-Request": "true"}).content.decode()
-    assert "<html" not in part
-    assert "of 5 frames" in part
+    component = page.get(path, {"start_s": "0.2"}, headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in component
+    assert "of 5 frames" in component
     wrong = page.get(path, {"start_s": "9"}, headers={"HX-Request": "true"}).content.decode()
     assert "the span holds 0 of the video" in wrong
 
@@ -82,11 +82,11 @@ def test_a_mosaic_of_a_span_leads_to_a_longer_one(
 ) -> None:
     listed = reverse("mosaics:video_mosaics", args=[built.video_id])
     assert "More seconds" not in page.get(detail(built)).content.decode()
-    config = {"start_s": 0.1, "end_s": 0.3, "step": 7, "model": "affine"}
+    config = {"start_s": 0.1, "end_s": 0.3, "step": 7, "motion_model": "affine"}
     Mosaic.objects.filter(pk=built.pk).update(config=config)
     text = page.get(detail(built)).content.decode()
-    assert f'href="{listed}?model=affine&amp;start_s=0.1&amp;step=7"' in text
-    query = {"start_s": "0.1", "step": "7", "model": "affine"}
+    assert f'href="{listed}?motion_model=affine&amp;start_s=0.1&amp;step=7"' in text
+    query = {"start_s": "0.1", "step": "7", "motion_model": "affine"}
     text = page.get(reverse("mosaics:video_mosaics", args=[video.pk]), query).content.decode()
     for chosen in (
         'placeholder="start" value="0.1"',
@@ -99,15 +99,17 @@ def test_a_mosaic_of_a_span_leads_to_a_longer_one(
 def test_a_stopped_build_says_that_it_goes_on(
     page: Client, ready_video: Video, annotator: User
 ) -> None:
-    mosaic = mosaic_create(video=ready_video, user=annotator, config={"model": "affine"}).mosaic
+    mosaic = mosaic_create(
+        video=ready_video, user=annotator, config={"motion_model": "affine"}
+    ).mosaic
     Mosaic.objects.update(state="failed", error_code="cancelled", error_message="Cancelled.")
     assert "Try again" in page.get(detail(mosaic)).content.decode()
-    work_preview(mosaic).parent.mkdir(parents=True)
-    work_preview(mosaic).write_bytes(b"x")
+    build_cache_preview(mosaic).parent.mkdir(parents=True)
+    build_cache_preview(mosaic).write_bytes(b"x")
     text = page.get(detail(mosaic)).content.decode()
     assert "Go on" in text
     assert f"/api/v1/mosaics/{mosaic.pk}/preview.jpg" in text
-    assert '<input type="hidden" name="model" value="affine">' in text
+    assert '<input type="hidden" name="motion_model" value="affine">' in text
 
 
 def test_stages_are_shown_as_done_now_and_next(
@@ -132,23 +134,25 @@ def test_the_case_shows_mosaics_and_the_button(
     assert reverse("mosaics:mosaic_create", args=[ready_video.pk]) not in text
     assert detail(mosaic) in text
     assert "Waiting for a worker" in text
-    part = page.get(reverse("mosaics:case_mosaics", args=[ready_video.case_id])).content.decode()
-    assert detail(mosaic) in part
-    assert "<html" not in part
+    component = page.get(
+        reverse("mosaics:case_mosaics", args=[ready_video.case_id])
+    ).content.decode()
+    assert detail(mosaic) in component
+    assert "<html" not in component
 
 
 def test_the_viewer_of_a_mosaic_leads_to_its_frames(page: Client, built: Mosaic) -> None:
     text = page.get(reverse("archive:viewer", args=[built.canvas_id])).content.decode()
     assert detail(built) in text
-    assert "Part 1" not in text
-    first = built.parts.get()
+    assert "Component 1" not in text
+    first = built.components.get()
     copy = Canvas.objects.get(pk=built.canvas_id)
     copy.pk = None
     copy._state.adding = True
     copy.save()
-    MosaicPart.objects.create(mosaic=built, index=1, canvas=copy)
+    MosaicComponent.objects.create(mosaic=built, index=1, canvas=copy)
     text = page.get(reverse("archive:viewer", args=[copy.pk])).content.decode()
-    assert "Part 2" in text
+    assert "Component 2" in text
     assert reverse("archive:viewer", args=[first.canvas_id]) in text
 
 
@@ -197,7 +201,7 @@ def test_pages_ask_as_often_for_many_parts_and_mosaics_as_for_one(
         return Canvas.objects.get(pk=first.pk)
 
     for index in range(1, 4):
-        MosaicPart.objects.create(mosaic=built, index=index, canvas=copy())
+        MosaicComponent.objects.create(mosaic=built, index=index, canvas=copy())
         Mosaic.objects.create(
             lab_id=built.lab_id,
             case_id=built.case_id,

@@ -1,20 +1,20 @@
 /** The frames that saw a point of a mosaic: a list, the sharpest first, each a way into the video. */
 
 import { element, required } from "../../dom/elements";
-import { framesAt, roiFrames } from "./api";
-import type { MosaicData, RoiSighting, Sighting } from "./api";
+import { askFramesAtPoint, roiFrames } from "./api";
+import type { MosaicData, RoiInFrame, FrameAtPoint } from "./api";
 import type { MosaicOverlay } from "./overlay";
 import type { Position } from "../lib/types";
 import { timeText } from "../lib/units";
 
-export interface SightingActions {
+export interface FramesAtPointActions {
   /** Bring the page of frames to the front. */
   open: () => void;
   /** The frame that was chosen: the strip follows. */
   choose: (pts: number) => void;
 }
 
-export class Sightings {
+export class FramesAtPoint {
   private readonly list: HTMLElement;
   private readonly note: HTMLElement;
   private request: AbortController | null = null;
@@ -22,9 +22,9 @@ export class Sightings {
   constructor(
     private readonly root: HTMLElement,
     private readonly mosaic: MosaicData,
-    private readonly part: number,
+    private readonly component: number,
     private readonly overlay: MosaicOverlay,
-    private readonly actions: SightingActions,
+    private readonly actions: FramesAtPointActions,
   ) {
     this.list = required(root, "[data-frames-list]");
     this.note = required(root, "[data-frames-note]");
@@ -39,7 +39,7 @@ export class Sightings {
     this.actions.open();
     this.say("Looking for the frames that saw it…");
     try {
-      const { count, results } = await framesAt(this.mosaic.id, this.part, at, request.signal);
+      const { count, results } = await askFramesAtPoint(this.mosaic.id, this.component, at, request.signal);
       this.show(at, count, results);
     } catch (error) {
       if (request.signal.aborted) return;
@@ -60,7 +60,7 @@ export class Sightings {
     try {
       const found = await roiFrames(this.mosaic.id, roi, request.signal);
       const share = new Map(found.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
-      this.fill(found, found.length, (frame) => share.get(frame as RoiSighting) ?? "");
+      this.fill(found, found.length, (frame) => share.get(frame as RoiInFrame) ?? "");
       if (found.length === 0) this.say(`No frame sees ${name}.`);
       else this.say(`${found.length} ${found.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
     } catch (error) {
@@ -80,7 +80,7 @@ export class Sightings {
     required(this.root, "[data-frames-empty]").hidden = false;
   }
 
-  private show([x, y]: Position, count: number, found: Sighting[]): void {
+  private show([x, y]: Position, count: number, found: FrameAtPoint[]): void {
     this.fill(found, count, () => "");
     const where = `at ${Math.round(x)}, ${Math.round(y)} px`;
     if (count === 0) this.say(`No frame saw the point ${where}.`);
@@ -88,45 +88,45 @@ export class Sightings {
     else this.say(`${count} ${count === 1 ? "frame" : "frames"} saw the point ${where}, the sharpest first.`);
   }
 
-  private fill(found: Sighting[], count: number, says: (frame: Sighting) => string): void {
+  private fill(found: FrameAtPoint[], count: number, says: (frame: FrameAtPoint) => string): void {
     required(this.root, "[data-frames-count]").textContent = String(count);
     const sharpest = Math.max(...found.map((frame) => frame.sharpness ?? 0), 1e-12);
     this.list.replaceChildren(...found.map((frame) => this.row(frame, sharpest, says(frame))));
     this.list.scrollTop = 0;
   }
 
-  private row(frame: Sighting, sharpest: number, says: string): HTMLElement {
+  private row(frame: FrameAtPoint, sharpest: number, says: string): HTMLElement {
     const facts: string[] = [];
     if (says) facts.push(says);
     if (frame.sharpness !== null) facts.push(`sharpness ${Math.round((100 * frame.sharpness) / sharpest)} %`);
     const sure = frame.uncertainty_px === null ? "" : ` · ± ${frame.uncertainty_px.toFixed(2)} px`;
     const point = (): void => this.overlay.showPointed(frame.outline);
     const leave = (): void => this.overlay.showPointed(null);
-    const picture = element("span", { class: "sighting-picture" }, this.picture(frame));
+    const picture = element("span", { class: "frame-at-point-picture" }, this.picture(frame));
     picture.style.aspectRatio = `${this.mosaic.frame_width} / ${this.mosaic.frame_height}`;
     const choose = element(
       "button",
       {
         type: "button",
-        class: "sighting-choose",
+        class: "frame-at-point-choose",
         "aria-label": `Show the outline of frame ${frame.index + 1}`,
         click: () => this.actions.choose(frame.pts),
         focus: point,
         blur: leave,
       },
       picture,
-      element("span", { class: "sighting-title" }, timeText(frame.time_s)),
-      element("span", { class: "sighting-facts" }, `Frame ${frame.index + 1}${sure}`),
-      element("span", { class: "sighting-facts" }, facts.join(" · ")),
+      element("span", { class: "frame-at-point-title" }, timeText(frame.time_s)),
+      element("span", { class: "frame-at-point-facts" }, `Frame ${frame.index + 1}${sure}`),
+      element("span", { class: "frame-at-point-facts" }, facts.join(" · ")),
     );
     const jump = element("a", { class: "btn btn--small", href: frame.viewer_url, title: "Open the video at this frame" }, "Video");
-    return element("li", { class: "sighting", pointerenter: point, pointerleave: leave }, choose, jump);
+    return element("li", { class: "frame-at-point", pointerenter: point, pointerleave: leave }, choose, jump);
   }
 
   /** The frame, with a ring where the point lies in it. */
-  private picture(frame: Sighting): Node {
+  private picture(frame: FrameAtPoint): Node {
     const image = element("img", { alt: "", loading: "lazy", src: frame.image_url });
-    const ring = element("span", { class: "sighting-ring", hidden: true });
+    const ring = element("span", { class: "frame-at-point-ring", hidden: true });
     image.addEventListener("load", () => {
       ring.style.left = `${(100 * (frame.xy_frame[0] + 0.5)) / image.naturalWidth}%`;
       ring.style.top = `${(100 * (frame.xy_frame[1] + 0.5)) / image.naturalHeight}%`;

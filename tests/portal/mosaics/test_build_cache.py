@@ -10,9 +10,9 @@ from portal.annotations.services import roi_create
 from portal.archive.models import Video
 from portal.jobs.models import Job
 from portal.labs.models import User
+from portal.mosaics.build_cache import build_cache_claim, build_cache_exists
 from portal.mosaics.models import Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.mosaics.workplace import work_claim, work_exists
 from tests.portal.mosaics.conftest import run_job
 
 
@@ -38,7 +38,7 @@ def test_a_build_that_was_stopped_goes_on_from_its_finished_stages(
     asked = mosaic_create(video=video, user=annotator)
     assert run_job(asked.job).state == "cancelled"
     assert phases[:2] == ["survey", "register"]
-    assert work_exists(asked.mosaic)
+    assert build_cache_exists(asked.mosaic)
     is_going_on = True
     phases.clear()
     assert run_job(mosaic_create(video=video, user=annotator).job).state == "succeeded"
@@ -82,8 +82,8 @@ def test_a_longer_span_surveys_and_registers_its_new_frames_alone(
 
 def test_a_build_beside_a_ghost_works_without_its_stages(video: Video, annotator: User) -> None:
     asked = mosaic_create(video=video, user=annotator)
-    with work_claim(asked.mosaic) as mine:
+    with build_cache_claim(asked.mosaic) as mine:
         assert mine is not None
-        with work_claim(asked.mosaic) as other:
+        with build_cache_claim(asked.mosaic) as other:
             assert other is None
         assert run_job(asked.job).state == "succeeded"

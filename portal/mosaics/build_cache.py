@@ -1,4 +1,4 @@
-"""Where a build keeps what it has finished, so that one that was stopped, or a longer one, goes on.
+"""The build cache: finished stages, so that a build that was stopped, or a longer one, goes on.
 
 A folder below ``scratch`` of the storage, shared by the mosaics of a video that differ in their end
 alone: of a longer span only the new frames are surveyed and registered. What nobody went on with
@@ -23,37 +23,37 @@ PREVIEW_NAME = "growing.jpg"
 """As ``ml.mosaic`` writes it among the stages of a build under way."""
 
 
-def work_folder(mosaic: Mosaic) -> Path:
+def build_cache_folder(mosaic: Mosaic) -> Path:
     """Of a mosaic and those that begin and step alike; it may not be there."""
     alike = {name: value for name, value in mosaic.config.items() if name != "end_s"}
     family = uuid.uuid5(mosaic.video_id, options_hash(alike))
     return storage.root() / "scratch" / f"mosaic-{family}"
 
 
-def stages_folder(mosaic: Mosaic) -> Path:
+def build_cache_stages(mosaic: Mosaic) -> Path:
     """The finished stages in it."""
-    return work_folder(mosaic) / "stages"
+    return build_cache_folder(mosaic) / "stages"
 
 
-def work_preview(mosaic: Mosaic) -> Path:
+def build_cache_preview(mosaic: Mosaic) -> Path:
     """What has been stitched so far, as a small JPEG; it may not be there."""
-    return stages_folder(mosaic) / PREVIEW_NAME
+    return build_cache_stages(mosaic) / PREVIEW_NAME
 
 
-def work_exists(mosaic: Mosaic) -> bool:
+def build_cache_exists(mosaic: Mosaic) -> bool:
     """Whether an earlier build left stages to go on from."""
-    folder = stages_folder(mosaic)
+    folder = build_cache_stages(mosaic)
     return folder.is_dir() and any(folder.iterdir())
 
 
 @contextmanager
-def work_claim(mosaic: Mosaic) -> Iterator[Path | None]:
+def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
     """The folder of stages for this process alone, or None where another one holds it.
 
     A worker that was paused, and whose job another one took over, may still write there: then the
     other works without finished stages rather than among those of a ghost.
     """
-    folder = work_folder(mosaic)
+    folder = build_cache_folder(mosaic)
     folder.mkdir(parents=True, exist_ok=True)
     os.utime(folder)  # its two days begin anew
     handle = _locked(folder)
@@ -61,14 +61,14 @@ def work_claim(mosaic: Mosaic) -> Iterator[Path | None]:
         yield None
         return
     try:
-        yield stages_folder(mosaic)
+        yield build_cache_stages(mosaic)
     finally:
         os.close(handle)
 
 
-def work_drop(mosaic: Mosaic) -> None:
+def build_cache_drop(mosaic: Mosaic) -> None:
     """Forget the stages, unless a worker is among them: what it leaves is swept."""
-    folder = work_folder(mosaic)
+    folder = build_cache_folder(mosaic)
     handle = _locked(folder) if folder.is_dir() else None
     if handle is not None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -17,39 +17,40 @@ export interface FrameColumns {
   reasons: FrameReason[];
   index: number[];
   pts: number[];
-  state: number[];
-  part: (number | null)[];
-  /** x, y, x, y ... on the frame's part. */
+  /** Which of `reasons`. */
+  reason: number[];
+  component: (number | null)[];
+  /** x, y, x, y ... on the frame's component. */
   outline: (number[] | null)[];
 }
 
-export class FrameFates {
+export class FrameStatus {
   private readonly at: Map<number, number>;
 
   constructor(readonly columns: FrameColumns) {
-    this.at = new Map(columns.pts.map((pts, place) => [pts, place]));
+    this.at = new Map(columns.pts.map((pts, row) => [pts, row]));
   }
 
   get count(): number {
     return this.columns.count;
   }
 
-  /** The frame's place in the columns, or null where the mosaic's span leaves it out. */
-  placeOf(pts: number): number | null {
+  /** The frame's row in the columns, or null where the mosaic's span leaves it out. */
+  rowOf(pts: number): number | null {
     return this.at.get(pts) ?? null;
   }
 
-  reason(place: number): FrameReason | null {
-    return this.columns.reasons[this.columns.state[place] ?? -1] ?? null;
+  reason(row: number): FrameReason | null {
+    return this.columns.reasons[this.columns.reason[row] ?? -1] ?? null;
   }
 
-  part(place: number): number | null {
-    return this.columns.part[place] ?? null;
+  component(row: number): number | null {
+    return this.columns.component[row] ?? null;
   }
 
-  /** Corners of the frame's view on its part. */
-  outline(place: number): Position[] | null {
-    const flat = this.columns.outline[place];
+  /** Corners of the frame's view on its component. */
+  outline(row: number): Position[] | null {
+    const flat = this.columns.outline[row];
     if (!flat) return null;
     const corners: Position[] = [];
     for (let i = 0; i + 1 < flat.length; i += 2) corners.push([flat[i] ?? 0, flat[i + 1] ?? 0]);
@@ -58,9 +59,9 @@ export class FrameFates {
 
   /** The reasons that occur, in the mosaic first. */
   legend(): HTMLElement[] {
-    const used = new Set(this.columns.state);
+    const used = new Set(this.columns.reason);
     return this.columns.reasons
-      .filter((_, state) => used.has(state))
+      .filter((_, at) => used.has(at))
       .map(({ name, color }) => {
         const dot = element("span", { class: "legend-dot", "aria-hidden": "true" });
         dot.style.backgroundColor = color;
@@ -72,10 +73,10 @@ export class FrameFates {
    * Runs of equal colour along a canvas; frames that are in the mosaic low, those that are not over
    * the full height. `xOf` gives the left edge of the n-th frame of the columns, in pixels.
    */
-  paint(context: CanvasRenderingContext2D, top: number, height: number, xOf: (place: number) => number): void {
-    const { state, reasons } = this.columns;
-    for (const { from, to } of runs(state)) {
-      const reason = reasons[state[from] ?? 0];
+  paint(context: CanvasRenderingContext2D, top: number, height: number, xOf: (row: number) => number): void {
+    const { reason: column, reasons } = this.columns;
+    for (const { from, to } of runs(column)) {
+      const reason = reasons[column[from] ?? 0];
       const left = xOf(from);
       const isIn = reason?.code === "";
       context.fillStyle = reason?.color ?? "#888888";
@@ -84,13 +85,13 @@ export class FrameFates {
   }
 }
 
-/** Stretches of equal values: `from` the first place of each up to `to`, which is not in it. */
+/** Stretches of equal values: `from` the first row of each up to `to`, which is not in it. */
 export function runs(values: number[]): { from: number; to: number }[] {
   const found: { from: number; to: number }[] = [];
-  values.forEach((value, place) => {
+  values.forEach((value, row) => {
     const last = found.at(-1);
-    if (last && values[last.from] === value) last.to = place + 1;
-    else found.push({ from: place, to: place + 1 });
+    if (last && values[last.from] === value) last.to = row + 1;
+    else found.push({ from: row, to: row + 1 });
   });
   return found;
 }
