@@ -38,7 +38,7 @@ def mosaic_delete(*, mosaic: Mosaic, user: User) -> None:
     with transaction.atomic():
         _cancel_jobs([mosaic.pk], user)
         # An ROI being drawn meanwhile waits for this lock, and then finds its canvas gone.
-        canvases = list(Canvas.objects.select_for_update().filter(mosaic_part__mosaic=mosaic))
+        canvases = list(Canvas.objects.select_for_update().filter(mosaic_component__mosaic=mosaic))
         followups = list(
             Followup.objects.filter(Q(roi__canvas__in=canvases) | Q(target__in=canvases))
         )

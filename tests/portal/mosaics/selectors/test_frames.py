@@ -112,7 +112,9 @@ def test_runs_join_neighbours_that_ended_alike(built: Mosaic) -> None:
 def test_runs_of_one_kind_join_though_their_numbers_differ(built: Mosaic) -> None:
     MosaicFrame.objects.filter(index=3).update(reason="blurred: sharpness 40% of its neighbours'")
     MosaicFrame.objects.filter(index=4).update(
-        status="skipped", reason="blurred: sharpness 38% of its neighbours'"
+        status="skipped",
+        reason="blurred: sharpness 38% of its neighbours'",
+        reason_code="blurred",
     )
     lost = runs_lost(frame_runs(built))
     assert [(run.kind.code, run.width) for run in lost] == [("blurred", 2), ("no-match", 1)]
