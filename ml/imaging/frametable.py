@@ -19,7 +19,7 @@ from ml.types import FrameTable, Progress, VideoInfo, no_progress
 _TRUSTED_CONTAINERS = ("mov", "matroska")
 _TRUSTED_CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mjpeg", "prores")
 """Codecs that show one frame a packet. VP8 hides some packets, MPEG-1/2 may split pictures."""
-_HEAD_FRAMES = 60
+_HEAD_FRAMES = 60  # two seconds: time stamps that start oddly do so at once
 _CUT_SHARE = 0.98
 """Below this share of the promised frames or duration a file counts as cut."""
 

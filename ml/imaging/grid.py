@@ -11,7 +11,7 @@ from ml.imaging.limits import MAX_TILE_SIDE_PX
 from ml.imaging.tiff import TiffDirectory, read_directories
 from ml.types import Level
 
-DEFAULT_TILE_PX = 256
+DEFAULT_TILE_PX = 256  # Deep Zoom's and most scanners' own
 COARSEST_PX = 1_024
 """Levels are added by halves until the longer side is at most this."""
 NATIVE_VENDORS = ("aperio", "generic-tiff")

@@ -23,7 +23,7 @@ from ml.imaging.tiles import TileSource
 from ml.imaging.videos import poster_frame, probe_video
 from ml.types import FrameTable, Progress, SlideInfo, no_progress
 
-THUMBNAIL_PX = 512
+THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
 THUMBNAIL_NAME, PIXELS_NAME = "thumbnail.jpg", "pixels.tif"
 POSTER_NAME, FRAMES_NAME = "poster.jpg", "frames.npz"
 _FOREIGN_OFFSETS = ("hamamatsu",)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from ml.errors import TooLargeError
 
-MAX_SLIDE_SIDE_PX = 1_000_000
-MAX_SLIDE_PIXELS = 250_000_000_000
+MAX_SLIDE_SIDE_PX = 1_000_000  # five times the long side of a scan at 40x
+MAX_SLIDE_PIXELS = 250_000_000_000  # a dozen scans at 40x
 MAX_STILL_SIDE_PX = 65_500
 """Largest side of a still; also the largest a JPEG can have."""
-MAX_STILL_PIXELS = 500_000_000
+MAX_STILL_PIXELS = 500_000_000  # 1.5 GB of RGB, which libvips streams
 MAX_TILE_SIDE_PX = 4_096
 """Largest stored tile side; a tile is the unit that is decoded at once."""
-MAX_TILE_BYTES = 64 * 1024 * 1024
-MAX_FRAME_SIDE_PX = 8_192
+MAX_TILE_BYTES = 64 * 1024 * 1024  # a raw RGB tile of the largest side is 48 MiB
+MAX_FRAME_SIDE_PX = 8_192  # 8K
 MAX_FRAMES = 2_000_000
 """Ten hours at 55 frames a second."""
-MAX_ICC_BYTES = 4 * 1024 * 1024
+MAX_ICC_BYTES = 4 * 1024 * 1024  # a camera profile with tables has about one
 
 
 def require_slide_size(width_px: int, height_px: int) -> None:

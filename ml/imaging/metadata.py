@@ -27,9 +27,9 @@ MIN_MPP, MAX_MPP = 0.02, 20.0
 Everyday images carry 72 to 1,200 dots per inch (353 to 21 um per pixel), a layout hint that says
 nothing about the specimen: it falls outside.
 """
-MAX_ANISOTROPY = 1.25
+MAX_ANISOTROPY = 1.25  # beyond, the two axes cannot both be right
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,18})?([eE][-+]?\d{1,3})?")
-_UM_PER_UNIT = {2: 25_400.0, 3: 10_000.0}
+_UM_PER_UNIT = {2: 25_400.0, 3: 10_000.0}  # TIFF 6.0, ResolutionUnit: inch, centimetre
 
 
 def allowed_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -11,13 +11,12 @@ import pyvips
 from ml.errors import CorruptFileError, ShapeError
 from ml.files import replacing
 from ml.imaging.limits import require_slide_size
-from ml.imaging.stills import first_line, open_still
+from ml.imaging.stills import UM_PER_MM, first_line, open_still
 from ml.types import ImageU8, Progress, no_progress
 
 QUALITY = 90
 """libjpeg quality; from 90 on libvips stores chroma at full resolution."""
-_BIG_TIFF_BYTES = 3_500_000_000
-UM_PER_MM = 1_000.0
+_BIG_TIFF_BYTES = 3_500_000_000  # plain TIFF ends at 4 GiB; a pyramid adds a third
 
 
 def write_pyramid(

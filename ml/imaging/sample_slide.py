@@ -16,12 +16,12 @@ from ml.imaging.packaged import packaged_image
 from ml.imaging.pyramids import write_pyramid
 from ml.types import ImageU8, Progress, no_progress
 
-SLIDE_MPP = 0.5
+SLIDE_MPP = 0.5  # a scan at 20x
 _H_DAB = np.array([[0.65, 0.70, 0.29], [0.27, 0.57, 0.78]])
 """Optical densities of haematoxylin and DAB: Ruifrok and Johnston 2001, as in skimage.color."""
-_GLASS_DENSITY = 0.035
-_BLOCK_PX = 2_048
-_SPACING_PX, _REACH_PX = 330, 330
+_GLASS_DENSITY = 0.035  # optical density of bare glass, grey level 246
+_BLOCK_PX = 2_048  # rows painted at once; bounds memory
+_SPACING_PX, _REACH_PX = 330, 330  # copies of the 512 px field overlap by a third
 _SEAM_PX2 = 4_000.0
 """Seams about ten pixels wide where two copies meet half-way."""
 

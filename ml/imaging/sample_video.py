@@ -15,10 +15,10 @@ from ml.imaging.packaged import packaged_image
 from ml.imaging.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
 from ml.types import ArrayBool, ArrayF64, ImageU8, Progress, no_progress
 
-FPS = 25
+FPS = 25  # an endoscope's in Europe
 _CRF = 18  # visually lossless for x264: what the engine sees is the simulation, not the codec
 _BLURRED_SHARE = 0.05  # of the frames: a few, as a steady hand has them
-_SPECULAR_SPOTS = 9
+_SPECULAR_SPOTS = 9  # as many as a wet surface shows at a glance
 _EXPOSURE = 1.15  # the picture is a little dark under the lamp's fall-off
 _NOISE_SD = 1.5  # grey levels, of a good sensor
 

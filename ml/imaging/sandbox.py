@@ -28,13 +28,13 @@ import ml.errors
 from ml.errors import CorruptFileError, LimitExceededError, MlError
 from ml.types import Progress, no_progress
 
-MAX_REPLY_BYTES = 64 * 1024 * 1024
-POLL_S = 0.25
+MAX_REPLY_BYTES = 64 * 1024 * 1024  # a reply is small; this ends a child that floods the pipe
+POLL_S = 0.25  # how soon a cancelled job ends its child
 _KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _CRASHES = (
     signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP,
 )  # fmt: skip
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass(frozen=True, slots=True)

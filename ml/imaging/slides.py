@@ -18,8 +18,8 @@ from ml.types import ImageU8, SlideInfo
 
 BLOCK_PIXELS = 16_000_000
 """Most source pixels decoded at once; larger regions are read block by block."""
-MAX_OUT_PIXELS = 400_000_000
-_MARGIN_PX = 3
+MAX_OUT_PIXELS = 400_000_000  # 1.2 GB of RGB in memory
+_MARGIN_PX = 3  # beyond the filter's own reach, for rounding at both ends
 
 
 def open_slide(path: str | Path) -> Slide:

@@ -15,7 +15,7 @@ from ml.imaging.limits import require_still_size
 from ml.imaging.metadata import plausible_mpp
 from ml.types import ImageU8
 
-UM_PER_MM = 1_000.0
+UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
 
 
 def open_still(path: str | Path, *, sequential: bool = False) -> Any:

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.limits import MAX_ICC_BYTES
 
-MAX_DIRECTORIES = 4_096
-MAX_ENTRIES = 4_096
+MAX_DIRECTORIES = 4_096  # a slide has a dozen; ends a chain that was made to be long
+MAX_ENTRIES = 4_096  # a page has some thirty
 
 JPEG, YCBCR, RGB = 7, 6, 2
 """Values of the tags Compression (7) and PhotometricInterpretation that pass through."""

@@ -18,7 +18,7 @@ from ml.imaging.stills import first_line, to_rgb
 from ml.imaging.tiff import TiffDirectory, read_directories
 from ml.types import ImageU8
 
-_MAX_ASPECT_ERROR = 0.02
+_MAX_ASPECT_ERROR = 0.02  # a label or macro image is of quite another shape
 
 
 class TiledTiffReader:

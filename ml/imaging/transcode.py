@@ -17,10 +17,10 @@ from ml.files import replacing
 from ml.imaging.containers import decode_frames, frame_rgb, open_video, time_base_of
 from ml.types import Progress, no_progress
 
-CRF = 20
+CRF = 20  # visually near lossless; the original is kept beside it
 _MAX_KEY_INTERVAL = 25
 """A key frame a second or so: quick to seek, the reason to make a rendition in the first place."""
-_KEPT_OFFSET_S = 10.0
+_KEPT_OFFSET_S = 10.0  # players start at 0; a few seconds of lead they bear, a recorder's clock not
 
 
 @dataclass(frozen=True, slots=True)

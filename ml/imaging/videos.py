@@ -36,9 +36,9 @@ __all__ = [
     "transcode_h264",
 ]
 
-_STEP_BACK_S = 1.0
-_MAX_STEPS = 600
-_POSTER_AT = (0.1, 0.3, 0.5, 0.7)
+_STEP_BACK_S = 1.0  # a group of pictures is about as long
+_MAX_STEPS = 600  # with growing steps, back over any recording
+_POSTER_AT = (0.1, 0.3, 0.5, 0.7)  # shares of the video; its end is often outside the body
 
 
 def probe_video(path: str | Path, *, progress: Progress = no_progress) -> VideoInfo:

@@ -16,7 +16,7 @@ import numpy as np
 from ml.errors import IndexFormatError
 from ml.types import ArrayF32, ArrayI64
 
-_ADD, _REMOVE = 1, 2
+_ADD, _REMOVE = 1, 2  # 0 is what a hole in the file reads as
 
 
 @dataclass(frozen=True, slots=True)

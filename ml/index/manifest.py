@@ -14,7 +14,7 @@ from pathlib import Path
 from ml.errors import IndexBusyError, IndexFormatError
 from ml.files import write_json
 
-_FORMAT = 1
+_FORMAT = 1  # of the folder; another is refused
 _NAME = "manifest.json"
 _LOCK = "writer.lock"
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from ml.errors import BadInputError, ShapeError
 
-_STRIDES = (1, 2, 2, 2, 2, 1)
+_STRIDES = (1, 2, 2, 2, 2, 1)  # of layers 1 to 6, table 1
 _TAPS = 8
 """Side of the last convolution's kernel."""
 

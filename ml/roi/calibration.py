@@ -48,9 +48,9 @@ PROBABILITIES = (
 )
 SIDE_UM = (224.0, 1500.0)
 """Sides of the regions drawn, log-uniform: from a single patch to several glands."""
-_MIN_TISSUE = 0.5
-_TRIES = 40
-_LOOK_PX = 128
+_MIN_TISSUE = 0.5  # of a region: half glass would compare glass
+_TRIES = 40  # for each region, before the slide counts as empty
+_LOOK_PX = 128  # enough to see how much is tissue
 
 
 class RegionEmbedder(Protocol):

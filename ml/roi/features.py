@@ -34,7 +34,7 @@ from ml.roi.texture import (
 )
 from ml.types import ArrayF32, ImageU8
 
-PATCH_PX = 224
+PATCH_PX = 224  # what the scales and radii of the features are laid out for
 FEATURES_NAME = "classical-1"
 """Changes whenever a feature changes: weights trained on another set are refused."""
 

@@ -12,8 +12,8 @@ from ml.errors import BadInputError, EmptyRegionError, InvalidGeometryError
 
 ASSUMED_MPP = 0.5
 """Where neither file nor caller says: a 20x scan, the commonest magnification of an archive."""
-MAX_UPSAMPLING = 2.0
-MAX_DOWNSAMPLE = 64.0
+MAX_UPSAMPLING = 2.0  # more shows no more of the tissue
+MAX_DOWNSAMPLE = 64.0  # microns per pixel that ask for more are an error of the file
 
 Region = Polygon | MultiPolygon
 

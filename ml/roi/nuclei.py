@@ -16,13 +16,13 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 RADII_UM = (2.0, 2.8, 4.0, 5.6)
 """Radii looked for: lymphocytes to large carcinoma nuclei."""
-_AREA_UM2 = (8.0, 600.0)
+_AREA_UM2 = (8.0, 600.0)  # a cut lymphocyte to a giant cell
 _MIN_CONTRAST = 0.08
 """Optical density by which a nucleus must stand out from what surrounds it."""
 MAX_MPP = 2.0
 """Coarser pixels do not show nuclei."""
-_SURROUND_UM = 24.0
-_MIN_SOLIDITY = 0.45
+_SURROUND_UM = 24.0  # twice a large nucleus
+_MIN_SOLIDITY = 0.45  # share of the bounding box; less is debris or a fibre
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ BATCH = 512
 """Patches read and held at a time: 77 MB of 224 px patches; the default budget is one batch."""
 _SPARSE = 1.5
 """Box of the region over the area of its patches, above which most of the box is not needed."""
-_STRIP_PX = 512
-_READERS = 2
+_STRIP_PX = 512  # rows read at once; bounds memory
+_READERS = 2  # one reads while one decodes; more cost memory
 
 Corner = tuple[int, int]
 

@@ -16,8 +16,8 @@ from ml.errors import BadInputError
 from ml.types import ArrayBool, ArrayF64
 
 PATTERNS = ("sobol", "grid")
-_MAX_CANDIDATES = 1 << 16
-_SIMPLIFY_PX = 1.0
+_MAX_CANDIDATES = 1 << 16  # bounds memory; the vertex budget takes 256 of them
+_SIMPLIFY_PX = 1.0  # finer corners of an outline move no patch
 
 
 @dataclass(frozen=True, slots=True)

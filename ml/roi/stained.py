@@ -25,8 +25,8 @@ STAINS = ("ruifrok", "nuclei", "macenko", "none")
 stained; patches made to look like the target slide by an estimate of the whole image, from nuclei
 or Macenko's way; nothing, the same vectors and scale for all."""
 NORMALISED = ("nuclei", "macenko")
-_PATCHES = 24
-_STEP = 4
+_PATCHES = 24  # of a region are looked at: enough for its quantiles
+_STEP = 4  # every fourth pixel each way, for time
 
 
 def stained_patches(

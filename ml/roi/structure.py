@@ -13,11 +13,11 @@ from ml.types import ArrayBool, ArrayF32, ImageU8
 NUCLEI_DIM = 16
 SPACE_DIM = 22
 CONCENTRATION_DIM = 22
-GRANULOMETRY_RADII_PX = (2, 4, 7, 11, 16, 24)
+GRANULOMETRY_RADII_PX = (2, 4, 7, 11, 16, 24)  # nuclei to glands at 1 um per pixel
 GRANULOMETRY_DIM = len(GRANULOMETRY_RADII_PX)
 
-_MIN_NUCLEUS_PX = 12
-_MIN_SPACE_PX = 30
+_MIN_NUCLEUS_PX = 12  # at 1 um per pixel; less is a fragment
+_MIN_SPACE_PX = 30  # less is a gap between fibres
 _OPEN_DENSITY = (0.25, 0.15)
 """Below these shares of the region's dark end a pixel is open space (two readings)."""
 

@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from ml.types import ArrayF32, ArrayI64
 
-_SQRT_HALF = 0.7071
-_RIU2_BINS = 10
-_EPSILON = 1e-4
+_SQRT_HALF = 0.7071  # side of a diagonal step of length one
+_RIU2_BINS = 10  # Ojala 2002: 9 uniform patterns of 8 neighbours, and the rest
+_EPSILON = 1e-4  # keeps the logarithm of a flat patch finite
 
 LBP_SCALES = ((1, 0.6, 1), (2, 1.0, 1), (2, 1.0, 2))
 """(radius, blur, subsampling) of each scale of ``lbp_histogram``."""
-ENERGY_SCALES = 5
+ENERGY_SCALES = 5  # octaves from the pixel up
 ENERGY_PER_SCALE = 6
-SPECTRUM_BANDS = 14
+SPECTRUM_BANDS = 14  # from 1/128 to 1/2 cycles per pixel
 
 LBP_DIM = _RIU2_BINS * len(LBP_SCALES)
 ENERGY_DIM = ENERGY_SCALES * ENERGY_PER_SCALE

@@ -30,8 +30,8 @@ QUANTILE_LEVELS = np.array([1, 2, 5, *range(10, 91, 5), 95, 98, 99, 99.5]) / 100
 """(Q,): where the distribution of a slide's concentrations is kept."""
 
 White = tuple[float, float, float]
-MIN_TISSUE_OD = 0.15
-_MIN_PIXELS = 2000
+MIN_TISSUE_OD = 0.15  # Macenko 2009, beta
+_MIN_PIXELS = 2000  # of tissue: fewer make no stable quantile
 TRUST_DEG = 38.0
 """An estimated vector further than this from the published one is not believed. Real scanners and
 dyes lie up to 33 degrees off (measured on slides of seven laboratories), DAB and greens beyond."""

@@ -14,8 +14,8 @@ from ml.roi.patches import isotropic_mpp
 from ml.roi.stain.deconvolution import WHITE, White, optical_density
 from ml.types import ArrayBool, ImageU8
 
-THUMBNAIL_PX = 1_024
-FIELD_PX = 512
+THUMBNAIL_PX = 1_024  # a pixel is some 50 um of a whole slide: tissue shows
+FIELD_PX = 512  # two patches wide: few nuclei are cut by its edge
 TISSUE_OD = 0.06
 """Darkest channel from which a pixel is tissue: the same limit as ``features.tissue_share``."""
 _GLASS_SHARE, _GLASS_MIN, _GLASS_TINT = 0.02, 170.0, 60.0

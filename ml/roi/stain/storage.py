@@ -13,7 +13,7 @@ from ml.roi.stain.deconvolution import QUANTILE_LEVELS, StainEstimate
 from ml.roi.stain.target import TARGET
 from ml.types import ArrayF64
 
-FORMAT = 1
+FORMAT = 1  # of the stored estimate; another is refused
 _KEYS = {"format", "matrix", "scale", "density_scale", "method", "reason", "quantiles", "white"}
 
 
