@@ -9,13 +9,25 @@ from ml.errors import ShapeError
 from ml.types import ArrayBool, ImageU8
 
 DARK_LEVEL = 14
-"""Grey level under which a border pixel counts as outside the field of view."""
+"""Grey level up to which a pixel counts as the dark surround of a scope, noise and all."""
+
+MIN_BRIGHT_SHARE = 0.05
+"""A bright region smaller than this is no view of a scope: the image is dark all over."""
 
 SPOT_PX = 21
-"""Highlights are smaller than this at 400 px image size; what is larger is bright tissue."""
+"""Highlights are smaller than this on an image of ``SPOT_SIDE_PX``; what is larger is tissue."""
+
+SPOT_SIDE_PX = 400
+"""Larger images are halved, divided by three and so on to about this longer side for the search."""
+
+GRAIN_PX = 1.5
+"""Sigma of the blur that takes off the grain of a fibre bundle, which an opening would dig into."""
+
+SATURATED_LEVEL = 250
+"""Grey level from which a pixel is a highlight whatever surrounds it."""
 
 FULL_FIELD_SHARE = 0.98
-"""A bright region covering more than this is an image without a scope border."""
+"""A bright region that covers more than this is an image without the border of a scope."""
 
 
 def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
@@ -25,7 +37,7 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     for the hull covers it. An image that is bright up to its border, or dark all over, has no rim.
 
     Args:
-        grey: (H, W) uint8; of a video best the brightest value of each pixel over some frames.
+        grey: (H, W) uint8; for a video, best the brightest value of each pixel over some frames.
         margin_px: how far the mask is drawn in from the rim.
     Returns:
         (H, W) bool, True inside.
@@ -33,7 +45,7 @@ def scope_mask(grey: ImageU8, *, margin_px: int = 0) -> ArrayBool:
     height, width = grey.shape
     bright = _largest_region(cv2.medianBlur(grey, 5) > DARK_LEVEL)
     hull = np.zeros((height, width), np.uint8)
-    if bright is None or bright.sum() < 0.05 * bright.size:
+    if bright is None or bright.sum() < MIN_BRIGHT_SHARE * bright.size:
         hull[:] = 1
     else:
         outline, _ = cv2.findContours(
@@ -56,22 +68,22 @@ def specular_mask(image: ImageU8, *, rise: int = 24, grow_px: int = 3) -> ArrayB
     Args:
         image: (H, W) grey or (H, W, 3) RGB uint8; of RGB the smallest channel counts, for
             highlights are white.
-        rise: grey levels by which a spot exceeds its surroundings.
+        rise: grey levels by which a spot exceeds its surroundings; itself it exceeds twice that.
         grow_px: how far the spots are grown.
     Returns:
         (H, W) bool, True on highlights; all False where more than half of the image would be.
     """
     plane = np.ascontiguousarray(image if image.ndim == 2 else _smallest_channel(image))
-    small = max(1, max(plane.shape) // 400)
+    small = max(1, max(plane.shape) // SPOT_SIDE_PX)
     size = (max(1, plane.shape[1] // small), max(1, plane.shape[0] // small))
-    # without the grain of a fibre bundle, which an opening would dig into
-    smooth = cv2.GaussianBlur(plane, (0, 0), 1.5)
+    smooth = cv2.GaussianBlur(plane, (0, 0), GRAIN_PX)
     coarse = cv2.resize(smooth, size, interpolation=cv2.INTER_AREA)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (SPOT_PX, SPOT_PX))
     ground = cv2.resize(
         cv2.morphologyEx(coarse, cv2.MORPH_OPEN, kernel), (plane.shape[1], plane.shape[0])
     )
-    spots = (smooth.astype(np.int16) - ground > rise) & (smooth > 2 * rise) | (plane >= 250)
+    spots = (smooth.astype(np.int16) - ground > rise) & (smooth > 2 * rise)
+    spots |= plane >= SATURATED_LEVEL
     if spots.mean() > 0.5:
         return np.zeros(plane.shape, np.bool_)
     grown = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * grow_px + 1, 2 * grow_px + 1))
@@ -85,7 +97,7 @@ def _smallest_channel(image: ImageU8) -> ImageU8:
 
 
 def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:
-    """A given mask as (H, W) bool (non-zero is inside), all True for None.
+    """A given mask as (H, W) bool: True, or above 127, is inside; all True for None.
 
     Raises:
         ShapeError: the mask is not of the image's size.
@@ -100,6 +112,7 @@ def checked_mask(mask: np.ndarray | None, shape: tuple[int, int]) -> ArrayBool:
 
 
 def _largest_region(bright: ArrayBool) -> ArrayBool | None:
+    """(H, W) bool, the largest connected part; None where nothing is bright."""
     count, labels, stats, _ = cv2.connectedComponentsWithStats(bright.astype(np.uint8), None)
     if count < 2:
         return None

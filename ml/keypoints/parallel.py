@@ -1,4 +1,4 @@
-"""Two images at once: what is done to each alone runs in two threads."""
+"""Two images at once: what is done to each by itself runs in two threads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Out = TypeVar("Out")
 def both(function: Callable[[In], Out], a: In, b: In) -> tuple[Out, Out]:
     """``function`` of a and of b, at once; an error of a is raised before one of b.
 
-    OpenCV, torch and most of numpy let the interpreter go while they work. Torch's own threads are
-    shared out among the two meanwhile: twice as many as there are cores would wait for each other
-    at every layer of a network, many times longer than they work.
+    OpenCV, torch and most of NumPy release the interpreter while they work. Meanwhile the two share
+    torch's own threads: twice as many as there are cores would wait for each other at every layer
+    of a network, many times longer than they work.
     """
     with _torch.shared_out(), ThreadPoolExecutor(2, thread_name_prefix="both") as pool:
         one, other = pool.submit(function, a), pool.submit(function, b)
@@ -35,9 +35,9 @@ def alone(function: Callable[[In], Out], a: In) -> Out:
 
 
 class _TorchThreads:
-    """Torch's number of threads is the process' own: who comes first halves it, the last undoes it.
+    """Halves torch's number of threads, one number for the whole process, while any user runs.
 
-    Torch that nothing has loaded yet is left alone.
+    The first user halves it, the last restores it. Where nothing has loaded torch it is left alone.
     """
 
     def __init__(self) -> None:

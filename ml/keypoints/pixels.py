@@ -14,6 +14,9 @@ from ml.types import ImageU8
 MIN_SIDE_PX = 16
 """Smaller images hold no support of a key point."""
 
+LOW_PERCENT, HIGH_PERCENT = 0.1, 99.9
+"""Percentiles that become black and white: a few hot or dead pixels do not set the contrast."""
+
 STRIP_VALUES = 4_000_000
 """So many values of a large image are held as floats at once: 16 MB."""
 
@@ -22,7 +25,7 @@ def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
     """Bring integers, booleans and floats to 8 bits, keeping the shape.
 
     16-bit and wider integers, and floats, are stretched between their 0.1 and 99.9 percentiles
-    (12-bit scopes store 12-bit values in 16-bit files); floats must be finite. Beyond
+    (scopes of 12 bits store their values in 16-bit files); floats must be finite. Beyond
     ``STRIP_VALUES`` values the percentiles are those of every k-th row and column, and the stretch
     goes strip by strip: a panorama never stands in memory as floats.
 
@@ -45,7 +48,7 @@ def to_u8(image: npt.NDArray[Any], *, name: str = "image") -> ImageU8:
     if not all(np.isfinite(array[rows].astype(np.float32)).all() for rows in strips):
         raise ShapeError(name, expected="finite pixel values", actual="NaN or infinity")
     step = int(np.ceil(np.sqrt(array.size / STRIP_VALUES)))
-    low, high = np.percentile(array[::step, ::step].astype(np.float32), (0.1, 99.9))
+    low, high = np.percentile(array[::step, ::step].astype(np.float32), (LOW_PERCENT, HIGH_PERCENT))
     span = max(float(high - low), 1e-6)
     stretched = np.empty(array.shape, np.uint8)
     for rows in strips:

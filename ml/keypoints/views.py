@@ -20,10 +20,11 @@ CROP_MARGIN_PX = 48
 """Kept around the field of view, so that supports near the rim see what was there."""
 
 FIELD_SIDE_PX = 512
-"""The field of view is found on an image of this longer side."""
+"""The field of view is found on an image of this longer side: its rim matters to a few pixels."""
 
 MIN_RIM_PX, RIM_SHARE = 8, 0.014
-"""The rim of a scope is this wide, in pixels at least and over the root of the image area."""
+"""Width of a scope's rim, in pixels at least and over the root of the image area; chosen on the
+development sequences (docs/models/keypoints.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class WorkingView:
 
     Attributes:
         image: (h, w[, 3]) uint8, cropped and reduced. grey: (h, w) uint8 of it.
-        mask: (h, w) bool, the field of view drawn in from its rim.
+        mask: (h, w) bool, where key points may lie: the field of view, drawn in from its rim.
         offset_px: (2,) float32, x and y of the crop in the reduced image.
         scale: (2,) float32, working pixels per pixel of the image along x and y, at most 1.
     """
@@ -62,7 +63,9 @@ def working_view(
     or dark rim of a scope stands still while the scene moves, and matches itself perfectly.
 
     Args:
-        image: (H, W[, 1|3|4]) of any bit depth. mask: (H, W) of the field of view, or None.
+        image: (H, W[, 1|3|4]) of any bit depth.
+        mask: (H, W) bool, or above 127, where key points may lie; None is anywhere.
+        name: of the image, for the error.
     Raises:
         ShapeError: see ``pixels.to_u8``; a mask of another size.
     """
@@ -96,8 +99,6 @@ def working_view(
 
 def eroded_field_of_view(grey: ImageU8) -> ArrayBool:
     """Where a scope sees, drawn in from its rim and from the black that touches the border.
-
-    Found on a reduced image: the rim's place matters to a few pixels only.
 
     Args:
         grey: (H, W) uint8.

@@ -27,16 +27,19 @@ DETECTOR = "sift"
 """Both papers detect by SIFT where they compare descriptors."""
 
 PATCH_CHUNK = 512
-"""Patches described at once."""
+"""Patches described at once: of 128 px they are 32 MB."""
 
 TILE_PX = 1536
 """Side of the parts an image is computed in: at most about 0.5 GB of feature maps."""
 
 PAD_PX = 64
-"""Half a patch: what a window may reach over the border of the image; mirrored."""
+"""Half a patch: so far a window may reach beyond the border of the image, which is mirrored."""
 
 _MARGIN_PX = PAD_PX + 32
 """Half a patch and the reach of layers 1 to 6: with this much around it, a part is exact."""
+
+_STRIDE_PX = 16
+"""Parts begin and end at multiples of this, so that they are pooled as the whole image would be."""
 
 
 def load(name: str) -> LearnedDescriptor:
@@ -63,8 +66,8 @@ def descriptor_from_file(path: str | Path) -> LearnedDescriptor:
 class LearnedDescriptor:
     """A network over the upright 128 px window of each key point, on grey after CLAHE.
 
-    Scale and angle of the detector are not used, as in both papers. Rows are of unit length; points
-    outside the image get zero rows, which never match.
+    Scale and angle of the detector are not used, as in both papers. Rows are of unit length; rows
+    of points outside the image are zero, which never match.
 
     Source: adaptive-triplet-endoscopic-matching, section 2 (``triplet``);
         graph-ssl-endoscopic-matching, section 3 (``cnn``, ``graph``).
@@ -178,8 +181,12 @@ def _parts(
     cell = np.floor((xy + PAD_PX) / TILE_PX).astype(np.int64)
     for column, row in np.unique(cell, axis=0):
         members = np.flatnonzero((cell == (column, row)).all(axis=1))
-        x0, y0 = (max(0, int(c) * TILE_PX - _MARGIN_PX) // 16 * 16 for c in (column, row))
-        x1, y1 = ((int(c) + 1) * TILE_PX + _MARGIN_PX for c in (column, row))
-        plane = whole[y0 : y1 // 16 * 16, x0 : x1 // 16 * 16]
+        x0, y0 = (_whole_strides(max(0, int(c) * TILE_PX - _MARGIN_PX)) for c in (column, row))
+        x1, y1 = (_whole_strides((int(c) + 1) * TILE_PX + _MARGIN_PX) for c in (column, row))
+        plane = whole[y0:y1, x0:x1]
         origin = np.array([x0 - PAD_PX, y0 - PAD_PX], np.float32)
         yield members, plane, origin
+
+
+def _whole_strides(length_px: int) -> int:
+    return length_px // _STRIDE_PX * _STRIDE_PX

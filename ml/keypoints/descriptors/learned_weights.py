@@ -21,7 +21,7 @@ SHIPPED = {name: f"{name}.safetensors" for name in ("triplet", "cnn", "graph")}
 ARCHITECTURES = ("triplet-cnn", "keypoint-cnn", "keypoint-graph")
 
 _HALVED_FROM = 1024
-"""Tensors of so many numbers are stored in half precision."""
+"""Tensors of so many numbers are stored in half precision; small ones would save nothing."""
 
 _KEYS = frozenset({"name", "version", "ratio", "network", "graph"})
 

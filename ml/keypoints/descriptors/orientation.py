@@ -1,4 +1,4 @@
-"""Dominant gradient direction at given points, for descriptors that are told no angle."""
+"""Dominant gradient direction at given points, for key points whose angle is not known."""
 
 from __future__ import annotations
 
@@ -8,14 +8,29 @@ import numpy as np
 from ml.types import ArrayF32, ImageU8
 
 BINS = 36
+"""Of the histogram of directions, as in the paper."""
+
+SIGMA_SHARE, CUT_SIGMAS = 1.5, 3.0
+"""Sigma of the window over that of the key point, as in the paper; what lies further out than three
+of them weighs next to nothing."""
+
+OCTAVE_PX, BLUR_PX = 6.0, 0.8
+"""Supports of this size are seen at full resolution, under this blur; it doubles with the size."""
+
+MAX_OCTAVE = 4
+"""Supports beyond 96 px, which are rare, are blurred no further."""
+
 _GRID = 19
+"""Samples a side: steps of a third of the window's sigma."""
+
 _CHUNK = 512
+"""Points at once: their samples of two gradients are about 6 MB."""
 
 
 def dominant_angle_deg(grey: ImageU8, xy: ArrayF32, size_px: ArrayF32) -> ArrayF32:
     """Peak of the smoothed gradient-direction histogram around each point.
 
-    The window is Gaussian with 1.5 sigma, sigma = size / 2, cut at 3 sigma.
+    The window is Gaussian of 1.5 times the key point's own sigma, which is half its size.
 
     Args:
         grey: (H, W) uint8. xy: (N, 2) float32 pixels. size_px: (N,) float32 support diameters.
@@ -27,9 +42,10 @@ def dominant_angle_deg(grey: ImageU8, xy: ArrayF32, size_px: ArrayF32) -> ArrayF
     angle = np.zeros(len(xy), np.float32)
     if not len(xy):
         return angle
-    octave = np.clip(np.rint(np.log2(np.maximum(size_px, 1.0) / 6.0)), 0, 4).astype(np.int64)
+    octave = np.rint(np.log2(np.maximum(size_px, 1.0) / OCTAVE_PX))
+    octave = np.clip(octave, 0, MAX_OCTAVE).astype(np.int64)
     for level in np.unique(octave):
-        smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), 0.8 * 2.0 ** float(level))
+        smooth = cv2.GaussianBlur(grey.astype(np.float32), (0, 0), BLUR_PX * 2.0 ** float(level))
         dx = np.asarray(cv2.Sobel(smooth, cv2.CV_32F, 1, 0, ksize=3), np.float32)
         dy = np.asarray(cv2.Sobel(smooth, cv2.CV_32F, 0, 1, ksize=3), np.float32)
         rows = np.flatnonzero(octave == level)
@@ -43,12 +59,12 @@ def _peaks(dx: ArrayF32, dy: ArrayF32, xy: ArrayF32, size_px: ArrayF32) -> Array
     """(n,) degrees of the histogram peaks, interpolated by a parabola."""
     step = np.linspace(-1.0, 1.0, _GRID, dtype=np.float32)
     grid_x, grid_y = (g.ravel() for g in np.meshgrid(step, step))
-    radius = (4.5 * size_px / 2.0)[:, None]
+    radius = (CUT_SIGMAS * SIGMA_SHARE * size_px / 2.0)[:, None]
     map_x = np.ascontiguousarray(xy[:, :1] + grid_x * radius, np.float32)
     map_y = np.ascontiguousarray(xy[:, 1:] + grid_y * radius, np.float32)
     gx = cv2.remap(dx, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     gy = cv2.remap(dy, map_x, map_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    window = np.exp(-4.5 * (grid_x**2 + grid_y**2))
+    window = np.exp(-0.5 * CUT_SIGMAS**2 * (grid_x**2 + grid_y**2))
     weight = np.hypot(gx, gy) * window
     position = (np.degrees(np.arctan2(gy, gx)) % 360.0) * (BINS / 360.0)
     low = np.floor(position).astype(np.int64)
@@ -70,6 +86,7 @@ def _smoothed(histogram: np.ndarray) -> np.ndarray:
 
 
 def _interpolate(histogram: np.ndarray) -> ArrayF32:
+    """(n,) degrees of the highest bin, to a fraction by a parabola through its neighbours."""
     rows = np.arange(len(histogram))
     peak = histogram.argmax(axis=1)
     left, mid = histogram[rows, (peak - 1) % BINS], histogram[rows, peak]

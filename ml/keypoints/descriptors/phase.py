@@ -8,6 +8,8 @@ from ml.errors import ShapeError
 from ml.types import ArrayF32, ArrayF64
 
 _SMALL = 1e-9
+"""Frequencies weaker than this over the strongest hold rounding errors, no phase; and a parabola
+bent less than this has no top."""
 
 
 def phase_correlation(source: ArrayF64, target: ArrayF64) -> ArrayF64:

@@ -11,7 +11,7 @@ import numpy as np
 from ml.types import ArrayF32, ImageU8
 
 DARK_LEVEL = 10
-"""Grey level under which what touches the image border lies outside the field of view."""
+"""Grey level below which what touches the image border lies outside the field of view."""
 
 TILE_PX = 2048
 """Larger images are sampled tile by tile, so that their float copies stay small."""
@@ -20,6 +20,21 @@ RIM_PX = 16
 """A point at most so far outside the field of view is one of its rim: it sees the field only."""
 
 _RIM = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * RIM_PX + 1, 2 * RIM_PX + 1))
+
+MAX_LEVEL = 6
+"""Images are halved so many times at most: no ring of a trained grid asks for more."""
+
+ALIGN_PX = 2**MAX_LEVEL
+"""Crops start at multiples of this, so that their halved images fall on the same pixels."""
+
+LEAST_STEP = 0.75
+"""Rings that read a halved image lie 0.75 to 1.5 of its pixels apart."""
+
+MAX_DEVIATIONS = 4.0
+"""Normalised grey is cut at so many deviations: highlights must not outweigh the tissue."""
+
+LEAST_INSIDE = 1e-3
+"""A share inside the field below this is none, so that grey is divided by no zero."""
 
 CHUNK = 256
 """Patches sampled or normalised at once: they stay in the cache of a core."""
@@ -52,9 +67,8 @@ class PolarGrid:
         """(R,) int64: the halved image each ring reads, by its distance to the next ring."""
         span = np.log1p(self.radius_px / self.core_px)
         spacing = (self.radii_px() + self.core_px) * span / self.rings * zoom
-        return np.asarray(
-            np.clip(np.floor(np.log2(np.maximum(spacing / 0.75, 1.0))), 0, 6), np.int64
-        )
+        level = np.floor(np.log2(np.maximum(spacing / LEAST_STEP, 1.0)))
+        return np.asarray(np.clip(level, 0, MAX_LEVEL), np.int64)
 
 
 def polar_patches(
@@ -92,18 +106,18 @@ def normalised(patches: ArrayF32) -> ArrayF32:
     for start in range(0, len(flat), CHUNK):
         part = flat[start : start + CHUNK]
         share = part[:, 1]
-        value = part[:, 0] / np.maximum(share, 1e-3)
-        total = np.maximum(share.sum(axis=1), 1e-3)
+        value = part[:, 0] / np.maximum(share, LEAST_INSIDE)
+        total = np.maximum(share.sum(axis=1), LEAST_INSIDE)
         value -= (np.einsum("np,np->n", value, share) / total)[:, None]
         spread = np.sqrt(np.einsum("np,np->n", value * share, value) / total)
         value /= (spread + NOISE_LEVEL)[:, None]
-        np.clip(value, -4, 4, out=value)
+        np.clip(value, -MAX_DEVIATIONS, MAX_DEVIATIONS, out=value)
         np.multiply(value, share, out=part[:, 0])
     return patches
 
 
 def visible_area(grey: ImageU8) -> ImageU8:
-    """(H, W) uint8, 1 inside, 0 in the dark regions that touch the image border."""
+    """(H, W) uint8: 1 inside, 0 in the dark regions that touch the image border, to two pixels."""
     height, width = grey.shape
     size = (max(1, width // 2), max(1, height // 2))
     coarse = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
@@ -126,7 +140,7 @@ def _all_sampled(
     patches = np.empty((len(xy), 2, grid.rings, grid.angles), np.float32)
     octave = np.rint(2.0 * np.log2(zoom)) / 2.0  # what is smoothed alike
     depth = int(grid.levels(2.0 ** float(octave.max())).max()) + 1
-    margin = int(np.ceil((grid.radius_px * float(zoom.max()) + 64) / 64)) * 64
+    margin = int(np.ceil((grid.radius_px * float(zoom.max()) + ALIGN_PX) / ALIGN_PX)) * ALIGN_PX
     for rows, (x0, y0, x1, y1) in _tiles(grey.shape, xy, margin):
         planes = _planes(grey[y0:y1, x0:x1], valid[y0:y1, x0:x1], depth)
         offset = np.array([x0, y0], np.float32)
@@ -144,7 +158,7 @@ def _tiles(
 ) -> Iterator[tuple[np.ndarray, tuple[int, int, int, int]]]:
     """Rows of the points of each tile, and the crop (x0, y0, x1, y1) that holds their patches.
 
-    Crops start at multiples of 64 px, so that their halved images fall on the same pixels.
+    Crops start at multiples of ``ALIGN_PX``.
     """
     height, width = shape[0], shape[1]
     if max(height, width) <= TILE_PX:

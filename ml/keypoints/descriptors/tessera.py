@@ -30,12 +30,13 @@ FLAT = 1e-2
 """A patch whose normalised grey stays below this holds nothing to describe."""
 
 SUPPORTS = (1.0, 1.4, 2.0, 2.8)
-"""Factors on the support of points of unknown scale: their mean descriptor stands changes of scale
-and repeating texture better than any one. Chosen on held-out, fetoscopy, GI and sinus images."""
+"""Factors on the support of points of unknown scale: the mean of their descriptors withstands
+changes of scale and repeating texture better than any one of them. Chosen on held-out, fetoscopy,
+GI and sinus images."""
 
 SCALE_PX, SCALE_POWER, ZOOMS = 8.0, 0.7, (0.6, 2.2)
 """The support grows with (size / SCALE_PX) ** SCALE_POWER within these bounds: the whole scale
-follows a detector's error and blur, no scale at all loses what comes nearer. Chosen on pairs of
+follows a detector's errors and blur, no scale at all loses what comes nearer. Chosen on pairs of
 AKAZE key points found independently."""
 
 

@@ -31,18 +31,21 @@ PREFIX = "vit:"
 """``vit:PATH_OR_NAME``: a weights file of ours, or a transformers model without adaptation."""
 
 _MIN_PATCHES = 2
+"""Along the short side of an image, however long the other is: between them is interpolated."""
 
 
 class VitDescriptor:
     """Descriptors of an adapted vision transformer.
 
     Attributes:
-        name, dim, detector, ratio: see ``ml.keypoints.Descriptor``.
+        name, dim, detector, ratio: see ``ml.keypoints.Descriptor``. AKAZE's points repeat better
+            here than SIFT's: 484 against 313 matches on frames 3 and 4 of sinus-4584, with more of
+            them right at every ratio.
         network: the model, in evaluation mode.
     """
 
-    detector = "akaze"  # its points repeat better here than SIFT's: 484 against 313 matches
-    ratio = 0.95  # on frames 3 and 4 of sinus-4584, with more of them right at every ratio
+    detector = "akaze"
+    ratio = 0.95
 
     def __init__(self, name: str, network: VitMatcher, *, version: str = "") -> None:
         self.name, self.version = name, version
@@ -100,7 +103,7 @@ class VitDescriptor:
         height, width = rgb.shape[:2]
         patch_px, most = self.network.patch_px, self.network.config.max_tokens
         shrink = min(1.0, float(np.sqrt(most * patch_px**2 / (height * width))))
-        # an extreme aspect keeps two patches on its short side, and no more than ``most`` in all
+        # a very long image keeps two patches on its short side, and no more than ``most`` in all
         rows = max(int(height * shrink / patch_px), _MIN_PATCHES)
         columns = max(int(width * shrink / patch_px), _MIN_PATCHES)
         rows, columns = min(rows, max(most // columns, 2)), min(columns, max(most // rows, 2))

@@ -22,18 +22,30 @@ from ml.types import ArrayF32, ArrayI64, ImageU8, Matches
 THRESHOLD = 0.95
 """Similarity above which a patch match is kept (paper, after eq. 6)."""
 
+MIN_WINDOW_PX = 8
+"""A smaller window holds no phase to correlate."""
+
 _BLOCK = 1024
+"""Rows of a compared with all of b at once: with 4,096 of them 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenseConfig:
-    """Switches of ``match_dense``: the rows of the paper's table III."""
+    """Switches of ``match_dense``: the rows of the paper's table III.
 
-    threshold: float = THRESHOLD  # least similarity
-    refine: bool = True  # phase correlation, eq. 7-8
-    window_px: int = 48  # side of its windows, in pixels of the network's input (paper: the patch)
-    min_peak: float = 0.0  # windows that agree less stay where they are; above 0 measured worse
-    resample: int = 1  # maps are sampled so many times finer, bilinear ("+ feature resampling": 2)
+    Attributes:
+        threshold: least similarity.
+        refine: phase correlation, eq. 7-8.
+        window_px: side of its windows, in pixels of the network's input; the paper takes the patch.
+        min_peak: windows that agree less stay where they are; above 0 measured worse.
+        resample: maps are sampled so many times finer, bilinear ("+ feature resampling": 2).
+    """
+
+    threshold: float = THRESHOLD
+    refine: bool = True
+    window_px: int = 48
+    min_peak: float = 0.0
+    resample: int = 1
 
 
 def match_dense(
@@ -47,7 +59,7 @@ def match_dense(
 
     Args:
         image_a, image_b: (H, W[, 1|3|4]), source and target, any sizes.
-        descriptor: the shipped ``vit`` by default.
+        descriptor: the shipped ``vit`` by default. config: the paper's protocol by default.
     Returns:
         Matches: pixels of each image, score = similarity, highest first; the points of a are the
         refined ones, those of b are patch centres.
@@ -56,9 +68,9 @@ def match_dense(
     Source: dinov2-adaptation-endoscopic-matching, eq. 5-8.
     """
     config, descriptor = config or DenseConfig(), descriptor or load("vit")
-    if config.resample < 1 or config.window_px < 8:
+    if config.resample < 1 or config.window_px < MIN_WINDOW_PX:
         raise BadInputError(
-            "resample, window_px: expected at least 1 and 8,"
+            f"resample, window_px: expected at least 1 and {MIN_WINDOW_PX},"
             f" got {config.resample} and {config.window_px}"
         )
     (map_a, scale_a), (map_b, scale_b) = (descriptor.describe_map(i) for i in (image_a, image_b))
