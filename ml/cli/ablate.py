@@ -104,7 +104,7 @@ def _score(
     labelled: bool,
     args: argparse.Namespace,
 ) -> float:
-    from ml.evaluation.retrieval.protocols import RetrievalOptions, honest_scores
+    from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
     from ml.training.roi.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 
     scores: list[float] = []
@@ -122,7 +122,7 @@ def _score(
             queries = np.flatnonzero(folds == fold)
             gap = vectors[queries, None] - vectors[None]
             distance[queries] = np.linalg.norm(gap, axis=2)
-        scores.append(float(honest_scores(distance, records, RetrievalOptions()).ap.mean()))
+        scores.append(float(other_patients_scores(distance, records, RetrievalOptions()).ap.mean()))
     return float(np.mean(scores))
 
 

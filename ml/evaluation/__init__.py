@@ -1,1 +1,1 @@
-"""Metrics and protocols, those of the papers and the honest ones."""
+"""Metrics and protocols, those of the papers and stricter ones."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence as Rows
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from ml.evaluation.epipolar.scores import (
     summary,
     t_test,
 )
-from ml.evaluation.epipolar.sequence import Sequence, read_sequence
+from ml.evaluation.epipolar.sequence import CalibratedSequence, read_sequence
 from ml.evaluation.epipolar.tables import epipolar_tables
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair
@@ -119,7 +119,7 @@ def describe(result: dict[str, Any]) -> str:
 
 def cross_sequence(
     args: argparse.Namespace,
-    sequence: Sequence,
+    sequence: CalibratedSequence,
     descriptors: dict[str, Descriptor],
     progress: Progress,
 ) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def write_pictures(
 def _score_all(
     cache: FrameCache,
     descriptors: dict[str, Descriptor],
-    pairs: Rows[tuple[int, int]],
+    pairs: Sequence[tuple[int, int]],
     progress: Progress,
 ) -> dict[str, list[EpipolarScore]]:
     scores: dict[str, list[EpipolarScore]] = {name: [] for name in descriptors}
@@ -185,7 +185,7 @@ def _score_all(
     return scores
 
 
-def _by_gap(rows: Rows[EpipolarScore], gaps: Rows[int]) -> dict[str, Any]:
+def _by_gap(rows: Sequence[EpipolarScore], gaps: Sequence[int]) -> dict[str, Any]:
     table = {str(gap): summary([row for row in rows if row.gap == gap]) for gap in gaps}
     return table | {"all": summary(rows)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Rows
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy import stats
 
 from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
-from ml.evaluation.epipolar.sequence import Sequence
+from ml.evaluation.epipolar.sequence import CalibratedSequence
 from ml.evaluation.matching.metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.matching.pairs import as_u8
 from ml.keypoints import Descriptor, estimate_fundamental, estimate_pose, symmetric_epipolar_px
@@ -60,7 +60,7 @@ class EpipolarScore:
 class FrameCache:
     """Frames of a sequence, read once; their key points and descriptors, of one descriptor."""
 
-    sequence: Sequence
+    sequence: CalibratedSequence
     keypoints: int
     _frames: dict[int, ImageU8] = field(default_factory=dict)
     _features: FeatureCache = field(default_factory=FeatureCache)
@@ -155,7 +155,7 @@ def inlier_share(matches: Matches) -> float:
 
 
 def pose_error_deg(
-    sequence: Sequence, a: int, b: int, matches: Matches, *, method: str = "ransac"
+    sequence: CalibratedSequence, a: int, b: int, matches: Matches, *, method: str = "ransac"
 ) -> float:
     """Larger of the errors of rotation and translation direction; 180 where no pose came out.
 
@@ -174,7 +174,7 @@ def pose_error_deg(
     return max(turn, min(direction, 180 - direction))
 
 
-def gap_pairs(sequence: Sequence, gap: int, count: int) -> list[tuple[int, int]]:
+def gap_pairs(sequence: CalibratedSequence, gap: int, count: int) -> list[tuple[int, int]]:
     """At most ``count`` evenly spaced pairs of frames that far apart.
 
     Raises:
@@ -205,7 +205,7 @@ MEANS = (
 )
 
 
-def summary(scores: Rows[EpipolarScore]) -> dict[str, Any]:
+def summary(scores: Sequence[EpipolarScore]) -> dict[str, Any]:
     """Means over pairs (NaN, a pair without matches, left out), pose AUC, partner found.
 
     Returns:
@@ -225,7 +225,7 @@ def summary(scores: Rows[EpipolarScore]) -> dict[str, Any]:
     return table
 
 
-def t_test(ours: Rows[EpipolarScore], other: Rows[EpipolarScore]) -> float:
+def t_test(ours: Sequence[EpipolarScore], other: Sequence[EpipolarScore]) -> float:
     """p of a paired t-test of the epipolar errors over the pairs that both matched; NaN below 3.
 
     Source: dinov2-adaptation-endoscopic-matching, table I; it does not say whether paired.

@@ -18,7 +18,7 @@ NO_POINTS = np.zeros((0, 3), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class CalibratedSequence:
     """A calibrated sequence.
 
     Attributes:
@@ -89,7 +89,7 @@ def fundamental_from_poses(
     return np.asarray(matrix / norm, np.float64)
 
 
-def read_sequence(folder: Path) -> Sequence:
+def read_sequence(folder: Path) -> CalibratedSequence:
     """Read the layout of sinus-4584: images, intrinsics, camera-to-world poses, mask, points.
 
     ``motion.yaml`` holds camera-to-world poses (position, quaternion xyzw); the i-th belongs to the
@@ -114,7 +114,7 @@ def read_sequence(folder: Path) -> Sequence:
     matrices[:, :3, 3] = poses[:, :3]
     fx, fy, cx, cy = camera[:4]
     points, seen = _read_points(folder, indexes)
-    return Sequence(
+    return CalibratedSequence(
         name=folder_name(folder),
         frames=tuple(folder / f"{index:08d}.jpg" for index in indexes),
         camera=np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1.0]]),

@@ -23,7 +23,7 @@ from ml.evaluation.common.images import consecutive_pairs, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
 from ml.evaluation.matching.homographies import real_homographies
 from ml.evaluation.matching.kept_rows import WorkFolder
-from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, Pair, make_pairs
+from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, WarpedPair, make_pairs
 from ml.evaluation.matching.plots import write_matching_plots
 from ml.evaluation.matching.protocols import HARD_PE_PX, masked_images, projection_error
 from ml.evaluation.matching.scorers import SCORERS, Run, grouped
@@ -113,7 +113,7 @@ def describe(result: dict[str, Any]) -> str:
 
 def write_pictures(work: Run) -> list[str]:
     """A pair of each family by each descriptor: ``match_images``, and mutual neighbours alone."""
-    chosen: dict[str, Pair] = {}
+    chosen: dict[str, WarpedPair] = {}
     for pair in work.pairs:
         if pair.source == work.images[0].name or pair.family not in chosen:
             chosen[pair.family] = pair

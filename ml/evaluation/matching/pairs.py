@@ -35,7 +35,7 @@ NOISE_SD = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class WarpedPair:
     """An image, its warped copy, and the truth between them.
 
     Attributes:
@@ -67,7 +67,7 @@ def make_pairs(
     homographies: Sequence[ArrayF64] = (),
     per_family: int | None = None,
     seed: int = 7,
-) -> list[Pair]:
+) -> list[WarpedPair]:
     """Warped copies of each image.
 
     Args:
@@ -123,7 +123,7 @@ def _make(
     value: float,
     homographies: Sequence[ArrayF64],
     rng: np.random.Generator,
-) -> Pair:
+) -> WarpedPair:
     height, width = image.rgb.shape[:2]
     centre = ((width - 1) / 2, (height - 1) / 2)
     if family == "blur":
@@ -131,7 +131,7 @@ def _make(
         blurred = cv2.filter2D(image.rgb, -1, kernel, borderType=cv2.BORDER_REFLECT_101)
         b = np.asarray(blurred, np.uint8)
         same = np.eye(3)
-        return Pair(family, value, image.name, image.rgb, b, same, image.mask, image.mask)
+        return WarpedPair(family, value, image.name, image.rgb, b, same, image.mask, image.mask)
     if family == "viewpoint":
         matrix = _viewpoint(int(value), homographies, rng, width, height)
         return _warped(image, family, value, matrix, noise=rng)
@@ -176,7 +176,7 @@ def _warped(
     matrix: ArrayF64,
     *,
     noise: np.random.Generator | None = None,
-) -> Pair:
+) -> WarpedPair:
     size = (image.rgb.shape[1], image.rgb.shape[0])
     b = np.asarray(cv2.warpPerspective(image.rgb, matrix, size, flags=cv2.INTER_LINEAR), np.uint8)
     if noise is not None:
@@ -185,7 +185,7 @@ def _warped(
     if image.mask is not None:
         plane = cv2.warpPerspective(image.mask.astype(np.uint8), matrix, size, flags=0)
         mask_b = np.asarray(plane).astype(np.bool_)
-    return Pair(family, value, image.name, image.rgb, b, matrix, image.mask, mask_b)
+    return WarpedPair(family, value, image.name, image.rgb, b, matrix, image.mask, mask_b)
 
 
 def _about(centre: tuple[float, float], angle_deg: float, scale: float) -> ArrayF64:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from ml.evaluation.matching.metrics import PairMatches
-from ml.evaluation.matching.pairs import Pair, as_u8
+from ml.evaluation.matching.pairs import WarpedPair, as_u8
 from ml.keypoints import DetectorConfig, detect_keypoints, match_descriptors
 from ml.keypoints.descriptors.classical import CLASSICAL_NAMES
 from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
@@ -67,7 +67,12 @@ class PointCache:
 
 
 def papers_pair(
-    descriptor: PointDescriptor, pair: Pair, *, detector: str, keypoints: int, cache: PointCache
+    descriptor: PointDescriptor,
+    pair: WarpedPair,
+    *,
+    detector: str,
+    keypoints: int,
+    cache: PointCache,
 ) -> PairMatches:
     """Nearest neighbours of the key points of a among their exact projections in b.
 

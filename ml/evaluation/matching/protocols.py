@@ -13,7 +13,7 @@ import numpy as np
 from ml.errors import NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
 from ml.evaluation.common.images import EvaluationImage
-from ml.evaluation.matching.pairs import Pair, as_u8
+from ml.evaluation.matching.pairs import WarpedPair, as_u8
 from ml.geometry import transform_points
 from ml.keypoints import Descriptor, estimate_fundamental, estimate_transform
 from ml.types import ArrayF32, Matches
@@ -40,7 +40,7 @@ class HardScore:
 
 
 def hard_pair(
-    descriptor: Descriptor, pair: Pair, *, name: str, keypoints: int, cache: FeatureCache
+    descriptor: Descriptor, pair: WarpedPair, *, name: str, keypoints: int, cache: FeatureCache
 ) -> HardScore:
     """Own detection in both images, matched by ``match_images`` and by mutual neighbours alone.
 
@@ -62,12 +62,12 @@ def hard_pair(
     )
 
 
-def masked_images(pair: Pair) -> tuple[MaskedImage, MaskedImage]:
+def masked_images(pair: WarpedPair) -> tuple[MaskedImage, MaskedImage]:
     """Both images of a pair with their masks."""
     return (pair.a, as_u8(pair.mask_a)), (pair.b, as_u8(pair.mask_b))
 
 
-def projection_error(pair: Pair, matches: Matches) -> ArrayF32:
+def projection_error(pair: WarpedPair, matches: Matches) -> ArrayF32:
     """(M,) pixels in b between a match and the truth."""
     truth = transform_points(pair.H_b_from_a, matches.xy_a)
     return np.asarray(np.hypot(*(truth - matches.xy_b).T), np.float32)

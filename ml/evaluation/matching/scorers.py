@@ -17,7 +17,7 @@ from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_images, unrelated_pairs
 from ml.evaluation.matching.kept_rows import WorkFolder, content_of, descriptor_key
 from ml.evaluation.matching.metrics import PairMatches
-from ml.evaluation.matching.pairs import Pair
+from ml.evaluation.matching.pairs import WarpedPair
 from ml.evaluation.matching.papers import (
     CoordinatesDescriptor,
     PointCache,
@@ -46,11 +46,11 @@ T = TypeVar("T")
 class PairGroup:
     """The pairs of one source image, and the digest of what they show."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[WarpedPair, ...]
     digest: str
 
 
-def grouped(pairs: Sequence[Pair]) -> list[PairGroup]:
+def grouped(pairs: Sequence[WarpedPair]) -> list[PairGroup]:
     """Pairs by source image, those of an image being one after another."""
     groups = [tuple(group) for _, group in groupby(pairs, key=lambda pair: pair.source)]
     return [PairGroup(group, content_of(group)) for group in groups]
@@ -75,7 +75,7 @@ class Run:
     work: WorkFolder
 
     @property
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[WarpedPair]:
         """The pairs of all images."""
         return [pair for group in self.groups for pair in group.pairs]
 
@@ -161,7 +161,7 @@ def _papers(
 ) -> dict[str, Any]:
     keypoints, seed = run.args.max_keypoints, run.args.seed
 
-    def score(pairs: Sequence[Pair]) -> Iterator[PairMatches]:
+    def score(pairs: Sequence[WarpedPair]) -> Iterator[PairMatches]:
         # shuffled anew for each image, so that no row depends on which others were kept
         shuffled = with_shuffled_positions(descriptor, seed=seed) if is_shuffled else None
         told, cache = shuffled or descriptor, PointCache()
@@ -180,7 +180,7 @@ def _papers(
 def _hard(run: Run, name: str) -> dict[str, Any]:
     keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
 
-    def score(pairs: Sequence[Pair]) -> Iterator[HardScore]:
+    def score(pairs: Sequence[WarpedPair]) -> Iterator[HardScore]:
         cache = FeatureCache()
         for pair in pairs:
             yield hard_pair(descriptor, pair, name=name, keypoints=keypoints, cache=cache)
@@ -214,14 +214,14 @@ def _by_image(
     run: Run,
     key: Mapping[str, Any],
     kind: type[T],
-    score: Callable[[Sequence[Pair]], Iterator[T]],
+    score: Callable[[Sequence[WarpedPair]], Iterator[T]],
     phase: str,
 ) -> list[T]:
     """A row for each pair, kept under ``key`` and what the pairs of one image show."""
     rows: list[T] = []
     total = len(run.pairs)
 
-    def make(pairs: Sequence[Pair]) -> list[T]:
+    def make(pairs: Sequence[WarpedPair]) -> list[T]:
         made = []
         for row in score(pairs):
             made.append(row)

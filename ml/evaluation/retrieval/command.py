@@ -1,9 +1,9 @@
-"""Retrieval of regions: the honest protocol, the paper's, and what the encoder has to beat.
+"""Retrieval of regions: against other patients, by the paper's protocol, and beside its rivals.
 
-Honest: leave one out, regions of the query's own patient excluded; queries whose label no other
-patient has cannot be scored and are counted. Paper: query to gallery 1 : 4, same patient allowed,
-mean over random splits. Both give AP@K in two readings: normalised by min(K, relevant), the one to
-quote, and by the hits among the K, which flatters.
+Against other patients: leave one out, regions of the query's own patient excluded; queries whose
+label no other patient has cannot be scored and are counted. The paper's: query to gallery
+1 : 4, same patient allowed, mean over random splits. Both give AP@K in two readings: normalised by
+min(K, relevant), the one to quote, and by the hits among the K, which flatters.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ml.evaluation.retrieval.metrics import bootstrap_interval
 from ml.evaluation.retrieval.protocols import (
     QueryScores,
     RetrievalOptions,
-    honest_scores,
     other_folds,
+    other_patients_scores,
     paper_scores,
 )
 from ml.evaluation.retrieval.report import score_tables
@@ -264,12 +264,15 @@ def _score_task(
     if supervised is not None:
         distances[SUPERVISED] = supervised
     out: dict[str, Any] = {}
-    for protocol, score in (("other_patients", honest_scores), ("paper_split", paper_scores)):
+    for protocol, score in (
+        ("other_patients", other_patients_scores),
+        ("paper_split", paper_scores),
+    ):
         table = {
             name: _summary(score(d, records, options), options) for name, d in distances.items()
         }
         out[protocol] = {"chance": _chance(records, score, options), **table}
-    scored = honest_scores(next(iter(distances.values())), records, options)
+    scored = other_patients_scores(next(iter(distances.values())), records, options)
     out["n_queries_scored"] = len(scored.labels)
     out["n_queries_without_relevant"] = len(records) - len(scored.labels)
     return out

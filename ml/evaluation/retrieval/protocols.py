@@ -1,8 +1,8 @@
-"""How lists of similar regions are scored: the honest protocol and the paper's.
+"""How lists of similar regions are scored: against other patients, and by the paper's protocol.
 
-Honest: leave one out, regions of the query's own patient excluded; queries whose label no other
-patient has cannot be scored and are counted. Paper: query to gallery 1 : 4, same patient allowed,
-mean over random splits.
+Against other patients: leave one out, regions of the query's own patient excluded; queries whose
+label no other patient has cannot be scored and are counted. The paper's: query to gallery
+1 : 4, same patient allowed, mean over random splits.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class QueryScores:
     patients: tuple[str, ...]
 
 
-def honest_scores(
+def other_patients_scores(
     distance: ArrayF64, records: Sequence[RoiRecord], options: RetrievalOptions
 ) -> QueryScores:
     """Leave one out, the query's own patient excluded from the gallery.

@@ -28,7 +28,7 @@ from shapely.geometry.base import BaseGeometry
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.metrics import reciprocal_ranks
-from ml.evaluation.retrieval.protocols import QueryScores, RetrievalOptions, honest_scores
+from ml.evaluation.retrieval.protocols import QueryScores, RetrievalOptions, other_patients_scores
 from ml.imaging.slides import open_slide
 from ml.roi.geometry import ASSUMED_MPP, checked_region
 from ml.roi.patches import isotropic_mpp
@@ -176,9 +176,9 @@ def shifted_scores(
     vectors: ShiftedVectors, records: Sequence[RoiRecord], options: RetrievalOptions
 ) -> dict[str, Any]:
     """Score clean and shifted queries against the clean gallery; see ``stain_shift_scores``."""
-    before = honest_scores(_distances(vectors.clean, vectors.clean), records, options)
+    before = other_patients_scores(_distances(vectors.clean, vectors.clean), records, options)
     apart = [_distances(shifted, vectors.clean) for shifted in vectors.shifted]
-    after = [honest_scores(distance, records, options) for distance in apart]
+    after = [other_patients_scores(distance, records, options) for distance in apart]
     own = [reciprocal_ranks(distance, np.arange(len(records))) for distance in apart]
     return _shift_summary(before, after, own)
 

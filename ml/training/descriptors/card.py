@@ -10,7 +10,7 @@ from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.training.common.run import RunSummary
 from ml.training.descriptors.validate import FAMILIES, validate
-from ml.training.descriptors.views import Still
+from ml.training.descriptors.views import KeypointStill
 
 
 class DescriptorSummary(RunSummary):
@@ -37,7 +37,7 @@ def write_training(
     card: Path,
     summary: DescriptorSummary,
     history: Mapping[str, Sequence[float]],
-    held_out: Sequence[Still],
+    held_out: Sequence[KeypointStill],
 ) -> None:
     """Write the run's figures between the card's markers ``training``, SIFT's beside them.
 

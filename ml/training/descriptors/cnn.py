@@ -18,7 +18,7 @@ from ml.training.descriptors.card import DescriptorSummary, write_training
 from ml.training.descriptors.contrast import ContrastLearner, ViewPair
 from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.validate import validate
-from ml.training.descriptors.views import Still, read_stills
+from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import Progress
 
 
@@ -43,8 +43,8 @@ def run(args: argparse.Namespace, progress: Progress) -> ContrastSummary:
 
 def train_contrast(
     run: TrainingRun[ContrastConfig],
-    stills: Sequence[Still],
-    held_out: Sequence[Still] = (),
+    stills: Sequence[KeypointStill],
+    held_out: Sequence[KeypointStill] = (),
     *,
     bank: dict[int, ViewPair] | None = None,
     most: int = 12,

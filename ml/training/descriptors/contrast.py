@@ -21,7 +21,7 @@ from ml.training.common.run import History
 from ml.training.common.steps import half_cosine, set_rate
 from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.losses import Projection, cross_view
-from ml.training.descriptors.views import Still, make_view
+from ml.training.descriptors.views import KeypointStill, make_view
 from ml.types import ArrayF32, ArrayI64
 
 
@@ -31,7 +31,7 @@ class ContrastLearner:
     def __init__(
         self,
         config: ContrastConfig,
-        stills: Sequence[Still],
+        stills: Sequence[KeypointStill],
         *,
         start: Path | None = None,
         bank: dict[int, ViewPair] | None = None,

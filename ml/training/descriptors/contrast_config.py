@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ml.networks.keypoint_cnn import KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnnConfig
-from ml.training.descriptors.views import StillsConfig, ViewConfig
+from ml.training.descriptors.views import StillsConfig, StillViewConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ContrastConfig:
     network: KeypointCnnConfig = field(default_factory=KeypointCnnConfig)
     graph: KeypointGnnConfig = field(default_factory=KeypointGnnConfig)
     stills: StillsConfig = field(default_factory=StillsConfig)
-    view: ViewConfig = field(default_factory=ViewConfig)
+    view: StillViewConfig = field(default_factory=StillViewConfig)
     neighbours: int = 10  # nodes of a mini-batch: one and its neighbours (section 4.2)
     far: float = 0.0  # share of the neighbours from anywhere in the image; the rest are the nearest
     temperature: float = 0.08  # tau of equation 5 (section 4.2)

@@ -20,7 +20,7 @@ from ml.training.common.run import TrainingRun, add_run_arguments
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import ViewPair
 from ml.training.descriptors.contrast_config import ContrastConfig
-from ml.training.descriptors.views import Still, read_stills
+from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import Progress, no_progress
 
 SWEEPS: dict[str, tuple[Any, ...]] = {
@@ -93,8 +93,8 @@ def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, Any]:
 def sweep(
     config: ContrastConfig,
     names: Sequence[str],
-    stills: Sequence[Still],
-    held_out: Sequence[Still],
+    stills: Sequence[KeypointStill],
+    held_out: Sequence[KeypointStill],
     *,
     out: Path,
     start: Path | None = None,

@@ -22,7 +22,7 @@ from ml.training.descriptors.card import SHARES, DescriptorSummary, write_traini
 from ml.training.descriptors.triplet_config import TripletConfig
 from ml.training.descriptors.triplet_learner import TripletLearner
 from ml.training.descriptors.validate import validate
-from ml.training.descriptors.views import Still, read_sequence, read_stills
+from ml.training.descriptors.views import KeypointStill, read_sequence, read_stills
 from ml.types import Progress
 
 
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
     config = config_from_file(TripletConfig(), args.config)
     if args.epochs is not None:
         config = dataclasses.replace(config, epochs=args.epochs)
-    held_out: list[Still] = []
+    held_out: list[KeypointStill] = []
     if args.sequence is not None:
         stills = read_sequence(args.sequence, config.stills)
     elif args.data is not None:
@@ -60,7 +60,9 @@ def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
 
 
 def train_triplet(
-    run: TrainingRun[TripletConfig], stills: Sequence[Still], held_out: Sequence[Still] = ()
+    run: TrainingRun[TripletConfig],
+    stills: Sequence[KeypointStill],
+    held_out: Sequence[KeypointStill] = (),
 ) -> TripletSummary:
     """Train ``triplet``; draws ``loss.png`` and ``shares.png`` where matplotlib is installed.
 

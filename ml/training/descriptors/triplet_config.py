@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ml.networks.triplet_cnn import TripletCnnConfig
 from ml.training.descriptors.triplets import PerspectiveConfig
-from ml.training.descriptors.views import StillsConfig, ViewConfig
+from ml.training.descriptors.views import StillsConfig, StillViewConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class TripletConfig:
     network: TripletCnnConfig = field(default_factory=TripletCnnConfig)
     stills: StillsConfig = field(default_factory=StillsConfig)
     perspective: PerspectiveConfig = field(default_factory=PerspectiveConfig)
-    light: ViewConfig = field(default_factory=ViewConfig)  # its photometric part
+    light: StillViewConfig = field(default_factory=StillViewConfig)  # its photometric part
     triplets: int = 480  # of a data set; the paper has 300 key points, "over 15000" triplets
     epochs: int = 100  # 250 in section 3.2; five data sets here as there
     renew_every: int = 20  # epochs a data set is used for; 50 in section 3.2

@@ -29,7 +29,7 @@ from ml.training.descriptors.triplets import (
     random_negatives,
     still_batches,
 )
-from ml.training.descriptors.views import Still
+from ml.training.descriptors.views import KeypointStill
 from ml.types import ArrayI64
 
 _HELD_OUT_SET, _HELD_OUT_NEGATIVES = 1 << 21, 1 << 22
@@ -42,8 +42,8 @@ class TripletLearner:
     def __init__(
         self,
         config: TripletConfig,
-        stills: Sequence[Still],
-        held_out: Sequence[Still],
+        stills: Sequence[KeypointStill],
+        held_out: Sequence[KeypointStill],
         *,
         start: Path | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class TripletLearner:
             _record(history, "held_out_", self._held_out_shares(self._watched))
         return loss
 
-    def _triplets(self, number: int, stills: Sequence[Still]) -> TripletSet:
+    def _triplets(self, number: int, stills: Sequence[KeypointStill]) -> TripletSet:
         return draw_triplets(
             np.random.default_rng((self.config.seed, 1 << 20, number)),
             stills,

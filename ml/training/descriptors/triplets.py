@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.patches import cut_patches
-from ml.training.descriptors.views import Still, ViewConfig, other_light
+from ml.training.descriptors.views import KeypointStill, StillViewConfig, other_light
 from ml.types import ArrayI64, ImageU8
 
 _WINDOW = 1.5
@@ -46,12 +46,12 @@ class TripletSet:
 
 def draw_triplets(
     rng: np.random.Generator,
-    stills: Sequence[Still],
+    stills: Sequence[KeypointStill],
     *,
     count: int,
     patch_px: int,
     perspective: PerspectiveConfig,
-    light: ViewConfig,
+    light: StillViewConfig,
 ) -> TripletSet:
     """Draw key points of the stills and cut both patches of each.
 
@@ -160,7 +160,7 @@ def _corner_map(rng: np.random.Generator, patch_px: int, config: PerspectiveConf
     return np.asarray(back @ tilt)
 
 
-def _relit(rng: np.random.Generator, patches: Tensor, light: ViewConfig) -> Tensor:
+def _relit(rng: np.random.Generator, patches: Tensor, light: StillViewConfig) -> Tensor:
     relit: list[ImageU8] = []
     for patch in patches[:, 0].numpy():
         changed = rng.random() < light.photometric

@@ -10,7 +10,12 @@ import numpy as np
 from ml.geometry import transform_points
 from ml.keypoints import Descriptor
 from ml.keypoints.match import match_descriptors
-from ml.training.descriptors.views import Still, ViewConfig, other_light, random_transform
+from ml.training.descriptors.views import (
+    KeypointStill,
+    StillViewConfig,
+    other_light,
+    random_transform,
+)
 from ml.types import ArrayF64, ImageU8
 
 PE_PX = 5.0
@@ -23,7 +28,7 @@ FAMILIES: tuple[str, ...] = ("rotation", "translation", "scale", "blur", "viewpo
 
 
 def validate(
-    descriptor: Descriptor, stills: Sequence[Still], *, most: int = 12, seed: int = 7
+    descriptor: Descriptor, stills: Sequence[KeypointStill], *, most: int = 12, seed: int = 7
 ) -> dict[str, dict[str, float]]:
     """Nearest neighbours between stills and their views, every partner being present.
 
@@ -57,7 +62,7 @@ def best_threshold(distance: np.ndarray, is_right: np.ndarray) -> float:
 
 
 def _pair(
-    descriptor: Descriptor, still: Still, family: str, rng: np.random.Generator
+    descriptor: Descriptor, still: KeypointStill, family: str, rng: np.random.Generator
 ) -> np.ndarray:
     """(N, 4): distance, right, exact, far of each key point's nearest neighbour."""
     view, matrix = _view(still, family, rng)
@@ -76,22 +81,22 @@ def _pair(
     return np.stack([distance, error <= PE_PX, is_exact, error > FAR_PX], axis=1)
 
 
-def _view(still: Still, family: str, rng: np.random.Generator) -> tuple[ImageU8, ArrayF64]:
+def _view(still: KeypointStill, family: str, rng: np.random.Generator) -> tuple[ImageU8, ArrayF64]:
     height, width = still.grey.shape
     if family == "blur":
-        config = ViewConfig(gain=(1, 1), gamma=(1, 1), noise_sd=0)
+        config = StillViewConfig(gain=(1, 1), gamma=(1, 1), noise_sd=0)
         kernel = np.full((1, int(rng.choice((3, 5, 10, 15)))), 1.0)
         return np.asarray(cv2.filter2D(still.grey, -1, kernel / kernel.sum())), np.eye(3)
     one = {"rotation": "rotations_deg", "translation": "shifts_px", "scale": "scales"}
-    config = ViewConfig(combined=1.0, tilt=0.06 if family == "viewpoint" else 0.0)
+    config = StillViewConfig(combined=1.0, tilt=0.06 if family == "viewpoint" else 0.0)
     if family in one:
         still_values = {"rotations_deg": (0.0,), "shifts_px": (0.0,), "scales": (1.0,)}
         still_values[one[family]] = getattr(config, one[family])
-        config = ViewConfig(combined=1.0, tilt=0.0, **still_values)  # type: ignore[arg-type]
+        config = StillViewConfig(combined=1.0, tilt=0.0, **still_values)  # type: ignore[arg-type]
     matrix = random_transform(rng, (height, width), config)
     view = np.asarray(cv2.warpPerspective(still.grey, matrix, (width, height)), np.uint8)
     if family == "viewpoint":
-        light = ViewConfig(gain=(1, 1), gamma=(1, 1), blur_px=0, noise_sd=4.0)
+        light = StillViewConfig(gain=(1, 1), gamma=(1, 1), blur_px=0, noise_sd=4.0)
         view = other_light(rng, view, light)
     return view, matrix
 

@@ -34,7 +34,7 @@ class StillsConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewConfig:
+class StillViewConfig:
     """Transforms of a view. Each view gets one of the paper's three kinds, or all and a tilt."""
 
     rotations_deg: tuple[float, ...] = (5.0, 10.0, 15.0)  # section 4.1; either sense
@@ -50,7 +50,7 @@ class ViewConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Still:
+class KeypointStill:
     """An image and its key points.
 
     Attributes:
@@ -64,7 +64,7 @@ class Still:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StillView:
     """A transformed image after CLAHE, and the (3, 3) map of points from the still to it."""
 
     equalised: ImageU8
@@ -73,7 +73,7 @@ class View:
 
 def read_stills(
     data: Path, config: StillsConfig, *, progress: Progress
-) -> tuple[list[Still], list[Still]]:
+) -> tuple[list[KeypointStill], list[KeypointStill]]:
     """Stills to train on and stills held out.
 
     Raises:
@@ -82,7 +82,7 @@ def read_stills(
     paths = images_in(data / config.folder)
     if not paths:
         raise BadInputError(f"{config.folder}: expected a folder of images, found none")
-    kept: tuple[list[Still], list[Still]] = ([], [])
+    kept: tuple[list[KeypointStill], list[KeypointStill]] = ([], [])
     for done, path in enumerate(paths, 1):
         long_side = config.long_sides_px[done % len(config.long_sides_px)]
         still = make_still(path.name, read_still(path), long_side_px=long_side, config=config)
@@ -94,7 +94,7 @@ def read_stills(
     return kept
 
 
-def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list[Still]:
+def read_sequence(frames: Path, config: StillsConfig, *, most: int = 60) -> list[KeypointStill]:
     """Stills of one sequence, a folder of frames or a video, evenly spaced, at the last size.
 
     Raises:
@@ -124,7 +124,7 @@ def make_still(
     config: StillsConfig,
     burnt_in: Sequence[Area] = BURNT_IN,
     least: int = 20,
-) -> Still | None:
+) -> KeypointStill | None:
     """A still, cropped to what the scope sees, with its key points; None with fewer than ``least``.
 
     Args:
@@ -144,7 +144,7 @@ def make_still(
     xy = spaced(found.xy, apart_px=config.apart_px)[: config.keypoints]
     if len(xy) < least:
         return None
-    return Still(name, grey, equalise(grey), xy)
+    return KeypointStill(name, grey, equalise(grey), xy)
 
 
 def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayF32:
@@ -157,7 +157,7 @@ def spaced(xy: ArrayF32, *, apart_px: float) -> ArrayF32:
 
 
 def random_transform(
-    rng: np.random.Generator, size_px: tuple[int, int], config: ViewConfig
+    rng: np.random.Generator, size_px: tuple[int, int], config: StillViewConfig
 ) -> ArrayF64:
     """(3, 3) map of a view: one of rotation, translation, scaling; or all of them and a tilt.
 
@@ -185,17 +185,17 @@ def random_transform(
     return normalised(tilt @ matrix)
 
 
-def make_view(rng: np.random.Generator, still: Still, config: ViewConfig) -> View:
+def make_view(rng: np.random.Generator, still: KeypointStill, config: StillViewConfig) -> StillView:
     """A view of a still: transformed, then in other light, then equalised as at matching."""
     height, width = still.grey.shape
     matrix = random_transform(rng, (height, width), config)
     grey = np.asarray(cv2.warpPerspective(still.grey, matrix, (width, height)), np.uint8)
     if rng.random() < config.photometric:
         grey = other_light(rng, grey, config)
-    return View(equalise(grey), matrix)
+    return StillView(equalise(grey), matrix)
 
 
-def other_light(rng: np.random.Generator, grey: ImageU8, config: ViewConfig) -> ImageU8:
+def other_light(rng: np.random.Generator, grey: ImageU8, config: StillViewConfig) -> ImageU8:
     """Other gain and gamma, in half of the cases motion blur, then noise; (H, W) uint8."""
     light = 255.0 * (grey / 255.0) ** rng.uniform(*config.gamma) * rng.uniform(*config.gain)
     light = light.astype(np.float32)

@@ -33,7 +33,7 @@ class PatchViewConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchSource:
+class PatchImage:
     """One image at 10x.
 
     Attributes:
@@ -54,7 +54,7 @@ def stain_sample(patches: Sequence[ImageU8], rng: np.random.Generator) -> ArrayF
 
 
 def draw_view(
-    source: PatchSource, patch: int, rng: np.random.Generator, config: PatchViewConfig
+    source: PatchImage, patch: int, rng: np.random.Generator, config: PatchViewConfig
 ) -> ImageU8:
     """(crop, crop, 3) uint8: a turned, scaled, perhaps mirrored crop near a patch's centre."""
     half, zoom = (config.crop_px - 1) / 2, float(np.exp(rng.uniform(-config.zoom, config.zoom)))

@@ -25,7 +25,7 @@ from ml.roi.sampling import SamplingConfig, sample_patches
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
 from ml.training.common.steps import descend, half_cosine, set_rate
-from ml.training.roi.patch_views import PatchSource, draw_view, stain_sample, stained_views
+from ml.training.roi.patch_views import PatchImage, draw_view, stain_sample, stained_views
 from ml.training.roi.patches_config import PatchTrainConfig
 from ml.training.roi.ssl import Scheme
 from ml.types import Progress
@@ -75,7 +75,7 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
 class PatchLearner:
     """The scheme with its patch encoder, and the optimiser."""
 
-    def __init__(self, config: PatchTrainConfig, sources: Sequence[PatchSource]) -> None:
+    def __init__(self, config: PatchTrainConfig, sources: Sequence[PatchImage]) -> None:
         self.config, self.sources = config, sources
         share = np.sqrt([len(source.centre_px) for source in sources])
         self.share = share / share.sum()
@@ -128,7 +128,7 @@ class PatchLearner:
 
 def _sources(
     config: PatchTrainConfig, files: Sequence[Path], progress: Progress
-) -> list[PatchSource]:
+) -> list[PatchImage]:
     sources = []
     for done, path in enumerate(files, 1):
         source = _source(path, config, np.random.default_rng((config.seed, 1 << 20, done)))
@@ -140,7 +140,7 @@ def _sources(
     return sources
 
 
-def _source(path: Path, config: PatchTrainConfig, rng: np.random.Generator) -> PatchSource | None:
+def _source(path: Path, config: PatchTrainConfig, rng: np.random.Generator) -> PatchImage | None:
     with open_slide(path) as slide:
         info = slide.info
         size = (info.width_px, info.height_px)
@@ -161,6 +161,4 @@ def _source(path: Path, config: PatchTrainConfig, rng: np.random.Generator) -> P
     kept = [i for i, patch in enumerate(patches) if tissue_share(patch) >= config.min_tissue]
     if not kept:
         return None
-    return PatchSource(
-        pixels, sample.centre_px[kept], stain_sample([patches[i] for i in kept], rng)
-    )
+    return PatchImage(pixels, sample.centre_px[kept], stain_sample([patches[i] for i in kept], rng))

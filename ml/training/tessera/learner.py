@@ -15,7 +15,7 @@ from ml.training.common.run import History
 from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.tessera.config import TesseraTrainConfig
 from ml.training.tessera.losses import contrastive, hardest_triplet, near_mask, second_order
-from ml.training.tessera.pool import PatchPairs, draw_pool
+from ml.training.tessera.pool import PolarPatchPairs, draw_pool
 from ml.types import ImageU8
 
 
@@ -54,7 +54,7 @@ class TesseraLearner:
 
     def _batch(
         self,
-        parts: Sequence[PatchPairs],
+        parts: Sequence[PolarPatchPairs],
         batch: Sequence[tuple[int, np.ndarray]],
         share: float,
         n: int,
@@ -95,7 +95,7 @@ class TesseraLearner:
 
 
 def draw_groups(
-    parts: Sequence[PatchPairs], rng: np.random.Generator, size: int
+    parts: Sequence[PolarPatchPairs], rng: np.random.Generator, size: int
 ) -> list[tuple[int, np.ndarray]]:
     """Rows of each part in groups of ``size``, in an order where parts come in turn.
 

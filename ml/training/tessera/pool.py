@@ -37,7 +37,7 @@ class PoolConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchPairs:
+class PolarPatchPairs:
     """Pairs of one still.
 
     Attributes:
@@ -83,7 +83,7 @@ def draw_pool(
     pool: PoolConfig,
     view: TesseraViewConfig,
     grid: PolarGrid,
-) -> list[PatchPairs]:
+) -> list[PolarPatchPairs]:
     """The pairs of one round: ``pool.views`` parts of each drawn still, in turns of stills."""
     drawn = rng.permutation(len(stills))[: pool.stills]
     bases = []
@@ -106,7 +106,7 @@ def _part(
     pool: PoolConfig,
     view: TesseraViewConfig,
     grid: PolarGrid,
-) -> PatchPairs:
+) -> PolarPatchPairs:
     H_b_from_a = random_homography(rng, width=base.shape[1], height=base.shape[0], config=view)
     xy_b = transform_points(H_b_from_a, xy).astype(np.float32)
     image_b = warped(base, H_b_from_a, rng, view)
@@ -123,7 +123,7 @@ def _part(
     zoom = np.exp(rng.uniform(low, high, len(seen))).astype(np.float32)
     a = polar_patches(image_a, xy[seen], grid=grid, zoom=zoom).astype(np.float16)
     b = polar_patches(image_b, xy_b[seen] + noise, grid=grid, zoom=zoom).astype(np.float16)
-    return PatchPairs(number, a, b, xy[seen], is_local)
+    return PolarPatchPairs(number, a, b, xy[seen], is_local)
 
 
 def _shrunk(still: ImageU8, long_side_px: int) -> ImageU8:

@@ -20,7 +20,7 @@ from ml.training.vit.card import card_text, plot_losses
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.depth import DptDepth, folder_depth
 from ml.training.vit.learner import VitLearner
-from ml.training.vit.pairs import DepthOf, Still, make_still
+from ml.training.vit.pairs import DepthOf, MaskedStill, make_still
 from ml.types import Progress, no_progress
 
 
@@ -121,14 +121,14 @@ def read_stills(
     *,
     depth_of: DepthOf | None = None,
     progress: Progress = no_progress,
-) -> tuple[list[Still], list[Still]]:
+) -> tuple[list[MaskedStill], list[MaskedStill]]:
     """The stills to train on and those held out, by the beginning of their names.
 
     Raises:
         BadInputError: none is left to train on.
     """
-    stills: list[Still] = []
-    held_out: list[Still] = []
+    stills: list[MaskedStill] = []
+    held_out: list[MaskedStill] = []
     for done, path in enumerate(files, 1):
         is_held = path.name.startswith(config.held_out) if config.held_out else False
         chosen = held_out if is_held else stills

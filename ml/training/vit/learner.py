@@ -22,7 +22,7 @@ from ml.training.vit.mining import (
     sample_map,
     triplet_loss,
 )
-from ml.training.vit.pairs import Pair, Still, draw_pair
+from ml.training.vit.pairs import MaskedStill, NovelViewPair, draw_pair
 from ml.training.vit.score import score_pairs
 
 THRESHOLDS = (0.6, 0.7, 0.8, 0.9, 0.95)
@@ -36,7 +36,7 @@ class VitLearner:
     """Network and optimiser over stills, with the pairs that it is validated on."""
 
     def __init__(
-        self, config: VitTrainConfig, stills: Sequence[Still], held_out: Sequence[Still]
+        self, config: VitTrainConfig, stills: Sequence[MaskedStill], held_out: Sequence[MaskedStill]
     ) -> None:
         self.config, self.stills = config, stills
         self.network = VitMatcher(config.network)
@@ -89,14 +89,14 @@ class VitLearner:
         ]
         return descend(self.optimiser, torch.stack(losses).mean()) if losses else None
 
-    def _maps(self, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+    def _maps(self, pairs: Sequence[NovelViewPair]) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
         pixels = to_batch([pair.source for pair in pairs] + [pair.view.image for pair in pairs])
         source, target = self.network(pixels).chunk(2)
         return source, target
 
     def _loss(
-        self, source: Tensor, target: Tensor, pair: Pair, step: int, number: int
+        self, source: Tensor, target: Tensor, pair: NovelViewPair, step: int, number: int
     ) -> Tensor | None:
         """Loss of one pair; None where it holds less than two patch pairs."""
         config, patch_px = self.config, self.network.patch_px
@@ -134,7 +134,7 @@ class VitLearner:
         share = (step - first) / max(1, config.total_steps - first)
         return config.rates[1] * max(0.05, half_cosine(share))
 
-    def _draw(self, rng: np.random.Generator, stills: Sequence[Still]) -> Pair:
+    def _draw(self, rng: np.random.Generator, stills: Sequence[MaskedStill]) -> NovelViewPair:
         config = self.config
         return draw_pair(
             rng,
@@ -146,7 +146,7 @@ class VitLearner:
             relief=config.depth_relief,
         )
 
-    def _validation_pairs(self, held_out: Sequence[Still]) -> list[Pair]:
+    def _validation_pairs(self, held_out: Sequence[MaskedStill]) -> list[NovelViewPair]:
         """The same pairs whatever is switched off in training: full motion, full looks."""
         if not held_out:
             return []

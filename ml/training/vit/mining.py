@@ -20,7 +20,7 @@ _SMALL = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class PatchPairs:
+class TruePatchPairs:
     """Patches of the source with their partner in the view.
 
     Attributes:
@@ -50,7 +50,7 @@ def patch_pairs(
     patch_px: int,
     valid: ArrayBool | None = None,
     cycle_px: float | None = None,
-) -> PatchPairs:
+) -> TruePatchPairs:
     """Patch-level pairs: the patch of p_s with the patch of p_gt.
 
     A pair is cycle-consistent when the way back, from p_gt through the view's own source
@@ -79,7 +79,7 @@ def patch_pairs(
         inside &= np.isfinite(away) & (away <= cycle_px)
     kept = np.flatnonzero(inside)
     cell = np.floor((xy_t[kept] + 0.5) / patch_px).astype(np.int64)
-    return PatchPairs(kept, cell[:, 1] * shape[1] + cell[:, 0], xy_t[kept].astype(np.float32))
+    return TruePatchPairs(kept, cell[:, 1] * shape[1] + cell[:, 0], xy_t[kept].astype(np.float32))
 
 
 def sample_map(features: Tensor, xy: Tensor, *, patch_px: int) -> Tensor:

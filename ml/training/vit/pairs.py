@@ -55,7 +55,7 @@ class LookConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Still:
+class MaskedStill:
     """A still, where it may be trusted, and its depth if it was given or estimated.
 
     Attributes:
@@ -69,7 +69,7 @@ class Still:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class NovelViewPair:
     """A source crop, its novel view of the same size, and where the source may be trusted."""
 
     source: ImageU8
@@ -77,7 +77,7 @@ class Pair:
     valid: ArrayBool
 
 
-def make_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) -> Still:
+def make_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) -> MaskedStill:
     """Read a still, scaled to ``working_px`` on its longer side.
 
     Raises:
@@ -86,19 +86,19 @@ def make_still(path: Path, *, working_px: int, depth_of: DepthOf | None = None) 
     image = resized(read_still(path), long_side_px=working_px, least_px=_LEAST_PX)
     mask = scope_mask(to_grey(image), margin_px=4) & ~areas_mask(image.shape, BURNT_IN)
     depth = None if depth_of is None else depth_of(path.stem, image)
-    return Still(path.stem, image, mask, depth)
+    return MaskedStill(path.stem, image, mask, depth)
 
 
 def draw_pair(
     rng: np.random.Generator,
-    still: Still,
+    still: MaskedStill,
     *,
     crop_px: int,
     zoom_out: tuple[float, float] = (1.0, 1.0),
     motion: MotionConfig | None = None,
     look: LookConfig | None = None,
     relief: float = 0.35,
-) -> Pair:
+) -> NovelViewPair:
     """A random crop and its novel view.
 
     Args:
@@ -126,7 +126,7 @@ def draw_pair(
         seen = with_look(rng, view.image, look) * view.covered[:, :, None]
         view = NovelView(seen, view.xy_t, view.xy_s, view.visible)
     inner = slice(margin, margin + crop_px)
-    return Pair(np.ascontiguousarray(image[inner, inner]), view, mask[inner, inner])
+    return NovelViewPair(np.ascontiguousarray(image[inner, inner]), view, mask[inner, inner])
 
 
 def with_look(rng: np.random.Generator, image: ImageU8, config: LookConfig) -> ImageU8:
@@ -150,7 +150,7 @@ def with_look(rng: np.random.Generator, image: ImageU8, config: LookConfig) -> I
 
 def _crop(
     rng: np.random.Generator,
-    still: Still,
+    still: MaskedStill,
     side: int,
     margin: int,
     zoom_out: tuple[float, float],

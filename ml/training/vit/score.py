@@ -10,11 +10,11 @@ import torch
 from ml.keypoints.descriptors.vit_dense import mutual_patches
 from ml.networks.vit_adapter import VitMatcher
 from ml.training.vit.mining import patch_centres, patch_pairs
-from ml.training.vit.pairs import Pair
+from ml.training.vit.pairs import NovelViewPair
 
 
 def score_pairs(
-    network: VitMatcher, pairs: Sequence[Pair], *, threshold: float = 0.95
+    network: VitMatcher, pairs: Sequence[NovelViewPair], *, threshold: float = 0.95
 ) -> dict[str, float]:
     """Mutual arg-max between the patches of each pair, against its exact correspondence.
 
@@ -36,7 +36,7 @@ def score_pairs(
     }
 
 
-def _tally(network: VitMatcher, pair: Pair, threshold: float) -> np.ndarray:
+def _tally(network: VitMatcher, pair: NovelViewPair, threshold: float) -> np.ndarray:
     patch_px = network.patch_px
     images = np.stack([pair.source, pair.view.image])
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div(255)

@@ -10,7 +10,7 @@ import pytest
 
 from ml.evaluation.epipolar.ablation import ablation, vit_matchers
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates
-from ml.evaluation.epipolar.sequence import Sequence
+from ml.evaluation.epipolar.sequence import CalibratedSequence
 from ml.evaluation.epipolar.tables import _ablation
 from ml.imaging.packaged import packaged_image
 from ml.keypoints import load_descriptor, match_images
@@ -33,7 +33,7 @@ def cache(tmp_path: Path) -> FrameCache:
     mask[20:220, 20:300] = True
     frames = tuple(tmp_path / f"{i}.png" for i in range(2))
     nothing = np.zeros((0, 2), np.int64)
-    sequence = Sequence("wall", frames, camera, poses, mask, np.zeros((0, 3)), nothing)
+    sequence = CalibratedSequence("wall", frames, camera, poses, mask, np.zeros((0, 3)), nothing)
     return FrameCache(sequence, 200)
 
 

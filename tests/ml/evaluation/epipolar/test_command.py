@@ -23,7 +23,11 @@ from ml.evaluation.epipolar.scores import (
     summary,
     t_test,
 )
-from ml.evaluation.epipolar.sequence import Sequence, fundamental_from_poses, read_sequence
+from ml.evaluation.epipolar.sequence import (
+    CalibratedSequence,
+    fundamental_from_poses,
+    read_sequence,
+)
 from ml.imaging.packaged import packaged_image
 from ml.keypoints import symmetric_epipolar_px
 from ml.types import Matches, no_progress
@@ -44,12 +48,12 @@ def _matches(a: np.ndarray, b: np.ndarray) -> Matches:
     return Matches(a.astype(np.float32), b.astype(np.float32), np.ones(len(a), np.float32))
 
 
-def _scene() -> Sequence:
+def _scene() -> CalibratedSequence:
     rng = np.random.default_rng(0)
     points = np.c_[rng.uniform(-1, 1, (60, 2)), rng.uniform(3, 5, 60)]
     seen = np.array([(p, f) for p in range(60) for f in (0, 1)])
     poses = np.stack([_pose(), _pose(0.3, 0.1)])
-    return Sequence("scene", (Path("a"), Path("b")), CAMERA, poses, None, points, seen)
+    return CalibratedSequence("scene", (Path("a"), Path("b")), CAMERA, poses, None, points, seen)
 
 
 def test_projections_of_one_point_lie_on_each_others_lines() -> None:
@@ -230,7 +234,7 @@ def test_true_points_where_the_image_says_so_have_no_noise(tmp_path: Path) -> No
     assert noise["points"] > 20
     assert noise["moved_px"] < 0.3
     assert noise["under_1px"] == 1.0
-    without = Sequence(
+    without = CalibratedSequence(
         "s",
         cache.sequence.frames,
         CAMERA,

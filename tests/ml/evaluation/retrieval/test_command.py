@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from ml.cli import main
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.command import RetrievalOptions, honest_scores, paper_scores
+from ml.evaluation.retrieval.command import RetrievalOptions, other_patients_scores, paper_scores
 from ml.evaluation.retrieval.manifest import RoiRecord
 
 HEAD = "image,patient,label,mpp,geometry\n"
@@ -61,7 +61,9 @@ def test_the_honest_protocol_never_looks_at_the_query_s_own_patient():
         record("C", "y"),
     ]
     # the twin of the same patient is nearest to every query: it must not count
-    scores = honest_scores(distances([0.0, 0.01, 5.0, 1.0, 1.1]), records, RetrievalOptions())
+    scores = other_patients_scores(
+        distances([0.0, 0.01, 5.0, 1.0, 1.1]), records, RetrievalOptions()
+    )
     # 0 and 1: y(B) y(C) x(B), 1/3; 2: y(C) x(A) x(A), (1/2 + 2/3) / 2; 3 and 4: y first, 1
     assert np.allclose(scores.ap, [1 / 3, 1 / 3, (1 / 2 + 2 / 3) / 2, 1, 1])
     assert scores.patients == ("A", "A", "B", "B", "C")
@@ -69,14 +71,14 @@ def test_the_honest_protocol_never_looks_at_the_query_s_own_patient():
 
 def test_a_query_whose_label_no_other_patient_has_is_not_scored():
     records = [record("A", "x"), record("A", "x"), record("B", "y"), record("C", "y")]
-    scores = honest_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
+    scores = other_patients_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
     assert scores.labels == ("y", "y")
 
 
 def test_nothing_to_score_is_refused():
     records = [record("A", "x"), record("A", "x"), record("B", "y"), record("B", "y")]
     with pytest.raises(BadInputError, match="nothing to score"):
-        honest_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
+        other_patients_scores(distances([0, 1, 2, 3]), records, RetrievalOptions())
 
 
 def test_the_paper_s_split_allows_the_same_patient():

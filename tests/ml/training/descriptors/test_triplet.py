@@ -26,7 +26,7 @@ from ml.training.descriptors.triplets import (
     random_negatives,
     still_batches,
 )
-from ml.training.descriptors.views import Still, StillsConfig, ViewConfig, read_stills
+from ml.training.descriptors.views import KeypointStill, StillsConfig, StillViewConfig, read_stills
 from ml.types import no_progress
 
 TINY = TripletConfig(
@@ -39,7 +39,7 @@ TINY = TripletConfig(
     checkpoint_every=1,
 )
 STILL_POSITIVE = PerspectiveConfig(rotation_deg=0, scale=0, tilt=0, shift_px=0)
-NO_LIGHT = ViewConfig(photometric=0)
+NO_LIGHT = StillViewConfig(photometric=0)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def stills(data) -> tuple[list[Still], list[Still]]:
+def stills(data) -> tuple[list[KeypointStill], list[KeypointStill]]:
     return read_stills(data, TINY.stills, progress=no_progress)
 
 
@@ -190,7 +190,7 @@ def test_each_switch_changes_what_is_learnt(stills, tmp_path, switch):
 
 
 def test_too_few_key_points_are_refused():
-    one = Still(
+    one = KeypointStill(
         "a", np.zeros((40, 40), np.uint8), np.zeros((40, 40), np.uint8), np.ones((1, 2), np.float32)
     )
     with pytest.raises(BadInputError, match="expected at least 2 key points, got 1"):

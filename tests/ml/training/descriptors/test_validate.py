@@ -8,7 +8,7 @@ import pytest
 
 from ml.keypoints.pixels import equalise
 from ml.training.descriptors.validate import FAMILIES, _scores, best_threshold, validate
-from ml.training.descriptors.views import Still
+from ml.training.descriptors.views import KeypointStill
 
 
 class _Places:
@@ -23,12 +23,12 @@ class _Places:
         return self.describe(image, keypoints.xy, keypoints.response)
 
 
-def _still() -> Still:
+def _still() -> KeypointStill:
     noise = np.random.default_rng(0).integers(60, 255, (300, 400), dtype=np.uint8)
     grey = np.asarray(cv2.GaussianBlur(noise, (0, 0), 1.5))
     x, y = np.meshgrid(np.arange(40, 380, 40), np.arange(40, 280, 40))
     xy = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
-    return Still("a", grey, equalise(grey), xy)
+    return KeypointStill("a", grey, equalise(grey), xy)
 
 
 def test_neighbours_are_counted_by_hand():

@@ -10,9 +10,9 @@ from PIL import Image
 from ml.errors import BadInputError
 from ml.geometry import transform_points
 from ml.training.descriptors.views import (
-    Still,
+    KeypointStill,
     StillsConfig,
-    ViewConfig,
+    StillViewConfig,
     make_still,
     make_view,
     motion_kernel,
@@ -22,7 +22,7 @@ from ml.training.descriptors.views import (
 )
 from ml.types import no_progress
 
-PAPER = ViewConfig(combined=0.0, photometric=0.0)
+PAPER = StillViewConfig(combined=0.0, photometric=0.0)
 
 
 def texture(seed: int, shape: tuple[int, int] = (160, 200)) -> np.ndarray:
@@ -31,7 +31,7 @@ def texture(seed: int, shape: tuple[int, int] = (160, 200)) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def still() -> Still:
+def still() -> KeypointStill:
     made = make_still(
         "a", np.dstack([texture(0)] * 3), long_side_px=200, config=StillsConfig(), burnt_in=()
     )
@@ -67,7 +67,7 @@ def test_a_view_shows_the_still_where_its_map_says(still):
 
 
 def test_the_same_generator_gives_the_same_view(still):
-    views = [make_view(np.random.default_rng(7), still, ViewConfig()) for _ in range(2)]
+    views = [make_view(np.random.default_rng(7), still, StillViewConfig()) for _ in range(2)]
     assert np.array_equal(views[0].equalised, views[1].equalised)
 
 

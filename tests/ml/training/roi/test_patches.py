@@ -17,7 +17,7 @@ from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.stain import fixed_stains
 from ml.training.common.run import TrainingRun
 from ml.training.roi.patch_views import (
-    PatchSource,
+    PatchImage,
     PatchViewConfig,
     draw_view,
     stain_sample,
@@ -95,7 +95,7 @@ def test_without_augmentation_a_view_is_what_the_encoder_sees():
     rng = np.random.default_rng(0)
     pixels = rng.integers(60, 230, (300, 300, 3), dtype=np.uint8)
     still = PatchViewConfig(32, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    source = PatchSource(pixels, np.array([[150.0, 150.0]]), stain_sample([pixels], rng))
+    source = PatchImage(pixels, np.array([[150.0, 150.0]]), stain_sample([pixels], rng))
     views = [draw_view(source, 0, rng, still) for _ in range(3)]
     x = stained_views(views, [source.sample_od] * 3, rng, still)
     assert x.shape == (3, 3, 32, 32) and float(x.min()) >= 0 and float(x.max()) <= 2

@@ -9,13 +9,20 @@ import pytest
 from ml.errors import BadInputError
 from ml.training.common.stills import areas_mask
 from ml.training.vit.novel_view import MotionConfig
-from ml.training.vit.pairs import BURNT_IN, LookConfig, Still, draw_pair, make_still, with_look
+from ml.training.vit.pairs import (
+    BURNT_IN,
+    LookConfig,
+    MaskedStill,
+    draw_pair,
+    make_still,
+    with_look,
+)
 
 
 def still(shape=(120, 200), depth=None, mask=None):
     noise = np.random.default_rng(0).integers(40, 256, (*shape, 3)).astype(np.uint8)
     image = cv2.GaussianBlur(noise, (0, 0), 1.5)
-    return Still("a", image, np.ones(shape, bool) if mask is None else mask, depth)
+    return MaskedStill("a", image, np.ones(shape, bool) if mask is None else mask, depth)
 
 
 def test_text_and_logo_are_not_trusted():
