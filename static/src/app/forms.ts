@@ -30,7 +30,7 @@ function showChosen(zone: Element, input: HTMLInputElement): void {
 function watchDropzones(): void {
   for (const kind of ["dragenter", "dragover", "dragleave", "drop"] as const) {
     document.addEventListener(kind, (event) => {
-      const zone = (event.target as Element | null)?.closest?.(".dropzone");
+      const zone = event.target instanceof Element ? event.target.closest(".dropzone") : null;
       if (!zone) return;
       event.preventDefault();
       zone.classList.toggle("is-over", kind === "dragenter" || kind === "dragover");

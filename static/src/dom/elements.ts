@@ -18,6 +18,7 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** The element that the template promises; an error names the one that is missing. */
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- what the template promises
 export function required<T extends HTMLElement>(root: ParentNode, selector: string): T {
   const found = root.querySelector<T>(selector);
   if (!found) throw new Error(`the page lacks ${selector}`);

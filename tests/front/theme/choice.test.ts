@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { applyTheme, rememberTheme, rememberedTheme, shownTheme } from "@/theme/choice";
 
 let isDarkSystem = false;
-let page: { dataset: Record<string, string>; classList: { toggle: (name: string, on: boolean) => void }; classes: Set<string> };
+let page: { dataset: Record<string, string>; classList: { toggle: (name: string, on: boolean) => unknown }; classes: Set<string> };
 
 /** A store of the browser; `null` where the browser forbids it. */
 function storage(kept: Map<string, string> | null): void {
@@ -20,7 +20,7 @@ function storage(kept: Map<string, string> | null): void {
 beforeEach(() => {
   isDarkSystem = false;
   const classes = new Set<string>();
-  page = { dataset: {}, classes, classList: { toggle: (name, on) => void (on ? classes.add(name) : classes.delete(name)) } };
+  page = { dataset: {}, classes, classList: { toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) } };
   vi.stubGlobal("document", { documentElement: page });
   vi.stubGlobal("window", { matchMedia: () => ({ matches: isDarkSystem }) });
   storage(new Map());

@@ -17,11 +17,11 @@ export function slideTarget(key: string, at: number, last: number): number | nul
 }
 
 export interface Slide {
-  /** The current place, and the last one. */
+  /** The current position, and the last one. */
   at: () => number;
   last: () => number;
-  /** A key leads to this place. */
-  seek: (place: number) => void;
+  /** A key leads to this position. */
+  seek: (position: number) => void;
   /** The pointer is at this share of the track's width, 0 at its left edge. */
   drag: (share: number) => void;
 }

@@ -5,7 +5,7 @@ import { Conflicts } from "../rois/conflicts";
 import { Details } from "../rois/details";
 import { exchange } from "../rois/geojson";
 import { RoiList } from "../rois/list";
-import { saveState } from "../rois/save_state";
+import { saveStatus } from "../rois/save_status";
 import { Tools } from "../rois/tools";
 import { FrameProjections } from "../mosaic/frame_projections";
 import { MiniMap } from "../mosaic/mini_map";
@@ -48,7 +48,7 @@ export function connectTools(parts: Parts): void {
   tools.on("notice", (text) => toasts.show(text));
   store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
   const conflicts = new Conflicts(root, store, edits, labels);
-  saveState(root, store.sync, () => conflicts.open());
+  saveStatus(root, store.sync, () => conflicts.open());
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
   exchange(root, canvas, store, toasts);
 }

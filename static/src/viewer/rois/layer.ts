@@ -77,17 +77,17 @@ export class RoiLayer extends Emitter<LayerEvents> {
     const [x = 0, y = 0] = coordinate;
     let best: RoiFeature | null = null;
     let bestSize = Infinity;
-    this.source.forEachFeatureInExtent([x - reach, y - reach, x + reach, y + reach], (feature) => {
+    for (const feature of this.source.getFeaturesInExtent([x - reach, y - reach, x + reach, y + reach])) {
       const geometry = feature.getGeometry();
-      if (!geometry) return;
+      if (!geometry) continue;
       const [nearX = 0, nearY = 0] = geometry.getClosestPoint(coordinate);
       const isNear = Math.hypot(nearX - x, nearY - y) <= reach;
-      if (!isNear && !geometry.intersectsCoordinate(coordinate)) return;
+      if (!isNear && !geometry.intersectsCoordinate(coordinate)) continue;
       const extent = geometry.getExtent();
       const size = getWidth(extent) * getHeight(extent);
       if (size < bestSize) [best, bestSize] = [feature, size];
-    });
-    return best ? this.store.get(String((best as RoiFeature).getId())) : null;
+    }
+    return best ? this.store.get(String(best.getId())) : null;
   }
 
   select(id: string | null): void {

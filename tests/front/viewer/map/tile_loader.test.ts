@@ -30,10 +30,10 @@ afterEach(() => vi.useRealTimers());
 
 /** Lets every wait pass until `load` is through. */
 async function through<T>(load: Promise<T>): Promise<T | Error> {
-  let isThrough = false;
-  const result = load.catch((error: unknown) => error as Error).finally(() => (isThrough = true));
-  while (!isThrough) await pass(100);
-  return result;
+  const result: { is?: T | Error } = {};
+  load.then((value) => (result.is = value)).catch((error: unknown) => (result.is = error as Error));
+  while (result.is === undefined) await pass(100);
+  return result.is;
 }
 
 describe("TileLoader", () => {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { saveText } from "@/viewer/rois/save_state";
+import { saveText } from "@/viewer/rois/save_status";
 
 it.each([
   ["saved", "", 0, "Saved"],

@@ -17,7 +17,7 @@ export function saveText(status: SaveStatus, message: string, pending: number): 
   return `${WORDS[status]}${count}${message ? `: ${message}` : ""}`;
 }
 
-export function saveState(root: HTMLElement, sync: RoiSync, onConflict: () => void): void {
+export function saveStatus(root: HTMLElement, sync: RoiSync, onConflict: () => void): void {
   const host = required(root, "[data-save-state]");
   const text = required(host, "[data-save-text]");
   const button = required<HTMLButtonElement>(host, "button");
