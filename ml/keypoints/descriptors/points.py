@@ -1,4 +1,4 @@
-"""The points that a descriptor is asked for: refused by name where they are none."""
+"""The points that a descriptor is asked for: what is no point is refused by name."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_matching_features_is_matching_images_to_the_last_bit(
     assert len(whole) > 50
 
 
-def test_extracted_features_are_told_in_pixels_of_the_image(vessels: np.ndarray) -> None:
+def test_extracted_features_are_given_in_pixels_of_the_image(vessels: np.ndarray) -> None:
     found = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
     assert len(found.keypoints) == len(found.xy) == len(found.descriptors) <= 120
     assert found.descriptors.shape[1] == load_descriptor("orb").dim
@@ -144,7 +144,7 @@ def test_features_of_two_descriptors_cannot_be_matched(vessels: np.ndarray) -> N
         extract(vessels, max_keypoints=0)
 
 
-def test_a_huge_image_is_matched_reduced_and_told_in_its_own_pixels(
+def test_a_huge_image_is_matched_reduced_and_answered_in_its_own_pixels(
     vessels: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     huge = cv2.resize(vessels, None, fx=4, fy=4, interpolation=cv2.INTER_CUBIC)

@@ -31,7 +31,7 @@ def test_a_large_image_is_stretched_strip_by_strip_to_the_same(
     y, x = np.mgrid[:120, :200]
     deep = (20 * x + 7 * y).astype(np.uint16)
     whole = pixels.to_u8(deep)
-    monkeypatch.setattr(pixels, "STRIP_VALUES", 1_000)  # 5 rows a strip, every 9th told
+    monkeypatch.setattr(pixels, "STRIP_VALUES", 1_000)  # strips of 5 rows
     np.testing.assert_allclose(pixels.to_u8(deep).astype(int), whole, atol=8)
     spoilt = deep.astype(np.float32)
     spoilt[119, 199] = np.inf

@@ -1,4 +1,4 @@
-"""Points that are none are refused; those outside the image are told apart."""
+"""Points of a wrong shape are refused; those outside the image are known."""
 
 from __future__ import annotations
 

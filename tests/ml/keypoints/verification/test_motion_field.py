@@ -19,7 +19,7 @@ def _points(n: int = 150) -> np.ndarray:
     return np.random.default_rng(3).uniform(0, 400, (n, 2))
 
 
-def test_an_affine_motion_is_told_exactly_everywhere() -> None:
+def test_an_affine_motion_is_exact_everywhere() -> None:
     xy = _points()
     asked = np.array([[10.0, 20], [399, 1], [900, -50]])
     sample = MotionField(xy, _affine(xy)).at(asked)
@@ -56,7 +56,7 @@ def test_the_field_is_the_same_for_any_split_of_the_queries() -> None:
     assert field.at(np.zeros((0, 2))).xy_b.shape == (0, 2)
 
 
-def test_points_at_one_place_give_a_finite_field() -> None:
+def test_points_at_one_spot_give_a_finite_field() -> None:
     same = np.full((8, 2), 50.0)
     sample = MotionField(same, same + 3.0).at(np.array([[50.0, 50], [60, 60]]))
     assert np.isfinite(sample.xy_b).all()

@@ -86,7 +86,7 @@ def test_nothing_agrees_on_a_mirror_image() -> None:
     assert find_two_view_model(xy, xy + 5).agrees(xy, xy + 5, leave_out=True).all()
 
 
-def test_points_on_the_horizon_of_a_plane_are_told_by_the_field() -> None:
+def test_points_on_the_horizon_of_a_plane_follow_the_field() -> None:
     matrix = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1.0]])
     support = np.random.default_rng(0).uniform(0, 40, (30, 2))
     field = MotionField(support, transform_points(matrix, support))
