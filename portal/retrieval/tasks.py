@@ -6,6 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.conf import settings
 from shapely.geometry import shape
 
 from ml.imaging.slides import open_slide
@@ -92,7 +93,7 @@ def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> dict[str,
 def _encoder(kind: EncoderKind) -> tuple[RoiEncoder, Encoder]:
     from ml.roi import load_encoder
 
-    network = load_encoder(services.DEFAULT_ENCODERS[kind])
+    network = load_encoder(settings.TESSERA_ENCODERS[kind])
     facts = EncoderFacts(
         name=network.name,
         version=str(network.version),

@@ -144,7 +144,9 @@ CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ACKS_LATE = False  # the message is only a doorbell; the ledger rings again
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_MAX_MEMORY_PER_CHILD = 3 * 2**20  # KiB: a child beyond 3 GiB is replaced
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = int(  # KiB: a child beyond it is replaced
+    environment.number("TESSERA_WORKER_MEMORY_GIB", default=3, minimum=1) * 2**20
+)
 CELERY_ACCEPT_CONTENT = ["json"]
 TESSERA_JOB_LEASE_S = environment.number("TESSERA_JOB_LEASE_S", default=30, minimum=0.5)
 TESSERA_JOB_REAP_EVERY_S = environment.number("TESSERA_JOB_REAP_EVERY_S", default=5, minimum=0.1)
@@ -153,6 +155,14 @@ TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", defaul
 # Sign-in rate limits are counted here: one count for all processes, on the broker's Redis where
 # there is one.
 CACHES = {"default": environment.cache(CELERY_BROKER_URL, folder=VAR / "cache")}
+
+# --- Encoders (portal/retrieval, docs/encoders.md) ----------------------------------------------
+# By kind: a name of ml.roi, or the path of a file that `python -m ml encoder make` wrote.
+TESSERA_ENCODERS = {
+    "histology": environment.text("TESSERA_ENCODER_HISTOLOGY", "default"),
+    "endoscopy": environment.text("TESSERA_ENCODER_ENDOSCOPY", "endoscopy"),
+}
+TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
 
 # --- Uploads -----------------------------------------------------------------------------------
 TESSERA_UPLOAD_MAX_BYTES = int(

@@ -1,6 +1,7 @@
 """Reads of retrieval."""
 
 from portal.retrieval.selectors.candidates import organs_of
+from portal.retrieval.selectors.comparison import EncoderComparison, encoder_compare
 from portal.retrieval.selectors.embeddings import (
     EMBED_KIND,
     embed_job,
@@ -20,6 +21,7 @@ from portal.retrieval.selectors.encoders import (
     encoder_for,
     encoder_get,
     encoder_kind_for,
+    encoder_next,
 )
 from portal.retrieval.selectors.readers import readers
 from portal.retrieval.selectors.search import (
@@ -43,6 +45,7 @@ __all__ = [
     "BACKFILL_KIND",
     "EMBED_KIND",
     "K_MOST",
+    "EncoderComparison",
     "Hit",
     "IndexSource",
     "LabelVote",
@@ -55,10 +58,12 @@ __all__ = [
     "embed_job",
     "embedding_current",
     "embeddings_of_other_kinds",
+    "encoder_compare",
     "encoder_default",
     "encoder_for",
     "encoder_get",
     "encoder_kind_for",
+    "encoder_next",
     "index_entries",
     "index_source",
     "organs_of",

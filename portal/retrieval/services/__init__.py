@@ -9,9 +9,10 @@ from portal.retrieval.services.embeddings import (
     stain_save,
 )
 from portal.retrieval.services.encoders import (
-    DEFAULT_ENCODERS,
     EncoderFacts,
+    encoder_approve,
     encoder_register,
+    encoder_reject,
     encoder_switch_if_complete,
 )
 from portal.retrieval.services.indexes import (
@@ -23,14 +24,15 @@ from portal.retrieval.services.indexes import (
 from portal.retrieval.services.search import similar_or_embed
 
 __all__ = [
-    "DEFAULT_ENCODERS",
     "INDEX_KIND",
     "EncoderFacts",
     "embed_request",
     "embed_submit_missing",
     "embedding_save",
     "embeddings_supersede",
+    "encoder_approve",
     "encoder_register",
+    "encoder_reject",
     "encoder_switch_if_complete",
     "index_build_if_due",
     "index_build_submit",

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.db import transaction
 
+from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.jobs.services import job_submit
 from portal.labs.models import Lab
 from portal.retrieval import selectors
-from portal.retrieval.models import (
-    Encoder,
-    EncoderKind,
-)
+from portal.retrieval.models import Encoder
 from portal.retrieval.selectors import BACKFILL_KIND
-
-DEFAULT_ENCODERS = {EncoderKind.HISTOLOGY: "default", EncoderKind.ENDOSCOPY: "endoscopy"}
-"""The encoder of each kind, by its name in ``ml.roi``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +66,45 @@ def encoder_switch_if_complete() -> bool:
     """Make each next encoder the default of its kind if no job that embeds with it is left.
 
     Called whenever such a job ends. ROIs that could not be embedded (no tissue) hold up nothing.
+    Where ``TESSERA_ENCODER_APPROVAL`` is set it waits for ``encoder_approve`` instead.
     """
+    if settings.TESSERA_ENCODER_APPROVAL:
+        return False
     switched = [_switch_if_complete(encoder) for encoder in Encoder.objects.filter(is_next=True)]
     return any(switched)
+
+
+def encoder_approve(kind: str) -> Encoder:
+    """Make the next encoder of a kind its default, by a person's word.
+
+    Raises:
+        ConflictError: none waits, or it has yet to embed some ROIs.
+    """
+    encoder = _waiting(kind)
+    if not _switch_if_complete(encoder):
+        count = selectors.backfill_jobs_open(encoder).count()
+        raise ConflictError(f"{encoder} has yet to embed the archive: {count} jobs are left.")
+    encoder.refresh_from_db()
+    return encoder
+
+
+def encoder_reject(kind: str) -> Encoder:
+    """Keep the default of a kind: the next encoder no longer waits. Its embeddings stay.
+
+    Raises:
+        ConflictError: none waits.
+    """
+    encoder = _waiting(kind)
+    Encoder.objects.filter(pk=encoder.pk).update(is_next=False)
+    encoder.refresh_from_db()
+    return encoder
+
+
+def _waiting(kind: str) -> Encoder:
+    encoder = selectors.encoder_next(kind)
+    if encoder is None:
+        raise ConflictError(f"No {kind} encoder waits to become the default.")
+    return encoder
 
 
 def _switch_if_complete(encoder: Encoder) -> bool:

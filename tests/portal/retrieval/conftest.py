@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from portal.annotations.models import Label, LabelSet
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas, Case
 from portal.jobs.models import Job, JobState
@@ -91,6 +92,10 @@ class World:
         return roi_create(
             canvas=canvas, user=user or self.user, geometry=square(left, top, side), **fields
         ).roi
+
+    def labels(self, *names):
+        labels = LabelSet.objects.create(lab=self.lab, name="Findings")
+        return [Label.objects.create(lab=self.lab, label_set=labels, name=name) for name in names]
 
     def run_jobs(self):
         """Run what is queued until nothing is."""

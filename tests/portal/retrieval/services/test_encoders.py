@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from portal.annotations.selectors import rois_embedded
+from portal.core.errors import ConflictError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
@@ -102,3 +105,41 @@ def test_the_first_endoscopy_encoder_takes_over_what_another_kind_embedded(world
     world.run_jobs()
     current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
     assert [row.encoder for row in current] == [endoscopy]
+
+
+@pytest.fixture
+def waiting(world, encoder, settings):
+    """An archive with a default, and a next encoder that has embedded it and needs a word."""
+    settings.TESSERA_ENCODER_APPROVAL = True
+    world.embedded(world.canvas(world.case("A1")))
+    encoder.version = "2"
+    facts = EncoderFacts("box", "2", "abc", 4, "histology")
+    return services.encoder_register(facts=facts, is_default=True)
+
+
+def test_where_a_word_is_asked_for_the_next_encoder_waits_for_it(world, waiting):
+    old = selectors.encoder_default()
+    with pytest.raises(ConflictError, match="has yet to embed the archive: 1 jobs are left"):
+        services.encoder_approve("histology")
+    world.run_jobs()
+    assert selectors.encoder_default() == old and selectors.encoder_next("histology") == waiting
+    assert services.encoder_approve("histology") == waiting
+    assert selectors.encoder_default() == waiting
+    with pytest.raises(ConflictError, match="No histology encoder waits"):
+        services.encoder_approve("histology")
+
+
+def test_a_rejected_encoder_waits_no_longer_and_keeps_its_embeddings(world, waiting):
+    world.run_jobs()
+    old = selectors.encoder_default()
+    assert services.encoder_reject("histology") == waiting
+    assert selectors.encoder_next("histology") is None
+    assert selectors.encoder_default() == old and waiting.embeddings.count() == 1
+    with pytest.raises(ConflictError, match="No histology encoder waits"):
+        services.encoder_reject("histology")
+
+
+def test_the_encoder_of_a_kind_is_one_setting(world, encoder, settings):
+    settings.TESSERA_ENCODERS = {"histology": "endoscopy", "endoscopy": "default"}
+    roi = world.embedded(world.canvas(world.case("A1")))
+    assert selectors.encoder_for(roi).name == "scope"

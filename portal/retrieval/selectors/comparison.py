@@ -1,0 +1,143 @@
+"""How a new encoder would do on a portal's own labels, before it becomes the default."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.types import ArrayF32, ArrayF64, ArrayI64
+from portal.retrieval.models import CURRENT, Embedding, Encoder
+
+K = 10
+"""Nearest ROIs that are looked at: what a page of results shows without scrolling."""
+MOST = 4_000
+"""ROIs of a lab that are compared, the newest: their distances take 130 MB."""
+_RESAMPLES = 1_000
+_LEVEL = (2.5, 97.5)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderComparison:
+    """Two encoders over the labelled ROIs that both have embedded.
+
+    Attributes:
+        rois, patients: compared; an ROI counts where another patient has one of its label.
+        chance: share of the same label among other patients' ROIs.
+        current, following: share of the same label among the ``K`` nearest of other patients.
+        gain, gain_low, gain_high: following less current, with the interval of 95 % when patients
+            are drawn again.
+        in_common: share of the ``K`` nearest that both name.
+    """
+
+    rois: int
+    patients: int
+    chance: float
+    current: float
+    following: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    in_common: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    roi: list[uuid.UUID]
+    label: ArrayI64
+    patient: ArrayI64
+    vectors: tuple[ArrayF32, ArrayF32]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    patient: ArrayI64
+    chance: ArrayF64
+    current: ArrayF64
+    following: ArrayF64
+    in_common: ArrayF64
+
+
+def encoder_compare(
+    *, current: Encoder, following: Encoder, lab_id: uuid.UUID
+) -> EncoderComparison | None:
+    """Compare two encoders on the labels of a lab, the query's own patient left out.
+
+    Returns:
+        None where no ROI has a label that another patient's has too.
+    """
+    labelled = _labelled(current, following, lab_id)
+    if not labelled.roi:
+        return None
+    scores = _scores(labelled)
+    if not len(scores.patient):
+        return None
+    gain = scores.following - scores.current
+    low, high = _interval(gain, scores.patient)
+    return EncoderComparison(
+        rois=len(gain),
+        patients=len(np.unique(scores.patient)),
+        chance=float(scores.chance.mean()),
+        current=float(scores.current.mean()),
+        following=float(scores.following.mean()),
+        gain=float(gain.mean()),
+        gain_low=low,
+        gain_high=high,
+        in_common=float(scores.in_common.mean()),
+    )
+
+
+def _labelled(current: Encoder, following: Encoder, lab_id: uuid.UUID) -> _Labelled:
+    """The newest labelled ROIs that both encoders have embedded as they are now."""
+    rows = Embedding.objects.filter(CURRENT, lab_id=lab_id, roi__deleted_at__isnull=True)
+    theirs = rows.filter(encoder=following, roi__label__isnull=False).order_by("-pk")
+    new = dict(theirs.values_list("roi_id", "vector")[:MOST])
+    ours = rows.filter(encoder=current, roi_id__in=list(new)).order_by("pk")
+    case = "roi__canvas__case"
+    fields = ("roi_id", "vector", "roi__label_id", f"{case}__patient_key", f"{case}_id")
+    found = list(ours.values_list(*fields))
+    patients = [key or str(case_id) for _, _, _, key, case_id in found]
+    return _Labelled(
+        roi=[row[0] for row in found],
+        label=np.unique([str(row[2]) for row in found], return_inverse=True)[1].astype(np.int64),
+        patient=np.unique(patients, return_inverse=True)[1].astype(np.int64),
+        vectors=(_stacked([row[1] for row in found]), _stacked([new[row[0]] for row in found])),
+    )
+
+
+def _stacked(vectors: list[bytes | memoryview]) -> ArrayF32:
+    rows = [np.frombuffer(bytes(vector), dtype="<f4") for vector in vectors]
+    return np.stack(rows).astype(np.float32) if rows else np.zeros((0, 0), np.float32)
+
+
+def _scores(labelled: _Labelled) -> _Scores:
+    nearest = [_nearest(v, labelled.patient) for v in labelled.vectors]
+    rows = []
+    for i, (label, patient) in enumerate(zip(labelled.label, labelled.patient, strict=True)):
+        others = labelled.patient != patient
+        chance = float((labelled.label[others] == label).mean()) if others.any() else 0.0
+        if chance == 0:
+            continue
+        first, second = (ids[i][: min(K, int(others.sum()))] for ids in nearest)
+        same = [float((labelled.label[ids] == label).mean()) for ids in (first, second)]
+        rows.append((patient, chance, *same, len(np.intersect1d(first, second)) / len(first)))
+    columns = np.array(rows, np.float64).reshape(-1, 5).T
+    return _Scores(columns[0].astype(np.int64), *columns[1:])
+
+
+def _nearest(vectors: ArrayF32, patient: ArrayI64) -> ArrayI64:
+    """(N, K) rows of other patients, nearest first; a patient's own come last of all."""
+    squares = (vectors**2).sum(axis=1)
+    distance = squares[:, None] + squares[None] - 2 * vectors @ vectors.T
+    distance[patient[:, None] == patient[None]] = np.inf
+    return np.argsort(distance, axis=1, kind="stable")[:, :K].astype(np.int64)
+
+
+def _interval(gain: ArrayF64, patient: ArrayI64) -> tuple[float, float]:
+    """Of the mean over ROIs, when patients are drawn again with replacement; always the same."""
+    _, index = np.unique(patient, return_inverse=True)
+    sums, counts = np.bincount(index, weights=gain), np.bincount(index)
+    drawn = np.random.default_rng(0).integers(0, len(sums), (_RESAMPLES, len(sums)))
+    low, high = np.percentile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), _LEVEL)
+    return float(low), float(high)
