@@ -8,7 +8,7 @@ from ml.errors import MissingDependencyError
 
 
 def require_extra(package: str, *, extra: str) -> None:
-    """Refuse to begin what would fail for want of a library.
+    """Refuse work whose library is missing, before it begins.
 
     Args:
         package: what is imported. extra: of this project, which installs it.

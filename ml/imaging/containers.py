@@ -39,7 +39,7 @@ class DecodeReport:
 
 @contextmanager
 def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open a file's best video stream (cover pictures are none).
+    """Open a file's best video stream (cover pictures do not count).
 
     Raises:
         CorruptFileError: no container can be read from the file.

@@ -16,7 +16,7 @@ from ml.errors import CorruptFileError, UnsupportedFormatError
 from ml.imaging.jpeg import encode_jpeg
 from ml.imaging.limits import require_slide_size, require_tile_size
 from ml.imaging.pyramids import write_pyramid
-from ml.imaging.slides import Slide, open_slide
+from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.sniff import slide_vendor, sniff
 from ml.imaging.tiff import TiffDirectory, check_complete, is_tiff, read_directories
 from ml.imaging.tiles import TileSource
@@ -140,7 +140,7 @@ def _write_pixels(source: Path, folder: Path, progress: Progress) -> Path:
     return write_pyramid(source, folder / PIXELS_NAME, progress=scaled)
 
 
-def _check_pixels(slide: Slide, progress: Progress) -> None:
+def _check_pixels(slide: SlideImage, progress: Progress) -> None:
     count = len(slide.stored)
     for number, level in enumerate(slide.stored):
         progress(80 + 15 * number // count, 100, "checking")

@@ -40,7 +40,7 @@ class Reader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         ...
 
 
@@ -144,7 +144,7 @@ class StillReader:
         return out
 
     def close(self) -> None:
-        """Let the decoded pixels go."""
+        """Release the decoded pixels."""
         self._pixels = self._pixels[:0, :0]
 
 

@@ -22,7 +22,7 @@ MAX_OUT_PIXELS = 400_000_000  # 1.2 GB of RGB in memory
 _MARGIN_PX = 3  # beyond the filter's own reach, for rounding at both ends
 
 
-def open_slide(path: str | Path) -> Slide:
+def open_slide(path: str | Path) -> SlideImage:
     """Open a slide or a still.
 
     Every format of OpenSlide, plain tiled TIFF pyramids, and JPEG, PNG, TIFF, WebP, BMP images (one
@@ -36,14 +36,14 @@ def open_slide(path: str | Path) -> Slide:
     path = Path(path)
     vendor = slide_vendor(path)
     if vendor is not None:
-        return Slide(OpenSlideReader(path, vendor))
+        return SlideImage(OpenSlideReader(path, vendor))
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
-    return Slide(TiledTiffReader(path) if kind == "slide" else StillReader(path))
+    return SlideImage(TiledTiffReader(path) if kind == "slide" else StillReader(path))
 
 
-class Slide:
+class SlideImage:
     """An open slide. Reads are thread-safe and survive a fork. Use as a context manager.
 
     Attributes:
@@ -146,7 +146,7 @@ class Slide:
         """Close the file."""
         self._reader.close()
 
-    def __enter__(self) -> Slide:
+    def __enter__(self) -> SlideImage:
         return self
 
     def __exit__(

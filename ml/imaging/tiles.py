@@ -24,14 +24,14 @@ from ml.imaging.jpeg import (
     standalone_header,
 )
 from ml.imaging.limits import MAX_TILE_BYTES
-from ml.imaging.slides import Slide, open_slide
+from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.tiff import JPEG, RGB, YCBCR, TiffDirectory
 from ml.types import Level
 
 _SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2
 
 
-class Tile(NamedTuple):
+class EncodedTile(NamedTuple):
     """One encoded tile; ``passthrough`` says that its coded pixels are the file's own."""
 
     data: bytes
@@ -68,7 +68,7 @@ class TileSource:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._slide: Slide = open_slide(path)
+        self._slide: SlideImage = open_slide(path)
         self.levels: tuple[Level, ...] = self._slide.info.levels
         self.icc_profile = self._slide.icc_profile
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -82,7 +82,7 @@ class TileSource:
             self.close()
             raise
 
-    def tile(self, level: int, col: int, row: int) -> Tile:
+    def tile(self, level: int, col: int, row: int) -> EncodedTile:
         """One tile as JPEG.
 
         Raises:
@@ -103,7 +103,7 @@ class TileSource:
         body = os.pread(self._fd, count, index.offsets[at])
         if len(body) != count:
             raise CorruptFileError(f"the file is cut: tile ({col}, {row}) of level {level}")
-        return Tile(index.header + body, MEDIA_TYPE, True)
+        return EncodedTile(index.header + body, MEDIA_TYPE, True)
 
     def passes_through(self, level: int) -> bool:
         """Whether stored JPEG tiles of that level go out undecoded."""
@@ -174,7 +174,7 @@ class TileSource:
             icc_profile=self.icc_profile,
         )
 
-    def _decoded(self, level: int, col: int, row: int) -> Tile:
+    def _decoded(self, level: int, col: int, row: int) -> EncodedTile:
         grid = self.levels[level]
         width, height = grid.tile_width_px, grid.tile_height_px
         x, y = col * width, row * height
@@ -188,7 +188,7 @@ class TileSource:
                 (x * scale, y * scale), (width * scale, height * scale), (width, height)
             )
         data = encode_jpeg(rgb, quality=TILE_QUALITY, icc_profile=self.icc_profile)
-        return Tile(data, MEDIA_TYPE, False)
+        return EncodedTile(data, MEDIA_TYPE, False)
 
     def _outside(self, level: int, col: int, row: int) -> TileOutsideError:
         grid = self.levels[level]

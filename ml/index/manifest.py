@@ -78,7 +78,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 @contextmanager
 def writer_lock(folder: Path, *, timeout_s: float) -> Iterator[None]:
-    """Hold the folder's only writer's place; the kernel frees it when the process dies.
+    """Be the folder's only writer; the kernel releases the lock when the process dies.
 
     Raises:
         IndexBusyError: another writer held it for ``timeout_s``.

@@ -42,7 +42,7 @@ class VitConfig:
     layers: int = 1  # trainable layers after the backbone (paper: 1); 0: the backbone alone
     heads: int = 4  # of the trainable layers
     mlp_ratio: float = 4.0  # of the trainable layers, as in a ViT
-    max_tokens: int = 3600  # larger images are scaled down to about so many patches
+    max_tokens: int = 3600  # larger images are scaled down to about this many patches
 
 
 class Block(nn.Module):

@@ -17,7 +17,7 @@ from shapely.geometry import box
 from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError, EmptyRegionError
-from ml.imaging.slides import Slide, open_slide
+from ml.imaging.slides import SlideImage, open_slide
 from ml.index.calibration import (
     Calibration,
     calibration_of,
@@ -59,7 +59,7 @@ class RegionEmbedder(Protocol):
     config_hash: str
 
     def embed_region(
-        self, slide: Slide, polygon_l0: BaseGeometry | None, mpp: float | None = None
+        self, slide: SlideImage, polygon_l0: BaseGeometry | None, mpp: float | None = None
     ) -> Embedded:
         """See ``RoiEncoder.embed_region``."""
         ...
@@ -114,7 +114,7 @@ def null_distances(groups: Sequence[ArrayF32]) -> ArrayF64:
     return np.sort(np.concatenate(parts)) if parts else np.zeros(0)
 
 
-def regions_of(slide: Slide, count: int, rng: np.random.Generator) -> Iterator[BaseGeometry]:
+def regions_of(slide: SlideImage, count: int, rng: np.random.Generator) -> Iterator[BaseGeometry]:
     """At most ``count`` random squares of tissue in level-0 pixels; fewer where there is little."""
     info = slide.info
     mpp = isotropic_mpp(info.mpp_x, info.mpp_y) or ASSUMED_MPP

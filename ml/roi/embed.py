@@ -13,7 +13,7 @@ import torch
 from shapely.geometry.base import BaseGeometry
 
 from ml.errors import EmptyRegionError, UnknownNameError
-from ml.imaging.slides import Slide
+from ml.imaging.slides import SlideImage
 from ml.networks.gcn import RoiGcn
 from ml.networks.vertex_mean import VertexMean
 from ml.roi.config import EncoderConfig
@@ -139,7 +139,7 @@ class RoiEncoder:
 
     def embed_region(
         self,
-        slide: Slide,
+        slide: SlideImage,
         polygon_l0: BaseGeometry | None,
         mpp: float | None = None,
         progress: Progress = no_progress,
@@ -164,7 +164,7 @@ class RoiEncoder:
 
     def region_graph(
         self,
-        slide: Slide,
+        slide: SlideImage,
         polygon_l0: BaseGeometry | None,
         mpp: float | None = None,
         *,
@@ -189,7 +189,7 @@ class RoiEncoder:
         """Whether patches are made to look like the target slide: ``stain`` is needed then."""
         return self.config.stain in NORMALISED
 
-    def estimate_stain(self, slide: Slide, mpp: float | None = None) -> StainEstimate:
+    def estimate_stain(self, slide: SlideImage, mpp: float | None = None) -> StainEstimate:
         """The stains of a slide as this encoder finds them, to be stored and given as ``stain``."""
         return estimate_stain(slide, mpp=mpp, config=self._stain_config())
 
@@ -197,13 +197,13 @@ class RoiEncoder:
         return StainConfig(method=self.config.stain)
 
     def _stains_of(
-        self, slide: Slide, mpp: float | None, stain: StainEstimate | None
+        self, slide: SlideImage, mpp: float | None, stain: StainEstimate | None
     ) -> Callable[[], StainEstimate]:
         return lambda: stain or self.estimate_stain(slide, mpp)
 
     def _slide_sample(
         self,
-        slide: Slide,
+        slide: SlideImage,
         polygon_l0: BaseGeometry | None,
         mpp: float | None,
         sampling: SamplingConfig | None = None,
@@ -212,7 +212,7 @@ class RoiEncoder:
         known_mpp = mpp if mpp is not None else isotropic_mpp(info.mpp_x, info.mpp_y)
         return self._sample(polygon_l0, (info.width_px, info.height_px), known_mpp, sampling)
 
-    def _slide_source(self, slide: Slide, sample: PatchSample) -> SlidePatches:
+    def _slide_source(self, slide: SlideImage, sample: PatchSample) -> SlidePatches:
         patch_px = self.config.sampling.patch_px
         return SlidePatches(
             slide,
@@ -222,7 +222,7 @@ class RoiEncoder:
         )
 
     def without_stain_normalisation(self) -> RoiEncoder:
-        """The same weights, told nothing of a slide's stain: what normalising it is worth."""
+        """The same weights without stain normalisation, to measure what it is worth."""
         other = copy.copy(self)
         other.config = dataclasses.replace(self.config, stain="none")
         return other

@@ -40,7 +40,7 @@ FEATURES_NAME = "classical-1"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FeatureBlock:
     """Features that belong together, and where they stand in the vector."""
 
     name: str
@@ -48,7 +48,7 @@ class Block:
     stop: int
 
 
-def _layout() -> tuple[Block, ...]:
+def _layout() -> tuple[FeatureBlock, ...]:
     sizes = (
         ("concentration", CONCENTRATION_DIM),
         ("nuclei", NUCLEI_DIM),
@@ -60,7 +60,7 @@ def _layout() -> tuple[Block, ...]:
     )
     blocks, start = [], 0
     for name, size in sizes:
-        blocks.append(Block(name, start, start + size))
+        blocks.append(FeatureBlock(name, start, start + size))
         start += size
     return tuple(blocks)
 

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from ml.errors import ShapeError
-from ml.imaging.slides import Slide
+from ml.imaging.slides import SlideImage
 from ml.roi.tilecache import cached_slide
 from ml.types import ArrayF64, ImageU8
 
@@ -61,7 +61,7 @@ class SlidePatches:
     """
 
     def __init__(
-        self, slide: Slide, *, downsample: float, corners_px: list[Corner], patch_px: int
+        self, slide: SlideImage, *, downsample: float, corners_px: list[Corner], patch_px: int
     ) -> None:
         self._slide, self._downsample = cached_slide(slide), downsample
         self._patch_px = patch_px

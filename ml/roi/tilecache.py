@@ -11,7 +11,7 @@ from contextlib import suppress
 import numpy as np
 
 from ml.imaging.grid import DEFAULT_TILE_PX
-from ml.imaging.slides import Slide
+from ml.imaging.slides import SlideImage
 from ml.types import ImageU8
 
 CACHE_BYTES = 96 * 1024 * 1024
@@ -20,19 +20,19 @@ CACHE_BYTES = 96 * 1024 * 1024
 _Key = tuple[int, int, int]
 
 
-def cached_slide(slide: Slide, *, cache_bytes: int = CACHE_BYTES) -> Slide:
+def cached_slide(slide: SlideImage, *, cache_bytes: int = CACHE_BYTES) -> SlideImage:
     """The same slide behind a cache of decoded tiles; thread-safe. Closing leaves it open.
 
     Whoever reads neighbours one after the other decodes each tile once, as long as the tiles
     between two uses fit ``cache_bytes``.
     """
-    return Slide(_TileReader(slide, cache_bytes))
+    return SlideImage(_TileReader(slide, cache_bytes))
 
 
 class _TileReader:
     """A ``Reader`` that asks another slide for whole tiles only."""
 
-    def __init__(self, slide: Slide, cache_bytes: int) -> None:
+    def __init__(self, slide: SlideImage, cache_bytes: int) -> None:
         self._slide, self._cache_bytes = slide, cache_bytes
         self.vendor, self.icc_profile = slide.info.vendor, slide.icc_profile
         self.properties: Mapping[str, str] = slide.info.properties

@@ -33,7 +33,7 @@ _CHUNK = 200
 Ring = npt.NDArray[np.float64]
 
 
-class InvalidGeometryError(InvalidInputError):
+class InvalidRoiGeometryError(InvalidInputError):
     """The outline cannot be an ROI; the message says why."""
 
     code = "invalid-geometry"
@@ -66,7 +66,7 @@ def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> Ro
         width_px, height_px: size of the canvas.
 
     Raises:
-        InvalidGeometryError: not a finite polygon or multipolygon, too many vertices, outside of
+        InvalidRoiGeometryError: not a finite polygon or multipolygon, too many vertices, outside of
             the canvas, or without area.
     """
     notes: list[str] = []
@@ -94,15 +94,17 @@ def area_um2(area_px: float, mpp_x: float | None, mpp_y: float | None) -> float 
 def _read(geometry: object) -> Polygon | MultiPolygon:
     """Parse GeoJSON without trusting it: types, counts, finite numbers."""
     if not isinstance(geometry, Mapping):
-        raise InvalidGeometryError("geometry: expected a GeoJSON object with type and coordinates.")
+        raise InvalidRoiGeometryError(
+            "geometry: expected a GeoJSON object with type and coordinates."
+        )
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
     if kind not in ("Polygon", "MultiPolygon"):
-        raise InvalidGeometryError(
+        raise InvalidRoiGeometryError(
             f"geometry: an ROI is a Polygon or a MultiPolygon, not {str(kind)[:40]!r}."
         )
     polygons = [coordinates] if kind == "Polygon" else coordinates
     if not isinstance(polygons, list) or not polygons:
-        raise InvalidGeometryError(f"geometry: a {kind} needs coordinates; there are none.")
+        raise InvalidRoiGeometryError(f"geometry: a {kind} needs coordinates; there are none.")
     _refuse_too_many(polygons)
     parts = [_polygon(rings, f"polygon {i}, ") for i, rings in enumerate(polygons)]
     return parts[0] if kind == "Polygon" else MultiPolygon(parts)
@@ -112,12 +114,12 @@ def _refuse_too_many(polygons: list[Any]) -> None:
     rings = [ring for part in polygons if isinstance(part, list) for ring in part]
     count = sum(len(ring) for ring in rings if isinstance(ring, list))
     if count > MAX_VERTICES:
-        raise InvalidGeometryError(
+        raise InvalidRoiGeometryError(
             f"geometry: {count:,} vertices; an ROI may have {MAX_VERTICES:,}. Simplify it.",
             details={"vertices": count, "limit": MAX_VERTICES},
         )
     if len(rings) > MAX_RINGS:
-        raise InvalidGeometryError(
+        raise InvalidRoiGeometryError(
             f"geometry: {len(rings):,} rings; an ROI may have {MAX_RINGS:,}.",
             details={"rings": len(rings), "limit": MAX_RINGS},
         )
@@ -125,7 +127,7 @@ def _refuse_too_many(polygons: list[Any]) -> None:
 
 def _polygon(rings: object, where: str) -> Polygon:
     if not isinstance(rings, list) or not rings:
-        raise InvalidGeometryError(f"geometry: {where}expected a list of rings, found none.")
+        raise InvalidRoiGeometryError(f"geometry: {where}expected a list of rings, found none.")
     arrays = [_ring(ring, f"{where}ring {i}") for i, ring in enumerate(rings)]
     return Polygon(arrays[0], arrays[1:])
 
@@ -133,10 +135,10 @@ def _polygon(rings: object, where: str) -> Polygon:
 def _ring(ring: object, where: str) -> Ring:
     """One ring as (N, 2) float64, closed."""
     if not isinstance(ring, list):
-        raise InvalidGeometryError(f"geometry: {where} is not a list of vertices.")
+        raise InvalidRoiGeometryError(f"geometry: {where} is not a list of vertices.")
     values = np.array([_vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
     if len({tuple(v) for v in values}) < 3:
-        raise InvalidGeometryError(
+        raise InvalidRoiGeometryError(
             f"geometry: {where} has fewer than 3 different vertices: it encloses no area."
         )
     if not np.array_equal(values[0], values[-1]):
@@ -146,17 +148,17 @@ def _ring(ring: object, where: str) -> Ring:
 
 def _vertex(vertex: object, where: str) -> tuple[float, float]:
     if not isinstance(vertex, list | tuple) or len(vertex) < 2:
-        raise InvalidGeometryError(f"geometry: {where} is not a pair of numbers.")
+        raise InvalidRoiGeometryError(f"geometry: {where} is not a pair of numbers.")
     return _number(vertex[0], where, "x"), _number(vertex[1], where, "y")
 
 
 def _number(value: object, where: str, axis: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidGeometryError(f"geometry: {where}: {axis} is {value!r:.40}, not a number.")
+        raise InvalidRoiGeometryError(f"geometry: {where}: {axis} is {value!r:.40}, not a number.")
     if isinstance(value, float) and not math.isfinite(value):
-        raise InvalidGeometryError(f"geometry: {where}: {axis} is {value}, not a finite number.")
+        raise InvalidRoiGeometryError(f"geometry: {where}: {axis} is {value}, not a finite number.")
     if abs(value) > MAX_COORDINATE:
-        raise InvalidGeometryError(f"geometry: {where}: {axis} is beyond {MAX_COORDINATE:,.0f}.")
+        raise InvalidRoiGeometryError(f"geometry: {where}: {axis} is beyond {MAX_COORDINATE:,.0f}.")
     return float(value)
 
 
@@ -171,7 +173,7 @@ def _refuse_hopeless(shape: BaseGeometry) -> None:
     for start in range(0, len(segments), _CHUNK):
         found += tree.query(segments[start : start + _CHUNK]).shape[1]
         if found > budget:
-            raise InvalidGeometryError(
+            raise InvalidRoiGeometryError(
                 "geometry: the outline crosses itself too often to be repaired. Draw it again."
             )
 
@@ -202,7 +204,7 @@ def _clip(shape: BaseGeometry, width_px: int, height_px: int, notes: list[str]) 
         return shape
     clipped = _polygons_of(shapely.intersection(shape, shapely.box(0, 0, width_px, height_px)))
     if clipped.is_empty or clipped.area < min(MIN_AREA_PX, shape.area):
-        raise InvalidGeometryError(
+        raise InvalidRoiGeometryError(
             f"geometry: the outline lies outside the canvas of {width_px} x {height_px} pixels.",
             code="outside-canvas",
         )
@@ -221,7 +223,7 @@ def _rounded(shape: BaseGeometry) -> BaseGeometry:
 
 def _refuse_without_area(shape: BaseGeometry) -> None:
     if shape.is_empty or shape.area < MIN_AREA_PX:
-        raise InvalidGeometryError(
+        raise InvalidRoiGeometryError(
             "geometry: the outline has no area: it encloses less than one pixel.", code="no-area"
         )
 

@@ -23,7 +23,7 @@ from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:
-    from ml.imaging.slides import Slide
+    from ml.imaging.slides import SlideImage
     from ml.roi import Embedded, RoiEncoder
     from ml.roi.stain import StainEstimate
 
@@ -124,7 +124,7 @@ def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:
         )
 
 
-def _stain(network: RoiEncoder, canvas: Canvas, slide: Slide) -> StainEstimate | None:
+def _stain(network: RoiEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
     """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
     if not network.normalises:
         return None

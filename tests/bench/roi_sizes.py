@@ -21,7 +21,7 @@ from shapely.geometry import box
 
 from ml.evaluation.common.memory import peak_mib
 from ml.imaging.grid import StoredLevel
-from ml.imaging.slides import Slide, open_slide
+from ml.imaging.slides import SlideImage, open_slide
 from ml.roi import load_encoder
 from ml.roi.features import PATCH_PX
 from ml.roi.patches import Corner, SlidePatches
@@ -79,14 +79,14 @@ class TiledAgain:
         return np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR))[..., ::-1]
 
 
-def virtual_slide(slide_path: Path) -> Slide:
+def virtual_slide(slide_path: Path) -> SlideImage:
     """A slide of ``VIRTUAL_PX`` squared made of the middle of a sample slide."""
     with open_slide(slide_path) as slide:
         corner = ((slide.info.width_px - _SPREAD_PX) // 4, (slide.info.height_px - _SPREAD_PX) // 2)
         tissue = slide.read_region(corner, (_SPREAD_PX,) * 2, (_SPREAD_PX,) * 2)
         mpp = slide.info.mpp_x or 0.5
     mirrored = np.hstack([tissue, tissue[:, ::-1]])
-    return Slide(TiledAgain(np.vstack([mirrored, mirrored[::-1]]), mpp))
+    return SlideImage(TiledAgain(np.vstack([mirrored, mirrored[::-1]]), mpp))
 
 
 def measure(slide_path: Path, side_px: int) -> dict[str, float]:
@@ -119,7 +119,7 @@ def measure(slide_path: Path, side_px: int) -> dict[str, float]:
     }
 
 
-def _patches(slide: Slide, corners: list[Corner], downsample: float) -> list[ImageU8]:
+def _patches(slide: SlideImage, corners: list[Corner], downsample: float) -> list[ImageU8]:
     source = SlidePatches(slide, downsample=downsample, corners_px=corners, patch_px=PATCH_PX)
     return [source.read(corner, PATCH_PX) for corner in corners]
 

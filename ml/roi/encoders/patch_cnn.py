@@ -31,7 +31,7 @@ class PatchCnnEncoder:
         self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``; one patch at a time, so that its company changes no bit."""
+        """See ``PatchEncoder``; one patch at a time: no vector depends on another patch."""
         with torch.inference_mode():
             rows = [self.network(_input(patch, stains))[0].numpy() for patch in patches]
         return np.stack(rows).astype(np.float32)

@@ -21,9 +21,9 @@ GPU_BATCH = 64
 class PublishedEncoder:
     """A network that was trained elsewhere, given patches as its authors gave them.
 
-    It sees the colours of the slide; who wants them normalised says so in ``EncoderConfig.stain``.
-    On a CPU patches go through one at a time in float32, so that a patch's company changes no bit;
-    that vector is the reference. On a GPU they go in batches, in the precision its authors use; the
+    It sees the slide's colours; ``EncoderConfig.stain`` normalises them first. On a CPU patches go
+    through one at a time in float32, so that no vector depends on another patch: these vectors are
+    the reference. On a GPU they go in batches, in the precision its authors use; the
     answer is float32 and agrees to about 1 % of a vector's length (5 % is refused, see ``probe``).
 
     Args:

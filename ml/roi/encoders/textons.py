@@ -29,7 +29,7 @@ class TextonEncoder:
         self.alike = np.ones(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``; one patch at a time, so that its company changes no bit."""
+        """See ``PatchEncoder``; one patch at a time: no vector depends on another patch."""
         config = self.network.config
         with torch.inference_mode():
             rows = [

@@ -13,7 +13,7 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.imaging.grid import StoredLevel
-from ml.imaging.slides import Slide
+from ml.imaging.slides import SlideImage
 from ml.roi.nuclei import MAX_MPP, nucleus_mask
 from ml.roi.patches import checked_image
 from ml.roi.stain.deconvolution import (
@@ -50,7 +50,7 @@ class StainConfig:
 
 
 def estimate_stain(
-    slide: Slide, *, mpp: float | None = None, config: StainConfig | None = None
+    slide: SlideImage, *, mpp: float | None = None, config: StainConfig | None = None
 ) -> StainEstimate:
     """Find the stains of a slide from its tissue at low power.
 
@@ -81,7 +81,7 @@ def estimate_stain_of_image(
     image: ImageU8, *, mpp: float | None = None, config: StainConfig | None = None
 ) -> StainEstimate:
     """``estimate_stain`` of an image in memory, (H, W, 3) uint8 RGB."""
-    with Slide(_Memory(checked_image(image))) as slide:
+    with SlideImage(_Memory(checked_image(image))) as slide:
         return estimate_stain(slide, mpp=mpp, config=config)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ml.imaging.slides import Slide
+from ml.imaging.slides import SlideImage
 from ml.roi.geometry import downsample_for
 from ml.roi.patches import isotropic_mpp
 from ml.roi.stain.deconvolution import WHITE, White, optical_density
@@ -45,13 +45,15 @@ class TissueFields:
     white: White
     mpp: float
 
-    def read(self, slide: Slide) -> Iterator[ImageU8]:
+    def read(self, slide: SlideImage) -> Iterator[ImageU8]:
         """The fields, one at a time: memory holds one."""
         for corner in self.corners_l0:
             yield slide.read_region(corner, self.size_l0, self.out_px)
 
 
-def tissue_fields(slide: Slide, *, mpp: float | None, field_mpp: float, count: int) -> TissueFields:
+def tissue_fields(
+    slide: SlideImage, *, mpp: float | None, field_mpp: float, count: int
+) -> TissueFields:
     """Choose the fields with most tissue, spread over the slide; the same for the same slide.
 
     Args:

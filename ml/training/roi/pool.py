@@ -17,7 +17,7 @@ from shapely.geometry import box
 
 from ml.errors import EmptyRegionError
 from ml.files import write_npz
-from ml.imaging.slides import Slide, open_slide
+from ml.imaging.slides import SlideImage, open_slide
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.features import tissue_share
@@ -94,7 +94,7 @@ def load_or_build_pool(
 
 
 def _build(  # noqa: PLR0917
-    slide: Slide,
+    slide: SlideImage,
     config: EncoderConfig,
     encoder: PatchEncoder,
     where: tuple[float, Sequence[float]],
@@ -124,7 +124,7 @@ def _build(  # noqa: PLR0917
 
 
 def slide_pixels(
-    slide: Slide, config: EncoderConfig, where: tuple[float, Sequence[float]], seed: int
+    slide: SlideImage, config: EncoderConfig, where: tuple[float, Sequence[float]], seed: int
 ) -> tuple[ImageU8, ArrayF64]:
     """A whole slide at the encoder's scale, and centres (N, 2) of patches in a window of it.
 

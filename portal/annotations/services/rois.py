@@ -65,7 +65,7 @@ def roi_create(
     the same id with the same content returns the ROI that is there.
 
     Raises:
-        ForbiddenError, InvalidInputError, InvalidGeometryError.
+        ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
         ConflictError: the id is taken by something else.
     """
     require_annotate(user, canvas.lab_id)
@@ -139,7 +139,7 @@ def roi_update(*, roi: Roi, user: User, expected_version: int, changes: RoiChang
     Raises:
         StaleVersionError: someone else changed it first; ``details["current_version"]``.
         ConflictError: it is deleted.
-        ForbiddenError, InvalidInputError, InvalidGeometryError.
+        ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
     """
     require_annotate(user, roi.lab_id)
     if roi.version != expected_version:

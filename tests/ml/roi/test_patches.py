@@ -12,7 +12,7 @@ from shapely.geometry import box
 
 from ml.errors import CorruptFileError
 from ml.imaging.grid import StoredLevel
-from ml.imaging.slides import Slide
+from ml.imaging.slides import SlideImage
 from ml.roi import load_encoder
 from ml.roi.patches import ImagePatches, SlidePatches, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
@@ -54,7 +54,7 @@ class LazyReader:
 
 
 def source(reader, corners, *, downsample=2.0):
-    return SlidePatches(Slide(reader), downsample=downsample, corners_px=corners, patch_px=224)
+    return SlidePatches(SlideImage(reader), downsample=downsample, corners_px=corners, patch_px=224)
 
 
 def corners_of(width, height, **settings):
@@ -124,7 +124,7 @@ def test_a_budget_beyond_one_batch_is_read_batch_by_batch(monkeypatch):
 
 
 def test_a_damaged_tile_is_told_to_every_thread():
-    slide = cached_slide(Slide(LazyReader(2_000, 2_000, fail_at=(256, 256))))
+    slide = cached_slide(SlideImage(LazyReader(2_000, 2_000, fail_at=(256, 256))))
     for _ in range(2):
         with pytest.raises(CorruptFileError, match="tile cut"):
             slide.read_level(0, (200, 200), (300, 300))
@@ -133,7 +133,7 @@ def test_a_damaged_tile_is_told_to_every_thread():
 
 def test_the_cache_forgets_the_oldest_tiles():
     reader = LazyReader(5_000, 256)
-    slide = cached_slide(Slide(reader), cache_bytes=3 * TILE * TILE * 3)
+    slide = cached_slide(SlideImage(reader), cache_bytes=3 * TILE * TILE * 3)
     for x in (0, 256, 512, 768, 0):
         slide.read_level(0, (x, 0), (TILE, TILE))
     assert reader.asked[0, 0, 0, TILE, TILE] == 2 and reader.asked[0, 768, 0, TILE, TILE] == 1
@@ -155,7 +155,7 @@ def test_memory_does_not_grow_with_the_region():
 
 def test_a_region_of_ten_billion_pixels_has_a_vector_and_a_density_that_says_so():
     encoder = load_encoder("default")
-    with Slide(LazyReader(100_000, 100_000)) as slide:
+    with SlideImage(LazyReader(100_000, 100_000)) as slide:
         found = encoder.embed_region(slide, box(0, 0, 100_000, 100_000))
         assert found.n_patches <= encoder.config.sampling.max_vertices
         assert found.density < 0.01 and np.isfinite(found.vector).all()

@@ -13,7 +13,7 @@ from shapely.geometry import shape
 
 from portal.annotations.geometry import (
     MAX_VERTICES,
-    InvalidGeometryError,
+    InvalidRoiGeometryError,
     area_um2,
     shape_from_geojson,
 )
@@ -73,7 +73,7 @@ def test_what_reaches_beyond_the_canvas_is_clipped() -> None:
 
 
 def test_an_outline_outside_the_canvas_is_refused() -> None:
-    with pytest.raises(InvalidGeometryError, match="outside the canvas of 1000 x 800") as error:
+    with pytest.raises(InvalidRoiGeometryError, match="outside the canvas of 1000 x 800") as error:
         _stored(_box(2000, 2000, 2100, 2100))
     assert error.value.code == "outside-canvas"
 
@@ -81,14 +81,14 @@ def test_an_outline_outside_the_canvas_is_refused() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_number_that_is_not_finite_is_refused_naming_its_vertex(value: float) -> None:
     with pytest.raises(
-        InvalidGeometryError, match=r"ring 0, vertex 2: y is .* not a finite number"
+        InvalidRoiGeometryError, match=r"ring 0, vertex 2: y is .* not a finite number"
     ):
         _stored(_polygon((0, 0), (10, 0), (10, value), (0, 10)))
 
 
 @pytest.mark.parametrize("value", ["NaN", None, True, [], {}])
 def test_what_is_no_number_is_refused(value: object) -> None:
-    with pytest.raises(InvalidGeometryError, match=r"vertex 1: x is .* not a number"):
+    with pytest.raises(InvalidRoiGeometryError, match=r"vertex 1: x is .* not a number"):
         _stored(_polygon((0, 0), (value, 0), (10, 10)))
 
 
@@ -97,7 +97,7 @@ def test_200_000_vertices_are_refused_with_count_and_limit() -> None:
         (500 + 300 * math.cos(2 * math.pi * i / 200_000), 400 + 300 * math.sin(i / 31_831))
         for i in range(200_000)
     ]
-    with pytest.raises(InvalidGeometryError, match="200,000 vertices; an ROI may have 100,000"):
+    with pytest.raises(InvalidRoiGeometryError, match="200,000 vertices; an ROI may have 100,000"):
         _stored(_polygon(*ring))
 
 
@@ -115,7 +115,7 @@ def test_as_many_vertices_as_allowed_are_accepted() -> None:
 
 def test_a_scribble_that_would_take_minutes_to_repair_is_refused() -> None:
     ring = [(500 + 400 * math.sin(i * 2.4), 400 + 390 * math.cos(i * 1.7)) for i in range(20_000)]
-    with pytest.raises(InvalidGeometryError, match="crosses itself too often"):
+    with pytest.raises(InvalidRoiGeometryError, match="crosses itself too often"):
         _stored(_polygon(*ring))
 
 
@@ -139,7 +139,7 @@ def test_a_scribble_that_would_take_minutes_to_repair_is_refused() -> None:
     ],
 )
 def test_nonsense_is_refused_with_its_reason(geometry: object, words: str) -> None:
-    with pytest.raises(InvalidGeometryError, match=words):
+    with pytest.raises(InvalidRoiGeometryError, match=words):
         _stored(geometry)
 
 
@@ -163,7 +163,7 @@ def test_what_is_stored_is_valid_inside_rounded_and_stored_again_unchanged(
 ) -> None:
     try:
         found = _stored(_polygon(*ring))
-    except InvalidGeometryError:
+    except InvalidRoiGeometryError:
         return
     stored = shape(found.geometry)
     assert stored.is_valid

@@ -9,7 +9,7 @@ import uuid
 import pytest
 from django.db import OperationalError, connections
 
-from portal.annotations.geometry import InvalidGeometryError
+from portal.annotations.geometry import InvalidRoiGeometryError
 from portal.annotations.models import Label, Roi, RoiRevision
 from portal.annotations.services import (
     roi_create,
@@ -41,7 +41,7 @@ def test_creating_writes_row_revision_and_event(canvas: Canvas, annotator: User)
 
 
 def test_a_refused_outline_leaves_nothing(canvas: Canvas, annotator: User) -> None:
-    with pytest.raises(InvalidGeometryError):
+    with pytest.raises(InvalidRoiGeometryError):
         roi_create(canvas=canvas, user=annotator, geometry=box(5000, 5000, 5010, 5010))
     assert not Roi.objects.exists()
     assert not Event.objects.exists()
