@@ -52,7 +52,7 @@ class DirectAlignment:
     Attributes:
         matrix: (3, 3) float64, working px of a to working px of b.
         ncc: correlation over the overlap's agreeing px after alignment. Unrelated views reach
-            0.3, for the motion was chosen to please.
+            0.3, because the motion was chosen to raise it.
         overlap: share of a's view that b shows.
         xy_a, xy_b: (P, 2) float32, middles of the cells of a that carry texture, and where they
             lie in b, working px.

@@ -188,9 +188,8 @@ def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
     """Temporal median without its coarse shading: what stands still while the scene moves.
 
     A fibre bundle is told by its grain, which is the same in both halves of the video, and by a
-    scene that moves under it: of a video that stands still the median is the scene. What is taken
-    off then is everything that stands still, for the coarser part of it would hold a direct
-    alignment back.
+    scene that moves under it: of a video that stands still the median is the scene. Everything that
+    stands still is then taken off, because its coarser part would hold a direct alignment back.
     """
     shape = greys[0].shape if greys else (1, 1)
     nothing = np.zeros(shape, np.float32)

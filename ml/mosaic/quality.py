@@ -1,7 +1,7 @@
-"""Whether a frame is fit for a mosaic, and if not, why: what is measured and where it is cut off.
+"""Whether a frame is fit for a mosaic, and if not, why: the measures and their limits.
 
 Every measure is taken inside the view, at most ``MEASURE_PX`` wide, and most are judged against the
-video's own usual value, for scopes and organs differ:
+video's own usual value, because scopes and organs differ:
 
 * dark, bright: mean grey; share of saturated px.
 * glare: share of px whose smallest channel is near white.

@@ -23,8 +23,13 @@ MANIFEST_NAME = "mosaic.json"
 PNG_SIZES = (1024, 2048, 4096)
 PNG_LARGEST = PNG_SIZES[-1]
 """Made while the browser waits: about 1 s of one core and 45 MiB. All pixels are in the TIFF."""
+
 PNG_SMALLEST = 64
+"""Smaller, nothing can be made out."""
+
 PNG_WITHIN_S = 20.0
+"""For waiting and work together: within the half minute that web servers usually allow."""
+
 _PNG_COMPRESSION = 4  # of 9: larger ones take many times as long for a few per cent
 _png_at_work = threading.Lock()
 

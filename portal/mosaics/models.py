@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from django.conf import settings
 from django.db import models
 
@@ -111,6 +113,19 @@ class MosaicFrame(BaseModel):
         constraints = (
             models.UniqueConstraint(fields=["mosaic", "index"], name="mosaic_frame_unique"),
         )
+
+
+class FollowupHit(TypedDict):
+    """A row of ``Followup.result``; index, PTS and time are None on a mosaic."""
+
+    rank: int
+    index: int | None
+    pts: int | None
+    time_s: float | None
+    inliers: int
+    matches: int
+    outline: list[list[float]]
+    picture: str
 
 
 class Followup(LabOwned):

@@ -17,9 +17,14 @@ from portal.core.errors import InvalidInputError
 
 MOTION_MODELS = ("auto", "similarity", "affine", "homography")
 MAX_STEP = 100
+"""Frames further apart than this rarely overlap."""
+
 MAX_SECONDS = 1e6
+"""Eleven days: no examination is longer."""
+
 KNOWN = ("end_s", "motion_model", "start_s", "step")
 MIN_FRAMES = 2
+"""Of one frame there is nothing to stitch."""
 
 
 def options_clean(config: Mapping[str, Any]) -> dict[str, Any]:

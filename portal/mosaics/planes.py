@@ -10,6 +10,9 @@ import numpy as np
 from ml.geometry import box_corners
 from ml.types import ArrayF64
 
+DRAWN_CORNERS = 32
+"""Of an outline that is drawn: round to the eye."""
+
 
 def matrices(rows: Sequence[Any]) -> ArrayF64:
     """(N, 3, 3) float64 of the matrices as the database has them."""
@@ -23,3 +26,17 @@ def view_polygon(
     if len(view_outline) >= 3:
         return np.array(view_outline, np.float64)
     return box_corners(0, 0, width_px - 1, height_px - 1)
+
+
+def thinned(polygon: ArrayF64, *, at_most: int) -> ArrayF64:
+    """Fewer corners of a fine outline: enough to draw it."""
+    if len(polygon) <= at_most:
+        return polygon
+    return polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
+
+
+def rounded_outline(outline: ArrayF64) -> tuple[tuple[float, float], ...]:
+    """Corners to draw, to a hundredth of a pixel."""
+    return tuple(
+        (round(float(x), 2), round(float(y), 2)) for x, y in thinned(outline, at_most=DRAWN_CORNERS)
+    )

@@ -1,17 +1,16 @@
 """Reads of mosaics."""
 
+from portal.mosaics.selectors.components import component_of
 from portal.mosaics.selectors.followups import KINDS, followup_job, followup_targets
 from portal.mosaics.selectors.frames import (
-    FrameAtPoint,
-    component_of,
     frame_columns,
     frame_runs,
-    frames_at_point,
     mosaic_frames,
     mosaic_report,
     reasons_of,
     runs_lost,
 )
+from portal.mosaics.selectors.frames_at_point import FrameAtPoint, frames_at_point
 from portal.mosaics.selectors.mosaics import (
     build_estimate,
     mosaic_get,

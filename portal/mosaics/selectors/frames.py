@@ -1,28 +1,33 @@
-"""Reads of a mosaic's frames: which saw a point, where each lies, what became of them."""
+"""Reads of a mosaic's frames: what became of them, as counts, as runs and in columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, QuerySet
 
-from ml.geometry import inside_convex, inverse, project_points
-from ml.types import ArrayF64
-from portal.core.errors import ConflictError, NotFoundError
-from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFrame
-from portal.mosaics.planes import matrices, view_polygon
+from ml.geometry import project_points
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
+from portal.mosaics.planes import matrices, thinned
 from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_of
+from portal.mosaics.selectors.components import view_of
 
-DECIMALS = 1  # of an outline on the screen
-MANY = 3000  # frames; beyond, outlines are coarser so that all of them stay small
+DECIMALS = 1
+"""Of an outline on the screen: a tenth of a pixel does not show."""
+
+MANY = 3000
+"""Frames beyond which outlines are coarser, so that the answer stays small."""
+
+FINE_CORNERS, COARSE_CORNERS = 32, 16
+"""Corners of an outline: round to the eye, and still round enough when small."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """So many frames ended so, for this reason."""
+    """How many frames ended so, for this reason."""
 
     status: str
     reason: Reason
@@ -83,32 +88,29 @@ class FrameRun:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FrameAtPoint:
-    """A frame that saw a point of the mosaic, and where in the frame.
+class ReasonColumn(TypedDict):
+    """A reason as the legend shows it."""
 
-    Attributes:
-        sharpness: larger is sharper, among frames of one video; None where it was not measured.
-        uncertainty_px: one standard deviation of the frame's position, mosaic px.
-        outline: the frame's view on the mosaic.
+    code: str
+    name: str
+    color: str
+
+
+class FrameColumns(TypedDict):
+    """Every frame of a mosaic, one list a column; plain, because it goes out as JSON as it is.
+
+    ``reason`` counts into ``reasons``; ``outline`` is flat x, y pairs on the frame's component, or
+    None where it is on none.
     """
 
-    index: int
-    pts: int
-    time_s: float
-    xy_frame: tuple[float, float]
-    from_centre_px: float
-    sharpness: float | None
-    uncertainty_px: float | None
-    outline: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FramesAtPoint:
-    """How many frames saw a point, and the best of them."""
-
     count: int
-    frames: tuple[FrameAtPoint, ...]
+    time_base_s: float
+    reasons: list[ReasonColumn]
+    index: list[int]
+    pts: list[int]
+    reason: list[int]
+    component: list[int | None]
+    outline: list[list[float] | None]
 
 
 def mosaic_frames(mosaic: Mosaic, *, status: str = "") -> QuerySet[MosaicFrame]:
@@ -171,68 +173,8 @@ def reasons_of(runs: Sequence[FrameRun]) -> list[Reason]:
     return [reason for reason in REASONS.values() if reason in found]
 
 
-def frames_at_point(
-    mosaic: Mosaic, *, x: float, y: float, component: int = 0, limit: int = 100
-) -> FramesAtPoint:
-    """The frames that saw a point of the mosaic, the sharpest first.
-
-    Reads only frames whose bounds hold the point, in one query.
-
-    Args:
-        x, y: mosaic pixels (level 0 of the component's canvas).
-        component: index of it.
-
-    Raises:
-        ConflictError: the mosaic is not ready.
-        NotFoundError: no such component, or the point lies outside of it.
-    """
-    canvas = component_of(mosaic, component).canvas
-    if not (0 <= x <= canvas.width_px and 0 <= y <= canvas.height_px):
-        raise NotFoundError(
-            f"The point lies outside of the mosaic of {canvas.width_px} x {canvas.height_px} px."
-        )
-    near = Q(left__lte=x, right__gte=x, top__lte=y, bottom__gte=y) | Q(left=None)
-    rows = list(
-        MosaicFrame.objects.filter(
-            near, mosaic=mosaic, component=component, status=FrameStatus.REGISTERED
-        )
-        .order_by("index")
-        .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px")
-    )
-    if not rows:
-        return FramesAtPoint(0, ())
-    view = view_of(mosaic)
-    H_mosaic_from_frame = matrices([row[2] for row in rows])
-    point = np.array([[x, y]], np.float64)
-    xy, is_front = project_points(inverse(H_mosaic_from_frame), point)
-    xy_frame = xy[:, 0]
-    seen = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
-    away_px = np.linalg.norm(xy_frame - view.mean(axis=0), axis=1)
-    order = sorted(seen, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
-    outlines, _ = project_points(H_mosaic_from_frame[order], view)
-    second = mosaic.video.time_base_s
-    frames = tuple(
-        FrameAtPoint(
-            index=rows[i][0],
-            pts=rows[i][1],
-            time_s=round(rows[i][1] * second, 6),
-            xy_frame=(round(float(xy_frame[i, 0]), 2), round(float(xy_frame[i, 1]), 2)),
-            from_centre_px=round(float(away_px[i]), 2),
-            sharpness=rows[i][3],
-            uncertainty_px=rows[i][4],
-            outline=rounded_outline(outline),
-        )
-        for i, outline in zip(order, outlines, strict=True)
-    )
-    return FramesAtPoint(len(seen), frames)
-
-
-def frame_columns(mosaic: Mosaic) -> dict[str, Any]:
-    """Every frame in columns, for a timeline and a moving outline: small enough for 30,000.
-
-    ``reason`` counts into ``reasons``; ``outline`` is flat x, y pairs on the frame's component, or
-    null.
-    """
+def frame_columns(mosaic: Mosaic) -> FrameColumns:
+    """Every frame in columns, for a timeline and a moving outline: small enough for 30,000."""
     rows = list(
         mosaic_frames(mosaic).values_list(
             "index", "pts", "status", "reason_code", "component", "H_mosaic_from_frame"
@@ -256,36 +198,12 @@ def frame_columns(mosaic: Mosaic) -> dict[str, Any]:
     }
 
 
-def view_of(mosaic: Mosaic) -> ArrayF64:
-    """(P, 2): what the scope sees of a frame, frame pixels."""
-    canvas = mosaic.video.canvas
-    width_px, height_px = (canvas.width_px, canvas.height_px) if canvas else (1, 1)
-    return view_polygon(mosaic.view_outline, width_px=width_px, height_px=height_px)
-
-
-def component_of(mosaic: Mosaic, component: int) -> MosaicComponent:
-    """One component of a ready mosaic, from those read with it.
-
-    Raises:
-        ConflictError: the mosaic is not ready.
-        NotFoundError: it has fewer components.
-    """
-    components = list(mosaic.components.all())
-    if not components:
-        raise ConflictError("The mosaic is not ready yet.", code="mosaic-not-ready")
-    for found in components:
-        if found.index == component:
-            return found
-    known = f"it has {len(components)}, counted from 0"
-    raise NotFoundError(f"The mosaic has no component {component}; {known}.")
-
-
 def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] | None]:
     placed = [row for row in rows if row is not None]
     if not placed:
         yield from (None for _ in rows)
         return
-    view = thinned(view_of(mosaic), at_most=32 if len(placed) <= MANY else 16)
+    view = thinned(view_of(mosaic), at_most=FINE_CORNERS if len(placed) <= MANY else COARSE_CORNERS)
     xy, is_front = project_points(matrices(placed), view)
     flat = np.round(xy.reshape(len(placed), -1), DECIMALS).tolist()
     usable = [bool(row.all()) for row in is_front]
@@ -293,15 +211,3 @@ def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] 
     for row in rows:
         outline, is_usable = (None, False) if row is None else next(found)
         yield outline if is_usable else None
-
-
-def thinned(polygon: ArrayF64, *, at_most: int) -> ArrayF64:
-    """Fewer corners of a fine outline: enough to draw it."""
-    if len(polygon) <= at_most:
-        return polygon
-    return polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
-
-
-def rounded_outline(outline: ArrayF64) -> tuple[tuple[float, float], ...]:
-    """Corners to draw, to a hundredth of a pixel."""
-    return tuple((round(float(x), 2), round(float(y), 2)) for x, y in thinned(outline, at_most=32))

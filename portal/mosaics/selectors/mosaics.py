@@ -20,6 +20,7 @@ from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.options import MIN_FRAMES
 
 BUILDS_FOR_RATE = 20
+"""The lab's last builds: enough for a steady median, few enough to follow a new machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,18 @@ from ml.types import ArrayF64
 from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
-from portal.mosaics.planes import matrices
-from portal.mosaics.selectors.frames import FrameAtPoint, component_of, rounded_outline, view_of
+from portal.mosaics.planes import matrices, rounded_outline
+from portal.mosaics.selectors.components import component_of, view_of
+from portal.mosaics.selectors.frames_at_point import FrameAtPoint
 
 MIN_AREA_PX = 1.0
+"""Less than a pixel of an outline cannot be seen."""
+
 MAX_ROIS, MAX_FRAMES = 2000, 200
+"""As many as a page can draw, and as a person will look through."""
+
 DECIMALS = 2
+"""Of a corner: as outlines are kept."""
 
 
 @dataclass(frozen=True, slots=True)

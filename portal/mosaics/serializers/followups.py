@@ -11,7 +11,7 @@ from rest_framework import serializers
 from portal.archive.models import ItemState
 from portal.archive.serializers import ItemErrorSerializer
 from portal.jobs.serializers import JobSerializer
-from portal.mosaics.models import Followup
+from portal.mosaics.models import Followup, FollowupHit
 
 
 class FollowupHitSerializer(serializers.Serializer[Any]):
@@ -73,15 +73,14 @@ class FollowupCreateSerializer(serializers.Serializer[Any]):
     )
 
 
-def hit_represent(followup: Followup, hit: dict[str, Any]) -> dict[str, Any]:
+def hit_represent(followup: Followup, hit: FollowupHit) -> dict[str, Any]:
     """A stored hit with its addresses."""
-    names = ("rank", "index", "pts", "time_s", "inliers", "matches", "outline")
     viewer = reverse("archive:viewer", args=[followup.target_id])
     x, y = (sum(axis) / len(axis) for axis in zip(*hit["outline"], strict=True))
     at = "" if hit["pts"] is None else f"t={hit['pts']}&"
     picture = reverse("api:followup-picture", kwargs={"pk": followup.pk, "rank": hit["rank"]})
     return {
-        **{name: hit[name] for name in names},
+        **{name: value for name, value in hit.items() if name != "picture"},
         "picture_url": f"{picture}?v={followup.updated_at.timestamp():.0f}",
         "viewer_url": f"{viewer}?{at}x={x:.1f}&y={y:.1f}",
     }

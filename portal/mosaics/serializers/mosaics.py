@@ -17,6 +17,7 @@ from portal.mosaics.options import MAX_STEP
 from portal.mosaics.selectors import frame_runs, mosaic_report, runs_lost
 
 LOST_LISTED = 100
+"""Runs of lost frames that are named: the longest say what went wrong."""
 
 
 def layer_url(component: MosaicComponent, name: str) -> str:
@@ -48,7 +49,7 @@ class MosaicCreateSerializer(serializers.Serializer[Any]):
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
-    """So many frames, for this reason."""
+    """How many frames, for this reason."""
 
     status = serializers.ChoiceField(FrameStatus.choices)
     code = serializers.CharField(source="reason.code")

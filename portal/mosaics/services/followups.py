@@ -17,7 +17,7 @@ from portal.core.events import event_emit
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
 from portal.labs.models import User
-from portal.mosaics.models import Followup
+from portal.mosaics.models import Followup, FollowupHit
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors import KINDS, followup_job, followup_targets
 from portal.mosaics.services.states import ended_badly, state_again, state_failed
@@ -70,7 +70,7 @@ def followup_ready(
     *,
     followup: Followup,
     folder: Path,
-    hits: Sequence[Mapping[str, Any]],
+    hits: Sequence[FollowupHit],
     searched: int,
     seconds: float,
 ) -> None:
@@ -78,7 +78,7 @@ def followup_ready(
 
     Emits ``followup.finished``.
     """
-    followup.result = [dict(hit) for hit in hits]
+    followup.result = list(hits)
     followup.searched_count, followup.seconds = searched, round(seconds, 2)
     followup.state, followup.error_code, followup.error_message = ItemState.READY, "", ""
     followup.save()

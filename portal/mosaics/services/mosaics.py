@@ -32,6 +32,7 @@ from portal.mosaics.services.states import ended_badly, state_again, state_faile
 
 JOB_KIND = "mosaic_build"
 REASON_MAX = 200
+"""The length of ``MosaicFrame.reason``."""
 
 
 @dataclass(frozen=True, slots=True)

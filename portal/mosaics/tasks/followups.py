@@ -16,7 +16,7 @@ from ml.types import ImageU8
 from portal.archive import storage
 from portal.archive.models import CanvasKind, ItemState
 from portal.core.tasks import JobContext, UserError, task
-from portal.mosaics.models import Followup
+from portal.mosaics.models import Followup, FollowupHit
 from portal.mosaics.services.followups import FOLLOWUP_KIND, followup_ready
 from portal.mosaics.services.states import state_again
 from portal.mosaics.tasks.errors import sentence
@@ -51,9 +51,7 @@ def followup_find(context: JobContext, *, followup_id: str) -> dict[str, Any]:
     return {"found": len(followup.result), "searched": followup.searched_count}
 
 
-def _found(
-    context: JobContext, followup: Followup, folder: Path
-) -> tuple[list[dict[str, Any]], int]:
+def _found(context: JobContext, followup: Followup, folder: Path) -> tuple[list[FollowupHit], int]:
     from ml.mosaic import Candidate, draw_hit, find_place
 
     def find(keyed: Iterable[tuple[int, ImageU8]], count: int) -> Sequence[Any]:
@@ -69,7 +67,7 @@ def _found(
         views = MosaicWindows if followup.target.kind == CanvasKind.MOSAIC else VideoFrames
         with views(followup.target) as target:
             hits = target.search(find)
-            rows = []
+            rows: list[FollowupHit] = []
             for rank, hit in enumerate(hits, 1):
                 name = f"hit-{rank}.jpg"
                 drawn = draw_hit(place, outline, target.image(hit.key), hit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 import cv2
 import numpy as np
@@ -18,12 +18,29 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_video, frame_table
 
 SAMPLED_FRAMES, NEARBY_FRAMES = 48, 4
+"""A first pass that bounds the work for any length of video, and frames around what it finds."""
+
 PLACE_MARGIN, PLACE_SMALLEST_PX, PLACE_LARGEST_PX = 0.75, 192, 720
+"""Surroundings of the ROI, as a share of its side; the smallest and largest picture of it: enough
+texture to match, and no more than a frame's worth of key points."""
+
 WINDOW_PX, WINDOW_STEP_PX, MOSAIC_LARGEST_PX = 640, 400, 2400
+"""Windows of a frame's size that overlap by more than a third, over a mosaic drawn no larger than
+so many px: at most 36 of them."""
+
 MAX_HITS = 8
+"""As ``FollowupConfig.max_hits``."""
 
 
-class Hit(Protocol):
+class FrameNames(TypedDict):
+    """What names a frame; all None on a mosaic, which has no time."""
+
+    index: int | None
+    pts: int | None
+    time_s: float | None
+
+
+class PlaceFound(Protocol):
     """What is used here of ``ml.mosaic.PlaceHit``."""
 
     key: int
@@ -89,13 +106,13 @@ class VideoFrames:
         """One frame."""
         return read_frame(self._path, int(self._table.pts[index]))
 
-    def names(self, index: int) -> dict[str, Any]:
+    def names(self, index: int) -> FrameNames:
         """Index, PTS and time."""
         pts = int(self._table.pts[index])
         time_s = round(pts * self._table.time_base_s, 6)
         return {"index": index, "pts": pts, "time_s": time_s}
 
-    def on_canvas(self, hit: Hit) -> ArrayF64:
+    def on_canvas(self, hit: PlaceFound) -> ArrayF64:
         """The outline in pixels of the video."""
         return hit.outline_frame
 
@@ -142,11 +159,11 @@ class MosaicWindows:
         size_l0 = (self._size[0] * self._down, self._size[1] * self._down)
         return self._slide.read_region((x * self._down, y * self._down), size_l0, self._size)
 
-    def names(self, index: int) -> dict[str, Any]:
+    def names(self, index: int) -> FrameNames:
         """A mosaic has no time."""
         return {"index": None, "pts": None, "time_s": None}
 
-    def on_canvas(self, hit: Hit) -> ArrayF64:
+    def on_canvas(self, hit: PlaceFound) -> ArrayF64:
         """The outline in level-0 pixels of the mosaic."""
         return (hit.outline_frame + np.array(self._corners[hit.key])) * self._down
 

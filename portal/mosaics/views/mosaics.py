@@ -32,7 +32,11 @@ from portal.mosaics.selectors import frame_runs, mosaic_report, reasons_of, runs
 from portal.mosaics.services import removal
 
 LOST_SHOWN = 20
+"""Rows of a table that fits a screen; the strip above it shows all."""
+
 STEPS = (1, 2, 3, 5, 10)
+"""Offered; the API takes any."""
+
 STAGES = (
     ("survey", "Survey frames"),
     ("register", "Register"),

@@ -1,0 +1,98 @@
+"""Which frames saw a point of a mosaic, and where in each it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from django.db.models import Q
+
+from ml.geometry import inside_convex, inverse, project_points
+from portal.core.errors import NotFoundError
+from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
+from portal.mosaics.planes import matrices, rounded_outline
+from portal.mosaics.selectors.components import component_of, view_of
+
+
+@dataclass(frozen=True, slots=True)
+class FrameAtPoint:
+    """A frame that saw a point of the mosaic, and where in the frame.
+
+    Attributes:
+        sharpness: larger is sharper, among frames of one video; None where it was not measured.
+        uncertainty_px: one standard deviation of the frame's position, mosaic px.
+        outline: the frame's view on the mosaic.
+    """
+
+    index: int
+    pts: int
+    time_s: float
+    xy_frame: tuple[float, float]
+    from_centre_px: float
+    sharpness: float | None
+    uncertainty_px: float | None
+    outline: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FramesAtPoint:
+    """How many frames saw a point, and the best of them."""
+
+    count: int
+    frames: tuple[FrameAtPoint, ...]
+
+
+def frames_at_point(
+    mosaic: Mosaic, *, x: float, y: float, component: int = 0, limit: int = 100
+) -> FramesAtPoint:
+    """The frames that saw a point of the mosaic, the sharpest first.
+
+    Reads only frames whose bounds hold the point, in one query.
+
+    Args:
+        x, y: mosaic pixels (level 0 of the component's canvas).
+        component: index of it.
+
+    Raises:
+        ConflictError: the mosaic is not ready.
+        NotFoundError: no such component, or the point lies outside of it.
+    """
+    canvas = component_of(mosaic, component).canvas
+    if not (0 <= x <= canvas.width_px and 0 <= y <= canvas.height_px):
+        raise NotFoundError(
+            f"The point lies outside of the mosaic of {canvas.width_px} x {canvas.height_px} px."
+        )
+    near = Q(left__lte=x, right__gte=x, top__lte=y, bottom__gte=y) | Q(left=None)
+    rows = list(
+        MosaicFrame.objects.filter(
+            near, mosaic=mosaic, component=component, status=FrameStatus.REGISTERED
+        )
+        .order_by("index")
+        .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px")
+    )
+    if not rows:
+        return FramesAtPoint(0, ())
+    view = view_of(mosaic)
+    H_mosaic_from_frame = matrices([row[2] for row in rows])
+    point = np.array([[x, y]], np.float64)
+    xy, is_front = project_points(inverse(H_mosaic_from_frame), point)
+    xy_frame = xy[:, 0]
+    seen = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
+    away_px = np.linalg.norm(xy_frame - view.mean(axis=0), axis=1)
+    order = sorted(seen, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
+    outlines, _ = project_points(H_mosaic_from_frame[order], view)
+    second = mosaic.video.time_base_s
+    frames = tuple(
+        FrameAtPoint(
+            index=rows[i][0],
+            pts=rows[i][1],
+            time_s=round(rows[i][1] * second, 6),
+            xy_frame=(round(float(xy_frame[i, 0]), 2), round(float(xy_frame[i, 1]), 2)),
+            from_centre_px=round(float(away_px[i]), 2),
+            sharpness=rows[i][3],
+            uncertainty_px=rows[i][4],
+            outline=rounded_outline(outline),
+        )
+        for i, outline in zip(order, outlines, strict=True)
+    )
+    return FramesAtPoint(len(seen), frames)
