@@ -1,8 +1,8 @@
 """Find a place of one examination in the frames of another: match, verify, rank, draw.
 
 A place is an outline with what lies around it. A frame shows it when enough matches agree on one
-affine map of the neighbourhood (a wall bends, but very little over so small an area) and the map is one
-a scope can make; otherwise it does not, and where no frame does, nothing is returned.
+affine map of the neighbourhood (a wall bends, but very little over so small an area) and the map is
+one a scope can make. Where no frame shows it, nothing is returned.
 """
 
 from __future__ import annotations
