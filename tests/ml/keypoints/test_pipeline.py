@@ -126,16 +126,6 @@ def test_matching_features_is_matching_images_to_the_last_bit(
     assert len(whole) > 50
 
 
-def test_extracted_features_are_given_in_pixels_of_the_image(vessels: np.ndarray) -> None:
-    found = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
-    assert len(found.keypoints) == len(found.xy) == len(found.descriptors) <= 120
-    assert found.descriptors.shape[1] == load_descriptor("orb").dim
-    assert (found.descriptor, found.max_keypoints) == ("orb", 120)
-    assert (found.xy >= 0).all()
-    assert (found.xy <= (vessels.shape[1] - 1, vessels.shape[0] - 1)).all()
-    np.testing.assert_array_equal(found.xy, found.view.to_image(found.keypoints.xy))
-
-
 def test_features_of_two_descriptors_cannot_be_matched(vessels: np.ndarray) -> None:
     a, b = (extract(vessels, descriptor=name, max_keypoints=50) for name in ("sift", "orb"))
     with pytest.raises(BadInputError, match=r"features_b: expected .* 'sift' .* got 'orb'"):

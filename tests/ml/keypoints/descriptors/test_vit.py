@@ -1,105 +1,20 @@
-"""The vit descriptor: any image, dense matching of known shifts, files, real DINOv2 code."""
+"""The ``vit`` descriptor: any image, any points, and real DINOv2 code."""
 
 from __future__ import annotations
-
-import dataclasses
-import json
 
 import cv2
 import numpy as np
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 
-from ml.errors import BadInputError, ShapeError, WeightsError
+from ml.errors import ShapeError, WeightsError
 from ml.keypoints import load_descriptor
-from ml.keypoints.descriptors.vit import VitDescriptor, descriptor_from_file, load
-from ml.keypoints.descriptors.vit_dense import DenseConfig, match_dense, mutual_patches
-from ml.keypoints.descriptors.vit_weights import save_network
-from ml.networks.vit_adapter import SmallVitConfig, VitConfig, VitMatcher
 from ml.types import Keypoints
-
-TINY = VitConfig(
-    small=SmallVitConfig(stem=(8, 16), width=16, depth=1, heads=2), heads=2, max_tokens=400
-)
-
-
-@pytest.fixture(scope="module")
-def tiny():
-    torch.manual_seed(0)
-    return VitDescriptor("vit", VitMatcher(TINY))
-
-
-@pytest.fixture(scope="module")
-def dinov2(tmp_path_factory):
-    from transformers import Dinov2Config, Dinov2Model
-
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("dinov2")
-    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_ratio": 2}
-    Dinov2Model(Dinov2Config(image_size=56, patch_size=14, **sizes)).save_pretrained(folder)
-    return str(folder)
-
-
-PUBLISHED = {
-    "attention_probs_dropout_prob": 0.0,
-    "drop_path_rate": 0.0,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.0,
-    "image_size": 518,
-    "initializer_range": 0.02,
-    "layer_norm_eps": 1e-06,
-    "layerscale_value": 1.0,
-    "mlp_ratio": 4,
-    "num_channels": 3,
-    "patch_size": 14,
-    "qkv_bias": True,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 2,
-    "hidden_size": 24,
-}
-"""config.json of facebook/dinov2-base as published, but 24 wide with 2 heads, not 768 with 12."""
-
-KINDS = {
-    "base": {"model_type": "dinov2", "use_swiglu_ffn": False},
-    "giant": {"model_type": "dinov2", "use_swiglu_ffn": True},
-    "registers": {
-        "model_type": "dinov2_with_registers",
-        "use_swiglu_ffn": False,
-        "num_register_tokens": 4,
-    },
-}
-"""What sets the published variants apart: giant's gated layers, the four register tokens."""
-
-
-@pytest.fixture(scope="module", params=sorted(KINDS))
-def published(request, tmp_path_factory):
-    """A folder as the hub holds it: config.json and safetensors, random weights."""
-    from transformers import AutoConfig, AutoModel
-
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("published")
-    (folder / "config.json").write_text(json.dumps(PUBLISHED | KINDS[request.param]))
-    AutoModel.from_config(AutoConfig.from_pretrained(folder)).save_pretrained(folder)
-    assert (folder / "model.safetensors").is_file()
-    return str(folder)
 
 
 def texture(shape, seed=0):
     noise = np.random.default_rng(seed).integers(0, 256, (*shape, 3)).astype(np.uint8)
     return cv2.GaussianBlur(noise, (0, 0), 2.5)
-
-
-class Ramp(torch.nn.Module):
-    """A stand-in whose descriptor of a patch is its mean colour."""
-
-    width, patch_px = 3, 4
-    config = VitConfig(max_tokens=400)
-
-    def forward(self, pixels):
-        means = torch.nn.functional.avg_pool2d(pixels, 4) - 0.5
-        return torch.nn.functional.normalize(means, dim=1)
 
 
 @pytest.mark.parametrize(
@@ -170,108 +85,6 @@ def test_bad_points_and_bad_images_are_refused(tiny):
         tiny.describe(np.zeros(4, np.uint8), np.zeros((1, 2), np.float32), ones)
 
 
-def test_mutual_patches_agree_with_loops():
-    rng = np.random.default_rng(0)
-    a, b = (rng.normal(0, 1, (n, 4)).astype(np.float32) for n in (1500, 40))
-    similarity = a @ b.T
-    slow = [
-        [i, j]
-        for i in range(len(a))
-        for j in range(len(b))
-        if similarity[i].argmax() == j and similarity[:, j].argmax() == i
-    ]
-    pairs, value = mutual_patches(a, b)
-    assert pairs.tolist() == slow
-    assert np.allclose(value, similarity[pairs[:, 0], pairs[:, 1]])
-
-
-def test_mutual_patches_of_nothing_are_none():
-    none, some = np.zeros((0, 4), np.float32), np.ones((3, 4), np.float32)
-    for a, b in ((none, some), (some, none), (none, none)):
-        assert mutual_patches(a, b)[0].shape == (0, 2)
-
-
-def test_identical_images_match_patches_with_themselves(tiny):
-    image = texture((60, 80))
-    found = match_dense(image, image, descriptor=tiny)
-    assert len(found) >= 0.98 * 15 * 20 and np.allclose(found.score, 1, atol=1e-4)
-    assert np.allclose(found.xy_a, found.xy_b, atol=1e-3)
-
-
-def test_refinement_finds_the_shift_within_a_patch():
-    # b shows the scene 1 px further left than a: x_a = x_b + 1
-    scene = texture((80, 101))
-    a, b = scene[:, :-1], scene[:, 1:]
-    descriptor = VitDescriptor("ramp", Ramp())
-    config = DenseConfig(threshold=0.9)
-    coarse = match_dense(
-        a, b, descriptor=descriptor, config=dataclasses.replace(config, refine=False)
-    )
-    fine = match_dense(a, b, descriptor=descriptor, config=config)
-    near = np.abs(coarse.xy_a - coarse.xy_b).max(axis=1) < 0.5
-    assert near.sum() > 30
-    away = fine.xy_a[near] - fine.xy_b[near]
-    assert np.median(np.abs(away - (1, 0)).max(axis=1)) < 0.2
-
-
-def test_the_threshold_and_the_resampling_are_switches(tiny):
-    a, b = texture((60, 80)), texture((60, 80), 1)
-    all_ = match_dense(a, b, descriptor=tiny, config=DenseConfig(threshold=-1, refine=False))
-    sure = match_dense(a, b, descriptor=tiny, config=DenseConfig(threshold=0.99, refine=False))
-    assert len(sure) <= len(all_) and (sure.score > 0.99).all()
-    assert (np.diff(all_.score) <= 0).all()
-    finer = match_dense(a, a, descriptor=tiny, config=DenseConfig(refine=False, resample=2))
-    assert len(finer) > 2 * 15 * 20
-    with pytest.raises(BadInputError, match="resample, window_px"):
-        match_dense(a, b, descriptor=tiny, config=DenseConfig(resample=0))
-
-
-def test_images_of_two_sizes_keep_their_own_pixels(tiny):
-    image = texture((60, 80))
-    small = cv2.resize(image, (40, 30), interpolation=cv2.INTER_AREA)
-    found = match_dense(image, small, descriptor=tiny, config=DenseConfig(threshold=-1))
-    assert found.xy_a[:, 0].max() > 41 and found.xy_b[:, 0].max() < 40
-
-
-def test_a_file_is_read_back_and_says_what_it_is(tiny, tmp_path):
-    path = tmp_path / "own.safetensors"
-    save_network(path, tiny.network, version="3.1")
-    loaded = descriptor_from_file(path)
-    assert loaded.version == "3.1" and loaded.network.config == TINY
-    xy, ones = np.array([[10, 12]], np.float32), np.ones(1, np.float32)
-    image = texture((40, 50))
-    assert np.allclose(loaded.describe(image, xy, ones), tiny.describe(image, xy, ones), atol=0.02)
-    again = load_descriptor(f"vit:{path}")
-    assert np.array_equal(again.describe(image, xy, ones), loaded.describe(image, xy, ones))
-
-
-def rewritten(path, out, **metadata):
-    with safe_open(path, "pt") as file:
-        known = file.metadata()
-    save_file(load_file(path), out, metadata={**known, **metadata})
-    return out
-
-
-def test_files_that_are_not_ours_are_refused(tiny, tmp_path):
-    path, other = tmp_path / "own.safetensors", tmp_path / "other.safetensors"
-    save_network(path, tiny.network, version="1")
-    with pytest.raises(WeightsError, match=r"none\.safetensors: no such weights file"):
-        load(f"vit:{tmp_path}/none.safetensors")
-    other.write_bytes(b"nothing")
-    with pytest.raises(WeightsError, match="not a safetensors file"):
-        descriptor_from_file(other)
-    with pytest.raises(WeightsError, match="architecture 'gcn', expected 'vit-adapter'"):
-        descriptor_from_file(rewritten(path, other, architecture="gcn"))
-    config = dataclasses.asdict(TINY)
-    with pytest.raises(WeightsError, match="unknown key 'colour'"):
-        descriptor_from_file(rewritten(path, other, config=json.dumps(config | {"colour": 1})))
-    with pytest.raises(WeightsError, match=r"expected .* got"):
-        descriptor_from_file(rewritten(path, other, config=json.dumps(config | {"layers": 2})))
-    small = json.dumps({"small": {"deep": 1}})
-    with pytest.raises(WeightsError, match="unknown key 'deep'"):
-        descriptor_from_file(rewritten(path, other, config=small))
-
-
 def test_a_transformers_model_alone_is_the_baseline(dinov2):
     descriptor = load_descriptor(f"vit:{dinov2}")
     xy, ones = np.array([[10, 12], [33, 20]], np.float32), np.ones(2, np.float32)
@@ -298,27 +111,6 @@ def test_a_model_of_the_published_shape_gives_one_unit_row_a_patch(published):
     by_hand = torch.nn.functional.normalize(tokens[extra:], dim=1).T.reshape(24, 5, 7)
     assert torch.allclose(features, by_hand, atol=1e-4)
     assert (features.flatten(1).T @ features.flatten(1) < 0.9999).sum() > 35 * 30
-
-
-def test_a_model_of_the_published_shape_is_adapted_and_matches_densely(published, tmp_path):
-    network = VitMatcher(VitConfig(backbone=published, heads=2))
-    path = tmp_path / "adapted.safetensors"
-    save_network(path, network, version="1")
-    descriptor = descriptor_from_file(path)
-    image = texture((84, 112))
-    found = match_dense(image, image, descriptor=descriptor)
-    assert len(found) >= 0.9 * 6 * 8 and np.allclose(found.xy_a, found.xy_b, atol=1e-3)
-
-
-def test_an_adapted_dinov2_is_stored_without_its_backbone(dinov2, tmp_path):
-    network = VitMatcher(VitConfig(backbone=dinov2, heads=2))
-    path = tmp_path / "adapted.safetensors"
-    save_network(path, network, version="1")
-    assert all(key.startswith("adapter.") for key in load_file(path))
-    loaded = descriptor_from_file(path)
-    pixels = torch.rand(1, 3, 28, 28)
-    with torch.no_grad():
-        assert torch.allclose(loaded.network(pixels), network.eval()(pixels), atol=0.02)
 
 
 def test_a_name_without_a_path_is_refused():

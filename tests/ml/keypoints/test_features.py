@@ -1,0 +1,36 @@
+"""What is taken from one image, in its own pixels, within its mask."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import ShapeError, UnknownNameError
+from ml.keypoints import extract, load_descriptor
+
+
+def test_extracted_features_are_given_in_pixels_of_the_image(vessels: np.ndarray) -> None:
+    found = extract(vessels, descriptor="orb", detector="sift", max_keypoints=120)
+    assert len(found.keypoints) == len(found.xy) == len(found.descriptors) <= 120
+    assert found.descriptors.shape[1] == load_descriptor("orb").dim
+    assert (found.descriptor, found.max_keypoints) == ("orb", 120)
+    assert (found.xy >= 0).all()
+    assert (found.xy <= (vessels.shape[1] - 1, vessels.shape[0] - 1)).all()
+    np.testing.assert_array_equal(found.xy, found.view.to_image(found.keypoints.xy))
+
+
+def test_key_points_lie_within_the_mask(vessels: np.ndarray) -> None:
+    mask = np.zeros(vessels.shape[:2], np.uint8)
+    mask[:, :200] = 255
+    found = extract(vessels, descriptor="sift", max_keypoints=80, mask=mask)
+    assert 40 < len(found.keypoints) <= 80
+    assert found.xy[:, 0].max() < 200.5
+
+
+def test_what_is_no_image_or_no_name_is_refused(vessels: np.ndarray) -> None:
+    with pytest.raises(ShapeError, match="image: expected"):
+        extract(np.zeros(7, np.uint8), descriptor="orb")
+    with pytest.raises(UnknownNameError, match="unknown descriptor 'surf'"):
+        extract(vessels, descriptor="surf")
+    with pytest.raises(UnknownNameError, match="unknown detector 'surf'"):
+        extract(vessels, descriptor="orb", detector="surf")
