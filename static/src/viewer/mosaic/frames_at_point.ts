@@ -30,39 +30,36 @@ export class FramesAtPoint {
     this.note = required(root, "[data-frames-note]");
   }
 
+  /** The frames that saw a point of the mosaic. */
   async ask(at: Position): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
-    this.overlay.showMark(at);
-    this.overlay.showPointed(null);
-    this.actions.open();
-    this.say("Looking for the frames that saw it…");
-    try {
-      const { count, results } = await askFramesAtPoint(this.mosaic.id, this.component, at, request.signal);
+    await this.look(at, "Looking for the frames that saw it…", async (signal) => {
+      const { count, results } = await askFramesAtPoint(this.mosaic.id, this.component, at, signal);
       this.show(at, count, results);
-    } catch (error) {
-      if (request.signal.aborted) return;
-      this.list.replaceChildren();
-      this.say(error instanceof Error ? error.message : "The frames could not be found.");
-    }
+    });
   }
 
   /** The frames that see an ROI of the mosaic, and how much of it. */
   async askRoi(roi: string, name: string): Promise<void> {
-    this.request?.abort();
-    const request = new AbortController();
-    this.request = request;
-    this.overlay.showMark(null);
-    this.overlay.showPointed(null);
-    this.actions.open();
-    this.say(`Looking for the frames that see ${name}…`);
-    try {
-      const found = await roiFrames(this.mosaic.id, roi, request.signal);
+    await this.look(null, `Looking for the frames that see ${name}…`, async (signal) => {
+      const found = await roiFrames(this.mosaic.id, roi, signal);
       const share = new Map(found.map((frame) => [frame, `${Math.round(100 * frame.share)} % of it`]));
       this.fill(found, found.length, (frame) => share.get(frame as RoiInFrame) ?? "");
       if (found.length === 0) this.say(`No frame sees ${name}.`);
       else this.say(`${found.length} ${found.length === 1 ? "frame sees" : "frames see"} ${name}; it is projected into each, dashed.`);
+    });
+  }
+
+  /** Bring the page of frames to the front and let `answer` fill it; a later question calls this one off. */
+  private async look(mark: Position | null, text: string, answer: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.request?.abort();
+    const request = new AbortController();
+    this.request = request;
+    this.overlay.showMark(mark);
+    this.overlay.showPointed(null);
+    this.actions.open();
+    this.say(text);
+    try {
+      await answer(request.signal);
     } catch (error) {
       if (request.signal.aborted) return;
       this.list.replaceChildren();

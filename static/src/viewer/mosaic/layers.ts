@@ -1,4 +1,7 @@
-/** Coverage, count, uncertainty and time over a mosaic: one at a time, with opacity, legend and the value under the pointer. */
+/**
+ * Coverage, count, uncertainty and time over a mosaic: one at a time, with opacity, legend and the
+ * value under the pointer.
+ */
 
 import type OlMap from "ol/Map";
 import type BaseLayer from "ol/layer/Base";

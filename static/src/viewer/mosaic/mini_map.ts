@@ -9,6 +9,7 @@ import type { Toasts } from "../lib/toasts";
 import type { CanvasVideo, FrameRef, Position } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
 
+/** The longer side of the small map. */
 const LONGEST_PX = 256;
 const FOLDED_KEY = "tessera-mini-map";
 

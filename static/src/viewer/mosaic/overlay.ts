@@ -13,6 +13,7 @@ import Style from "ol/style/Style";
 import { mapFromL0 } from "../map/pixel_plane";
 import type { Position } from "../lib/types";
 
+/** A dark edge, the frame on the strip, and the frame pointed at: each reads on any mucosa. */
 const CASE = "rgba(8, 14, 18, 0.75)";
 const HEAD = "#4ee1ec";
 const POINTED = "#ffd23f";

@@ -1,4 +1,7 @@
-/** ROIs that were drawn on another plane: those of the video's frames on its mosaic, those of the mosaic in a frame. Dashed; looked at, not edited. */
+/**
+ * ROIs that were drawn on another plane: those of the frames of a video on its mosaic, and those of a
+ * mosaic in a frame. Dashed, and not to be edited here.
+ */
 
 import Feature from "ol/Feature";
 import VectorLayer from "ol/layer/Vector";
@@ -13,7 +16,9 @@ import type { ProjectedRoi } from "./api";
 import { geometryFromL0, mapFromL0 } from "../map/pixel_plane";
 import type { Position } from "../lib/types";
 
+/** A dark edge under the dashes, as under every outline. */
 const CASE = new Style({ stroke: new Stroke({ color: "rgba(8, 14, 18, 0.55)", width: 4.5 }) });
+/** How far from an outline a click still means it. */
 const REACH_SCREEN_PX = 4;
 
 export class ProjectedLayer {
@@ -47,7 +52,7 @@ export class ProjectedLayer {
   }
 }
 
-/** What a person reads of one. */
+/** What the page says of a projected ROI. */
 export function projectedText(roi: ProjectedRoi, labels: Labels): string {
   const name = roi.name || (roi.label ? labels.nameOf(roi.label) : "An ROI");
   const where = roi.frame_index === null ? "the mosaic" : `frame ${roi.frame_index + 1} of the video`;
