@@ -37,16 +37,15 @@ from ml.types import ArrayF32, ImageU8, Progress
 
 HSV, LBP, SIFT, TEXTONS = "HSV histogram", "LBP", "bag of RootSIFT", "local textons"
 TARGET_MPP = 1.0
-"""Scale that textons are counted at, as encoders do."""
+"""Scale that all but colours are measured at, as encoders do."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiftConfig:
     """A bag of RootSIFT (Arandjelovic and Zisserman 2012)."""
 
-    words: int = 256  # of the vocabulary
-    step_px: int = 8  # distance of the points of a dense grid
-    sizes_px: tuple[float, ...] = (8.0, 16.0)  # diameters measured at each
+    words: int = 128  # of the vocabulary
+    contrast: float = 0.04  # least contrast of a key point, OpenCV's own
     each: int = 60  # descriptors of one training tile
 
 
@@ -89,8 +88,8 @@ def baseline_methods(
     dictionary = _dictionary(learned, textons, progress)
     return (
         Method(HSV, "hsv-1", True, hsv_vector),
-        Method(LBP, "lbp-1", True, lbp_vector),
-        Method(SIFT, f"sift-1-{key}", True, lambda region: sift_vector(region, words, sift)),
+        Method(LBP, "lbp-2", True, lbp_vector),
+        Method(SIFT, f"sift-2-{key}", True, lambda region: sift_vector(region, words, sift)),
         Method(TEXTONS, f"textons-1-{key}", True, lambda region: texton_vector(region, dictionary)),
     )
 
@@ -102,8 +101,8 @@ def hsv_vector(region: RegionImage) -> ArrayF32:
 
 def lbp_vector(region: RegionImage) -> ArrayF32:
     """(30,) see ``lbp_histogram``: of grey values; what lies outside takes the median inside."""
-    grey = cv2.cvtColor(region.pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
-    mask = _mask(region)
+    pixels, mask = at_target(region)
+    grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY).astype(np.float32)
     if not mask.all():
         grey[mask == 0] = np.median(grey[mask > 0]) if mask.any() else 0
     return lbp_histogram(np.asarray(grey, np.float32)).astype(np.float32)
@@ -111,47 +110,41 @@ def lbp_vector(region: RegionImage) -> ArrayF32:
 
 def sift_vector(region: RegionImage, words: ArrayF32, config: SiftConfig) -> ArrayF32:
     """(words,) bag of the RootSIFT descriptors of a region."""
-    return bag_of_words(root_sift(region.pixels, _mask(region), config), words)
+    return bag_of_words(root_sift(*at_target(region), config), words)
 
 
 def root_sift(pixels: ImageU8, mask: ImageU8, config: SiftConfig) -> ArrayF32:
-    """(N, 128) square roots of SIFT descriptors of unit sum, N possibly 0, on a grid of grey."""
+    """(N, 128) square roots of SIFT descriptors of unit sum, N possibly 0, of grey values."""
     grey = cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)
-    sift = cv2.SIFT_create()  # type: ignore[attr-defined]
-    height, width = grey.shape
-    half = config.step_px // 2
-    points = [
-        cv2.KeyPoint(float(x), float(y), size)
-        for size in config.sizes_px
-        for y in range(half, height, config.step_px)
-        for x in range(half, width, config.step_px)
-        if mask[y, x]
-    ]
-    _, found = sift.compute(grey, points)
+    sift = cv2.SIFT_create(contrastThreshold=config.contrast)  # type: ignore[attr-defined]
+    _, found = sift.detectAndCompute(grey, mask)
     if found is None:
         return np.zeros((0, 128), np.float32)
     return np.sqrt(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
 
 
 def texton_vector(region: RegionImage, dictionary: LocalTextonEncoder) -> ArrayF32:
-    """(words,) square roots of the textons' shares, at 1 um per pixel by the encoders' rule."""
+    """(words,) square roots of the textons' shares."""
+    return dictionary.histogram(*at_target(region))
+
+
+def at_target(region: RegionImage) -> tuple[ImageU8, ImageU8]:
+    """A region at 1 um per pixel by the encoders' rule: (H, W, 3) RGB and (H, W), 0 outside it."""
     height, width = region.pixels.shape[:2]
     downsample = downsample_for(
         mpp=region.mpp, target_mpp=TARGET_MPP, patch_px=224, width_px=width, height_px=height
     )
     size = (max(1, round(width / downsample)), max(1, round(height / downsample)))
-    pixels = np.asarray(cv2.resize(region.pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+    pixels = cv2.resize(region.pixels, size, interpolation=cv2.INTER_AREA)
     mask = cv2.resize(_mask(region), size, interpolation=cv2.INTER_NEAREST)
-    return dictionary.histogram(pixels, np.asarray(mask, np.uint8))
+    return np.asarray(pixels, np.uint8), np.asarray(mask, np.uint8)
 
 
 def _mask(region: RegionImage) -> ImageU8:
     shape = region.pixels.shape[:2]
-    return (
-        np.full(shape, 255, np.uint8)
-        if region.polygon is None
-        else region_mask(region.polygon, shape)
-    )
+    if region.polygon is None:
+        return np.full(shape, 255, np.uint8)
+    return region_mask(region.polygon, shape)
 
 
 def _sift_words(words: _Words, config: SiftConfig, progress: Progress) -> ArrayF32:

@@ -1,0 +1,58 @@
+"""Adjacent sections as a set: which cells are the same place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.suite.cells import section_set
+from ml.evaluation.retrieval.suite.config import SetConfig
+from ml.types import no_progress
+from tests.ml.evaluation.retrieval.suite.conftest import stained_dots
+
+CONFIG = SetConfig(name="s", kind="sections", path="sections", patient="C", cell_um=64.0)
+
+
+@pytest.fixture(scope="module")
+def sections(tmp_path_factory):
+    """Two sections of the same block: an oblong of tissue on glass, 0.5 um per pixel."""
+    folder = tmp_path_factory.mktemp("block")
+    (folder / "sections").mkdir()
+    for number in range(2):
+        image = np.full((900, 1300, 3), 245, np.uint8)
+        image[100:800, 100:1200] = np.tile(stained_dots(5, seed=number), (4, 5, 1))[:700, :1100]
+        Image.fromarray(image).save(folder / "sections" / f"{number}.png")
+    return folder
+
+
+def test_the_same_place_and_its_neighbours_are_right_answers_in_the_next_section(sections):
+    found = section_set(CONFIG, sections, no_progress)
+    (task,) = found.tasks
+    own = len(task.queries)
+    assert len(found.items) == 2 * own and len(found.gallery) == own >= 20
+    for query in task.queries:
+        assert query.item not in set(query.gallery.tolist())
+        assert query.relevant[query.item]  # the cell itself
+        assert 2 <= query.relevant.sum() <= 9
+        assert query.label == "0 in 1"
+    assert {item.patient for item in found.items} == {"s/C"}
+    assert {item.stained for item in found.items} == {"s/0", "s/1"}
+
+
+def test_cells_are_drawn_together_by_the_millimetre(sections):
+    task = section_set(CONFIG, sections, no_progress).tasks[0]
+    assert len({query.group for query in task.queries}) == 1  # all of it is within one
+
+
+def test_a_cell_is_read_at_a_micron_per_pixel(sections):
+    found = section_set(CONFIG, sections, no_progress)
+    region = found.items[0].read()
+    assert region.pixels.shape == (64, 64, 3) and region.mpp == 1.0
+
+
+def test_a_folder_of_one_section_is_refused(tmp_path):
+    (tmp_path / "sections").mkdir()
+    with pytest.raises(BadInputError, match="two adjacent sections"):
+        section_set(CONFIG, tmp_path, no_progress)

@@ -1,0 +1,54 @@
+"""Suite files: the shipped one, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.suite.config import SHIPPED, read_suite
+
+
+def test_the_shipped_suite_is_found_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = read_suite(Path("suite.toml"))
+    assert [s.name for s in config.sets] == ["glas", "atlas", "her2st", "lc25000"]
+    assert [s.name for s in config.sets if s.choice] == ["glas", "atlas", "her2st"]
+    assert (config.k, config.draws) == (10, 5)
+    assert config.sets[0].tasks["four grades"] == []
+
+
+def test_the_shipped_suite_says_the_rule_it_chooses_by():
+    assert "largest mean margin" in SHIPPED.read_text()
+
+
+def test_a_file_of_that_name_where_one_works_comes_first(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(data)
+    assert [s.name for s in read_suite(Path("suite.toml")).sets] == ["dots"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("k = ", "not TOML"),
+        ("words = 3", "unknown key 'words'"),
+        ("k = 0", "at least 1"),
+        ("draws = -1", "at least 0"),
+        ("", r"no \[\[sets\]\]"),
+        ("[[sets]]\npath='x'", "name of its own"),
+        ("[[sets]]\nname='a'\nkind='slides'", "expected one of manifest, table, sections"),
+        ("[[sets]]\nname='a'\npath='x'", "at least one task"),
+        ("[[sets]]\nname='a'\npath='x'\n[sets.tasks]\nt=[]", r"\[training\]: expected an index"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path, text, message):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(BadInputError, match=message):
+        read_suite(path)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(BadInputError, match="no such suite file"):
+        read_suite(tmp_path / "mine.toml")

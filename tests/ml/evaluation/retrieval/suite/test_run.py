@@ -1,0 +1,135 @@
+"""The whole of it: from a suite file to its tables, through the command line."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+
+import numpy as np
+import pytest
+
+from ml.cli import main
+from ml.evaluation.retrieval.suite.config import read_suite
+from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.run import read_sets, run_suite
+from ml.evaluation.retrieval.suite.table import describe
+from ml.types import no_progress
+
+
+def mean_colour(region):
+    return region.pixels.mean(axis=(0, 1)).astype(np.float32)
+
+
+def roughness(region):
+    grey = region.pixels[..., 0].astype(np.float32)
+    away = np.abs(grey - grey.mean())
+    return np.array([np.abs(np.diff(grey, axis=0)).mean() / away.mean()], np.float32)
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    config = read_suite(data / "suite.toml")
+    methods = [
+        Method("colour", "c", True, mean_colour),
+        Method("structure", "s", False, roughness, {"version": "1"}),
+    ]
+    sets = read_sets(config, data, no_progress)
+    return run_suite(config, sets, methods, cache=None, progress=no_progress)
+
+
+def test_structure_survives_the_swap_and_colour_does_not(result):
+    methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
+    assert methods["structure"]["as_is"]["score"] > 0.9
+    assert methods["structure"]["cost_percent"] < 10
+    assert methods["colour"]["swapped"]["score"] < 0.75
+
+
+def test_chance_pull_and_counts_stand_beside_the_scores(result):
+    found = result["sets"]["dots"]
+    assert (found["items"], found["patients"]) == (16, 4)
+    assert found["tasks"]["sizes"]["classes"] == {"large": 8, "small": 8}
+    assert 0.2 < found["tasks"]["sizes"]["chance"] < 0.5
+    # one of seven others with a label is of the same patient
+    assert found["patient_pull"]["labels_alone"] == pytest.approx(1 / 7)
+    assert set(found["patient_pull"]["methods"]) == {"colour", "structure"}
+
+
+def test_the_margin_is_that_of_the_cells(result):
+    methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
+    by_hand = [
+        methods["structure"][c]["score"] - methods["colour"][c]["score"]
+        for c in ("as_is", "swapped")
+    ]
+    margin = result["choice"]["margins"]["structure"]
+    assert margin["sets"]["dots"] == pytest.approx(np.mean(by_hand))
+
+
+def test_the_tables_show_every_method_and_the_chance(result):
+    text = describe({**result, "suite": "suite.toml", "choose": True})
+    lines = text.splitlines()
+    assert any(line.startswith("| structure |") for line in lines)
+    assert any(line.startswith("| chance |") for line in lines)
+    assert "Chosen: structure." in text and "of the same patient" in text
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
+def test_a_page_of_bars_is_written(result, tmp_path):
+    from ml.evaluation.retrieval.suite.plots import write_plots
+
+    assert write_plots(tmp_path, result) == ["suite.png"]
+    assert (tmp_path / "suite.png").stat().st_size > 5_000
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_command_scores_an_encoder_and_every_baseline(data, tmp_path):
+    out = tmp_path / "out.json"
+    command = ["evaluate", "retrieval", "--suite", str(data / "suite.toml"), "--data", str(data)]
+    options = ["--draws", "1", "--cache", str(tmp_path / "cache"), "--json", str(out)]
+    assert main([*command, *options]) == 0
+    result = json.loads(out.read_text())
+    methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
+    assert list(methods) == [
+        "roi-default",
+        "HSV histogram",
+        "LBP",
+        "bag of RootSIFT",
+        "local textons",
+    ]
+    assert methods["local textons"]["as_is"]["score"] > 0.8
+    assert len(list((tmp_path / "cache").iterdir())) == 2 * 5 + 2
+    assert result["methods"]["roi-default"]["config_hash"]
+
+
+TWICE = ["--encoder", "default", "--encoder", "roi-default"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--suite", "none.toml", "--data", "{data}"], "none.toml: no such suite file"),
+        (["--suite", "{data}/suite.toml", "--data", "nowhere"], "nowhere: no such folder"),
+        (["--suite", "{data}/suite.toml"], "Expected --data or TESSERA_DATA"),
+        (["{data}", "--suite", "{data}/suite.toml", "--data", "{data}"], "no folder beside it"),
+        (["--suite", "{data}/suite.toml", "--data", "{data}", "--draws", "-1"], "0 or more"),
+        (["--suite", "{data}/suite.toml", "--data", "{data}", "--choose"], "two or more --encoder"),
+        (
+            ["--suite", "{data}/suite.toml", "--data", "{data}", "--encoder", "nobody"],
+            "nobody",
+        ),
+        (
+            ["--suite", "{data}/suite.toml", "--data", "{data}", *TWICE],
+            "given twice",
+        ),
+        (["--suite", "{data}/suite.toml", "--data", "{data}/rois"], "dots: "),
+        ([], "expected a folder with rois.csv, or --suite"),
+        (["{data}/rois", "--encoder", "a", "--encoder", "b"], "several --encoder"),
+    ],
+)
+def test_what_cannot_be_scored_is_refused_in_one_line(
+    data, monkeypatch, capsys, arguments, message
+):
+    monkeypatch.delenv("TESSERA_DATA", raising=False)
+    filled = [word.replace("{data}", str(data)) for word in arguments]
+    assert main(["evaluate", "retrieval", *filled]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error and len(error.splitlines()) == 1

@@ -1,0 +1,93 @@
+"""Scores by hand: precision over classes, intervals over patients, chance, patient pull."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from ml.evaluation.retrieval.manifest import RoiRecord
+from ml.evaluation.retrieval.protocols import RetrievalOptions, honest_scores
+from ml.evaluation.retrieval.suite.config import SuiteConfig
+from ml.evaluation.retrieval.suite.scores import (
+    chance,
+    labels_alone_pull,
+    patient_pull,
+    query_precisions,
+    task_scores,
+)
+from ml.evaluation.retrieval.suite.sets import label_task
+from ml.evaluation.retrieval.suite.vectors import SetVectors
+
+CONFIG = SuiteConfig(bootstrap=200)
+
+
+def record(patient, label):
+    return RoiRecord(Path("x.png"), patient, label, None, None)
+
+
+RECORDS = [
+    record("A", "x"),
+    record("A", "x"),
+    record("B", "x"),
+    record("B", "y"),
+    record("C", "y"),
+]
+LINE = np.array([[0.0], [0.01], [5.0], [1.0], [1.1]], np.float32)
+
+
+def test_precisions_are_those_of_the_honest_protocol():
+    # 0 and 1: y(B) y(C) x(B), 1/3; 2: y(C) x(A) x(A), (1/2 + 2/3) / 2; 3 and 4: y first, 1
+    found = query_precisions(label_task("t", RECORDS), LINE, LINE, 10)
+    assert found == pytest.approx([1 / 3, 1 / 3, (1 / 2 + 2 / 3) / 2, 1, 1])
+    honest = honest_scores(cdist(LINE, LINE), RECORDS, RetrievalOptions())
+    assert found == pytest.approx(honest.ap)
+
+
+def test_a_class_of_few_queries_counts_like_one_of_many():
+    found = task_scores(label_task("t", RECORDS), SetVectors(LINE, (), 0.0), CONFIG).as_is
+    x = (1 / 3 + 1 / 3 + 7 / 12) / 3
+    assert found.by_label == pytest.approx({"x": x, "y": 1.0})
+    assert found.score == pytest.approx((x + 1) / 2)
+    assert found.mean == pytest.approx((3 * x + 2) / 5)
+    assert found.interval[0] < found.score < found.interval[1]
+
+
+def test_the_swapped_score_is_the_mean_of_the_draws_and_its_cost_a_share_of_the_clean_one():
+    # the gallery of the second draw answers every query wrongly: x and y have changed places
+    wrong = np.array([[1.0], [1.1], [1.2], [0.0], [0.1]], np.float32)
+    found = task_scores(label_task("t", RECORDS), SetVectors(LINE, (LINE, wrong), 0.0), CONFIG)
+    assert found.swapped is not None and len(found.swapped.draws) == 2
+    assert found.swapped.draws[0] == pytest.approx(found.as_is.score)
+    assert found.swapped.score == pytest.approx(np.mean(found.swapped.draws))
+    assert found.cost_percent == pytest.approx(
+        100 * (found.as_is.score - found.swapped.score) / found.as_is.score
+    )
+    assert found.cost_percent > 0
+
+
+def test_queries_keep_their_own_stains():
+    gallery = LINE + 100  # a shift of the whole gallery would cancel, were the queries shifted too
+    found = query_precisions(label_task("t", RECORDS), LINE, gallery, 10)
+    # from below, every query sees the gallery in order of the line: y(B) y(C) x(B) for 0 and 1;
+    # x x y for 2; x x y for 3; x x y x for 4
+    assert found == pytest.approx([1 / 3, 1 / 3, 1, 1 / 3, 1 / 3])
+
+
+def test_chance_is_what_random_rankings_reach():
+    # one relevant region among two: first 1, second 1/2
+    records = [record("A", "x"), record("B", "x"), record("C", "y"), record("D", "y")]
+    task = label_task("t", [*records])
+    assert chance(task, CONFIG) == pytest.approx((1 + 1 / 2 + 1 / 3) / 3, abs=0.03)
+
+
+def test_pull_is_how_often_the_nearest_is_of_the_same_patient():
+    # 0 and 1 find each other; 2 (B) finds 4 (C); 3 (B) finds 4; C has one region and is not asked
+    assert patient_pull(RECORDS, LINE) == pytest.approx(2 / 4)
+
+
+def test_labels_alone_pull_is_the_share_of_the_patient_among_its_label():
+    # 0 and 1: one of two others with x is of A; 2: none of two; 3 (y): none of one
+    assert labels_alone_pull(RECORDS) == pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4)

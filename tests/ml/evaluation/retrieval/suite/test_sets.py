@@ -1,0 +1,66 @@
+"""Sets and their questions: the query's patient is never in its gallery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError
+from ml.evaluation.retrieval.manifest import RoiRecord
+from ml.evaluation.retrieval.suite.config import SetConfig
+from ml.evaluation.retrieval.suite.sets import label_task, labelled_set, same_label
+
+
+def record(patient, label):
+    return RoiRecord(Path("x.png"), patient, label, None, None)
+
+
+def test_no_query_finds_its_own_patient(data):
+    found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
+    patients = [item.patient for item in found.items]
+    (task,) = found.tasks
+    assert len(task.queries) == len(found.items) == 16
+    for query in task.queries:
+        assert patients[query.item] not in {patients[i] for i in query.gallery}
+        assert len(query.gallery) == 12 and query.relevant.sum() == 6
+        assert f"dots/{query.group}" == patients[query.item]
+
+
+def test_a_query_without_a_right_answer_is_counted_and_not_scored():
+    task = label_task("t", [record("A", "x"), record("A", "x"), record("B", "y"), record("C", "y")])
+    assert [query.item for query in task.queries] == [2, 3]
+    assert task.unscored == 2
+    with pytest.raises(BadInputError, match="t: no query has a relevant region"):
+        label_task("t", [record("A", "x"), record("A", "x"), record("B", "y"), record("B", "y")])
+
+
+def test_groups_make_a_second_task_of_the_same_items(data):
+    config = SetConfig(name="dots", path="rois", tasks={"a": [], "b": ["x=small", "y=large"]})
+    found = labelled_set(config, data)
+    assert [task.name for task in found.tasks] == ["a", "b"]
+    assert {query.label for query in found.tasks[1].queries} == {"x", "y"}
+
+
+def test_a_table_without_labels_is_refused(data):
+    config = SetConfig(name="t", kind="table", path="tiles/index.csv", tasks={"a": []})
+    with pytest.raises(BadInputError, match=r"0\.png has no label"):
+        labelled_set(config, data)
+
+
+def test_another_image_has_another_key(data):
+    found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
+    assert len({item.key for item in found.items}) == 16
+    assert found.items[0].key.startswith("rois/0small0.png ")
+    assert found.items[0].read().mpp is None
+
+
+def test_others_with_the_label_may_be_of_any_patient_and_never_oneself():
+    found = same_label([record("A", "x"), record("A", "x"), record("B", "y"), record("B", "x")])
+    assert {item: others.tolist() for item, others in found.items()} == {
+        0: [1, 3],
+        1: [0, 3],
+        3: [0, 1],
+    }
+    assert all(others.dtype == np.int64 for others in found.values())

@@ -1,0 +1,93 @@
+"""Vectors: each region embedded once a part, kept, and taken up where a run was stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError, EmptyRegionError
+from ml.evaluation.retrieval.suite.config import SetConfig
+from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.sets import labelled_set
+from ml.evaluation.retrieval.suite.swap import Recolouring
+from ml.evaluation.retrieval.suite.vectors import set_vectors
+from ml.types import no_progress
+
+
+@pytest.fixture
+def dots(data):
+    found = labelled_set(SetConfig(name="dots", path="rois", tasks={"sizes": []}), data)
+    return found, [item.read() for item in found.items]
+
+
+def darker(found):
+    change = Recolouring(2 * np.eye(3), np.full((2, 3), np.log10(246.0)))
+    return {item.stained: change for item in found.items}
+
+
+class Counting:
+    """Mean colour, and how often it was asked."""
+
+    def __init__(self, stop_at=None):
+        self.calls, self.stop_at = 0, stop_at
+
+    def __call__(self, region):
+        self.calls += 1
+        if self.calls == self.stop_at:
+            raise EmptyRegionError("no tissue")
+        return region.pixels.mean(axis=(0, 1)).astype(np.float32)
+
+
+def method(embed, key="1"):
+    return Method("mean", key, False, embed)
+
+
+def vectors(dots, embed, cache, *, key="1", swaps=1):
+    found, regions = dots
+    return set_vectors(
+        found, regions, [darker(found)] * swaps, [method(embed, key)], cache, no_progress
+    )["mean"]
+
+
+def test_the_gallery_of_a_draw_is_stained_anew_and_the_clean_vectors_are_not(dots):
+    found = vectors(dots, Counting(), None)
+    assert found.clean.shape == (16, 3) and len(found.swapped) == 1
+    assert (found.swapped[0] < found.clean - 5).all()
+    assert found.clean[0] == pytest.approx(dots[1][0].pixels.mean(axis=(0, 1)), abs=1e-3)
+
+
+def test_what_is_kept_is_not_computed_again(dots, tmp_path):
+    first, again = Counting(), Counting()
+    a, b = vectors(dots, first, tmp_path), vectors(dots, again, tmp_path)
+    assert (first.calls, again.calls) == (32, 0)
+    assert np.array_equal(a.clean, b.clean) and np.array_equal(a.swapped[0], b.swapped[0])
+    assert len(list(tmp_path.iterdir())) == 2  # whole files, nothing temporary
+
+
+def test_a_run_that_was_stopped_goes_on_after_its_last_whole_part(dots, tmp_path):
+    with pytest.raises(BadInputError, match=r"mean: rois/.*\.png: no tissue"):
+        vectors(dots, Counting(stop_at=20), tmp_path)
+    again = Counting()
+    vectors(dots, again, tmp_path)
+    assert again.calls == 16
+
+
+def test_other_weights_or_another_swap_are_computed_anew(dots, tmp_path):
+    vectors(dots, Counting(), tmp_path)
+    other = Counting()
+    vectors(dots, other, tmp_path, key="2", swaps=0)
+    assert other.calls == 16
+    found, regions = dots
+    change = {name: Recolouring(3 * c.od, c.glass) for name, c in darker(found).items()}
+    embed = Counting()
+    set_vectors(found, regions, [change], [method(embed)], tmp_path, no_progress)
+    assert embed.calls == 16
+
+
+def test_progress_names_the_set_and_the_draw(dots):
+    found, regions = dots
+    seen = []
+    set_vectors(
+        found, regions, [darker(found)], [method(Counting())], None, lambda *a: seen.append(a)
+    )
+    assert seen[15] == (16, 16, "dots, as is") and seen[-1] == (16, 16, "dots, stain swap 1")
