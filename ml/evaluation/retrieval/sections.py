@@ -43,11 +43,13 @@ class Section:
     """One section at 1 um per pixel.
 
     Attributes:
+        name: of its file.
         pixels: (H, W, 3) uint8 RGB.
         mask: (H', W') uint8, 255 on tissue, overview scale.
         scale: overview pixels per pixel of ``pixels``.
     """
 
+    name: str
     pixels: ImageU8
     mask: ImageU8
     scale: float
@@ -170,22 +172,16 @@ def _refined(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
     return np.linalg.inv(back)[:2] if abs(np.linalg.det(back)) > 1e-6 else start
 
 
-def paired_cells(
-    first: Path, second: Path, *, cell_um: float = CELL_UM, mpp: float | None = None
-) -> PairedCells:
+def paired_cells(a: Section, b: Section, *, cell_um: float = CELL_UM) -> PairedCells:
     """The cells of a section that lie on tissue, and where they are in the next.
 
     Raises:
         BadInputError: the outlines do not fit on each other, or fewer than five cells on tissue.
     """
-    return _paired(whole_section(first, mpp), whole_section(second, mpp), first, second, cell_um)
-
-
-def _paired(a: Section, b: Section, first: Path, second: Path, cell_um: float) -> PairedCells:
     overview, overlap = align_masks(a.mask, b.mask)
     if overlap < MIN_OVERLAP:
         raise BadInputError(
-            f"{first.name}, {second.name}: not adjacent sections: their outlines overlap"
+            f"{a.name}, {b.name}: not adjacent sections: their outlines overlap"
             f" {overlap:.2f}, expected {MIN_OVERLAP} or more"
         )
     b_from_a = overview.copy()
@@ -194,7 +190,7 @@ def _paired(a: Section, b: Section, first: Path, second: Path, cell_um: float) -
     side = round(cell_um / READ_MPP)
     cells = _cells(a, b, b_from_a, side)
     if len(cells) < 5:
-        raise BadInputError(f"{first.name}: only {len(cells)} cells on tissue, 5 needed")
+        raise BadInputError(f"{a.name}: only {len(cells)} cells on tissue, 5 needed")
     return PairedCells(cells, cells @ b_from_a[:, :2].T + b_from_a[:, 2], side, overlap)
 
 
@@ -202,7 +198,7 @@ def _pair_scores(
     encoder: Embedder, first: Path, second: Path, cell_um: float, mpp: float | None
 ) -> dict[str, Any]:
     a, b = whole_section(first, mpp), whole_section(second, mpp)
-    cells = _paired(a, b, first, second, cell_um)
+    cells = paired_cells(a, b, cell_um=cell_um)
     queries = _embedded(encoder, a.pixels, cells.xy_a, cells.side_px)
     gallery = _embedded(encoder, b.pixels, cells.xy_b, cells.side_px)
     return {
@@ -236,7 +232,7 @@ def whole_section(path: Path, mpp: float | None = None) -> Section:
         pixels = slide.read_scaled((0, 0), size, max(1.0, READ_MPP / known))
     scale = min(1.0, _OVERVIEW_PX / max(pixels.shape[:2]))
     small = cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    return Section(pixels, tissue_mask(np.asarray(small, np.uint8)), scale)
+    return Section(path.name, pixels, tissue_mask(np.asarray(small, np.uint8)), scale)
 
 
 def _cells(a: Section, b: Section, b_from_a: ArrayF64, side: int) -> ArrayF64:

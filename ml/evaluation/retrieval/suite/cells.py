@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.spatial.distance import cdist
 from ml.evaluation.retrieval.sections import (
     READ_MPP,
     PairedCells,
+    Section,
     paired_cells,
     section_pairs,
     square,
@@ -39,13 +39,17 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     queries: list[Query] = []
     gallery: list[int] = []
     pairs = section_pairs(data / config.path)
+    last: tuple[Path, Section] | None = None
     for number, (first, second) in enumerate(pairs):
         progress(number, len(pairs), f"{config.name}: aligning sections")
-        found = paired_cells(first, second, cell_um=config.cell_um)
-        own = _added(items, config, data, first, found.xy_a, found.side_px)
-        other = _added(items, config, data, second, found.xy_b, found.side_px)
+        a = last[1] if last is not None and last[0] == first else whole_section(first)
+        b = whole_section(second)
+        found = paired_cells(a, b, cell_um=config.cell_um)
+        own = _added(items, config, first, a, found.xy_a, found.side_px)
+        other = _added(items, config, second, b, found.xy_b, found.side_px)
         queries += _queries(found, own, other, f"{first.stem} in {second.stem}")
         gallery += other.tolist()
+        last = (second, b)
     return SuiteSet(config, tuple(items), tuple(gallery), (task_of("same place", queries),))
 
 
@@ -59,26 +63,24 @@ def _queries(found: PairedCells, own: ArrayI64, other: ArrayI64, pair: str) -> l
 
 
 def _added(  # noqa: PLR0917
-    items: list[Item], config: SetConfig, data: Path, path: Path, centres: ArrayF64, side: int
+    items: list[Item],
+    config: SetConfig,
+    path: Path,
+    section: Section,
+    centres: ArrayF64,
+    side: int,
 ) -> ArrayI64:
-    """Add the cells of a section; their numbers."""
-    name = path.relative_to(data).as_posix()
+    """Add the cells of a section, cut out of it while it is in memory; their numbers."""
     size = path.stat().st_size
     start = len(items)
     for x, y in centres.tolist():
+        region = RegionImage(square(section.pixels, x, y, side), None, READ_MPP)
         items.append(
             Item(
-                f"{name} {size} {x:.1f} {y:.1f} {side}",
+                f"{config.path}/{path.name} {size} {x:.1f} {y:.1f} {side}",
                 f"{config.name}/{config.patient}",
                 f"{config.name}/{path.stem}",
-                lambda x=x, y=y: _cell(path, x, y, side),  # type: ignore[misc]
+                lambda region=region: region,  # type: ignore[misc]
             )
         )
     return np.arange(start, len(items), dtype=np.int64)
-
-
-def _cell(path: Path, x: float, y: float, side: int) -> RegionImage:
-    return RegionImage(square(_pixels(path).pixels, x, y, side), None, READ_MPP)
-
-
-_pixels = lru_cache(maxsize=2)(whole_section)

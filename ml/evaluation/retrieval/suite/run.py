@@ -62,7 +62,7 @@ def run_suite(
     """
     read = [_read_regions(s, progress) for s in sets]
     stained = [
-        measure_stains(s.items, [region.pixels for region in regions])
+        measure_stains(s.items, [region.pixels for region in regions]) if config.draws else ()
         for s, regions in zip(sets, read, strict=True)
     ]
     donors = [unit for s, own in zip(sets, stained, strict=True) if s.config.choice for unit in own]

@@ -10,6 +10,8 @@ from ml.evaluation.retrieval.metrics import (
     average_precision_at_k,
     average_precision_by_hits,
     bootstrap_interval,
+    macro_bootstrap,
+    macro_mean,
     majority_vote,
     precision_at_k,
     precision_recall_curve,
@@ -81,3 +83,24 @@ def test_precision_at_a_recall_is_the_best_at_that_recall_or_more():
 def test_a_curve_of_a_list_without_hits_is_refused():
     with pytest.raises(ShapeError, match="a relevant result in each list"):
         precision_recall_curve([np.zeros(4, bool)])
+
+
+def test_the_macro_mean_gives_each_class_the_same_weight():
+    values = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    assert macro_mean(values, ["a", "a", "a", "a", "b"]) == pytest.approx((0.25 + 1) / 2)
+
+
+def test_the_macro_bootstrap_draws_patients_and_not_queries():
+    # two patients, both classes of each: three outcomes, 0 (p twice), 1 (q twice) or between
+    values = np.array([0.0, 0.0, 0.0, 1.0, 1.0])
+    labels, patients = ["a", "a", "b", "a", "b"], ["p", "p", "p", "q", "q"]
+    found = macro_bootstrap(values, labels, patients, repeats=400, seed=0)
+    both = (1 / 3 + 1 / 2) / 2
+    assert set(np.round(found, 9).tolist()) == {0.0, 1.0, round(both, 9)}
+    assert (found == 0).mean() == pytest.approx(0.25, abs=0.07)
+    assert np.array_equal(found, macro_bootstrap(values, labels, patients, repeats=400, seed=0))
+
+
+def test_a_class_whose_patients_are_not_drawn_does_not_count():
+    found = macro_bootstrap(np.array([0.2, 0.8]), ["a", "b"], ["p", "q"], repeats=200, seed=0)
+    assert set(np.round(found, 9).tolist()) == {0.2, 0.5, 0.8}

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.evaluation.retrieval.protocols import RetrievalOptions, honest_scores
+from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.scores import (
     chance,
@@ -42,7 +42,7 @@ def test_precisions_are_those_of_the_honest_protocol():
     # 0 and 1: y(B) y(C) x(B), 1/3; 2: y(C) x(A) x(A), (1/2 + 2/3) / 2; 3 and 4: y first, 1
     found = query_precisions(label_task("t", RECORDS), LINE, LINE, 10)
     assert found == pytest.approx([1 / 3, 1 / 3, (1 / 2 + 2 / 3) / 2, 1, 1])
-    honest = honest_scores(cdist(LINE, LINE), RECORDS, RetrievalOptions())
+    honest = other_patients_scores(cdist(LINE, LINE), RECORDS, RetrievalOptions())
     assert found == pytest.approx(honest.ap)
 
 
