@@ -7,7 +7,7 @@ Licences are theirs, not ours: read them before use, and before weights made wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ml.errors import UnknownNameError
 from ml.networks.vision_transformer import TransformerConfig
@@ -53,19 +53,8 @@ class Recipe:
     unverified: str = ""  # what the sources do not say
 
 
-_H_OPTIMUS = TransformerConfig(
-    width=1536,
-    depth=40,
-    heads=24,
-    patch_px=14,
-    input_px=224,
-    hidden=8192,
-    gated=True,
-    registers=4,
-    prefix_positions=False,
-)
-_H_OPTIMUS_TRANSFORM = ImageTransform(
-    224, 224, mean=(0.707223, 0.578729, 0.703617), std=(0.211883, 0.230117, 0.177517)
+_VIT_G = TransformerConfig(
+    width=1536, depth=40, heads=24, patch_px=14, input_px=224, hidden=8192, gated=True
 )
 
 UNI2_H = Recipe(
@@ -73,24 +62,14 @@ UNI2_H = Recipe(
     repository="MahmoodLab/UNI2-h",
     licence=_NON_COMMERCIAL,
     gated=True,
-    architecture=TransformerConfig(
-        width=1536,
-        depth=24,
-        heads=24,
-        patch_px=14,
-        input_px=224,
-        hidden=8192,
-        gated=True,
-        registers=8,
-        prefix_positions=False,
-    ),
+    architecture=replace(_VIT_G, depth=24, registers=8, prefix_positions=False),
     transform=ImageTransform(224, 224, interpolation="bilinear"),
     tile_px=256,
     mpp=0.5,
     pool=CLS,
     dim=1536,
     half="bfloat16",
-    unverified="The filter that makes 224 px of 256: bilinear in Trident, its page shows none.",
+    unverified="The filter that makes 224 px of 256: bilinear in Trident, its own page was not read.",
 )
 
 VIRCHOW2 = Recipe(
@@ -140,25 +119,21 @@ H_OPTIMUS_0 = Recipe(
     repository="bioptimus/H-optimus-0",
     licence="Apache-2.0: anybody, for any purpose",
     gated=True,
-    architecture=_H_OPTIMUS,
-    transform=_H_OPTIMUS_TRANSFORM,
+    architecture=replace(_VIT_G, registers=4, prefix_positions=False),
+    transform=ImageTransform(
+        224, 224, mean=(0.707223, 0.578729, 0.703617), std=(0.211883, 0.230117, 0.177517)
+    ),
     tile_px=224,
     mpp=0.5,
     pool=CLS,
     dim=1536,
 )
 
-H_OPTIMUS_1 = Recipe(
+H_OPTIMUS_1 = replace(
+    H_OPTIMUS_0,
     name="h-optimus-1",
     repository="bioptimus/H-optimus-1",
     licence=_NON_COMMERCIAL,
-    gated=True,
-    architecture=_H_OPTIMUS,
-    transform=_H_OPTIMUS_TRANSFORM,
-    tile_px=224,
-    mpp=0.5,
-    pool=CLS,
-    dim=1536,
 )
 
 GIGAPATH = Recipe(
@@ -166,9 +141,7 @@ GIGAPATH = Recipe(
     repository="prov-gigapath/prov-gigapath",
     licence="Apache-2.0: anybody, for any purpose; read what its page says of clinical use",
     gated=True,
-    architecture=TransformerConfig(
-        width=1536, depth=40, heads=24, patch_px=16, input_px=224, hidden=8192, gated=True
-    ),
+    architecture=replace(_VIT_G, patch_px=16),
     transform=ImageTransform(256, 224),
     tile_px=256,
     mpp=0.5,
