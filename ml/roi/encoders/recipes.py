@@ -69,7 +69,7 @@ UNI2_H = Recipe(
     pool=CLS,
     dim=1536,
     half="bfloat16",
-    unverified="The filter that makes 224 px of 256: bilinear in Trident, its own page was not read.",
+    unverified="The filter that makes 224 px of 256: bilinear in Trident; its page was not read.",
 )
 
 VIRCHOW2 = Recipe(
