@@ -54,7 +54,6 @@ class RoiShape:
     bounds: tuple[float, float, float, float]
     centroid: tuple[float, float]
     area_px: float
-    vertex_count: int
     notes: tuple[str, ...] = ()
 
 
@@ -243,7 +242,6 @@ def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
         bounds=(left, top, right, bottom),
         centroid=(round(shape.centroid.x, DECIMALS), round(shape.centroid.y, DECIMALS)),
         area_px=round(shape.area, 4),
-        vertex_count=int(shapely.get_num_coordinates(shape)),
         notes=notes,
     )
 

@@ -17,7 +17,7 @@ from portal.archive import storage
 from portal.archive.inspection import SlideInspection, VideoInspection
 from portal.archive.models import ItemState, Slide, Video
 from portal.archive.services import item_preparing, slide_ready, video_ready
-from portal.core.tasks import JobContext, UserError, task
+from portal.core.tasks import JobContext, JobResult, UserError, task
 
 LIMITS = Limits()
 RENDITION_NAME = "rendition.mp4"
@@ -26,7 +26,7 @@ _Item = TypeVar("_Item", Slide, Video)
 
 
 @task("slide_ingest", title="Prepare slide", max_attempts=3, retry_on=(OSError,))
-def slide_ingest(context: JobContext, *, slide_id: str) -> dict[str, Any]:
+def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     """Check a slide or still, derive thumbnail and tiles, show it on a canvas."""
     slide = _item(Slide, slide_id)
     if slide.state == ItemState.READY:
@@ -45,7 +45,7 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> dict[str, Any]:
 
 
 @task("video_ingest", title="Prepare video", max_attempts=3, retry_on=(OSError,))
-def video_ingest(context: JobContext, *, video_id: str) -> dict[str, Any]:
+def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
     """Read a video's frame table and poster, make a rendition where the browser needs one."""
     video = _item(Video, video_id)
     if video.state == ItemState.READY:

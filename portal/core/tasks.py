@@ -7,11 +7,11 @@ cancel or recover it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 QUEUES = ("default", "gpu")
 
@@ -20,7 +20,6 @@ class JobContext(Protocol):
     """What a running task may ask of its job."""
 
     job_id: uuid.UUID
-    attempt: int
 
     def progress(self, done: int, total: int, phase: str) -> None:
         """Record progress (throttled). Raises ``JobCancelled`` or ``LeaseLost``: let them pass."""
@@ -52,7 +51,10 @@ class LeaseLost(Exception):
     """Another worker took the job over; this attempt must leave no trace."""
 
 
-TaskFunction = Callable[..., Mapping[str, Any] | None]
+JobResult = dict[str, str | int | float | list[str]]
+"""What a task tells of its outcome, JSON-able; shown with the job."""
+
+TaskFunction = Callable[..., JobResult | None]
 
 
 @dataclass(frozen=True, slots=True)

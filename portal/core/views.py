@@ -10,7 +10,7 @@ from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
-from portal.core.api.problems import CONTENT_TYPE, problem
+from portal.core.api.problems import CONTENT_TYPE, problem, problem_of
 from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError, PortalError
 
 API_PREFIX = "/api/"
@@ -19,14 +19,7 @@ API_PREFIX = "/api/"
 def error_response(request: HttpRequest, error: PortalError) -> HttpResponse:
     """The error as the caller can read it: problem+json, a partial for htmx, or a page."""
     if request.path.startswith(API_PREFIX):
-        body = problem(
-            status=error.status,
-            code=error.code,
-            title=error.title,
-            detail=error.message,
-            extra=error.details,
-        )
-        return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE)
+        return JsonResponse(problem_of(error), status=error.status, content_type=CONTENT_TYPE)
     template = "core/_error.html" if getattr(request, "htmx", False) else "core/error.html"
     return render(request, template, {"error": error}, status=error.status)
 

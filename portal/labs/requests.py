@@ -9,7 +9,7 @@ from rest_framework.request import Request
 
 from portal.labs.models import User
 
-UUID_REGEX = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+UUID_REGEX = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 def user_of(request: HttpRequest | Request) -> User:

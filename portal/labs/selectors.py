@@ -6,7 +6,7 @@ import uuid
 
 from django.db.models import Case, IntegerField, QuerySet, Value, When
 
-from portal.core.errors import NotFoundError
+from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
 from portal.labs.models import ApiToken, Lab, Membership, Role, User
 
 
@@ -32,6 +32,27 @@ def lab_get(user: User, *, slug: str | None = None) -> Lab:
     if lab is None:
         raise NotFoundError("There is no such lab, or you are not a member of it.")
     return lab
+
+
+def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
+    """The lab that something new goes to: the one named, or the only one where the role allows it.
+
+    Raises:
+        NotFoundError: the lab named is none of theirs.
+        ForbiddenError: none was named, and the person has the role in no lab.
+        InvalidInputError: none was named, and they have it in several.
+    """
+    if lab_id is not None:
+        lab: Lab | None = Lab.objects.visible_to(user).filter(pk=lab_id).first()
+        if lab is None:
+            raise NotFoundError("No such lab.")
+        return lab
+    labs = list(labs_with_role(user, at_least=at_least)[:2])
+    if not labs:
+        raise ForbiddenError(f"This needs the role {at_least.label.lower()} in a lab.")
+    if len(labs) > 1:
+        raise InvalidInputError("lab: name the lab; you may do this in more than one.")
+    return labs[0]
 
 
 def members_of(lab: Lab) -> QuerySet[Membership]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from django.conf import settings
@@ -16,7 +16,7 @@ from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import NotFoundError
-from portal.core.tasks import JobContext, UserError, task
+from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.retrieval import indexes, selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Encoder, EncoderKind
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @task(selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,))
-def roi_embed(context: JobContext, *, roi_id: str) -> dict[str, Any]:
+def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     """Turn an ROI into its vector. Skipped where the ROI is deleted or has one already."""
     roi = selectors.roi_to_embed(uuid.UUID(roi_id))
     if roi is None:
@@ -58,7 +58,7 @@ def roi_embed(context: JobContext, *, roi_id: str) -> dict[str, Any]:
 
 
 @task(services.INDEX_KIND, title="Build search index", retry_on=(OSError,))
-def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> dict[str, Any]:
+def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResult:
     """Write a new index file of what the database holds and name it as the newest snapshot."""
     scope = _scope(encoder_id, lab_id)
     source = selectors.index_source(scope)
@@ -82,7 +82,7 @@ def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> dict[st
 
 
 @task(selectors.BACKFILL_KIND, title="Embed all regions again", retry_on=(OSError,))
-def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> dict[str, Any]:
+def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> JobResult:
     """Submit every ROI of a lab that an encoder has yet to embed."""
     scope = _scope(encoder_id, lab_id)
     with context.effect():

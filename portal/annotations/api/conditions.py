@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import cast
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from portal.core.errors import InvalidInputError, PreconditionRequiredError
-from portal.labs.models import User
 
 _TAG = re.compile(r'\s*(?:W/)?"?(\d{1,9})"?\s*\Z', re.ASCII)
 
@@ -49,8 +47,3 @@ def expected_version_or_none(request: Request) -> int | None:
     if match is None:
         raise InvalidInputError('If-Match: expected one ETag as it was read, for example "3".')
     return int(match[1])
-
-
-def person(request: Request) -> User:
-    """Who asks; ``SignedInWithScope`` has refused everybody else."""
-    return cast(User, request.user)

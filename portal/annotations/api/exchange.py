@@ -17,9 +17,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations import selectors
-from portal.annotations.api.conditions import person
 from portal.annotations.api.parsers import GeoJsonParser, GeometryJsonParser
 from portal.annotations.services import ImportReport, roi_import
+from portal.archive.selectors import canvas_get
+from portal.labs.requests import user_of
 
 MEDIA_TYPE = "application/geo+json"
 
@@ -90,7 +91,7 @@ class CanvasGeoJsonApi(APIView):
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
         """A FeatureCollection, streamed. Frames of a video are planes ``t``."""
-        canvas = selectors.canvas_get(person(request), id)
+        canvas = canvas_get(user=user_of(request), canvas_id=id)
         name = get_valid_filename(f"{canvas.name}-rois") or "rois"
         return StreamingHttpResponse(
             selectors.roi_export(canvas),
@@ -112,12 +113,12 @@ class CanvasGeoJsonApi(APIView):
 
         A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
         """
-        canvas = selectors.canvas_get(person(request), id)
+        canvas = canvas_get(user=user_of(request), canvas_id=id)
         query = ImportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         report = roi_import(
             canvas=canvas,
-            user=person(request),
+            user=user_of(request),
             document=request.data,
             create_labels=query.validated_data["create_labels"],
             strict=query.validated_data["strict"],

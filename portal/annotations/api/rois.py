@@ -21,7 +21,6 @@ from portal.annotations.api.conditions import (
     etag,
     expected_version,
     expected_version_or_none,
-    person,
 )
 from portal.annotations.api.parsers import GeometryJsonParser
 from portal.annotations.models import Roi
@@ -35,12 +34,13 @@ from portal.annotations.serializers import (
     rois_represent,
 )
 from portal.annotations.services import RoiChanges, roi_create, roi_delete, roi_restore, roi_update
+from portal.archive.selectors import canvas_get
 from portal.core.api.paging import Paging
 from portal.core.api.schema import ProblemSerializer
 from portal.core.errors import StaleVersionError
+from portal.labs.requests import UUID_REGEX, user_of
 
 Result = TypeVar("Result")
-UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 ETAG_HEADER = OpenApiParameter(
     "ETag", str, OpenApiParameter.HEADER, response=True, description="The version, quoted."
 )
@@ -74,7 +74,7 @@ class RoiApi(GenericViewSet[Roi]):
     pagination_class = RoiPaging
     filter_backends = ()
     parser_classes = (GeometryJsonParser,)
-    lookup_value_regex = UUID_PATTERN
+    lookup_value_regex = UUID_REGEX
 
     @extend_schema(
         parameters=[RoiQuerySerializer],
@@ -86,7 +86,7 @@ class RoiApi(GenericViewSet[Roi]):
         query = RoiQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         asked = query.validated_data
-        rois = selectors.roi_list(person(request), _filter(asked))
+        rois = selectors.roi_list(user_of(request), _filter(asked))
         if asked.get("limit"):
             rois = rois.order_by("-area_px", "id")
         if asked.get("centroids"):
@@ -112,11 +112,11 @@ class RoiApi(GenericViewSet[Roi]):
         body = RoiCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data
-        canvas = selectors.canvas_get(person(request), data["canvas"])
+        canvas = canvas_get(user=user_of(request), canvas_id=data["canvas"])
         frame = data.get("frame") or {}
         saved = roi_create(
             canvas=canvas,
-            user=person(request),
+            user=user_of(request),
             geometry=data["geometry"],
             label=selectors.label_of_lab(canvas.lab_id, data.get("label")),
             name=data.get("name", ""),
@@ -132,7 +132,7 @@ class RoiApi(GenericViewSet[Roi]):
     @extend_schema(responses=RoiSerializer, parameters=[ETAG_HEADER], summary="One ROI")
     def retrieve(self, request: Request, pk: str) -> Response:
         """The present version; of a deleted ROI the last one, with ``deleted_at``."""
-        return _answer(selectors.roi_get(person(request), uuid.UUID(pk)))
+        return _answer(selectors.roi_get(user_of(request), uuid.UUID(pk)))
 
     @extend_schema(
         request=RoiPatchSerializer,
@@ -142,7 +142,7 @@ class RoiApi(GenericViewSet[Roi]):
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         """Makes a new version. A new outline or label takes an earlier review back."""
-        roi = selectors.roi_get(person(request), uuid.UUID(pk))
+        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
         version = expected_version(request)
         body = RoiPatchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -153,7 +153,7 @@ class RoiApi(GenericViewSet[Roi]):
             request,
             roi,
             lambda: roi_update(
-                roi=roi, user=person(request), expected_version=version, changes=changes
+                roi=roi, user=user_of(request), expected_version=version, changes=changes
             ),
         )
         return _answer(saved.roi, notes=saved.notes)
@@ -165,12 +165,12 @@ class RoiApi(GenericViewSet[Roi]):
     )
     def destroy(self, request: Request, pk: str) -> Response:
         """Deletion is a version too: ``restore`` undoes it."""
-        roi = selectors.roi_get(person(request), uuid.UUID(pk))
+        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
         version = expected_version(request)
         roi = _or_current(
             request,
             roi,
-            lambda: roi_delete(roi=roi, user=person(request), expected_version=version),
+            lambda: roi_delete(roi=roi, user=user_of(request), expected_version=version),
         )
         return Response(status=status.HTTP_204_NO_CONTENT, headers={"ETag": etag(roi.version)})
 
@@ -183,12 +183,12 @@ class RoiApi(GenericViewSet[Roi]):
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
         """Bring a deleted ROI back as it was. One that is live stays as it is."""
-        roi = selectors.roi_get(person(request), uuid.UUID(pk))
+        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
         version = expected_version_or_none(request)
         restored = _or_current(
             request,
             roi,
-            lambda: roi_restore(roi=roi, user=person(request), expected_version=version),
+            lambda: roi_restore(roi=roi, user=user_of(request), expected_version=version),
         )
         return _answer(restored)
 
@@ -198,7 +198,7 @@ class RoiApi(GenericViewSet[Roi]):
     @action(detail=True, methods=["get"], pagination_class=Paging)
     def revisions(self, request: Request, pk: str) -> Response:
         """First to last, with author and time."""
-        roi = selectors.roi_get(person(request), uuid.UUID(pk))
+        roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
         rows: QuerySet[Any] = selectors.roi_revisions(roi)
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(RoiRevisionSerializer(page, many=True).data)
@@ -225,6 +225,6 @@ def _or_current(request: Request, roi: Roi, write: Callable[[], Result]) -> Resu
     try:
         return write()
     except StaleVersionError as error:
-        current = selectors.roi_get(person(request), roi.pk)
+        current = selectors.roi_get(user_of(request), roi.pk)
         error.details |= {"current_version": current.version, "current": roi_represent(current)}
         raise

@@ -3,7 +3,6 @@
 from portal.annotations.selectors.embedded import embedded_probe_register, rois_embedded
 from portal.annotations.selectors.frames import FrameRef, frame_resolve
 from portal.annotations.selectors.labels import (
-    lab_of,
     label_get,
     label_list,
     label_of_lab,
@@ -12,7 +11,6 @@ from portal.annotations.selectors.labels import (
 )
 from portal.annotations.selectors.rois import (
     RoiFilter,
-    canvas_get,
     roi_export,
     roi_get,
     roi_list,
@@ -22,10 +20,8 @@ from portal.annotations.selectors.rois import (
 __all__ = [
     "FrameRef",
     "RoiFilter",
-    "canvas_get",
     "embedded_probe_register",
     "frame_resolve",
-    "lab_of",
     "label_get",
     "label_list",
     "label_of_lab",

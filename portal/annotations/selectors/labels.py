@@ -51,22 +51,3 @@ def labs_without_labels(user: User) -> QuerySet[Lab]:
     """The person's labs that have no label set yet."""
     mine = Membership.objects.filter(user=user).values("lab_id")
     return Lab.objects.filter(pk__in=mine).exclude(pk__in=LabelSet.objects.values("lab_id"))
-
-
-def lab_of(user: User, lab_id: uuid.UUID | None) -> Lab:
-    """The lab that is meant: the one named, or the person's only one.
-
-    Raises:
-        NotFoundError: not a lab of this person.
-        InvalidInputError: none is named, and the person has none or several.
-    """
-    labs = Lab.objects.filter(memberships__user=user)
-    if lab_id is not None:
-        lab: Lab | None = labs.filter(pk=lab_id).first()
-        if lab is None:
-            raise NotFoundError("There is no such lab.")
-        return lab
-    mine = list(labs[:2])
-    if len(mine) != 1:
-        raise InvalidInputError("lab: say which lab this is for; you are in none or in several.")
-    return mine[0]

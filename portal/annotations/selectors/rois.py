@@ -94,13 +94,3 @@ def roi_export(canvas: Canvas) -> Iterator[str]:
         feature_write(roi, area_um2=area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y))
         for roi in rois.iterator(chunk_size=500)
     )
-
-
-def canvas_get(user: User, canvas_id: uuid.UUID) -> Canvas:
-    """A canvas to draw on; ``NotFoundError`` also where it is another lab's."""
-    canvas: Canvas | None = (
-        Canvas.objects.visible_to(user).select_related("video", "lab").filter(pk=canvas_id).first()
-    )
-    if canvas is None:
-        raise NotFoundError("There is no such canvas.")
-    return canvas

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
@@ -14,9 +12,10 @@ from portal.archive import selectors, services
 from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
 from portal.archive.serializers import CaseSerializer
-from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
-from portal.labs.models import Lab, User
+from portal.core.errors import InvalidInputError
+from portal.labs.models import Role
 from portal.labs.requests import UUID_REGEX, user_of
+from portal.labs.selectors import lab_chosen
 
 
 class CaseViewSet(viewsets.GenericViewSet[Case]):
@@ -46,7 +45,7 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
         sent = self.get_serializer(data=request.data)
         sent.is_valid(raise_exception=True)
         values = dict(sent.validated_data)
-        lab = lab_for(user_of(request), values.pop("lab_id", None))
+        lab = lab_chosen(user_of(request), values.pop("lab_id", None), at_least=Role.ANNOTATOR)
         case = services.case_create(lab=lab, user=user_of(request), **values)
         return Response(self.get_serializer(case).data, status=status.HTTP_201_CREATED)
 
@@ -70,24 +69,3 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
         """Delete an empty case; 409 where it holds anything."""
         services.case_delete(case=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-def lab_for(user: User, lab_id: uuid.UUID | None) -> Lab:
-    """The lab a new case goes to: the one named, or the only one this person may write in.
-
-    Raises:
-        NotFoundError: the lab named is none of theirs.
-        ForbiddenError: they may write in no lab.
-        InvalidInputError: several, and none was named.
-    """
-    if lab_id is not None:
-        lab = Lab.objects.filter(pk=lab_id, memberships__user=user).first()
-        if lab is None:
-            raise NotFoundError("No such lab.")
-        return lab
-    labs = list(selectors.labs_to_edit(user=user)[:2])
-    if not labs:
-        raise ForbiddenError("This needs the role annotator in a lab.")
-    if len(labs) > 1:
-        raise InvalidInputError("lab: name the lab; you may write in more than one.")
-    return labs[0]

@@ -8,7 +8,6 @@ from portal.archive.selectors.cases import (
     case_list,
     case_search,
     case_tagged,
-    labs_to_edit,
     with_thumbnails,
 )
 from portal.archive.selectors.frames import frame_etag, frame_jpeg, frame_page, frame_table
@@ -39,7 +38,6 @@ __all__ = [
     "frame_table",
     "item_cards",
     "item_get",
-    "labs_to_edit",
     "slide_list",
     "video_get",
     "video_list",

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Slide, Video
 from portal.core.errors import NotFoundError
-from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.models import User
 
 THUMBNAILS_PER_CASE = 4
 
@@ -89,13 +89,6 @@ def case_facets(*, user: User) -> CaseFacets:
     )
     tags = {tag for row in cases.exclude(tags=[]).values_list("tags", flat=True) for tag in row}
     return CaseFacets(organs, procedures, diagnoses, sorted(tags, key=str.lower))
-
-
-def labs_to_edit(*, user: User) -> QuerySet[Lab]:
-    """The labs in which this person may create cases."""
-    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
-    own = Membership.objects.filter(user=user, role__in=roles).values("lab_id")
-    return Lab.objects.filter(pk__in=own).order_by("name")
 
 
 def _count(rows: QuerySet[Slide] | QuerySet[Video] | QuerySet[Canvas]) -> Coalesce:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -19,6 +19,24 @@ SCHEME = "1"
 """Part of every ETag; raise it when the same frame gives other bytes than before."""
 
 
+class FrameRow(TypedDict):
+    """One frame; ``key`` where it decodes by itself."""
+
+    index: int
+    pts: int
+    time_s: float
+    key: bool
+
+
+class FramePage(TypedDict):
+    """A stretch of a video's frames, JSON-able; ``count`` is all the video has."""
+
+    time_base_s: float
+    count: int
+    start: int
+    frames: list[FrameRow]
+
+
 def frame_table(video: Video) -> FrameTable:
     """The frames of a ready video, read once per process."""
     if not video.frames_path:
@@ -26,8 +44,8 @@ def frame_table(video: Video) -> FrameTable:
     return _table(str(storage.resolve(video.frames_path)))
 
 
-def frame_page(video: Video, *, start: int, limit: int) -> dict[str, Any]:
-    """A stretch of the frame table, JSON-able; beyond the end it is empty."""
+def frame_page(video: Video, *, start: int, limit: int) -> FramePage:
+    """A stretch of the frame table; beyond the end it is empty."""
     table = frame_table(video)
     stretch = slice(start, start + limit)
     rows = zip(table.pts[stretch].tolist(), table.key[stretch].tolist(), strict=True)

@@ -21,8 +21,6 @@ from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
 
-STILL_KINDS: tuple[FileKind, ...] = ("slide", "still")
-
 
 @dataclass(frozen=True, slots=True)
 class ItemReceived:

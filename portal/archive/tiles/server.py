@@ -129,15 +129,15 @@ class TileServer:
 
     def _made(self, plane: TilePlane, tail: str, key: str) -> tuple[str, Headers, bytes] | str:
         """Read a tile and keep its ready answer, or the status that says why there is none."""
-        place = _parse(tail)
-        if place is None or not has_tile(plane, *place):
+        zxy = _parse(tail)
+        if zxy is None or not has_tile(plane, *zxy):
             return "404 Not Found"
         try:
-            data = tile_read(plane, *place)
+            data = tile_read(plane, *zxy)
         except PortalError:
             logger.exception("tiles: %s of %s cannot be read", tail, plane.path)
             return "503 Service Unavailable"
-        etag = tile_etag(plane, *place)
+        etag = tile_etag(plane, *zxy)
         headers = [
             ("Content-Type", MEDIA_TYPE),
             ("Content-Length", str(len(data))),

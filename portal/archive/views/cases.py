@@ -20,7 +20,9 @@ from portal.archive.views.case_table import case_table
 from portal.archive.views.items import video_actions
 from portal.core.errors import ForbiddenError, PortalError
 from portal.core.htmx import wants_part
+from portal.labs.models import Role
 from portal.labs.requests import user_of
+from portal.labs.selectors import labs_with_role
 
 PER_PAGE = 25
 
@@ -37,7 +39,7 @@ def case_list(request: HttpRequest) -> HttpResponse:
         return response
     context |= {
         "facets": selectors.case_facets(user=user),
-        "may_create": selectors.labs_to_edit(user=user).exists(),
+        "may_create": labs_with_role(user, at_least=Role.ANNOTATOR).exists(),
     }
     return render(request, "archive/case_list.html", context)
 
@@ -47,7 +49,7 @@ def case_list(request: HttpRequest) -> HttpResponse:
 def case_new(request: HttpRequest) -> HttpResponse:
     """A new case."""
     user = user_of(request)
-    labs = selectors.labs_to_edit(user=user)
+    labs = labs_with_role(user, at_least=Role.ANNOTATOR)
     if not labs:
         raise ForbiddenError("This needs the role annotator in a lab.")
     form = CaseForm(request.POST or None, labs=labs)
@@ -68,7 +70,9 @@ def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)
-    form = CaseForm(request.POST or None, labs=selectors.labs_to_edit(user=user), case=case)
+    form = CaseForm(
+        request.POST or None, labs=labs_with_role(user, at_least=Role.ANNOTATOR), case=case
+    )
     if request.method == "POST" and form.is_valid():
         try:
             services.case_update(case=case, user=user, **form.values)

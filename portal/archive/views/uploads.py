@@ -16,7 +16,7 @@ from portal.archive import selectors, services, storage
 from portal.archive.models import Case
 from portal.archive.receiving import require_received
 from portal.archive.rules import require_edit
-from portal.core.api.problems import problem
+from portal.core.api.problems import CONTENT_TYPE, problem_of
 from portal.core.errors import PortalError
 from portal.labs.requests import user_of
 
@@ -42,10 +42,7 @@ def _received_json(request: HttpRequest, case: Case) -> JsonResponse:
             raise PortalError("Send one file.", code="invalid-input")
         received = _receive(request, case, files[0])
     except PortalError as error:
-        body = problem(
-            status=error.status, code=error.code, title=error.title, detail=error.message
-        )
-        return JsonResponse(body, status=error.status, content_type="application/problem+json")
+        return JsonResponse(problem_of(error), status=error.status, content_type=CONTENT_TYPE)
     body = {
         "id": str(received.item.pk),
         "name": received.item.name,

@@ -30,6 +30,17 @@ def problem(
     return body | (extra or {})
 
 
+def problem_of(error: PortalError) -> dict[str, Any]:
+    """The body for an error that people may read."""
+    return problem(
+        status=error.status,
+        code=error.code,
+        title=error.title,
+        detail=error.message,
+        extra=error.details,
+    )
+
+
 def problem_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler: anything raised on purpose becomes problem+json."""
     if isinstance(error, Http404):
@@ -37,14 +48,7 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> Response | Non
     if isinstance(error, PermissionDenied):
         error = exceptions.PermissionDenied()
     if isinstance(error, PortalError):
-        body = problem(
-            status=error.status,
-            code=error.code,
-            title=error.title,
-            detail=error.message,
-            extra=error.details,
-        )
-        headers: dict[str, str] = {}
+        body, headers = problem_of(error), dict[str, str]()
     elif isinstance(error, exceptions.APIException):
         body, headers = _from_api_exception(error), _headers(error, context)
     else:

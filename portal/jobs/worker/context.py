@@ -33,7 +33,6 @@ class LedgerContext:
         if token is None:
             raise LeaseLost(f"job {job.pk} is not claimed")
         self.job_id: uuid.UUID = job.pk
-        self.attempt: int = job.attempts
         self.token: uuid.UUID = token
         self.has_effect = False
         self._lost = threading.Event()

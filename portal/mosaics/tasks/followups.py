@@ -15,7 +15,7 @@ from ml.imaging.jpeg import encode_jpeg
 from ml.types import ImageU8
 from portal.archive import storage
 from portal.archive.models import CanvasKind, ItemState
-from portal.core.tasks import JobContext, UserError, task
+from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.mosaics.models import Followup, FollowupHit
 from portal.mosaics.services.followups import FOLLOWUP_KIND, followup_ready
 from portal.mosaics.services.states import state_again
@@ -24,7 +24,7 @@ from portal.mosaics.tasks.targets import MosaicWindows, VideoFrames, place_of
 
 
 @task(FOLLOWUP_KIND, title="Find place again", queue="gpu", max_attempts=3, retry_on=(OSError,))
-def followup_find(context: JobContext, *, followup_id: str) -> dict[str, Any]:
+def followup_find(context: JobContext, *, followup_id: str) -> JobResult:
     """Look for an ROI's place in another video or mosaic of the patient."""
     followup: Followup | None = (
         Followup.objects.select_related("roi__canvas", "target__video")

@@ -14,7 +14,7 @@ import numpy as np
 from ml.errors import MlError
 from portal.archive import storage
 from portal.archive.models import ItemState
-from portal.core.tasks import JobContext, UserError, task
+from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
 from portal.mosaics.build_cache import build_cache_claim
 from portal.mosaics.models import Mosaic
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @task(JOB_KIND, title="Build mosaic", queue="gpu", max_attempts=3, retry_on=(OSError,))
-def mosaic_build(context: JobContext, *, mosaic_id: str) -> dict[str, Any]:
+def mosaic_build(context: JobContext, *, mosaic_id: str) -> JobResult:
     """Stitch a video's frames and show the result on a canvas."""
     mosaic = _mosaic(mosaic_id)
     if mosaic.state == ItemState.READY:
@@ -180,7 +180,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _result(mosaic: Mosaic) -> dict[str, Any]:
+def _result(mosaic: Mosaic) -> JobResult:
     canvas = mosaic.canvas
     return {
         "canvas_id": str(mosaic.canvas_id),

@@ -20,11 +20,6 @@ from portal.retrieval.selectors.embeddings import EMBED_KIND, embedding_current
 BACKFILL_KIND = "lab_embed"
 
 
-def encoder_list() -> QuerySet[Encoder]:
-    """Every encoder that has embedded something, the default first. Encoders belong to no lab."""
-    return Encoder.objects.all()
-
-
 def encoder_kind_for(canvas: Canvas) -> EncoderKind:
     """The kind of encoder that embeds the ROIs of this canvas."""
     return next(kind for kind, canvases in CANVASES_OF.items() if canvas.kind in canvases)

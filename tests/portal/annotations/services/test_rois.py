@@ -11,12 +11,7 @@ from django.db import OperationalError, connections
 
 from portal.annotations.geometry import InvalidRoiGeometryError
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.services import (
-    roi_create,
-    roi_delete,
-    roi_restore,
-    roi_update,
-)
+from portal.annotations.services import roi_create, roi_delete, roi_restore, roi_update
 from portal.archive.models import Canvas
 from portal.core.errors import (
     ConflictError,
