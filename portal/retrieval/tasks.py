@@ -143,7 +143,7 @@ def _mpp(canvas: Canvas) -> float | None:
     """Microns per pixel as recorded for the canvas; the file's own where it is not."""
     if canvas.mpp_x is None or canvas.mpp_y is None:
         return None
-    return (canvas.mpp_x * canvas.mpp_y) ** 0.5
+    return float((canvas.mpp_x * canvas.mpp_y) ** 0.5)
 
 
 def _scope(encoder_id: str, lab_id: str) -> Scope:

@@ -151,8 +151,8 @@ class VideoViewSet(ItemViewSet):
         page = frame_page(self.get_object(), start=start, limit=limit)
         after = start + len(page["frames"])
         rest = page["count"] > after and page["frames"]
-        page["next"] = f"{request.path}?start={after}&limit={limit}" if rest else None
-        return Response(page)
+        following = f"{request.path}?start={after}&limit={limit}" if rest else None
+        return Response({**page, "next": following})
 
     @extend_schema(
         responses={
