@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -30,14 +30,55 @@ _FOREIGN_OFFSETS = ("hamamatsu",)
 """Formats whose directories a plain TIFF reader cannot follow past 4 GiB."""
 
 
-def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+class SlideReport(TypedDict):
+    """What a slide or still is: plain JSON.
+
+    Attributes:
+        kind: "slide" or "still".
+        properties: allow-listed, of a slide. levels: finest first, as ``ml.types.Level``; of the
+            pyramid where one was written.
+        thumbnail: name in ``out_dir``. pixels: the same, None where tiles come from the original.
+    """
+
+    kind: str
+    width_px: int
+    height_px: int
+    mpp_x: float | None
+    mpp_y: float | None
+    vendor: str
+    objective_power: float | None
+    properties: dict[str, str]
+    levels: list[dict[str, Any]]
+    has_icc_profile: bool
+    thumbnail: str
+    pixels: str | None
+
+
+class VideoReport(TypedDict):
+    """What a video is: plain JSON.
+
+    Attributes:
+        warnings: sentences for the user. frames, poster: names in ``out_dir``.
+    """
+
+    kind: str
+    width_px: int
+    height_px: int
+    codec: str
+    container: str
+    frame_count: int
+    duration_s: float
+    fps: float
+    time_base_s: float
+    browser_playable: bool
+    warnings: list[str]
+    frames: str
+    poster: str
+
+
+def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> SlideReport:
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
-    Returns:
-        kind ("slide" | "still"), width_px, height_px, mpp_x, mpp_y, vendor, objective_power,
-        properties (allow-listed), levels (finest first; of the pyramid where one was written),
-        has_icc_profile, thumbnail (name in ``out_dir``), pixels (name in ``out_dir``, or None where
-        tiles come from the original).
     Raises:
         UnsupportedFormatError: neither a slide nor an image.
         CorruptFileError: cut or damaged: every stored tile must lie in the file, and tiles of every
@@ -62,14 +103,11 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     return _description(kind, info, pixels, has_icc=has_icc)
 
 
-def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> VideoReport:
     """Check a video, write its frame table and poster.
 
     ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
 
-    Returns:
-        width_px, height_px, codec, container, frame_count, duration_s, fps, time_base_s,
-        browser_playable, warnings (sentences), frames and poster (names in ``out_dir``).
     Raises:
         UnsupportedFormatError: not a video.
         NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
@@ -158,9 +196,7 @@ def _probe_starts(extent_px: int, tile_px: int) -> list[int]:
     return sorted({0, last // 2 * tile_px, last * tile_px})
 
 
-def _description(
-    kind: str, info: SlideInfo, pixels: Path | None, *, has_icc: bool
-) -> dict[str, Any]:
+def _description(kind: str, info: SlideInfo, pixels: Path | None, *, has_icc: bool) -> SlideReport:
     return {
         "kind": kind,
         "width_px": info.width_px,

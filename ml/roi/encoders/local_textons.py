@@ -49,7 +49,7 @@ class LocalTextonEncoder:
             inside = mask[border:-border:stride, border:-border:stride].ravel() > 0
             jets = jets[inside] if inside.any() else jets
         with torch.inference_mode():
-            return self.network(torch.from_numpy(jets)).numpy().copy()
+            return np.array(self.network(torch.from_numpy(jets)).numpy(), np.float32)
 
 
 def contrast_jets(image: ImageU8, config: LocalTextonConfig) -> ArrayF32:

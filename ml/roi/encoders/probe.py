@@ -30,7 +30,7 @@ def probe_patch(side_px: int = 224) -> ImageU8:
     blob = ((x % 37 - 18) ** 2 + (y % 41 - 20) ** 2 < 90) * 70
     noise = (x * x * 31 + y * y * 17 + x * y * 7) % 23
     planes = [225 - wave - blob + noise, 165 - wave // 2 - blob + noise, 205 - wave // 3 - noise]
-    return np.clip(np.stack(planes, axis=2), 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(np.stack(planes, axis=2), 0, 255), np.uint8)
 
 
 def probe_vector(patches: PatchEncoder | None) -> ArrayF32 | None:
