@@ -58,7 +58,7 @@ def test_the_list_narrows_while_one_types(open_page: Callable[[str], Any], case:
     assert page.locator("#cases tbody tr").count() == 1
     assert page.url.endswith("/cases/?q=colon")
     page.keyboard.type("x")
-    page.get_by_text("No case fits").wait_for()
+    page.get_by_text("No matching cases").wait_for()
     page.locator("select[name=organ]").select_option("lung")
     page.locator("#case-q").fill("")
     page.get_by_text("N-2").wait_for()

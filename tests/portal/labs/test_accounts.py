@@ -81,7 +81,7 @@ def test_a_password_is_changed(page: Client, annotator: User) -> None:
 def test_a_reset_mail_goes_to_accounts_only(client: Client, viewer: User) -> None:
     for email in (viewer.email, "nobody@north.example"):
         response = client.post("/accounts/password/reset/", {"email": email}, follow=True)
-        assert "Look into your mail" in response.content.decode()
+        assert "Check your e-mail" in response.content.decode()
     assert [message.to for message in mail.outbox] == [[viewer.email]]
 
 

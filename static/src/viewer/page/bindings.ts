@@ -107,7 +107,7 @@ function videoKeys(player: VideoPlayer, { span, miniMap, canAnnotate }: KeyTarge
       { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
       { keys: ["space"], shown: "Space", does: "Play or pause", run: () => void player.toggle() },
       ...(canAnnotate ? spanKeys : []),
-      { keys: ["g"], shown: "G", does: "Fold the map of the mosaic", run: () => miniMap?.fold() },
+      { keys: ["g"], shown: "G", does: "Collapse the map of the mosaic", run: () => miniMap?.fold() },
     ],
   };
 }
