@@ -23,12 +23,12 @@ from shapely.geometry.polygon import orient
 from portal.core.errors import InvalidInputError
 
 MAX_VERTICES = 100_000  # an outline of every second pixel around a 12,000 px wide region
-MAX_RINGS = 10_000
-MIN_AREA_PX = 1.0
+MAX_RINGS = 10_000  # holes included: an outline with more is a mask, not a drawing
+MIN_AREA_PX = 1.0  # less is a click, not a region
 DECIMALS = 2  # what QuPath writes; finer than any scanner
-MAX_COORDINATE = 1e9
+MAX_COORDINATE = 1e9  # far beyond any slide, and areas stay finite
 _CROSSING_CANDIDATES_PER_VERTEX = 50  # beyond it a repair would take minutes
-_CHUNK = 200
+_CHUNK = 200  # segments asked about at once, so that a hopeless outline is noticed early
 
 Ring = npt.NDArray[np.float64]
 

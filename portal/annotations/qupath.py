@@ -13,7 +13,7 @@ from portal.annotations.models import Roi
 from portal.core.errors import InvalidInputError
 
 MAX_FEATURES = 2_000  # one transaction: on SQLite other writers wait for it
-MAX_FOREIGN_BYTES = 32_768
+MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
 OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
 CARRIED = ("isLocked", "color", "measurements", "metadata", "nucleusGeometry")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"

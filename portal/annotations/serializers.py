@@ -24,7 +24,7 @@ GEOMETRY_SCHEMA: dict[str, Any] = {
     "required": ["type", "coordinates"],
     "example": {"type": "Polygon", "coordinates": [[[10, 10], [90, 10], [90, 80], [10, 10]]]},
 }
-INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1  # what PostgreSQL's integer and bigint hold
 
 
 @extend_schema_field(GEOMETRY_SCHEMA)

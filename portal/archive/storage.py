@@ -27,7 +27,7 @@ from django.conf import settings
 from ml.files import sync_folder, write_bytes
 from portal.core.errors import TooLargeInputError
 
-CHUNK_BYTES = 2**20
+CHUNK_BYTES = 2**20  # large enough that reading is not bound by calls
 
 
 def root() -> Path:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from portal.core.children import die_with_parent
 
-STOP_WAIT_S = 8.0
+STOP_WAIT_S = 8.0  # below the 10 s after which Docker kills
 
 
 @dataclass(frozen=True, slots=True)

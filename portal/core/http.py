@@ -12,7 +12,7 @@ from django.utils.http import parse_etags
 
 IMMUTABLE = "private, max-age=31536000, immutable"
 REVALIDATE = "private, no-cache"
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES = 256 * 1024  # a seek in a video is answered with little read in vain
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from portal.core.events import event_emit
 from portal.jobs.models import Job, JobState
 
-MAX_BACKOFF_S = 600.0
+MAX_BACKOFF_S = 600.0  # nobody waits longer for a retry
 
 
 def lease_length() -> timedelta:

@@ -15,7 +15,7 @@ from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
 from portal.labs.requests import user_of
 
-PER_PAGE = 30
+PER_PAGE = 30  # one to two screens
 
 
 @login_required

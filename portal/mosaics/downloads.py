@@ -20,7 +20,7 @@ from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.selectors import component_of
 
 MANIFEST_NAME = "mosaic.json"
-PNG_SIZES = (1024, 2048, 4096)
+PNG_SIZES = (1024, 2048, 4096)  # for a slide, a page, a poster
 PNG_LARGEST = PNG_SIZES[-1]
 """Made while the browser waits: about 1 s of one core and 45 MiB. All pixels are in the TIFF."""
 

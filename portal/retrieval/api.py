@@ -29,7 +29,7 @@ from portal.retrieval.serializers import (
     similar_represent,
 )
 
-RETRY_AFTER_S = 2
+RETRY_AFTER_S = 2  # an ROI is embedded in about that time
 
 
 class EmbeddingPendingSerializer(serializers.Serializer[Any]):

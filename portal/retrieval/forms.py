@@ -12,7 +12,7 @@ from portal.archive.models import CanvasKind
 from portal.labs.models import User
 from portal.retrieval import selectors
 
-K_DEFAULT = 20
+K_DEFAULT = 20  # two screens of pictures
 K_CHOICES = [(10, "10 results"), (20, "20 results"), (50, "50 results"), (100, "100 results")]
 
 

@@ -18,14 +18,14 @@ from portal.archive import storage
 from portal.archive.models import CanvasKind
 from portal.core.errors import NotFoundError
 
-WIDTH_PX, HEIGHT_PX = 320, 240
-_MARGIN_SHARE = 0.18
+WIDTH_PX, HEIGHT_PX = 320, 240  # 4:3, sharp on a card of the result page
+_MARGIN_SHARE = 0.18  # of the region on each side: the outline stands free
 _LEAST_PX = 24.0
 """A window is at least so many level-0 pixels wide: a dot is shown with its surroundings."""
-_LINE_PX, _HALO_PX = 2, 4
-_SMOOTH = 2
+_LINE_PX, _HALO_PX = 2, 4  # the halo shows on both sides of the line
+_SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
 _UNLABELLED = "#ffd400"
-_QUALITY = 85
+_QUALITY = 85  # of JPEG: no visible blocks
 
 Window = tuple[float, float, float, float]
 """left, top, width, height in level-0 pixels."""

@@ -27,7 +27,7 @@ STARTER_LABELS = (
 )
 # Distinct on tissue (pink, violet) and mucosa (red); taken in turn by labels without a colour.
 PALETTE = ("#3d7ea6", "#d98e32", "#4f9d69", "#8e6fb5", "#c8553d", "#2a9d8f", "#b03a5b", "#7f8c3a")
-NAME_MAX = 80
+NAME_MAX = 80  # as the column
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 
 

@@ -18,7 +18,7 @@ from portal.core.errors import ConflictError, InvalidInputError, StaleVersionErr
 from portal.core.events import event_emit
 from portal.labs.models import User
 
-NAME_MAX = 120
+NAME_MAX = 120  # as the column
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import UUID_REGEX, user_of
 
-MAX_FRAMES_PER_PAGE = 5000
+MAX_FRAMES_PER_PAGE = 5000  # about 350 kB of JSON
 
 
 class SlideAcceptedSerializer(SlideSerializer):

@@ -13,7 +13,7 @@ from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Slide, Vi
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
 
-THUMBNAILS_PER_CASE = 4
+THUMBNAILS_PER_CASE = 4  # as many as fit a row of the list
 
 
 @dataclass(frozen=True, slots=True)

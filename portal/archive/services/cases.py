@@ -16,8 +16,8 @@ from portal.archive.rules import require_edit
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import Lab, User
 
-MAX_TAGS = 20
-MAX_TAG_LENGTH = 40
+MAX_TAGS = 20  # beyond it a list of tags cannot be read
+MAX_TAG_LENGTH = 40  # a tag is a word or two, shown as a pill
 _TEXT = ("accession", "patient_key", "organ", "procedure", "diagnosis")
 
 

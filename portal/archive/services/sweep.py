@@ -16,7 +16,7 @@ from portal.archive.models import Asset, Upload
 from portal.archive.services.uploads import upload_discard
 
 OLDER_THAN = timedelta(hours=48)
-CACHE_BYTES = 20 * 2**30
+CACHE_BYTES = 20 * 2**30  # decoded tiles of some hundred slides
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ MEDIA_TYPES: dict[str, str] = {
     "still": "image/*",
     "video": "video/*",
 }
-MAX_NAME_LENGTH = 200
+MAX_NAME_LENGTH = 200  # as the columns that keep it
 
 
 def upload_receive(

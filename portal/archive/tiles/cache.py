@@ -10,7 +10,7 @@ from ml.imaging.tiles import TileSource
 from portal.archive import storage
 
 Value = TypeVar("Value")
-OPEN_FILES = 64
+OPEN_FILES = 64  # well below the usual limit of 1,024 descriptors of a process
 
 
 class SourceCache:

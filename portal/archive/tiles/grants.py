@@ -21,7 +21,7 @@ from django.conf import settings
 BUCKET_S = 12 * 3600
 """A grant lives between one and two buckets."""
 _BODY = struct.Struct(">16s16sI")
-_SIGNATURE_BYTES = 16
+_SIGNATURE_BYTES = 16  # 128 bits: beyond guessing, and short in an address
 
 
 class Grant(NamedTuple):

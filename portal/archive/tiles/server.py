@@ -36,9 +36,9 @@ Headers = list[tuple[str, str]]
 Answer = tuple[str, Headers, bytes]
 
 PREFIX = "/tiles/"
-RECHECK_S = 30.0
-MAX_GRANTS = 4096
-MEMORY_BYTES = 64 * 2**20
+RECHECK_S = 30.0  # a revoked membership shuts the door within it
+MAX_GRANTS = 4096  # about 4 MB; a viewer holds one grant per canvas
+MEMORY_BYTES = 64 * 2**20  # some 3,000 tiles of 20 kB per process
 IMMUTABLE = "private, max-age=31536000, immutable"
 _TEXT: Headers = [
     ("Content-Type", "text/plain; charset=utf-8"),

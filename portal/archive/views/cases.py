@@ -24,7 +24,7 @@ from portal.labs.models import Role
 from portal.labs.requests import user_of
 from portal.labs.selectors import labs_with_role
 
-PER_PAGE = 25
+PER_PAGE = 25  # rows of 80 px: two to three screens
 
 
 @login_required

@@ -16,12 +16,12 @@ from portal.archive.storage import resolve
 from portal.config.demo.material import Material
 from portal.config.demo.people import Cast
 
-ROIS_PER_SLIDE = 6
-THUMBNAIL_PX = 512
-TRIES = 2_000
+ROIS_PER_SLIDE = 6  # enough for neighbours, few enough to embed in a minute
+THUMBNAIL_PX = 512  # tissue is found on it; finer brings nothing
+TRIES = 2_000  # circles drawn at random before it gives up
 TISSUE_COLOUR = 18  # max - min of R, G, B: glass is grey
-TISSUE_GAP_PX = 25
-TISSUE_SHARE = 0.98
+TISSUE_GAP_PX = 25  # lumina and fat narrower than this count as tissue
+TISSUE_SHARE = 0.98  # of a circle: practically all of it
 Circle = tuple[float, float, float]
 NAMESPACE = uuid.UUID("6f1d8a44-3f5e-4a55-9b0e-2f4f4c9a7e10")
 

@@ -19,7 +19,7 @@ from ml.imaging.sample_video import make_sample_video
 # The demo's three patients: the same real tissue, cut, warped and stained differently.
 SAMPLE_SLIDES = ((11, "D-1001", "demo-p1"), (12, "D-1002", "demo-p2"), (13, "D-1003", "demo-p3"))
 GLAS_PER_GRADE = {"healthy": 2, "adenomatous": 1, "moderate": 2, "poor": 1}
-FETOSCOPY_FPS = 25
+FETOSCOPY_FPS = 25  # that of the recordings
 
 
 @dataclass(frozen=True, slots=True)

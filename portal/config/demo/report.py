@@ -8,7 +8,7 @@ from portal.config.demo.run import Outcome, Say
 from portal.core.errors import PortalError
 from portal.retrieval.selectors import SimilarQuery, encoder_default, similar_search
 
-TOP = 5
+TOP = 5  # hits named on the terminal
 
 
 def report(outcome: Outcome, *, people: Cast, say: Say) -> None:

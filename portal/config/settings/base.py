@@ -142,7 +142,7 @@ CELERY_IMPORTS = ("portal.jobs.worker.bell", "portal.jobs.worker.heartbeat")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ACKS_LATE = False  # the message is only a doorbell; the ledger rings again
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # a doorbell held back by a busy worker would ring late
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_MAX_MEMORY_PER_CHILD = int(  # KiB: a child beyond it is replaced
     environment.number("TESSERA_WORKER_MEMORY_GIB", default=3, minimum=1) * 2**20
@@ -169,7 +169,7 @@ TESSERA_UPLOAD_MAX_BYTES = int(
     environment.number("TESSERA_UPLOAD_MAX_BYTES", default=20 * 2**30, minimum=1)
 )
 DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 2**20  # a GeoJSON of 200,000 vertices is about 8 MB
-FILE_UPLOAD_MAX_MEMORY_SIZE = 2**20
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2**20  # files go to the storage volume by our own handler
 FILE_UPLOAD_HANDLERS = ["portal.archive.receiving.AssetUploadHandler"]
 
 # --- Pages ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from portal.jobs.models import WorkerSign
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 10.0
+EVERY_S = 10.0  # four signs within the 45 s after which a worker counts as silent
 _stop = threading.Event()
 
 

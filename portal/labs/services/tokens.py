@@ -15,7 +15,7 @@ from portal.labs.models import ApiToken, TokenScope, User
 
 SECRET_BEGINS = "tess_"  # noqa: S105 - so that scanners for leaked secrets can find ours
 SECRET_BYTES = 32  # 43 characters of URL-safe base64
-PREFIX_LENGTH = 12
+PREFIX_LENGTH = 12  # tells tokens apart, and gives away 42 bits of 256
 LONGEST_LIFE = timedelta(days=366)
 
 

@@ -19,8 +19,8 @@ from portal.retrieval.models import Encoder, IndexSnapshot
 from portal.retrieval.selectors.embeddings import vectors_by_id
 
 logger = logging.getLogger(__name__)
-_READERS_KEPT = 32
-_DELTAS_KEPT = 16
+_READERS_KEPT = 32  # files are mapped: an open one costs address space, not memory
+_DELTAS_KEPT = 16  # each at most some 10,000 vectors, 5 MB at 128 dimensions
 
 
 class Readers:

@@ -37,7 +37,7 @@ from portal.retrieval.selectors.embeddings import embedding_current, ids_missing
 from portal.retrieval.selectors.readers import deltas, readers
 from portal.retrieval.selectors.snapshots import snapshot_latest
 
-K_MOST = 200
+K_MOST = 200  # what a page can show; more belongs into an export
 
 logger = logging.getLogger(__name__)
 

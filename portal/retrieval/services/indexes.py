@@ -23,8 +23,8 @@ INDEX_KIND = "index_build"
 REBUILD_LEAST = 500
 """So many changes since the last index file cause a new one, or a twentieth of the file if that is
 more: what is newer is searched exactly, in about 1 ms for each 5,000."""
-REBUILD_SHARE = 20
-REBUILD_MOST = 10_000
+REBUILD_SHARE = 20  # one twentieth
+REBUILD_MOST = 10_000  # 2 ms of exact search
 
 
 def index_build_if_due(*, scope: Scope) -> Job | None:
