@@ -86,7 +86,7 @@ def _model(
 
 
 @dataclass(slots=True)
-class _Key:
+class _Keyframe:
     """A recent keyframe; ``H_start_from_key`` maps it to the first one of its component."""
 
     view: FrameView
@@ -111,13 +111,13 @@ class _Registrar:
         self.composed_model = composed_model(model)
         self.generators = motion_generators(self.composed_model)
         self.descriptor: Descriptor = load_descriptor(config.descriptor)
-        self.recent: deque[_Key] = deque(maxlen=max(config.skips))
+        self.recent: deque[_Keyframe] = deque(maxlen=max(config.skips))
         self.links: list[Link] = []
         self.keys: list[int] = []
         self.tracked: list[Tracked] = []
         self.trail: list[KeyTrail] = []
         self.motion = np.eye(3)
-        self.loop_keyframe: _Key | KeyTrail | None = None
+        self.loop_keyframe: _Keyframe | KeyTrail | None = None
         self.survey, self.known = survey, dict[int, KeyTrail]()
         height, width = survey.mask.shape
         self.side_px = float(max(width, height))
@@ -138,23 +138,12 @@ class _Registrar:
         self._add_key(view, aligned)
 
     def _add_key(self, view: FrameView, aligned: DirectAlignment | None) -> None:
-        key = _Key(view, view.position, np.eye(3))
+        key = _Keyframe(view, view.position, np.eye(3))
         linked = False
         for skip in (s for s in self.config.skips if s <= len(self.recent)):
             other = self.recent[-skip]
-            link = None
-            if skip == 1 and aligned is not None:
-                link = direct_link(view, other.view, aligned, model=self.model)
-            elif linked and other.start == key.start:
-                start: ArrayF64 = np.linalg.inv(other.H_start_from_key) @ key.H_start_from_key
-                found = self._aligned(view, other.view, start, LIKELY_NCC, is_near=True)
-                link = (
-                    None
-                    if found is None
-                    else direct_link(view, other.view, found, model=self.model)
-                )
-            elif not linked and skip <= RESCUE_SKIPS:
-                link = self._rescued(key, other)
+            direct = aligned if skip == 1 else None
+            link = self._link(key, other, direct, linked=linked, skip=skip)
             if link is None:
                 continue
             self.links.append(link)
@@ -179,6 +168,28 @@ class _Registrar:
             self.transforms[view.position] = key.H_start_from_key
             self.growing.add(view, self.transforms)
 
+    def _link(
+        self,
+        key: _Keyframe,
+        other: _Keyframe,
+        aligned: DirectAlignment | None,
+        *,
+        linked: bool,
+        skip: int,
+    ) -> Link | None:
+        """To one of the keyframes before: by what is known best of where the two lie."""
+        if aligned is not None:
+            return direct_link(key.view, other.view, aligned, model=self.model)
+        if linked and other.start == key.start:
+            start: ArrayF64 = np.linalg.inv(other.H_start_from_key) @ key.H_start_from_key
+            found = self._aligned(key.view, other.view, start, LIKELY_NCC, is_near=True)
+            if found is None:
+                return None
+            return direct_link(key.view, other.view, found, model=self.model)
+        if not linked and skip <= RESCUE_SKIPS:
+            return self._rescued(key, other)
+        return None
+
     def go_on_after(self, kept: Registration) -> tuple[int, int]:
         """Take up an earlier registration; the keyframes it needs again come by ``recall``.
 
@@ -202,7 +213,7 @@ class _Registrar:
         """Take a known frame again, for the links of those that follow."""
         if position in self.known:
             key, view = self.known[position], frame_view(position, rgb, self.survey)
-            self.recent.append(_Key(view, key.start, key.H_start_from_key))
+            self.recent.append(_Keyframe(view, key.start, key.H_start_from_key))
 
     def _show_again(self, kept: Registration) -> None:
         """The growing preview of the component that goes on, from its loop keyframes."""
@@ -241,7 +252,7 @@ class _Registrar:
             return None
         return found if is_plausible(found.matrix, found.xy_a) else None
 
-    def _rescued(self, key: _Key, other: _Key) -> Link | None:
+    def _rescued(self, key: _Keyframe, other: _Keyframe) -> Link | None:
         """A link by key points, refined by grey values where these then agree."""
         mine, theirs = self._features(key), self._features(other)
         link = link_features(
@@ -251,7 +262,7 @@ class _Registrar:
             return None
         return refined(link, key.view, other.view, model=self.model)
 
-    def _features(self, key: _Key) -> Features:
+    def _features(self, key: _Keyframe) -> Features:
         if key.features is None:
             key.features = describe_view(
                 key.view, self.descriptor, max_keypoints=self.config.max_keypoints
@@ -262,7 +273,7 @@ class _Registrar:
         shift = transform_points(matrix, self.corners) - self.corners
         return float(np.hypot(*shift.T).max())
 
-    def _mark(self, key: _Key) -> bool:
+    def _mark(self, key: _Keyframe) -> bool:
         """Keep the key points of a keyframe that is far from the last one kept."""
         last = self.loop_keyframe
         if last is not None and last.start == key.start:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.db.models import Q
@@ -62,14 +63,7 @@ def frames_at_point(
         raise NotFoundError(
             f"The point lies outside of the mosaic of {canvas.width_px} x {canvas.height_px} px."
         )
-    near = Q(left__lte=x, right__gte=x, top__lte=y, bottom__gte=y) | Q(left=None)
-    rows = list(
-        MosaicFrame.objects.filter(
-            near, mosaic=mosaic, component=component, status=FrameStatus.REGISTERED
-        )
-        .order_by("index")
-        .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px")
-    )
+    rows = _rows_near(mosaic, x=x, y=y, component=component)
     if not rows:
         return FramesAtPoint(0, ())
     view = view_of(mosaic)
@@ -96,3 +90,15 @@ def frames_at_point(
         for i, outline in zip(order, outlines, strict=True)
     )
     return FramesAtPoint(len(seen), frames)
+
+
+def _rows_near(mosaic: Mosaic, *, x: float, y: float, component: int) -> list[tuple[Any, ...]]:
+    """Index, PTS, transform, sharpness, uncertainty of the frames whose bounds hold the point."""
+    near = Q(left__lte=x, right__gte=x, top__lte=y, bottom__gte=y) | Q(left=None)
+    return list(
+        MosaicFrame.objects.filter(
+            near, mosaic=mosaic, component=component, status=FrameStatus.REGISTERED
+        )
+        .order_by("index")
+        .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px")
+    )
