@@ -34,8 +34,8 @@ COMMANDS: Mapping[str, str] = {
 }
 """Every command with its line of help. Kept here, so that ``--help`` imports no command."""
 
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
+EXIT_BAD_INPUT = 2  # argparse's own for a bad command line
+EXIT_INTERRUPTED = 130  # the shell's: 128 + SIGINT
 _REFUSED = (
     MlError,
     ModuleNotFoundError,

@@ -27,6 +27,8 @@ _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _X_RESOLUTION, _Y_RESOLUTION, _PLANAR, _RESOLUTION_UNIT = 277, 282, 283, 284, 296
 _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_COUNTS = 322, 323, 324, 325
 _STRIP_OFFSETS, _STRIP_COUNTS, _JPEG_TABLES, _ICC = 273, 279, 347, 34675
+"""Tags of TIFF 6.0; JPEGTables of its Technical Note 2, ICC as the ICC specification says."""
+
 _DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2", 9: "i4"} | {
     10: "i4", 11: "f4", 12: "f8", 13: "u4", 16: "u8", 17: "i8", 18: "u8"
 }  # fmt: skip

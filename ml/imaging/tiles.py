@@ -28,7 +28,7 @@ from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.tiff import JPEG, RGB, YCBCR, TiffDirectory
 from ml.types import Level
 
-_SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2
+_SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2  # ITU-T T.81, table B.1
 
 
 class EncodedTile(NamedTuple):

@@ -10,9 +10,8 @@ import numpy as np
 from ml.roi.texture import mean_and_deviation
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
-NUCLEI_DIM = 16
-SPACE_DIM = 22
-CONCENTRATION_DIM = 22
+NUCLEI_DIM, SPACE_DIM, CONCENTRATION_DIM = 16, 22, 22
+"""Numbers that the features of each kind are, below; the layout of the vector rests on them."""
 GRANULOMETRY_RADII_PX = (2, 4, 7, 11, 16, 24)  # nuclei to glands at 1 um per pixel
 GRANULOMETRY_DIM = len(GRANULOMETRY_RADII_PX)
 
