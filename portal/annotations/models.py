@@ -25,7 +25,7 @@ class LabelSet(LabOwned):
 
 
 class Label(LabOwned):
-    """A word of the vocabulary with its colour ``#rrggbb``."""
+    """A label with its colour ``#rrggbb``."""
 
     label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="labels")
     name = models.CharField(max_length=80)

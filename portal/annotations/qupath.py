@@ -74,7 +74,7 @@ def feature_read(raw: object) -> Feature:
     """Read one feature, in any of the spellings QuPath has used.
 
     Raises:
-        FeatureError: it is no object that an ROI could stand for.
+        FeatureError: it is no object that an ROI can represent.
     """
     if not isinstance(raw, Mapping) or raw.get("type") != "Feature":
         raise FeatureError("not a GeoJSON Feature")

@@ -1,4 +1,4 @@
-"""Pages of labels; the way from an ROI to its place in the viewer."""
+"""Pages of labels, and the redirect from an ROI to the viewer."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Asset(LabOwned):
 
 
 class Upload(LabOwned):
-    """A transfer of one file into a case. (Resumable transfers come later; this row stays.)"""
+    """A transfer of one file into a case, at once or in pieces; once complete, it has an asset."""
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="uploads")
     filename = models.CharField(max_length=255)

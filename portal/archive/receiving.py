@@ -46,7 +46,7 @@ class AssetUploadHandler(FileUploadHandler):
         boundary: Any,
         encoding: str | None = None,
     ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile[bytes]]] | None:
-        """A body that says it is too long is not read at all: an empty form is handed on."""
+        """A body whose length exceeds the limit is not read at all: an empty form is handed on."""
         try:
             require_size(content_length - FORM_OVERHEAD_BYTES)
         except TooLargeInputError as error:

@@ -16,7 +16,7 @@ from portal.archive.tiles.grants import grant_issue
 
 
 class CaseSerializer(serializers.ModelSerializer[Case]):
-    """A case. ``lab`` may be left out by who may write in one lab only."""
+    """A case. ``lab`` may be left out by a person who may write in one lab only."""
 
     lab = serializers.UUIDField(source="lab_id", required=False)
     tags = serializers.ListField(

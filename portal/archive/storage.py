@@ -41,7 +41,7 @@ def asset_path(lab_id: uuid.UUID, sha256: str) -> Path:
 
 
 def derived_folder(item_id: uuid.UUID) -> Path:
-    """What ingest made of a slide or video; a mosaic uses its own id."""
+    """What a job made of a slide, a video, a mosaic or a follow-up, by its id."""
     return root() / "derived" / str(item_id)
 
 

@@ -96,7 +96,7 @@ def _inspect(context: JobContext, function: str, source: Path, folder: Path) -> 
 
 
 def _rendition(context: JobContext, source: Path, target: Path) -> int:
-    """Write what the browser plays; the PTS it took off every frame's."""
+    """Write what the browser plays; returns the PTS that it subtracted from every frame's."""
     from ml.imaging.transcode import transcode_h264
 
     try:

@@ -1,7 +1,7 @@
 """The one way to declare background work. ``portal.jobs`` runs what is registered here.
 
-Lint bans Celery's own decorators elsewhere: a bare Celery task has no row, so nobody could see,
-cancel or recover it.
+The linter bans Celery's own decorators elsewhere: a bare Celery task has no row, so nobody could
+see, cancel or recover it.
 """
 
 from __future__ import annotations

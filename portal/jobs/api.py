@@ -1,4 +1,4 @@
-"""REST: jobs are read, cancelled and tried again; they are created by what needs them."""
+"""REST: jobs are read, cancelled and tried again; other endpoints create them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def job_accepted(job: Job, request: Request, **body: Any) -> Response:
 
 
 def job_answered(job: Job | None, request: Request, **body: Any) -> Response:
-    """For what may have been asked for before: 202 while the job works, 200 once it has ended."""
+    """For work that may have been requested before: 202 while its job runs, 200 afterwards."""
     if job is not None and not job.has_ended:
         return job_accepted(job, request, **body)
     return Response({**body, "job": JobSerializer(job).data if job else None})

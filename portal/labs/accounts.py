@@ -1,4 +1,4 @@
-"""How people get an account: managers create them; nobody signs up from outside."""
+"""How people get an account: managers create them; there is no public sign-up."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class ApiTokenCreateSerializer(serializers.Serializer[Any]):
 
 
 class NewApiTokenSerializer(ApiTokenSerializer):
-    """A token with its secret, which is shown this one time."""
+    """A token with its secret, which is shown only this once."""
 
     secret = serializers.CharField(read_only=True)
 

@@ -71,7 +71,7 @@ class SearchApi(APIView):
         """Search the ROIs of the ROI's lab for those most similar to it.
 
         The newest saves take part: an ROI is found from the moment its embedding is written, and
-        not any more from the moment it is deleted or redrawn. `409` where the ROI is deleted or
+        no longer from the moment it is deleted or redrawn. `409` where the ROI is deleted or
         could not be embedded.
         """
         asked = SearchSerializer(data=request.data)

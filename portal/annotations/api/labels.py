@@ -28,7 +28,7 @@ class LabelQuerySerializer(serializers.Serializer[Label]):
 
 
 class LabelApi(GenericViewSet[Label]):
-    """The words an ROI can be labelled with. Managers keep them."""
+    """The labels an ROI can carry. Managers maintain them."""
 
     queryset = Label.objects.none()
     serializer_class = LabelSerializer
@@ -54,7 +54,7 @@ class LabelApi(GenericViewSet[Label]):
 
     @extend_schema(request=LabelSerializer, responses={201: LabelSerializer}, summary="Add a label")
     def create(self, request: Request) -> Response:
-        """``lab`` may be left out by who manages one lab only. Without a colour it gets one."""
+        """A person who manages one lab only may leave ``lab`` out. Without a colour it gets one."""
         body = LabelSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data

@@ -1,4 +1,4 @@
-"""Geometry in: NaN is let through, to be refused by the vertex it stands at."""
+"""Bodies with geometry: NaN passes the parser, so that the refusal can name its vertex."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class RoiApi(GenericViewSet[Roi]):
     def create(self, request: Request) -> Response:
         """The outline is checked, repaired and clipped to the canvas; ``notes`` says what was done.
 
-        Choose ``id`` yourself and a save whose answer was lost can be sent again.
+        A client that chooses ``id`` itself can repeat a save whose answer was lost.
         """
         body = RoiCreateSerializer(data=request.data)
         body.is_valid(raise_exception=True)

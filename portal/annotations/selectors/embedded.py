@@ -1,4 +1,4 @@
-"""Which ROIs can be searched with, as a higher app tells it."""
+"""Which ROIs can be searched with; a higher app registers how to know."""
 
 from __future__ import annotations
 

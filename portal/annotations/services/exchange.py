@@ -47,7 +47,7 @@ class ImportItem:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of a document; nothing in it went missing silently."""
+    """What became of a document; every feature is accounted for."""
 
     items: tuple[ImportItem, ...]
     labels_created: tuple[str, ...] = ()

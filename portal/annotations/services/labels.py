@@ -1,4 +1,4 @@
-"""A lab's labels: made on first need, kept by managers, never taken away from under an ROI."""
+"""A lab's labels: created on first need, maintained by managers, never deleted while in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of the archive. Each begins from what the person may see."""
+"""Reads of cases. Each begins from what the person may see."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _TEXT = ("accession", "patient_key", "organ", "procedure", "diagnosis")
 
 
 class CaseFields(TypedDict, total=False):
-    """What may be said of a case beside its accession number."""
+    """What a case records besides its accession number."""
 
     patient_key: str
     age_band: str
@@ -129,7 +129,7 @@ def _validate(case: Case) -> None:
 
 
 def tags_clean(tags: Iterable[str]) -> list[str]:
-    """Trimmed, without doubles (case does not matter), in the order given."""
+    """Trimmed, without duplicates (ignoring case), in the order given."""
     kept: dict[str, str] = {}
     for tag in tags:
         text = " ".join(str(tag).split()).lstrip("#")

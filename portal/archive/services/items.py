@@ -42,7 +42,7 @@ def item_receive(
 ) -> ItemReceived:
     """Receive a file and make a slide or a video of it, by its content. Submits its ingest job.
 
-    The way in of forms, API and demo. The same bytes in the same case give the item there is.
+    Forms, API and demo all come this way. The same bytes in the same case give the item there is.
     Raises what ``upload_receive`` raises.
     """
     upload = upload_receive(case=case, file=file, filename=filename, user=user, only=only)

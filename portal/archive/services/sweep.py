@@ -69,7 +69,7 @@ def _scratch(before_s: float) -> int:
 
 
 def _orphans(before_s: float) -> int:
-    """Asset files without a row: bytes are stored before rows, a crash falls between."""
+    """Asset files without a row: bytes are stored before rows, and a crash may come between."""
     old = [path for path in _files(storage.root() / "assets") if path.stat().st_ctime < before_s]
     known = {
         storage.asset_path(lab_id, sha256)

@@ -217,7 +217,7 @@ def _keep(
     user: User,
     upload: Upload | None = None,
 ) -> Upload:
-    """Bytes first, rows after: a crash between leaves a file nobody names, never a row without."""
+    """Bytes first, then rows: a crash in between leaves a stray file, never a row without bytes."""
     storage.asset_keep(received, lab_id=case.lab_id, sha256=sha256)
     with transaction.atomic():
         asset, _ = Asset.objects.get_or_create(

@@ -1,4 +1,4 @@
-"""The doorbell: the only Celery task there is. Losing or doubling its messages does no harm."""
+"""The doorbell: the only Celery task. Losing or repeating its messages does no harm."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from portal.labs.requests import user_of
 @login_required
 @require_http_methods(["GET", "POST"])
 def token_list(request: HttpRequest) -> HttpResponse:
-    """The person's tokens; POST makes one and shows its secret this one time."""
+    """The person's tokens; POST creates one and shows its secret once."""
     form, secret, status = TokenForm(), "", 200
     if request.method == "POST":
         form = TokenForm(request.POST)

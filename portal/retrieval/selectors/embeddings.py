@@ -1,4 +1,4 @@
-"""Reads of encoders, embeddings and index snapshots."""
+"""Reads of embeddings: which ROIs have one, and their vectors."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Hit:
         distance: Euclidean, between the vectors.
         p_value: share of unrelated regions that come as close; None where the encoder is not
             calibrated.
-        is_close: nearer than unrelated tissue usually comes; None as ``p_value``.
+        is_close: nearer than unrelated regions usually are; None as ``p_value``.
     """
 
     rank: int
@@ -192,7 +192,7 @@ def _hit(rank: int, row: Embedding, distance: float, calibration: Calibration | 
 
 
 def _calibration(encoder: Encoder) -> Calibration | None:
-    """What the encoder's distances mean; a damaged file costs that, never the search."""
+    """What the encoder's distances mean; without a readable file, none is claimed."""
     try:
         return calibration_of(encoder.config_hash)
     except MlError:

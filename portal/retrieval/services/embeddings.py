@@ -1,4 +1,4 @@
-"""Writes: encoders, embeddings, index snapshots, and the jobs that make them."""
+"""Writes of embeddings: submitted when an ROI is saved, masked when its outline changes."""
 
 from __future__ import annotations
 
