@@ -17,8 +17,7 @@ from portal.archive import storage
 from portal.archive.models import CanvasKind, ItemState
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.mosaics.models import Followup, FollowupHit
-from portal.mosaics.services.followups import FOLLOWUP_KIND, followup_ready
-from portal.mosaics.services.states import state_again
+from portal.mosaics.services import FOLLOWUP_KIND, followup_ready, state_again
 from portal.mosaics.tasks.errors import sentence
 from portal.mosaics.tasks.targets import MosaicWindows, VideoFrames, place_of
 

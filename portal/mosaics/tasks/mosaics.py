@@ -19,12 +19,7 @@ from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
 from portal.mosaics.build_cache import build_cache_claim
 from portal.mosaics.models import Mosaic
 from portal.mosaics.selectors import span_frames
-from portal.mosaics.services import (
-    JOB_KIND,
-    mosaic_ready,
-    mosaic_refused,
-    state_again,
-)
+from portal.mosaics.services import JOB_KIND, mosaic_ready, mosaic_refused, state_again
 from portal.mosaics.tasks.errors import sentence
 
 if TYPE_CHECKING:

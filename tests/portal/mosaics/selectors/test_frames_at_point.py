@@ -8,9 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from portal.core.errors import ConflictError, NotFoundError
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.selectors import (
-    frames_at_point,
-)
+from portal.mosaics.selectors import frames_at_point
 
 
 def test_frames_at_a_point_by_hand(built: Mosaic) -> None:
