@@ -32,7 +32,8 @@ def thinned(polygon: ArrayF64, *, at_most: int) -> ArrayF64:
     """Fewer corners of a fine outline: enough to draw it."""
     if len(polygon) <= at_most:
         return polygon
-    return polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
+    fewer: ArrayF64 = polygon[np.linspace(0, len(polygon), at_most, endpoint=False).astype(int)]
+    return fewer
 
 
 def rounded_outline(outline: ArrayF64) -> tuple[tuple[float, float], ...]:

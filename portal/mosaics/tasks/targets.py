@@ -165,7 +165,8 @@ class MosaicWindows:
 
     def on_canvas(self, hit: PlaceFound) -> ArrayF64:
         """The outline in level-0 pixels of the mosaic."""
-        return (hit.outline_frame + np.array(self._corners[hit.key])) * self._down
+        outline: ArrayF64 = (hit.outline_frame + np.array(self._corners[hit.key])) * self._down
+        return outline
 
 
 def _starts(length: float, window: int) -> list[int]:
