@@ -74,6 +74,7 @@ class LocalTextonConfig:
     stride_px: int = 5  # distance of the points measured
     border_px: int = 8  # left out along the edge of a patch
     sigma_px: float = 30.0  # reach of the surroundings: some five nuclei, less than a gland
+    own_vectors: bool = False  # unmixed by vectors of the patch, not by the published ones
     floor_od: float = 0.05  # least deviation: the noise of empty glass is not made into texture
 
     @property

@@ -54,7 +54,12 @@ class LocalTextonEncoder:
 
 def contrast_jets(image: ImageU8, config: LocalTextonConfig) -> ArrayF32:
     """(points, jet_dim) float32: ``channel_jets`` of the locally normalised stains."""
-    channels = local_contrast(image, sigma_px=config.sigma_px, floor_od=config.floor_od)
+    channels = local_contrast(
+        image,
+        sigma_px=config.sigma_px,
+        floor_od=config.floor_od,
+        own_vectors=config.own_vectors,
+    )
     return channel_jets(channels, config)
 
 

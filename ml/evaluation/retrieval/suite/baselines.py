@@ -80,7 +80,7 @@ def baseline_methods(
     Raises:
         BadInputError: the training tiles are not there.
     """
-    sift, textons = SiftConfig(), LocalTextonConfig()
+    sift, textons = SiftConfig(), LocalTextonConfig(own_vectors=True)
     key = config_hash(_Key(training, sift, textons, seed))
     tiles = balanced(read_tiles(data / training.index, training.where), training.each, seed=seed)
     learned = _Words(tiles, seed, key, cache)
