@@ -13,43 +13,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy.spatial.distance import cdist
-
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.manifest import (
-    RoiRecord,
-    grouped,
-    parse_groups,
-    read_manifest,
-    require_examples,
-)
-from ml.evaluation.retrieval.metrics import bootstrap_interval
-from ml.evaluation.retrieval.protocols import (
-    QueryScores,
-    RetrievalOptions,
-    other_folds,
-    other_patients_scores,
-    paper_scores,
-)
+from ml.evaluation.retrieval.invariance import augmentation_invariance
+from ml.evaluation.retrieval.manifest import RoiRecord, parse_groups, read_manifest
+from ml.evaluation.retrieval.protocols import RetrievalOptions
 from ml.evaluation.retrieval.report import score_tables
-from ml.evaluation.retrieval.representations import representations
+from ml.evaluation.retrieval.scores import evaluate_retrieval
 from ml.evaluation.retrieval.sections import adjacent_sections, section_pairs
-from ml.evaluation.retrieval.signals import (
-    augmentation_invariance,
-    shifted_scores,
-    shifted_vectors,
-)
-from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
 from ml.evaluation.retrieval.suite import command as suite
 from ml.evaluation.retrieval.suite.table import describe as suite_tables
-from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
 from ml.extras import require_extra
 from ml.reports.cards import update_card
 from ml.roi import RoiEncoder, load_encoder
-from ml.types import ArrayF32, ArrayF64, Progress, no_progress
-
-_RANDOM_RUNS = 100
+from ml.types import ArrayF32, Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,85 +103,6 @@ def describe(result: dict[str, Any]) -> str:
     return suite_tables(result) if "suite" in result else score_tables(result)
 
 
-def evaluate_retrieval(
-    records: Sequence[RoiRecord],
-    encoder: RoiEncoder,
-    *,
-    groups: dict[str, tuple[str, ...]] | None = None,
-    folds: int | None = None,
-    supervised: bool = False,
-    robustness: bool = False,
-    stain_shift: bool = False,
-    options: RetrievalOptions | None = None,
-    keep: dict[str, ArrayF32] | None = None,
-    progress: Progress = no_progress,
-) -> dict[str, Any]:
-    """Score an encoder and the baselines on the same regions in the same run.
-
-    Args:
-        records: regions with labels and patients.
-        groups: coarser labels to score as well, see ``grouped``.
-        folds: score each of so many patient-disjoint folds against the others, too.
-        supervised: train the supervised graph network on the same regions as well, cross-fitted.
-        robustness: also without stain normalisation and with stain-shifted queries.
-        stain_shift: with stain-shifted queries alone.
-        keep: filled with the vectors of each method, for plots.
-    Returns:
-        Plain data: encoder, regions, and for "labels" (and "groups") each protocol's table of
-        methods. Intervals are 95 % over patients.
-    Raises:
-        BadInputError: a label with one example, or one that no group holds; a region without
-            tissue; more folds than patients.
-    """
-    options = options or RetrievalOptions()
-    tasks = {"labels": tuple(records)}
-    if groups:
-        tasks["groups"] = grouped(records, groups)
-    for task in tasks.values():
-        require_examples(task)
-    config = SplitConfig(folds=folds, seed=options.seed) if folds else None
-    dealt = split_patients(records, config) if config else None
-    found = representations(
-        records, encoder, seed=options.seed, without_stain=robustness, progress=progress
-    )
-    if keep is not None:
-        keep.update(found.vectors)
-    trained = (
-        supervised_distances(tasks, encoder, seed=options.seed, progress=progress)
-        if supervised
-        else {}
-    )
-    result = {
-        "encoder": {
-            "name": encoder.name,
-            "version": encoder.version,
-            "config_hash": encoder.config_hash,
-            "dim": encoder.dim,
-        },
-        "options": {
-            "k": options.k,
-            "long_k": options.long_k,
-            "vote_k": options.vote_k,
-            "seed": options.seed,
-        },
-        "n_regions": len(records),
-        "n_patients": len({record.patient for record in records}),
-        "seconds_per_region": found.seconds,
-        **{
-            name: _score_task(task, found.vectors, trained.get(name), options)
-            for name, task in tasks.items()
-        },
-    }
-    if dealt is not None and config is not None:
-        result["folds"] = _score_folds(records, found.vectors, dealt, config, options)
-    if robustness or stain_shift:
-        shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
-        result["stain_shift"] = {
-            name: shifted_scores(shifted, task, options) for name, task in tasks.items()
-        }
-    return result
-
-
 def _check(args: argparse.Namespace) -> None:
     """Refuse, before anything is computed, what would fail after hours."""
     if args.folder is None:
@@ -238,83 +135,3 @@ def _signals(
             encoder, section_pairs(sections), progress=progress
         )
     return out
-
-
-def _score_folds(
-    records: Sequence[RoiRecord],
-    vectors: dict[str, ArrayF32],
-    folds: Folds,
-    config: SplitConfig,
-    options: RetrievalOptions,
-) -> dict[str, Any]:
-    scores: dict[str, list[float | None]] = {}
-    for name, v in vectors.items():
-        rows = other_folds(cdist(v, v).astype(np.float64), records, folds, options)
-        scores[name] = [None if row is None else float(row.ap.mean()) for row in rows]
-    return {**folds_report(folds, config), "map_by_fold": scores}
-
-
-def _score_task(
-    records: Sequence[RoiRecord],
-    vectors: dict[str, ArrayF32],
-    supervised: ArrayF64 | None,
-    options: RetrievalOptions,
-) -> dict[str, Any]:
-    distances = {name: cdist(v, v).astype(np.float64) for name, v in vectors.items()}
-    if supervised is not None:
-        distances[SUPERVISED] = supervised
-    out: dict[str, Any] = {}
-    for protocol, score in (
-        ("other_patients", other_patients_scores),
-        ("paper_split", paper_scores),
-    ):
-        table = {
-            name: _summary(score(d, records, options), options) for name, d in distances.items()
-        }
-        out[protocol] = {"chance": _chance(records, score, options), **table}
-    scored = other_patients_scores(next(iter(distances.values())), records, options)
-    out["n_queries_scored"] = len(scored.labels)
-    out["n_queries_without_relevant"] = len(records) - len(scored.labels)
-    return out
-
-
-def _chance(records: Sequence[RoiRecord], score: Any, options: RetrievalOptions) -> dict[str, Any]:
-    rng = np.random.default_rng(options.seed)
-    runs = []
-    for _ in range(_RANDOM_RUNS):
-        result = score(rng.random((len(records), len(records))), records, options)
-        runs.append(
-            [
-                result.ap.mean(),
-                result.ap_long.mean(),
-                result.ap_by_hits.mean(),
-                result.precision.mean(),
-                result.vote_right.mean(),
-            ]
-        )
-    names = ("map", "map_long", "map_by_hits", "precision", "vote_accuracy")
-    return {name: float(v) for name, v in zip(names, np.mean(runs, axis=0), strict=True)}
-
-
-def _summary(scores: QueryScores, options: RetrievalOptions) -> dict[str, Any]:
-    labels = np.array(scores.labels)
-    interval = bootstrap_interval(
-        scores.ap, scores.patients, repeats=options.bootstrap, seed=options.seed
-    )
-    return {
-        "map": float(scores.ap.mean()),
-        "map_interval": interval,
-        "map_long": float(scores.ap_long.mean()),
-        "map_by_hits": float(scores.ap_by_hits.mean()),
-        "precision": float(scores.precision.mean()),
-        "vote_accuracy": float(scores.vote_right.mean()),
-        "by_label": {
-            str(label): {
-                "queries": int((labels == label).sum()),
-                "map": float(scores.ap[labels == label].mean()),
-                "precision": float(scores.precision[labels == label].mean()),
-                "vote_accuracy": float(scores.vote_right[labels == label].mean()),
-            }
-            for label in np.unique(labels)
-        },
-    }

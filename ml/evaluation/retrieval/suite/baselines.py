@@ -20,7 +20,7 @@ from ml.evaluation.retrieval.baselines import (
     region_mask,
     visual_words,
 )
-from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.config import TrainingConfig
 from ml.evaluation.retrieval.suite.methods import Method
 from ml.files import write_npz

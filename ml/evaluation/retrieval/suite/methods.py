@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.roi import load_encoder
 from ml.types import ArrayF32
 

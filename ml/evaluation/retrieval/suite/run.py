@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.cells import section_set
 from ml.evaluation.retrieval.suite.choice import Cell, choose, margins_of
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig

@@ -21,7 +21,7 @@ from ml.evaluation.retrieval.manifest import (
     require_examples,
 )
 from ml.evaluation.retrieval.protocols import other_patients
-from ml.evaluation.retrieval.signals import RegionImage, region_image
+from ml.evaluation.retrieval.regions import RegionImage, region_image
 from ml.evaluation.retrieval.suite.config import SetConfig
 from ml.training.roi.tiles import read_tiles
 from ml.types import ArrayBool, ArrayI64

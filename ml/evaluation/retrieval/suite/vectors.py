@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ml.errors import BadInputError, MlError
-from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.methods import Method
 from ml.evaluation.retrieval.suite.sets import SuiteSet
 from ml.evaluation.retrieval.suite.swap import Recolouring, restained

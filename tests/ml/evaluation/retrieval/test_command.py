@@ -15,8 +15,8 @@ from safetensors.numpy import save_file
 
 from ml.cli import main
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.command import RetrievalOptions, other_patients_scores, paper_scores
 from ml.evaluation.retrieval.manifest import RoiRecord
+from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores, paper_scores
 
 HEAD = "image,patient,label,mpp,geometry\n"
 

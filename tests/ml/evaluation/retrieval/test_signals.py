@@ -9,20 +9,12 @@ from PIL import Image
 from shapely.geometry import box
 
 from ml.errors import BadInputError, EmptyRegionError
+from ml.evaluation.retrieval.invariance import CHANGES, augmentation_invariance
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.evaluation.retrieval.sections import (
-    adjacent_sections,
-    align_masks,
-    section_pairs,
-    tissue_mask,
-)
-from ml.evaluation.retrieval.signals import (
-    CHANGES,
-    augmentation_invariance,
-    region_image,
-    stain_shift_scores,
-    stain_shifted,
-)
+from ml.evaluation.retrieval.regions import region_image
+from ml.evaluation.retrieval.section_alignment import align_masks, tissue_mask
+from ml.evaluation.retrieval.sections import adjacent_sections, section_pairs
+from ml.evaluation.retrieval.stain_shift import stain_shift_scores, stain_shifted
 from ml.types import ArrayF32
 
 

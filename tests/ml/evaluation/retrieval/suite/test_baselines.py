@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from shapely.geometry import box
 
-from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.baselines import (
     baseline_methods,
     hsv_vector,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.signals import RegionImage
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.sets import Item
 from ml.evaluation.retrieval.suite.swap import (
     Stained,

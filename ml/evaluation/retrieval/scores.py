@@ -1,0 +1,246 @@
+"""One encoder and its rivals scored on the same regions in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NotRequired, TypedDict
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from ml.evaluation.retrieval.manifest import RoiRecord, grouped, require_examples
+from ml.evaluation.retrieval.metrics import bootstrap_interval
+from ml.evaluation.retrieval.protocols import (
+    QueryScores,
+    RetrievalOptions,
+    other_folds,
+    other_patients_scores,
+    paper_scores,
+)
+from ml.evaluation.retrieval.representations import representations
+from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
+from ml.evaluation.retrieval.stain_shift import ShiftScores, shifted_scores, shifted_vectors
+from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
+from ml.roi import RoiEncoder
+from ml.types import ArrayF32, ArrayF64, Progress, no_progress
+
+Protocol = Callable[[ArrayF64, Sequence[RoiRecord], RetrievalOptions], QueryScores]
+"""Scores of every query from (N, N) distances."""
+
+_RANDOM_RUNS = 100
+"""Random rankings that chance is the mean of: its third digit is then settled."""
+
+
+class LabelScores(TypedDict):
+    """Means over the queries of one label."""
+
+    queries: int
+    map: float
+    precision: float
+    vote_accuracy: float
+
+
+class MethodScores(TypedDict):
+    """Means over all queries; what is ``NotRequired`` is not told of chance."""
+
+    map: float
+    map_interval: NotRequired[tuple[float, float]]
+    map_long: float
+    map_by_hits: float
+    precision: float
+    vote_accuracy: float
+    by_label: NotRequired[dict[str, LabelScores]]
+
+
+class TaskScores(TypedDict):
+    """Scores under one set of labels, by protocol and method, ``chance`` among the methods."""
+
+    other_patients: dict[str, MethodScores]
+    paper_split: dict[str, MethodScores]
+    n_queries_scored: int
+    n_queries_without_relevant: int
+
+
+class RetrievalScores(TypedDict):
+    """What ``evaluate_retrieval`` returns; intervals are 95 % over patients."""
+
+    encoder: dict[str, Any]
+    options: dict[str, int]
+    n_regions: int
+    n_patients: int
+    seconds_per_region: float
+    labels: TaskScores
+    groups: NotRequired[TaskScores]
+    folds: NotRequired[dict[str, Any]]
+    stain_shift: NotRequired[dict[str, ShiftScores]]
+
+
+def evaluate_retrieval(
+    records: Sequence[RoiRecord],
+    encoder: RoiEncoder,
+    *,
+    groups: dict[str, tuple[str, ...]] | None = None,
+    folds: int | None = None,
+    supervised: bool = False,
+    robustness: bool = False,
+    stain_shift: bool = False,
+    options: RetrievalOptions | None = None,
+    keep: dict[str, ArrayF32] | None = None,
+    progress: Progress = no_progress,
+) -> RetrievalScores:
+    """Score an encoder and the baselines on the same regions in the same run.
+
+    Args:
+        records: regions with labels and patients.
+        groups: coarser labels to score as well, see ``grouped``.
+        folds: score each of so many patient-disjoint folds against the others, too.
+        supervised: train the supervised graph network on the same regions as well, cross-fitted.
+        robustness: also without stain normalisation and with stain-shifted queries.
+        stain_shift: with stain-shifted queries alone.
+        keep: filled with the vectors of each method, for plots.
+    Raises:
+        BadInputError: a label with one example, or one that no group holds; a region without
+            tissue; more folds than patients.
+    """
+    options = options or RetrievalOptions()
+    tasks = {"labels": tuple(records)}
+    if groups:
+        tasks["groups"] = grouped(records, groups)
+    for task in tasks.values():
+        require_examples(task)
+    config = SplitConfig(folds=folds, seed=options.seed) if folds else None
+    dealt = split_patients(records, config) if config else None
+    found = representations(
+        records, encoder, seed=options.seed, without_stain=robustness, progress=progress
+    )
+    if keep is not None:
+        keep.update(found.vectors)
+    trained = (
+        supervised_distances(tasks, encoder, seed=options.seed, progress=progress)
+        if supervised
+        else {}
+    )
+    scored = {
+        name: _score_task(task, found.vectors, trained.get(name), options)
+        for name, task in tasks.items()
+    }
+    result: RetrievalScores = {
+        "encoder": {
+            "name": encoder.name,
+            "version": encoder.version,
+            "config_hash": encoder.config_hash,
+            "dim": encoder.dim,
+        },
+        "options": {
+            "k": options.k,
+            "long_k": options.long_k,
+            "vote_k": options.vote_k,
+            "seed": options.seed,
+        },
+        "n_regions": len(records),
+        "n_patients": len({record.patient for record in records}),
+        "seconds_per_region": found.seconds,
+        "labels": scored["labels"],
+    }
+    if "groups" in scored:
+        result["groups"] = scored["groups"]
+    if dealt is not None and config is not None:
+        result["folds"] = _score_folds(records, found.vectors, dealt, config, options)
+    if robustness or stain_shift:
+        shifted = shifted_vectors(encoder, records, seed=options.seed, progress=progress)
+        result["stain_shift"] = {
+            name: shifted_scores(shifted, task, options) for name, task in tasks.items()
+        }
+    return result
+
+
+def _score_folds(
+    records: Sequence[RoiRecord],
+    vectors: dict[str, ArrayF32],
+    folds: Folds,
+    config: SplitConfig,
+    options: RetrievalOptions,
+) -> dict[str, Any]:
+    scores: dict[str, list[float | None]] = {}
+    for name, v in vectors.items():
+        rows = other_folds(cdist(v, v).astype(np.float64), records, folds, options)
+        scores[name] = [None if row is None else float(row.ap.mean()) for row in rows]
+    return {**folds_report(folds, config), "map_by_fold": scores}
+
+
+def _score_task(
+    records: Sequence[RoiRecord],
+    vectors: dict[str, ArrayF32],
+    supervised: ArrayF64 | None,
+    options: RetrievalOptions,
+) -> TaskScores:
+    distances = {name: cdist(v, v).astype(np.float64) for name, v in vectors.items()}
+    if supervised is not None:
+        distances[SUPERVISED] = supervised
+    scored = other_patients_scores(next(iter(distances.values())), records, options)
+    return {
+        "other_patients": _table(other_patients_scores, distances, records, options),
+        "paper_split": _table(paper_scores, distances, records, options),
+        "n_queries_scored": len(scored.labels),
+        "n_queries_without_relevant": len(records) - len(scored.labels),
+    }
+
+
+def _table(
+    protocol: Protocol,
+    distances: dict[str, ArrayF64],
+    records: Sequence[RoiRecord],
+    options: RetrievalOptions,
+) -> dict[str, MethodScores]:
+    table = {"chance": _chance(protocol, records, options)}
+    for name, distance in distances.items():
+        table[name] = _summary(protocol(distance, records, options), options)
+    return table
+
+
+def _chance(
+    protocol: Protocol, records: Sequence[RoiRecord], options: RetrievalOptions
+) -> MethodScores:
+    rng = np.random.default_rng(options.seed)
+    shape = (len(records), len(records))
+    runs = [_means(protocol(rng.random(shape), records, options)) for _ in range(_RANDOM_RUNS)]
+    map_, map_long, by_hits, precision, vote = np.mean(runs, axis=0).tolist()
+    return {
+        "map": map_,
+        "map_long": map_long,
+        "map_by_hits": by_hits,
+        "precision": precision,
+        "vote_accuracy": vote,
+    }
+
+
+def _means(scores: QueryScores) -> list[float]:
+    each = (scores.ap, scores.ap_long, scores.ap_by_hits, scores.precision, scores.vote_right)
+    return [float(values.mean()) for values in each]
+
+
+def _summary(scores: QueryScores, options: RetrievalOptions) -> MethodScores:
+    map_, map_long, by_hits, precision, vote = _means(scores)
+    return {
+        "map": map_,
+        "map_interval": bootstrap_interval(
+            scores.ap, scores.patients, repeats=options.bootstrap, seed=options.seed
+        ),
+        "map_long": map_long,
+        "map_by_hits": by_hits,
+        "precision": precision,
+        "vote_accuracy": vote,
+        "by_label": {
+            str(label): _of_label(scores, label) for label in np.unique(np.array(scores.labels))
+        },
+    }
+
+
+def _of_label(scores: QueryScores, label: str) -> LabelScores:
+    rows = np.array(scores.labels) == label
+    return {
+        "queries": int(rows.sum()),
+        "map": float(scores.ap[rows].mean()),
+        "precision": float(scores.precision[rows].mean()),
+        "vote_accuracy": float(scores.vote_right[rows].mean()),
+    }
