@@ -74,10 +74,10 @@ def write_json(result: Mapping[str, Any], out: str) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a place that no result can be written to, before hours of work are spent.
+    """Refuse a file that no result can be written to, before hours of work are spent.
 
     Raises:
-        FileNotFoundError, IsADirectoryError, PermissionError: naming the place.
+        FileNotFoundError, IsADirectoryError, PermissionError: naming the file or folder.
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(2, "No such directory", str(path.parent))

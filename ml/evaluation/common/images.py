@@ -166,8 +166,8 @@ def _read_rgb(path: Path) -> ImageU8:
 
 def _read_mask(folder: Path) -> ArrayBool | None:
     for name in MASK_NAMES:
-        for place in (folder, folder.resolve().parent):
-            if (place / name).is_file():
-                plane = cv2.imread(str(place / name), cv2.IMREAD_GRAYSCALE)
+        for around in (folder, folder.resolve().parent):
+            if (around / name).is_file():
+                plane = cv2.imread(str(around / name), cv2.IMREAD_GRAYSCALE)
                 return None if plane is None else np.asarray(plane > 127)
     return None

@@ -46,8 +46,8 @@ def draw_pair(
         colour = RIGHT if is_right[row] else WRONG
         from_px, to_px = ([round(float(v)) for v in xy] for xy in (start, end))
         cv2.line(sheet, from_px, to_px, colour, 1, cv2.LINE_AA)
-        for place in (from_px, to_px):
-            cv2.circle(sheet, place, 2, colour, -1, cv2.LINE_AA)
+        for point_px in (from_px, to_px):
+            cv2.circle(sheet, point_px, 2, colour, -1, cv2.LINE_AA)
     return _titled(sheet, f"{title}: {int(is_right.sum())} of {len(matches)} right")
 
 
@@ -60,7 +60,7 @@ def write_picture(path: Path, picture: ImageU8) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     options = [cv2.IMWRITE_JPEG_QUALITY, 85]
     if not cv2.imwrite(str(path), cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), options):
-        raise BadInputError(f"{path.name}: expected a place that can be written")
+        raise BadInputError(f"{path.name}: expected a file that can be written")
 
 
 def _titled(sheet: ImageU8, text: str) -> ImageU8:

@@ -23,7 +23,7 @@ def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> dict[str, An
     The projections of a scene point obey the poses exactly; the image need not. Each point that
     structure from motion used in both frames is projected into both, and from its projection in b
     moved to where the image looks as around its projection in a (Lucas-Kanade, forwards and back).
-    What remains between that place and the epipolar line is the error of the poses and the camera
+    What remains between that point and the epipolar line is the error of the poses and the camera
     model, plus that of the alignment: no matcher that follows the image can be better.
 
     Returns:
@@ -37,10 +37,10 @@ def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> dict[str, An
         if len(rows) < 1:
             continue
         xy_a, xy_b = cache.sequence.project(rows, a), cache.sequence.project(rows, b)
-        places, kept = _follow(cache, a, b, xy_a.astype(np.float32), xy_b.astype(np.float32))
+        followed, kept = _follow(cache, a, b, xy_a.astype(np.float32), xy_b.astype(np.float32))
         truth = cache.sequence.fundamental(a, b)
-        distance.append(symmetric_epipolar_px(truth, xy_a[kept], places[kept]))
-        moved.append(np.hypot(*(places[kept] - xy_b[kept]).T))
+        distance.append(symmetric_epipolar_px(truth, xy_a[kept], followed[kept]))
+        moved.append(np.hypot(*(followed[kept] - xy_b[kept]).T))
     error, far = np.concatenate(distance), np.concatenate(moved)
     if not len(error):
         return {"points": 0}
@@ -57,7 +57,7 @@ def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> dict[str, An
 def _follow(
     cache: FrameCache, a: int, b: int, xy_a: ArrayF32, xy_b: ArrayF32
 ) -> tuple[ArrayF32, ArrayBool]:
-    """(N, 2) places in b of points of a, and which came home when followed back."""
+    """(N, 2) where points of a lie in b, and which came home when followed back."""
     grey_a, grey_b = (equalise(to_grey(cache.frame(k))) for k in (a, b))
     options: dict[str, Any] = {
         "winSize": (WINDOW_PX, WINDOW_PX),
@@ -65,7 +65,7 @@ def _follow(
         "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
         "criteria": (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 40, 1e-3),
     }
-    places, found, _ = cv2.calcOpticalFlowPyrLK(grey_a, grey_b, xy_a, xy_b.copy(), **options)
-    home, back, _ = cv2.calcOpticalFlowPyrLK(grey_b, grey_a, places, xy_a.copy(), **options)
+    followed, found, _ = cv2.calcOpticalFlowPyrLK(grey_a, grey_b, xy_a, xy_b.copy(), **options)
+    home, back, _ = cv2.calcOpticalFlowPyrLK(grey_b, grey_a, followed, xy_a.copy(), **options)
     kept = (found.ravel() > 0) & (back.ravel() > 0) & (np.hypot(*(home - xy_a).T) <= BACK_PX)
-    return np.asarray(places, np.float32), np.asarray(kept)
+    return np.asarray(followed, np.float32), np.asarray(kept)

@@ -75,7 +75,7 @@ def fundamental_from_poses(
     """F with ``x_b^T F x_a = 0`` of two views of one camera, unit Frobenius norm.
 
     Raises:
-        BadInputError: both views are from one place; there is no epipolar geometry.
+        BadInputError: both views are from one position; there is no epipolar geometry.
     Source: dinov2-adaptation-endoscopic-matching, section III-E: F = K^-T [t]x R K^-1.
     """
     b_from_a = np.linalg.inv(world_from_b) @ world_from_a

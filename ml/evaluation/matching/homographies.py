@@ -1,4 +1,4 @@
-"""Homographies between real neighbouring frames, for pairs seen from another place."""
+"""Homographies between real neighbouring frames, for pairs seen from another position."""
 
 from __future__ import annotations
 

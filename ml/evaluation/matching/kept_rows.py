@@ -56,15 +56,15 @@ class WorkFolder:
         if self.path.exists() and not self.path.is_dir():
             raise BadInputError(f"{self.path.name}: expected a folder to keep rows in, got a file")
         digest = digest_of(json.dumps(key, sort_keys=True).encode())
-        place = self.path / f"{re.sub(r'[^A-Za-z0-9]+', '-', key['name'])}-{digest}.json"
-        kept = _read(place, key)
+        file = self.path / f"{re.sub(r'[^A-Za-z0-9]+', '-', key['name'])}-{digest}.json"
+        kept = _read(file, key)
         if kept is not None:
             return [kind(**{name: _decoded(value) for name, value in row.items()}) for row in kept]
         rows = make()
         fields = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
         plain = [{field: _encoded(getattr(row, field)) for field in fields} for row in rows]
         self.path.mkdir(parents=True, exist_ok=True)
-        write_text(place, json.dumps({"key": dict(key), "rows": plain}))
+        write_text(file, json.dumps({"key": dict(key), "rows": plain}))
         return rows
 
 
@@ -212,10 +212,10 @@ def _decoded(value: Any) -> Any:
     return value
 
 
-def _read(place: Path, key: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def _read(file: Path, key: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Rows of a file, None where there is none, or one that is damaged or of another key."""
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
         return list(found["rows"]) if found["key"] == dict(key) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -2,7 +2,7 @@
 
 Key points are detected in an image and *projected* into its warped copy, so that every partner is
 present; a match is right where its projection error is at most 5 px. It leaks position, for
-partners sit at true places: ``CoordinatesDescriptor`` and ``with_shuffled_positions`` show how
+partners sit at true positions: ``CoordinatesDescriptor`` and ``with_shuffled_positions`` show how
 much. Source: graph-ssl-endoscopic-matching, section 4.3.
 """
 
@@ -22,7 +22,7 @@ from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
 
 PAPER_PE_PX = 5.0
 EXACT_PX = 1e-3
-"""SIFT finds some points twice, at two angles: nearer than this is the same place."""
+"""SIFT finds some points twice, at two angles: nearer than this is the same point."""
 
 CONTEXT_FREE = frozenset({*CLASSICAL_NAMES, "triplet", "cnn", "vit", "tessera", "coordinates"})
 """Descriptors of a point that do not look at the other points: all but ``graph``."""
@@ -104,9 +104,9 @@ class CoordinatesDescriptor:
 
 
 def with_shuffled_positions(descriptor: PointDescriptor, *, seed: int) -> PointDescriptor | None:
-    """A descriptor that is told the places of other key points, while patches stay.
+    """A descriptor that is told the positions of other key points, while patches stay.
 
-    Every call permutes anew, so that two images share no place. None for descriptors that do not
+    Every call permutes anew, so that two images share no position. None for descriptors that do not
     look at where points are: only those with a graph over the key points (``graph``) do.
     """
     graph = getattr(descriptor, "graph", None)

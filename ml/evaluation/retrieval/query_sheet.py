@@ -57,8 +57,8 @@ def queries_figure(
         grid[0][column].set_title(title, fontsize=10, color=INK, weight="bold", pad=6)
     for axes in grid[:, 0]:
         # Queries stand apart from what was found for them.
-        place = axes.get_position()
-        axes.set_position((place.x0 - 0.02, place.y0, place.width, place.height))
+        box = axes.get_position()
+        axes.set_position((box.x0 - 0.02, box.y0, box.width, box.height))
     figure.legend(
         [line_handle(PALETTE[0], 2.8), line_handle(RIGHT, 2.8), line_handle(WRONG, 2.8, "--")],
         ["query", "same class", "another class; the number is the distance"],

@@ -30,7 +30,7 @@ class ContrastConfig:
     decay: bool = True  # to zero by a cosine; False keeps it constant, as the paper
     pairs: int = 1  # still and view pairs a step
     least_share: float = 0.5  # of the nodes a pair keeps, at random; 1 keeps all
-    jitter_px: float = 0.5  # deviation of a view's points from their true place; 0 in the paper
+    jitter_px: float = 0.5  # deviation of a view's points from their true position; 0 in the paper
     bank: int = 0  # pairs that a frozen CNN describes once, to be used again; 0: always new ones
     steps: int = 430
     checkpoint_every: int = 50  # steps

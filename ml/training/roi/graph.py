@@ -100,9 +100,9 @@ def embed_graphs(network: nn.Module, graphs: Sequence[RoiGraph]) -> ArrayF32:
 
 def subgraph(graph: RoiGraph, kept: ArrayI64) -> RoiGraph:
     """The graph of the vertices in ``kept`` (ascending) and the edges between them."""
-    place = np.full(len(graph), -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    moved = place[graph.edge_index]
+    new_number = np.full(len(graph), -1, np.int64)
+    new_number[kept] = np.arange(len(kept))
+    moved = new_number[graph.edge_index]
     return RoiGraph(graph.x[kept], graph.pos[kept], moved[:, (moved >= 0).all(axis=0)])
 
 

@@ -1,4 +1,4 @@
-"""Views of patches for the patch encoder: another place nearby, scale, turn, stain and camera."""
+"""Views of patches for the patch encoder: moved, scaled, turned, stained and seen otherwise."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _blurred(image: np.ndarray, rng: np.random.Generator, config: TesseraViewCon
 
 
 def _light(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Light that falls off from a random place, at most to about a third."""
+    """Light that falls off from a random point, at most to about a third."""
     height, width = shape[0], shape[1]
     x = (np.arange(width, dtype=np.float32) / width - rng.uniform(-0.2, 1.2))[None]
     y = (np.arange(height, dtype=np.float32) / height - rng.uniform(-0.2, 1.2))[:, None]

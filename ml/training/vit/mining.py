@@ -115,7 +115,7 @@ def row_distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def near_patches(xy_t: ArrayF32, shape: tuple[int, int], patch_px: int, reach: float) -> ArrayBool:
-    """(K, h * w) bool: patches that are no negative of a pair, for they show the same place.
+    """(K, h * w) bool: patches that are no negative of a pair, for they show the same point.
 
     Args:
         xy_t: (K, 2) p_gt. reach: in patches, along each axis; 0 excludes the patch that holds p_gt
