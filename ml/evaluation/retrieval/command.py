@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     records = tuple(r for r in read_manifest(args.folder) if r.label not in args.ignore)
     options = RetrievalOptions(k=args.k, bootstrap=args.bootstrap, seed=args.seed)
     vectors: dict[str, ArrayF32] = {}
-    result = evaluate_retrieval(
+    scores = evaluate_retrieval(
         records,
         encoder,
         groups=parse_groups(args.groups),
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         keep=vectors,
         progress=progress,
     )
-    result = {"data_set": Path(args.folder).resolve().name, **result}
+    result: dict[str, Any] = {"data_set": Path(args.folder).resolve().name, **scores}
     if args.signals:
         result["signals"] = _signals(encoder, records, args.sections, options, progress)
     if args.plots is not None:
