@@ -17,6 +17,7 @@ from ml.errors import BadInputError
 from ml.networks.gcn import ProjectionHead
 from ml.networks.graph_encoders import make_graph_encoder
 from ml.roi.graph import RoiGraph
+from ml.training.common.steps import descend
 from ml.training.roi.augment import vertex_dropout
 from ml.training.roi.losses import nt_xent
 from ml.types import ArrayF32, ArrayI64, Progress, no_progress
@@ -84,10 +85,8 @@ def train_graph_encoder(
         else:
             wished = torch.tensor([classes.index(labels[row]) for row in rows])
             loss = functional.cross_entropy(first, wished)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        progress(step + 1, config.steps, f"{config.encoder}, loss {float(loss.detach()):.3f}")
+        value = descend(optimiser, loss)
+        progress(step + 1, config.steps, f"{config.encoder}, loss {value:.3f}")
     return network.eval()
 
 
