@@ -11,7 +11,7 @@ from torch import Tensor
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> float:
     """Take one step down the gradient of a scalar loss; returns the loss."""
     optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     optimiser.step()
     return float(loss.detach())
 

@@ -67,7 +67,7 @@ class ContrastLearner:
         total = 0.0
         for _ in range(config.pairs):
             loss = self._pair_loss(rng) / config.pairs
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             total += float(loss.detach())
         self.optimiser.step()
         return total
