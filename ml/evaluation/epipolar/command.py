@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.evaluation.common.card_table import card_table, read_results
 from ml.evaluation.common.descriptors import (
     ALL_NAMES,
     load_descriptors,
@@ -57,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
     add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
     add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
-    add("--card", type=Path, help="model card whose figures 'epipolar' are replaced")
+    add("--card", type=Path, help="model card whose table 'matching' is replaced")
+    add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--plots", type=Path, help="folder for the plot")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
@@ -108,7 +110,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.plots is not None:
         result["plots"] = write_epipolar_plots(args.plots, result)
     if args.card is not None:
-        update_card(args.card, "epipolar", epipolar_tables(result))
+        update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
     return result
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import BadInputError, UnknownNameError
+from ml.evaluation.common.card_table import card_table, read_results
 from ml.evaluation.common.descriptors import (
     ALL_NAMES,
     load_descriptors,
@@ -57,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
     add("--work", type=Path, help="folder to keep scores in: a later run scores what is new")
-    add("--card", type=Path, help="model card whose figures are replaced")
+    add("--card", type=Path, help="model card whose table is replaced")
+    add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--figures", default="matching", help="which figures of the card: the name in their mark")
     add("--plots", type=Path, help="folder for the plots")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
@@ -102,7 +104,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
     if args.card is not None:
-        update_card(args.card, args.figures, matching_tables(result))
+        update_card(args.card, args.figures, card_table([result, *read_results(args.beside)]))
     return result
 
 

@@ -39,7 +39,6 @@ from ml.evaluation.mosaic.truth import (
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.mosaic.sources import open_source
 from ml.reports.cards import update_card
-from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
 
 
@@ -136,18 +135,13 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
 
 
 def frames_markdown(scores: Mapping[str, Any]) -> str:
-    """The scores of one sequence as tables."""
-    distances = [str(d) for d in DISTANCES]
-    rows = [
-        [name, *("none" if not is_number(values[d]) else f"{values[d]:.3f}" for d in distances)]
-        for name, values in scores["ncc"].items()
-    ]
+    """The scores of one sequence as a list: the one table of a card is that of the sweeps."""
     lines = [
         f"{scores['data_set']}: {scores['registered']} of {scores['frames']} frames registered in "
         f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
         f"{scores['height_px']} px, {scores['cpu_seconds']} s of one CPU core.",
         "",
-        markdown_table(["mean NCC at distance", *distances], rows),
+        *(f"- {name}: mean NCC {_by_distance(found)}" for name, found in scores["ncc"].items()),
     ]
     if "reference_px" in scores:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
@@ -158,9 +152,13 @@ def frames_markdown(scores: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def is_number(value: float | None) -> bool:
-    """False for what no pair of frames could tell."""
-    return value is not None and not np.isnan(value)
+def _by_distance(found: Mapping[str, float | None]) -> str:
+    """Mean NCC at each distance in frames, ``none`` where no two frames overlap."""
+    cells = [(d, found[str(d)]) for d in DISTANCES]
+    return ", ".join(
+        f"none at {d}" if value is None or np.isnan(value) else f"{value:.3f} at {d}"
+        for d, value in cells
+    )
 
 
 def _backward(

@@ -26,11 +26,7 @@ class DescriptorSummary(RunSummary):
 
 
 SHARES = ("easy", "semi_hard", "hard")
-_COLUMNS = {
-    "precision": "NN precision",
-    "nnt_precision": "NNT precision",
-    "nnt_score": "NNT matching score",
-}
+_OVER_ALL = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
 
 
 def write_training(
@@ -55,7 +51,7 @@ def training_text(
     history: Mapping[str, Sequence[float]],
     scores: Mapping[str, Mapping[str, Mapping[str, float]]],
 ) -> str:
-    """The loss, the shares of triplets where there are some, the scores on held-out stills."""
+    """The loss, the share of easy triplets where there are some, the scores on held-out stills."""
     loss = history["loss"]
     parts = [
         f"{summary['name']} {summary['version']}, configuration {summary['train_config_hash']}:"
@@ -63,8 +59,9 @@ def training_text(
         f" {len(loss)} {'epochs' if 'easy' in history else 'steps'}, loss {_over(loss)}."
     ]
     if "easy" in history:
-        parts.append(_shares(history))
-    parts += [_scores(scores, key, title) for key, title in _COLUMNS.items() if scores]
+        parts[0] += f" {_easy(history)}"
+    if scores:
+        parts.append(_scores(scores))
     return "\n\n".join(parts)
 
 
@@ -77,16 +74,23 @@ def _over(values: Sequence[float]) -> str:
     return f"{first:.3g} (first tenth) to {last:.3g} (last tenth)"
 
 
-def _shares(history: Mapping[str, Sequence[float]]) -> str:
-    """Shares of triplets over training, at about ten epochs."""
-    epochs = len(history["easy"])
-    names = [p + s for p in ("", "held_out_") for s in SHARES if history.get(p + s)]
-    shown = sorted({1, *range(max(1, epochs // 10), epochs + 1, max(1, epochs // 10)), epochs})
-    rows = [[str(e), *(f"{history[n][e - 1]:.3f}" for n in names)] for e in shown]
-    return markdown_table(["epoch", *(n.replace("_", " ") for n in names)], rows)
+def _easy(history: Mapping[str, Sequence[float]]) -> str:
+    """How many triplets cost nothing, of the held-out operations where there are some."""
+    shares = history.get("held_out_easy") or history["easy"]
+    return (
+        f"Share of easy triplets: {shares[0]:.3f} in the first epoch, {shares[-1]:.3f} in the last."
+    )
 
 
-def _scores(scores: Mapping[str, Mapping[str, Mapping[str, float]]], key: str, title: str) -> str:
+def _scores(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """NN precision by family; over all families also those under the threshold."""
     families = (*FAMILIES, "all")
-    rows = [[n, *(f"{s[f][key]:.4f}" for f in families)] for n, s in scores.items()]
-    return markdown_table([title, *families], rows)
+    rows = [
+        [
+            name,
+            *(f"{by_family[family]['precision']:.4f}" for family in families),
+            *(f"{by_family['all'][key]:.4f}" for key in _OVER_ALL),
+        ]
+        for name, by_family in scores.items()
+    ]
+    return markdown_table(["NN precision", *families, *_OVER_ALL.values()], rows)

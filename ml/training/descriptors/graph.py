@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ml.config import config_from_file
-from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.training.common.plots import write_loss_plot
 from ml.training.common.run import TrainingRun, add_run_arguments
@@ -84,9 +83,8 @@ def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, Any]:
     tables = sweep(
         config, args.sweep, stills, held_out, out=args.out, start=args.start, progress=progress
     )
-    if args.card is not None:
-        for table in tables:
-            write_sweep(args.card, table)
+    for table in tables:
+        plot_sweep(args.out, table)
     return {"sweeps": tables}
 
 
@@ -135,31 +133,24 @@ def with_setting(config: ContrastConfig, name: str, value: Any) -> ContrastConfi
     return dataclasses.replace(config, **{name: value})
 
 
-def write_sweep(card: Path, result: Mapping[str, Any]) -> None:
-    """Write a sweep between the card's markers of its name; of numbers, a plot beside the card.
-
-    Raises:
-        BadInputError: no such card, or it lacks the markers.
-    """
+def plot_sweep(out: Path, result: Mapping[str, Any]) -> bool:
+    """Draw a sweep over numbers, ``sweep-NAME.png``; False where there is nothing to draw."""
     name, rows = str(result["sweep"]), result["rows"]
-    text = (
-        f"**{TITLES[name]}; {result['steps']} steps each on {result['stills']} stills, scored on"
-        f" {result['held_out']} held out**\n\n{result['table']}"
-    )
-    if all(isinstance(row[name], int | float) for row in rows):
-        picture = card.with_name(f"{card.stem}-{name}.png")
-        lines = {
-            label: [row[key] for row in rows] for key, label in COLUMNS.items() if key in rows[0]
-        }
-        values = [float(row[name]) for row in rows]
-        if write_loss_plot(picture, lines, x=name, y="share of key points", values=values):
-            text += f"\n\n![{name}]({picture.name})"
-    update_card(card, name, text)
+    if not all(isinstance(row[name], int | float) for row in rows):
+        return False
+    lines = {label: [row[key] for row in rows] for key, label in COLUMNS.items() if key in rows[0]}
+    values = [float(row[name]) for row in rows]
+    picture = out / f"sweep-{name}.png"
+    return write_loss_plot(picture, lines, x=name, y="share of key points", values=values)
 
 
 def describe(result: dict[str, Any]) -> str:
     """What to print: the tables of sweeps, or nothing of its own."""
-    return "\n\n".join(table["table"] for table in result.get("sweeps", []))
+    return "\n\n".join(
+        f"**{TITLES[found['sweep']]}; {found['steps']} steps each on {found['stills']} stills,"
+        f" scored on {found['held_out']} held out**\n\n{found['table']}"
+        for found in result.get("sweeps", [])
+    )
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -3,68 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ml.reports.tables import markdown_table
-
-_ROWS = 8
-"""Lines of the table of losses."""
-
-_SCORES = ("precision", "recall", "sure_precision", "sure_recall")
+_PARTS = 8
+"""Mean losses are those of the first and of the last of so many parts of the run."""
 
 
 def card_text(summary: Mapping[str, Any], losses: Sequence[float]) -> str:
     """The figures of training as Markdown: what was trained, the losses, the validation."""
     config = summary["train_config"]
     warmup = min(config["warmup_steps"], len(losses))
+    part = max(1, round(len(losses) / _PARTS))
     lines = [
         f"{summary['stills']} stills, {summary['held_out_stills']} held out"
         f" (operations {', '.join(config['held_out'])}); {summary['steps']} steps of"
         f" {config['batch']} pairs, {warmup} of them contrastive, then triplets; seed"
-        f" {config['seed']}; configuration {summary['train_config_hash']}.",
-        "",
-        "Mean loss over the steps before:",
-        "",
-        _losses(losses, warmup),
-        "",
-        f"Synthetic pairs of the held-out stills ({config['validation_pairs']} pairs, mutual"
-        " arg-max over patches, right within one patch along each axis); above 0.95: matches of a"
-        " similarity above the paper's threshold. Step 0 is before training.",
-        "",
-        markdown_table(
-            ["step", "precision", "recall", "precision above 0.95", "recall above 0.95"],
-            [
-                [str(int(row["step"])), *(_cell(row[key]) for key in _SCORES)]
-                for row in summary["validation"]
-            ],
-        ),
+        f" {config['seed']}; configuration {summary['train_config_hash']}."
+        f" Mean loss of the first {part} steps {_mean(losses[:part])}, of the last"
+        f" {_mean(losses[-part:])}."
     ]
-    if summary["thresholds"]:
-        lines += ["", "The same pairs at the end, by the least similarity of a match:", ""]
-        rows = [
-            [threshold, *(_cell(row[key]) for key in _SCORES[2:])]
-            for threshold, row in summary["thresholds"].items()
+    if summary["validation"]:
+        first, last = summary["validation"][0], summary["validation"][-1]
+        lines += [
+            "",
+            f"Synthetic pairs of the held-out stills ({config['validation_pairs']} pairs, mutual"
+            " arg-max over patches, right within one patch along each axis): precision"
+            f" {_cell(first['precision'])} and recall {_cell(first['recall'])} at step"
+            f" {first['step']:.0f}, {_cell(last['precision'])} and {_cell(last['recall'])} at step"
+            f" {last['step']:.0f}.",
         ]
-        lines.append(markdown_table(["similarity above", "precision", "recall"], rows))
     return "\n".join(lines)
 
 
-def _losses(losses: Sequence[float], warmup: int) -> str:
-    edges = np.unique(np.linspace(0, len(losses), _ROWS + 1).round().astype(int))
-    edges = np.unique(np.r_[edges, warmup])
-    rows = [
-        [
-            str(high),
-            f"{np.mean(losses[low:high]):.3f}",
-            "contrastive" if high <= warmup else "triplet",
-        ]
-        for low, high in pairwise(edges)
-    ]
-    return markdown_table(["step", "loss", "kind"], rows)
+def _mean(losses: Sequence[float]) -> str:
+    return f"{np.mean(losses):.3f}" if losses else "none"
 
 
 def _cell(value: float | None) -> str:

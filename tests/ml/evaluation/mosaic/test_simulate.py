@@ -109,7 +109,7 @@ def test_figures_go_between_their_marks(tmp_path: Path) -> None:
         update_card(card, "y", "")
 
 
-def test_a_sequence_reads_as_tables() -> None:
+def test_a_sequence_reads_as_a_list() -> None:
     ncc = {"tessera": {"1": 0.7, "5": 0.6, "20": 0.5}}
     scores = {
         "data_set": "x",
@@ -124,5 +124,5 @@ def test_a_sequence_reads_as_tables() -> None:
         "reference_px": {"1": 2.0},
     }
     text = frames_markdown(scores)
-    assert "| tessera | 0.700 | 0.600 | 0.500 |" in text
+    assert "- tessera: mean NCC 0.700 at 1, 0.600 at 5, 0.500 at 20" in text
     assert "2.0 at 1" in text

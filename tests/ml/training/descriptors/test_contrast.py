@@ -20,7 +20,7 @@ from ml.training.common.run import TrainingRun
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import kept_rows, neighbour_batches, seen_rows
 from ml.training.descriptors.contrast_config import ContrastConfig
-from ml.training.descriptors.graph import SWEEPS, graph_config, sweep, with_setting, write_sweep
+from ml.training.descriptors.graph import SWEEPS, graph_config, plot_sweep, sweep, with_setting
 from ml.training.descriptors.views import StillsConfig, read_stills
 from ml.types import no_progress
 
@@ -121,17 +121,12 @@ def test_one_command_trains_the_values_of_a_table(name, data, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     arguments = ["--config", str(tmp_path / "config.json"), "--data", str(data)]
     arguments += ["--out", str(tmp_path), "--sweep", name, "--sweep-steps", "1"]
-    card = tmp_path / "card.md"
-    card.write_text(f"before\n<!-- figures: {name} -->\nold\n<!-- end figures -->\nafter\n")
-    arguments += ["--card", str(card)]
     assert main(["train", "graph", *arguments, "--json", str(tmp_path / "out.json")]) == 0
     (result,) = json.loads((tmp_path / "out.json").read_text())["sweeps"]
     assert [row[name] for row in result["rows"]] == list(SWEEPS[name])
     assert result["table"].startswith(f"| {name} | precision | matching score | NN precision |")
     assert result["table"].count("\n") == 1 + len(SWEEPS[name])
-    assert result["table"] in card.read_text()
-    assert f"![{name}](card-{name}.png)\n<!-- end figures -->\nafter" in card.read_text()
-    assert (tmp_path / f"card-{name}.png").stat().st_size > 1000
+    assert (tmp_path / f"sweep-{name}.png").stat().st_size > 1000
 
 
 def test_values_over_one_bank_learn_what_they_learn_alone(data, tmp_path):
@@ -181,13 +176,9 @@ def test_far_neighbours_are_drawn_among_all_others_and_none_twice():
 def test_a_setting_goes_where_it_belongs_and_words_have_no_plot(tmp_path):
     assert with_setting(GRAPH, "position", "none").graph.position == "none"
     assert with_setting(GRAPH, "far", 1.0).far == 1.0
-    card = tmp_path / "card.md"
-    card.write_text("<!-- figures: position -->\n<!-- end figures -->\n")
     rows = [{"position": "none", "precision": 0.5}]
-    result = {"sweep": "position", "steps": 1, "stills": 2, "held_out": 1, "rows": rows}
-    write_sweep(card, result | {"table": "| none |"})
-    assert "scored on 1 held out**\n\n| none |\n<!-- end figures -->" in card.read_text()
-    assert [path.name for path in tmp_path.iterdir()] == ["card.md"]
+    assert not plot_sweep(tmp_path, {"sweep": "position", "rows": rows})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rows_outside_the_view_are_left_out():

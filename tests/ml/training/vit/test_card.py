@@ -22,21 +22,23 @@ SUMMARY = {
         {
             "step": 0.0,
             "precision": 0.25,
+            "recall": float("nan"),
+        },
+        {
+            "step": 4.0,
+            "precision": 0.5,
             "recall": 0.125,
-            "sure_precision": float("nan"),
-            "sure_recall": 0.0,
-        }
+        },
     ],
-    "thresholds": {"0.8": {"sure_precision": 0.5, "sure_recall": float("nan")}},
 }
 
 
 def test_the_figures_are_those_of_the_run():
     text = card_text(SUMMARY, [8.0, 1.0, 0.5, 0.25])
     assert "5 stills, 2 held out (operations 00001, 00002); 4 steps of 3 pairs, 1 of them" in text
-    assert "| 1 | 8.000 | contrastive |" in text and "| 2 | 1.000 | triplet |" in text
-    assert "| 0.8 | 0.500 | none |" in text
-    assert "| 0 | 0.250 | 0.125 | none | 0.000 |" in text
+    assert "Mean loss of the first 1 steps 8.000, of the last 0.250." in text
+    assert "(6 pairs, mutual arg-max" in text
+    assert "precision 0.250 and recall none at step 0, 0.500 and 0.125 at step 4." in text
 
 
 def test_the_plot_is_drawn_where_matplotlib_is_installed(tmp_path):

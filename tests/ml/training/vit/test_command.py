@@ -207,7 +207,7 @@ def test_the_command_trains_and_writes_the_card(data, tmp_path, capsys):
     assert main([*words, "--config", str(config), "--card", str(card)]) == 0
     text = card.read_text()
     assert "\nold\n" not in text and text.endswith("<!-- end figures -->\nend\n")
-    assert "2 stills, 1 held out" in text and "| 6 |" in text
+    assert "2 stills, 1 held out" in text and "at step 6." in text
     config.write_text(json.dumps({"learning": 1}))
     assert main([*words, "--config", str(config)]) == 2
     assert capsys.readouterr().err.startswith("error: config.json: unknown key 'learning'")

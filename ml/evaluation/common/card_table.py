@@ -1,0 +1,72 @@
+"""The one table of a descriptor's model card, out of what several evaluations wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ml.errors import BadInputError
+from ml.reports.tables import Cell, markdown_table
+
+Read = Callable[[Mapping[str, Any]], Cell]
+
+_COLUMNS: tuple[tuple[str, str, Read], ...] = (
+    ("papers", "NN precision", lambda found: found["families"]["core"]["nn_precision"]),
+    ("papers", "exact partner", lambda found: found["families"]["core"]["exact"]),
+    ("papers", "NNT score", lambda found: found["families"]["core"]["nnt_score"]),
+    ("hard", "hard: mutual precision", lambda found: found["families"]["core"]["raw_precision"]),
+    ("hard", "hard: precision", lambda found: found["families"]["core"]["precision"]),
+    ("hard", "hard: right a pair", lambda found: found["families"]["core"]["right"]),
+    ("unrelated", "unrelated: matches", lambda found: f"{found['unrelated']['matches']:.0f}"),
+    ("scores", "epipolar error, px", lambda found: found["all"]["epipolar_px"]),
+    ("scores", "pose AUC 10", lambda found: found["all"]["auc_10deg"]),
+)
+"""Protocol (a key of a result), title, and where a descriptor's figure stands."""
+
+
+def card_table(results: Sequence[Mapping[str, Any]]) -> str:
+    """One row for each descriptor, one column for each main figure of the protocols scored.
+
+    Args:
+        results: of ``evaluate matching`` and ``evaluate epipolar``; of two with the same
+            protocol the first counts.
+    """
+    scored: dict[str, Mapping[str, Any]] = {}
+    for result in results:
+        for protocol in {protocol for protocol, _, _ in _COLUMNS} & result.keys():
+            scored.setdefault(protocol, result[protocol])
+    columns = [
+        (scored[protocol], title, read) for protocol, title, read in _COLUMNS if protocol in scored
+    ]
+    names = dict.fromkeys(name for found, _, _ in columns for name in found)
+    rows = [[name, *(_cell(found.get(name), read) for found, _, read in columns)] for name in names]
+    return markdown_table(["descriptor", *(title for _, title, _ in columns)], rows)
+
+
+def read_results(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """What earlier evaluations wrote with ``--json``.
+
+    Raises:
+        BadInputError: a file is missing or holds no JSON object.
+    """
+    return [_read(path) for path in paths]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInputError(f"{path.name}: expected the JSON of an evaluation ({error})") from None
+    if not isinstance(found, dict):
+        raise BadInputError(f"{path.name}: expected a JSON object, got {type(found).__name__}")
+    return found
+
+
+def _cell(found: Mapping[str, Any] | None, read: Read) -> Cell:
+    """None where the descriptor was not scored by this protocol, or by none of its families."""
+    try:
+        return None if found is None else read(found)
+    except KeyError:
+        return None

@@ -1,0 +1,45 @@
+"""The one table of a model card."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ml.errors import BadInputError
+from ml.evaluation.common.card_table import card_table, read_results
+
+PAPERS = {
+    "papers": {
+        "sift": {"families": {"core": {"nn_precision": 0.9, "exact": 0.8, "nnt_score": 0.1}}},
+        "orb": {"families": {}},
+    }
+}
+EPIPOLAR = {"scores": {"sift": {"all": {"epipolar_px": 1.5, "auc_10deg": 0.25}}}}
+
+
+def test_results_of_several_protocols_stand_in_one_table() -> None:
+    head, _, *rows = card_table([PAPERS, EPIPOLAR]).splitlines()
+    titles = "descriptor | NN precision | exact partner | NNT score | epipolar error, px"
+    assert head == f"| {titles} | pose AUC 10 |"
+    assert rows == [
+        "| sift | 0.9000 | 0.8000 | 0.1000 | 1.5000 | 0.2500 |",
+        "| orb | - | - | - | - | - |",
+    ]
+
+
+def test_of_two_results_of_one_protocol_the_first_counts() -> None:
+    other = {"scores": {"sift": {"all": {"epipolar_px": 9.0, "auc_10deg": 0.0}}}}
+    assert "1.5000" in card_table([EPIPOLAR, other])
+
+
+def test_earlier_results_are_read_and_others_refused(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(PAPERS))
+    assert read_results([path]) == [PAPERS]
+    path.write_text("[]")
+    with pytest.raises(BadInputError, match=r"found\.json: expected a JSON object, got list"):
+        read_results([path])
+    with pytest.raises(BadInputError, match=r"none\.json: expected the JSON of an evaluation"):
+        read_results([tmp_path / "none.json"])
