@@ -6,7 +6,7 @@ from allauth.account.adapter import DefaultAccountAdapter
 from django.http import HttpRequest
 
 
-class LabAccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+class LabAccountAdapter(DefaultAccountAdapter):
     """Sign-up is closed."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
