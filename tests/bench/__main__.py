@@ -30,7 +30,7 @@ def main() -> int:
             lambda: models.roi_to_embedding(portal.slide_path),
             lambda: models.roi_sizes(portal.slide_path),
             keypoints.pair_by_descriptor,
-            lambda: models.pair_and_mosaic(folder),
+            lambda: models.mosaic_of_frames(folder),
         ):
             section = measure()
             measured.append(section)
