@@ -1,0 +1,60 @@
+"""The pages for people: links lead somewhere, cards are short, code that is named exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LISTED = subprocess.run(
+    ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False
+).stdout.splitlines()
+OUTSIDE_A_CHECKOUT = [
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
+]
+PAGES = sorted(LISTED or OUTSIDE_A_CHECKOUT)
+
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+FIGURES = re.compile(r"<!-- figures: (\S+) -->\n.*?<!-- end figures -->", re.DOTALL)
+FILE = re.compile(r"`((?:ml|portal|tests|docs|static|docker)/[\w./-]+\.\w+)`")
+
+
+def text_of(page: str) -> str:
+    """A page without its blocks of code."""
+    return FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text_of(str(page.relative_to(ROOT))), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_and_image_leads_somewhere(page: str) -> None:
+    for link in LINK.findall(text_of(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
+        assert target.exists(), f"{page}: {link}"
+        assert not anchor or anchor in anchors(target), f"{page}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    missing = [name for name in FILE.findall(text_of(page)) if not (ROOT / name).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "card", ["cnn", "graph", "keypoints", "mosaic", "roi-ablation", "tessera", "triplet", "vit"]
+)
+def test_a_card_has_at_most_600_words_and_one_table(card: str) -> None:
+    text = (ROOT / "docs" / "models" / f"{card}.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^\| ?---", text, re.MULTILINE)) == 1
+    assert len(FIGURES.sub("", text).split()) <= 600
