@@ -24,14 +24,14 @@ STOP_WAIT_S = 8.0  # below the 10 s after which Docker kills
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ChildProcess:
     """A child process: its name and its command line."""
 
     name: str
     command: Sequence[str]
 
 
-def web(host: str, port: int, *, reload: bool) -> Role:
+def web(host: str, port: int, *, reload: bool) -> ChildProcess:
     """The portal: gunicorn, or Django's reloading server for a developer."""
     if reload:
         command = [sys.executable, "manage.py", "runserver", f"{host}:{port}"]
@@ -42,10 +42,10 @@ def web(host: str, port: int, *, reload: bool) -> Role:
             *("--workers", "2", "--threads", "4", "--keep-alive", "30", "--reuse-port"),
             *("--max-requests", "0", "--log-level", "warning", "--no-control-socket"),
         ]
-    return Role("web", command)
+    return ChildProcess("web", command)
 
 
-def worker(*, concurrency: int = 2, reload: bool = False) -> Role:
+def worker(*, concurrency: int = 2, reload: bool = False) -> ChildProcess:
     """A Celery worker of both queues; for a developer, started again when the code changes."""
     command = [
         *(sys.executable, "-m", "celery", "-A", "portal.config.celery", "--quiet", "worker"),
@@ -55,12 +55,12 @@ def worker(*, concurrency: int = 2, reload: bool = False) -> Role:
     if reload:
         watch = [sys.executable, "-m", "watchfiles", "--filter", "python"]
         command = [*watch, shlex.join(command), "portal", "ml"]
-    return Role("worker", command)
+    return ChildProcess("worker", command)
 
 
-def reaper() -> Role:
+def reaper() -> ChildProcess:
     """Rings unheard jobs, takes lost ones back."""
-    return Role("reaper", [sys.executable, "manage.py", "reaper"])
+    return ChildProcess("reaper", [sys.executable, "manage.py", "reaper"])
 
 
 def free_port(host: str, wanted: int) -> int:
@@ -77,54 +77,54 @@ def free_port(host: str, wanted: int) -> int:
 
 
 class ProcessTree:
-    """Runs roles as children of this process. Use as a context manager."""
+    """Runs processes as children of this process. Use as a context manager."""
 
     def __init__(
         self,
-        roles: Sequence[Role],
+        processes: Sequence[ChildProcess],
         *,
         say: Callable[[str], object],
         log_folder: Path | None = None,
     ) -> None:
         """``log_folder``: the children write to a file each instead of to this terminal."""
-        self.roles, self.say, self.log_folder = roles, say, log_folder
+        self.processes, self.say, self.log_folder = processes, say, log_folder
         self.children: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> ProcessTree:
         # A closed terminal or a polite kill ends the tree as Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _as_interrupt)
-        for role in self.roles:
-            self.children[role.name] = self._start(role)
+        for process in self.processes:
+            self.children[process.name] = self._start(process)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _start(self, role: Role) -> subprocess.Popen[bytes]:
+    def _start(self, process: ChildProcess) -> subprocess.Popen[bytes]:
         with ExitStack() as stack:
             output = None
             if self.log_folder is not None:
                 self.log_folder.mkdir(parents=True, exist_ok=True)
-                output = stack.enter_context(self._log(role).open("wb"))
+                output = stack.enter_context(self._log(process).open("wb"))
             return subprocess.Popen(
-                role.command,
+                process.command,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,  # Ctrl-C reaches the children through us, once
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads run here yet
             )
 
-    def _log(self, role: Role) -> Path:
-        return (self.log_folder or Path()) / f"{role.name}.log"
+    def _log(self, process: ChildProcess) -> Path:
+        return (self.log_folder or Path()) / f"{process.name}.log"
 
     def wait(self) -> int:
         """Until a child ends on its own; returns its exit code. Ctrl-C raises."""
         while True:
-            for role in self.roles:
-                if (code := self.children[role.name].poll()) is not None:
-                    where = f" See {self._log(role)}." if self.log_folder else ""
-                    self.say(f"{role.name} ended by itself (exit code {code}).{where}")
+            for process in self.processes:
+                if (code := self.children[process.name].poll()) is not None:
+                    where = f" See {self._log(process)}." if self.log_folder else ""
+                    self.say(f"{process.name} ended by itself (exit code {code}).{where}")
                     return code or 1
             time.sleep(0.3)
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from portal.config.processes import ProcessTree, Role, free_port
+from portal.config.processes import ChildProcess, ProcessTree, free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 SLEEP = "import time; time.sleep(60)"
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
 
 
-def _role(name: str, code: str) -> Role:
-    return Role(name, [sys.executable, "-c", code])
+def _child(name: str, code: str) -> ChildProcess:
+    return ChildProcess(name, [sys.executable, "-c", code])
 
 
 def _is_gone(pid: int) -> bool:
@@ -45,7 +45,7 @@ def test_every_child_is_gone_afterwards_even_a_stubborn_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("portal.config.processes.STOP_WAIT_S", 0.5)
-    with ProcessTree([_role("a", SLEEP), _role("b", STUBBORN)], say=print) as tree:
+    with ProcessTree([_child("a", SLEEP), _child("b", STUBBORN)], say=print) as tree:
         time.sleep(0.5)
         pids = [child.pid for child in tree.children.values()]
     assert all(_is_gone(pid) for pid in pids)
@@ -53,8 +53,11 @@ def test_every_child_is_gone_afterwards_even_a_stubborn_one(
 
 def test_a_child_that_ends_by_itself_ends_the_wait_and_is_named(tmp_path: Path) -> None:
     said: list[str] = []
-    roles = [_role("web", SLEEP), _role("worker", "print('out of luck'); raise SystemExit(3)")]
-    with ProcessTree(roles, say=said.append, log_folder=tmp_path) as tree:
+    processes = [
+        _child("web", SLEEP),
+        _child("worker", "print('out of luck'); raise SystemExit(3)"),
+    ]
+    with ProcessTree(processes, say=said.append, log_folder=tmp_path) as tree:
         assert tree.wait() == 3
     assert "worker ended by itself (exit code 3)" in said[0]
     assert "out of luck" in (tmp_path / "worker.log").read_text()

@@ -34,16 +34,16 @@ class Command(BaseCommand):
         began = time.monotonic()
         call_command("migrate", interactive=False, verbosity=0)
         people = cast()
-        roles = [worker(), reaper()]
+        processes = [worker(), reaper()]
         port = 0
         if not options["exit"]:
             port = free_port(HOST, options["port"])
             if port != options["port"]:
                 self.stdout.write(f"Port {options['port']} is taken; using {port} instead.")
-            roles.insert(0, web(HOST, port, reload=False))
+            processes.insert(0, web(HOST, port, reload=False))
         try:
             logs = settings.TESSERA_STORAGE.parent / "log"
-            with ProcessTree(roles, say=self.stdout.write, log_folder=logs) as tree:
+            with ProcessTree(processes, say=self.stdout.write, log_folder=logs) as tree:
                 outcome = self._run(people)
                 outcome.seconds["all"] = time.monotonic() - began
                 report(outcome, people=people, say=self.stdout.write)

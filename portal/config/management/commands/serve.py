@@ -28,9 +28,9 @@ class Command(BaseCommand):
         if port != wanted:
             self.stdout.write(f"Port {wanted} is taken; using {port} instead.")
         reload = options["reload"]
-        roles = [web(host, port, reload=reload), worker(reload=reload), reaper()]
+        processes = [web(host, port, reload=reload), worker(reload=reload), reaper()]
         try:
-            with ProcessTree(roles, say=self.stdout.write) as tree:
+            with ProcessTree(processes, say=self.stdout.write) as tree:
                 self.stdout.write(f"Tessera is at http://{host}:{port}  (Ctrl-C stops it)")
                 code = tree.wait()
         except KeyboardInterrupt:
