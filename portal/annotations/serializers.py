@@ -47,7 +47,7 @@ class FiniteField(serializers.FloatField):
         return value
 
 
-class FrameSerializer(serializers.Serializer[Any]):
+class FrameReferenceSerializer(serializers.Serializer[Any]):
     """A frame: index and presentation time name the same one; either may be left out."""
 
     index = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
@@ -102,7 +102,7 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
         required=False, help_text="Chosen by the client: the same request can be sent again"
     )
     canvas = serializers.UUIDField()
-    frame = FrameSerializer(required=False, allow_null=True)
+    frame = FrameReferenceSerializer(required=False, allow_null=True)
     geometry = GeometryField()
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)

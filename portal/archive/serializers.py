@@ -219,8 +219,8 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         return may_edit(self.context["request"].user, canvas.lab_id)
 
 
-class FrameSerializer(serializers.Serializer[Any]):
-    """One frame: index and PTS together name it."""
+class TableFrameSerializer(serializers.Serializer[Any]):
+    """A frame of the frame table: index and PTS together name it."""
 
     index = serializers.IntegerField()
     pts = serializers.IntegerField()
@@ -234,7 +234,7 @@ class FramePageSerializer(serializers.Serializer[Any]):
     time_base_s = serializers.FloatField()
     count = serializers.IntegerField(help_text="Frames of the whole video")
     start = serializers.IntegerField()
-    frames = FrameSerializer(many=True)
+    frames = TableFrameSerializer(many=True)
     next = serializers.CharField(allow_null=True, help_text="The stretch after this one")
 
 
