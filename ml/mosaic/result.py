@@ -28,6 +28,7 @@ MANIFEST_NAME = "mosaic.json"
 PYRAMID_NAME = "mosaic.tif"
 PREVIEW_NAME = "preview.jpg"
 FORMAT_VERSION = 1
+"""Of the manifest; one more with every change that an older reader would misread."""
 
 REGISTERED, SKIPPED, FAILED = "registered", "skipped", "failed"
 

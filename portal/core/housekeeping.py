@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 24 * 3600.0
+EVERY_S = 24 * 3600.0  # what the chores delete has lain about for days
 FIRST_AFTER_S = 3600.0  # not while the portal starts
 _CHORES: dict[str, Callable[[], object]] = {}
 

@@ -22,7 +22,7 @@ from portal.retrieval import selectors, services
 from portal.retrieval.forms import SimilarForm
 from portal.retrieval.thumbnails import roi_thumbnail
 
-_DAY_S = 24 * 3600
+_DAY_S = 24 * 3600  # seconds of a day
 
 
 @login_required

@@ -12,8 +12,11 @@ from ml.types import ArrayBool, ImageU8, Matches
 
 RIGHT, WRONG = (60, 210, 90), (235, 50, 50)
 MAX_LINES = 200
+"""More lines than this hide the pictures beneath them."""
 MAX_WIDTH_PX = 1600
+"""Of the sheet: it fits a screen."""
 GAP_PX = 8
+"""Between the two pictures: enough to tell where one ends."""
 
 
 def draw_pair(

@@ -44,6 +44,7 @@ GAPS = (1, 3, 10, 16, 20)
 """The paper samples at 16 (section IV-A); nearer and farther ones show how quality falls."""
 
 ABLATION_GAP = 16
+"""The gap at which the paper samples (section IV-A)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

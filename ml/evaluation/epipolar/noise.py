@@ -13,6 +13,7 @@ from ml.keypoints.pixels import equalise, to_grey
 from ml.types import ArrayBool, ArrayF32
 
 WINDOW_PX = 31
+"""Side of the window that is tracked: wide, for mucosa has little texture in a narrow one."""
 BACK_PX = 0.5
 """A point followed to b and back must come home this near."""
 

@@ -18,7 +18,9 @@ from ml.keypoints import Descriptor, estimate_fundamental, estimate_pose, symmet
 from ml.types import ArrayF64, ImageU8, Matches
 
 AUC_DEG = (5, 10, 20)
+"""The thresholds at which pose errors are usually reported."""
 NO_POSE_DEG = 180.0
+"""The error of a pose that was not found: the largest there is."""
 NAN = float("nan")
 
 

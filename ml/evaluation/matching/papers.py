@@ -21,6 +21,7 @@ from ml.keypoints.descriptors.classical import CLASSICAL_NAMES
 from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints
 
 PAPER_PE_PX = 5.0
+"""A match this near the true place counts as right in the papers."""
 EXACT_PX = 1e-3
 """SIFT finds some points twice, at two angles: nearer than this is the same point."""
 

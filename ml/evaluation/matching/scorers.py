@@ -37,6 +37,7 @@ from ml.keypoints import DETECTOR_NAMES, Descriptor
 from ml.types import Progress
 
 TIMED_PAIRS = 1
+"""One pair is enough to compare times; more would make a run last much longer."""
 PAPERS, HARD = "ml.evaluation.matching.papers", "ml.evaluation.matching.protocols"
 
 T = TypeVar("T")

@@ -22,7 +22,9 @@ from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES
 from ml.evaluation.matching.protocols import CountScore, HardScore
 
 CURVE_POINTS = 60
+"""Points kept of a curve: enough to draw it smoothly, few enough to store."""
 RECALL_AT_WRONG = (0.01, 0.05)
+"""Shares of wrong matches at which recall is read: where few wrong ones are tolerable."""
 
 
 def papers_summary(

@@ -27,6 +27,7 @@ STITCHER_FRAMES = 25
 """The Stitcher matches every pair: more frames than this and it works for minutes."""
 
 MIN_MATCHES = 12
+"""Three times the four that a homography needs: fewer agree by chance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,15 @@ from ml.mosaic.sources import open_source
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 DISTANCES = (1, 5, 20)
+"""Frames apart: neighbours, and two distances at which small errors have added up."""
 NCC_SIGMA, SHADING_SIGMA = 1.0, 6.0
+"""px: the band that is compared lies between the sensor's noise and the light's fall-off."""
 MIN_OVERLAP = 0.1
+"""Share of the view: two frames that share less are not compared."""
 MIN_PATTERN_FRAMES = 25
+"""With fewer frames their median still holds the scene."""
 RIM_PX = 10
+"""Taken off the view's edge, which stands still and would agree with itself."""
 
 Pairwise = Callable[[int, int], "npt.NDArray[Any] | None"]
 """(a, b) -> (3, 3) that maps frame b to frame a, or None where the method has none."""

@@ -27,7 +27,6 @@ SWEEPS: dict[str, SweepConfig] = {
     "loops-100": SweepConfig(frames=100, size_px=256, path="loops-slow"),
     "break": SweepConfig(frames=60, size_px=320, break_at=0.5),
 }
-FIT_EVERY = 10
 
 
 def simulate_table(

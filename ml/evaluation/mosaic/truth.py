@@ -17,7 +17,9 @@ from ml.mosaic import MosaicResult
 from ml.types import ArrayF64
 
 REFERENCE_DISTANCES = (1, 5, 20)
+"""Frames apart: neighbours, and two distances at which small errors have added up."""
 AGREEMENT_DISTANCES = (5, 20, 60)
+"""Frames apart: wider, for two runs hardly differ between neighbours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,15 @@ from ml.roi.texture import lbp_histogram
 from ml.types import ArrayF32, ImageU8
 
 _MAX_SIDE_PX = 1024
+"""Of a region's longer side: a baseline need not read more."""
 _HSV_BINS = (8, 8, 8)
+"""Coarse enough that a region of some thousand pixels fills them."""
 _SIFT_POINTS = 800
+"""Of a region: some for each of the vocabulary's words."""
 _WORDS = 128
+"""Of the vocabulary: as many as a SIFT descriptor has values."""
 _VOCABULARY_SAMPLE = 30_000
+"""Descriptors that the vocabulary is learnt from: over 200 for each word."""
 
 
 def region_pixels(record: RoiRecord) -> tuple[ImageU8, ImageU8]:

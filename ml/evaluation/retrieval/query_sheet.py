@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 _SHEET_ROWS = 8
-
+"""Queries on the sheet: as many as fit a page."""
 _SHEET_HITS = 5
-
+"""Hits beside each query: as many as fit a page's width."""
 _THUMB_PX = 240
+"""Side of a picture: fine enough to see the tissue's texture."""
 
 
 def queries_figure(

@@ -22,9 +22,13 @@ from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, ArrayI64, Progress, no_progress
 
 _SIZE_WEIGHT = 0.5
+"""Folds of like size matter half as much as folds of like labels."""
 _EMPTY_FOLD = 100.0
+"""The cost of a fold without regions: more than any other cost can be."""
 _ELITE = 4
+"""The best lives that go on unchanged, so that no generation is worse than the one before."""
 _TOURNAMENT = 3
+"""Lives that compete to become a parent: mild pressure, so that variety lasts."""
 
 
 @dataclass(frozen=True, slots=True)

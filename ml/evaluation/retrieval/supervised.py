@@ -22,6 +22,7 @@ from ml.types import ArrayF64, Progress
 
 SUPERVISED = "supervised_gnn"
 _FOLDS = 4
+"""As many as ``SplitConfig`` has: the paper's number."""
 
 
 def supervised_distances(

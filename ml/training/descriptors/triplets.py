@@ -20,6 +20,7 @@ _WINDOW = 1.5
 """Side of the window that a positive is warped from, in patches: it holds any tilted patch."""
 
 _CHUNK = 128
+"""Patches warped at once: it bounds the memory, not the result."""
 
 
 @dataclass(frozen=True, slots=True)

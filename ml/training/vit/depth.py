@@ -15,6 +15,7 @@ from ml.types import ArrayF64, ImageU8
 
 _MEAN = (0.485, 0.456, 0.406)
 _STD = (0.229, 0.224, 0.225)
+"""ImageNet's, with which the depth network was trained."""
 _FLOOR = 0.05
 """Least depth, as a share of the median: estimates may touch zero."""
 

@@ -39,6 +39,7 @@ _MIN_VALID = 0.6
 """A crop shows at least so much of the trusted field, as far as some tries find one."""
 
 _TRIES = 12
+"""Crops that are drawn to find such a one; the best of them is taken where none is."""
 DepthOf = Callable[[str, ImageU8], ArrayF64]
 """Depth of a whole still by its stem: (H, W, 3) to (H, W), median 1."""
 
