@@ -1,4 +1,4 @@
-"""``python -m ml encoder``: make an encoder of a published network, list what there is."""
+"""``python -m ml encoder``: make an encoder of a published network, list those known."""
 
 from __future__ import annotations
 

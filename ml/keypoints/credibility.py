@@ -1,4 +1,4 @@
-"""Whether matches that agree tell of the scene: not of chance, not of what stands still on it."""
+"""Whether matches that agree show the scene, not chance and not what stands still on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOVING_PX = 5 * STATIC_PX
 """Where the median of the others moves further, the scene moves under what stands still."""
 
 MIN_MOVING = 20
-"""So many must move at least: a few moving matches among still ones are rather the wrong ones."""
+"""At least so many must move: a few moving matches among still ones are more likely wrong."""
 
 CELLS_A_SIDE = 16
 """Coverage is counted over a grid of so many cells along the longer side: a line of burnt-in text

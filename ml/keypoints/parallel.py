@@ -1,4 +1,4 @@
-"""Two images at once: what is done to each by itself runs in two threads."""
+"""Two images at once: work on each alone runs in two threads."""
 
 from __future__ import annotations
 

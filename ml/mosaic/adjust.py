@@ -27,7 +27,7 @@ MAX_ITERATIONS = 25
 """Of Gauss-Newton; it stops earlier where nothing more is gained."""
 
 DAMPING = 1e-8
-"""To begin with, hardly any: it would hold back the slow bends that only a long sweep shows."""
+"""Almost none at first: it would suppress the slow bends that only a long sweep shows."""
 
 STOP_PX = 1e-3
 """A largest step under this cannot be seen."""

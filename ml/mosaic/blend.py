@@ -36,7 +36,7 @@ COARSE_SHARE = 0.04
 """Gaussian of the band split, as a share of the frame's shorter side."""
 
 DEGHOST_FRAMES = 240
-"""Enough frames to tell what most show, however long the video."""
+"""Enough frames to know what most show, however long the video."""
 
 SPECULAR_WEIGHT = 0.05
 """Not zero: a spot that shone in every frame is shown as it was seen."""

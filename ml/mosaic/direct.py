@@ -24,13 +24,13 @@ MAX_ITERATIONS = 12
 """Of Gauss-Newton on a level: a start that needs more is a wrong one."""
 
 STOP_PX = 0.015
-"""A step under this, px of the level, is far under what the grey values can tell."""
+"""A step under this, px of the level, is far below what grey values resolve."""
 
 MIN_POINTS, MIN_OVERLAP = 200, 0.15
 """Px of a view, and share of them, that the other view must show."""
 
 SPREAD_POINTS = 1_500
-"""So many differences tell their spread; the median of more is the same and costs time."""
+"""Enough differences to know their spread; the median of more is the same and costs time."""
 
 TUKEY = 4.0
 """Spreads of the differences from which a px has no say."""

@@ -30,7 +30,7 @@ HEAD_FRAMES, MAX_PAIRS = 150, 16
 """Six seconds at 25 frames a second; every other pair searches, the rest prove."""
 
 MOVED_SHARE = 0.12
-"""Two frames tell of the distortion once they lie this share of the view apart."""
+"""Two frames show the distortion once they lie this share of the view apart."""
 
 STEP, LARGEST = 0.1, 0.5
 """First step of the search for k1, and where it ends: half the radius at the rim."""

@@ -16,7 +16,7 @@ from ml.mosaic.views import FrameView, log_gain
 from ml.types import ArrayBool, ArrayF32, ArrayF64, Keypoints
 
 LINK_POINTS = 60
-"""So many points hold a pair: spread evenly, more add cost and no hold."""
+"""Enough points for a pair: if spread evenly, more add cost and no stability."""
 
 STATIC_PX = 0.5
 """A point that moves less than this stands still: the detector's own scatter."""

@@ -187,8 +187,8 @@ def _shading(greys: list[ImageU8], inside: ArrayBool) -> ArrayF32:
 def _fixed_pattern(greys: list[ImageU8]) -> tuple[ArrayF32, bool]:
     """Temporal median without its coarse shading: what stands still while the scene moves.
 
-    A fibre bundle is told by its grain, which is the same in both halves of the video, and by a
-    scene that moves under it: of a video that stands still the median is the scene. Everything that
+    A fibre bundle is recognised by its grain, which is the same in both halves of the video, and by
+    a scene that moves under it: in a video without motion the median is the scene. Everything that
     stands still is then taken off, because its coarser part would hold a direct alignment back.
     """
     shape = greys[0].shape if greys else (1, 1)

@@ -39,5 +39,5 @@ class Link:
 
 
 def point_info(count: int) -> ArrayF64:
-    """(count, 2, 2): key points are known alike in all directions."""
+    """(count, 2, 2): key points are known equally well in all directions."""
     return np.tile(np.eye(2) / POINT_SIGMA_PX, (count, 1, 1))

@@ -51,7 +51,7 @@ GREY_SHARE = 0.22
 """Share of the view that must have lost its colour beyond what is usual: an instrument."""
 
 FLOOR_SHARE = 0.35
-"""Sharpness under this share of the whole video's median is blurred whatever its neighbours."""
+"""A frame below this share of the video's median sharpness is blurred, whatever its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _light(
 def _cover(
     own: FrameMeasure, usual: FrameMeasure, near: float, config: MosaicConfig
 ) -> tuple[str, str] | None:
-    """What hides the tissue is told by its colour: nothing to go by where there is none."""
+    """What hides the tissue is recognised by its colour, so not in a grey video."""
     if usual.colour <= COLOURFUL:
         return None
     is_lifted = own.floor > LIFTED * usual.floor and own.colour < FADED * usual.colour

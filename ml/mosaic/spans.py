@@ -10,11 +10,11 @@ from ml.errors import MosaicError
 from ml.mosaic.result import REASON_CODES, REGISTERED, FrameResult, MosaicSpan
 
 RUNS_NAMED = 3
-"""So many runs of one reason are named each; more are told by their number and their ends."""
+"""Up to so many runs of one reason are named; more are summed up by number and ends."""
 
 
 class NothingRegisteredError(MosaicError):
-    """No two frames show the same place; ``frames`` tells what became of each."""
+    """No two frames show the same place; ``frames`` says why each was left out."""
 
     def __init__(self, frames: Sequence[FrameResult], *, usable: int) -> None:
         what = f"none of {len(frames)} frames is usable"

@@ -68,7 +68,7 @@ class Stages:
         return self._read(name, self._key)
 
     def load_earlier(self, name: str) -> Any | None:
-        """What the stage left last, be it for an earlier state of the input; None: nothing."""
+        """The last output of the stage, also of an earlier state of the input; None if none."""
         return self._read(name, None)
 
     def save(self, name: str, value: T) -> T:
@@ -101,7 +101,7 @@ class Stages:
 
 
 def family_key(mask: npt.NDArray[Any] | None, config: MosaicConfig) -> str:
-    """Names all states of an input that grows at its end; which input, its frames must tell."""
+    """Names all states of an input that grows at its end; its frames show which input it is."""
     return build_key((), mask, dataclasses.replace(config, end_pts=None))
 
 

@@ -58,7 +58,7 @@ class FrameMeasures:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one pass over the source tells.
+    """What one pass over the source finds.
 
     Attributes:
         checks: one per frame, in order.
@@ -202,7 +202,7 @@ def _joined(known: FrameMeasures, new: FrameMeasures) -> FrameMeasures:
 
 
 def _goes_on(source: FrameSource, known: FrameMeasures | None) -> bool:
-    """Whether a source begins with the frames that are known, told by the first and the last."""
+    """Whether a source begins with the known frames, judged by the first and the last of them."""
     if known is None or not 0 < len(known) <= source.count:
         return False
     for position in {0, len(known) - 1}:

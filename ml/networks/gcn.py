@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from torch_geometric.nn import GCNConv, global_mean_pool
 
 _CLIP = 6.0
-"""Standard deviations beyond which a feature says no more."""
+"""Features are cut at so many standard deviations: beyond, they say nothing new."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ def _plain(value: Any) -> Any:
 
 
 def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
-    """One ROI as QuPath writes it. What was carried comes back; what we know is written anew."""
+    """One ROI as QuPath writes it. Fields of an import are kept, ours win."""
     foreign = roi.foreign
     geometry = dict(roi.geometry)
     if roi.frame_index:

@@ -1,4 +1,4 @@
-"""``/healthz``: the process lives. ``/readyz``: what it needs is there, each part named."""
+"""``/healthz``: the process is alive. ``/readyz``: what it needs is there, each part by name."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class LeaseLost(Exception):
 
 
 JobResult = dict[str, str | int | float | list[str]]
-"""What a task tells of its outcome, JSON-able; shown with the job."""
+"""What a task reports of its outcome, JSON-able; shown with the job."""
 
 TaskFunction = Callable[..., JobResult | None]
 

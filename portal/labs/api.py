@@ -74,7 +74,7 @@ class ApiTokenViewSet(
 
     @extend_schema(responses={204: OpenApiResponse(description="The token no longer works")})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Revoke a token. The row stays, so that it can be told when it stopped working."""
+        """Revoke a token. The row stays, so that one can see when it stopped working."""
         services.token_revoke(self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)
 

@@ -55,7 +55,7 @@ def build_cache_claim(mosaic: Mosaic) -> Iterator[Path | None]:
     """
     folder = build_cache_folder(mosaic)
     folder.mkdir(parents=True, exist_ok=True)
-    os.utime(folder)  # its two days begin anew
+    os.utime(folder)  # its two days start again
     handle = _locked(folder)
     if handle is None:
         yield None

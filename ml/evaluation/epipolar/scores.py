@@ -161,7 +161,7 @@ def pose_error_deg(
 ) -> float:
     """Larger of the errors of rotation and translation direction; 180 where no pose came out.
 
-    The sign of the translation is not told by an essential matrix without depth: the better one
+    An essential matrix without depth does not fix the sign of the translation: the better one
     counts, as is usual.
     """
     try:

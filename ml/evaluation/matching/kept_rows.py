@@ -3,7 +3,7 @@
 Rows are kept under everything that they depend on: the descriptor's weights and settings, the
 pixels and transforms of the pairs, the protocol's settings, the code that computes them, and the
 libraries below it. A comment or a docstring changes none of that; anything else does, and then the
-rows are worked out anew. Tables are summed up from the rows in every run.
+rows are scored again. Tables are summed up from the rows in every run.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def papers_pair(
 ) -> PairMatches:
     """Nearest neighbours of the key points of a among their exact projections in b.
 
-    Both images are described by ``describe(image, xy, response)``: no scale and no angle is told.
+    Both images are described by ``describe(image, xy, response)``, without scale or angle.
     """
     points = cache.points(pair.a, detector, keypoints, pair.mask_a)
     partner, inside = pair.partners(points.xy)

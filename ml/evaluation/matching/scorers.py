@@ -118,7 +118,7 @@ def score_leak(run: Run) -> dict[str, Any]:
 
 
 def score_hard(run: Run) -> dict[str, Any]:
-    """Each descriptor under the hard protocol; ``seconds`` are taken anew in every run."""
+    """Each descriptor under the hard protocol; ``seconds`` are measured again in every run."""
     timed = [masked_images(pair) for pair in run.pairs[:TIMED_PAIRS]]
     keypoints = run.args.hard_keypoints
     return {

@@ -93,7 +93,7 @@ def _spread_queries(records: Sequence[RoiRecord], rows: int, seed: int) -> list[
 def _picture(
     axes: Axes, record: RoiRecord, text: str, colour: str, *, dashed: bool = False
 ) -> None:
-    """A framed picture; wrong ones are dashed too, for who cannot tell red from green."""
+    """A framed picture; wrong ones are dashed too, for those who cannot tell red from green."""
     axes.imshow(_thumbnail(record))
     axes.set(xticks=[], yticks=[])
     axes.set_xlabel(text, fontsize=8.5, color=colour, labelpad=4)

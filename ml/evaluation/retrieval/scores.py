@@ -41,7 +41,7 @@ class LabelScores(TypedDict):
 
 
 class MethodScores(TypedDict):
-    """Means over all queries; what is ``NotRequired`` is not told of chance."""
+    """Means over all queries; what is ``NotRequired`` is missing for chance."""
 
     map: float
     map_interval: NotRequired[tuple[float, float]]

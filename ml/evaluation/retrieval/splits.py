@@ -38,7 +38,7 @@ class SplitConfig:
     folds: int = 4  # the paper's number: two to train on, one to choose by, one to test on
     population: int = 120  # ways to deal the patients that live at a time
     generations: int = 250  # stops earlier where folds are perfect
-    mutation: float = 0.03  # chance of each patient to be dealt anew
+    mutation: float = 0.03  # chance of each patient to be dealt again
     seed: int = 0  # of all of it
 
 

@@ -15,10 +15,10 @@ MIN_SUPPORT = 6
 """Twice the three matches that fix an affine map, so that one wrong match does not decide it."""
 
 NEIGHBOURS = 16
-"""Matches that tell a local map: five times what fixes one, few enough to stay local."""
+"""Matches that a local map is fitted to: five times the minimum, few enough to stay local."""
 
 RIDGE = 0.05
-"""How strongly a local map is drawn to the global affine one where few neighbours tell."""
+"""How strongly a local map is drawn to the global affine one where there are few neighbours."""
 
 ROUNDS = 3
 """Fits of a local map; all but the first weigh the neighbours by their residuals of the last."""
@@ -30,7 +30,7 @@ NO_WEIGHT, TINY_RIDGE = 1e-9, 1e-6
 """Keep sums of weights from zero, and the map of collinear points from being singular."""
 
 _CHUNK = 4096
-"""Points told at once: what is worked out of their neighbours is about 8 MB."""
+"""Points worked on at once: their neighbours take about 8 MB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 DAMPING, RELATIVE_DAMPING = 1e-6, 1e-4
 """Added to the Hessian's diagonal, the second times its trace: flat patches and edges stay
-invertible, and what they do not tell is not moved far."""
+invertible, and move little where they hold no information."""
 
 CONVERGED_STEPS = 5
 """A point whose last step was shorter than so many times ``done_px`` has converged well enough."""

@@ -39,12 +39,12 @@ SLACK_PX = 4.0
 field follows the matches of soft tissue a little behind."""
 
 HORIZON_DEPTH = 0.05
-"""At and beyond the horizon of a plane (depth 0; 1 at the origin) only the field tells."""
+"""At and beyond the horizon of a plane (depth 0; 1 at the origin) only the field is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class TwoViewModel:
-    """How one view goes into the other, as far as their matches tell.
+    """How one view maps to the other, as far as their matches show.
 
     Attributes:
         kind: ``plane`` (matrix is the homography), ``rigid`` (the fundamental matrix), ``local``
@@ -135,7 +135,7 @@ def find_two_view_model(
 
 
 def _is_noise(field: MotionField, plane_px: ArrayF64) -> bool:
-    """Whether the neighbours tell no more of a match than the plane does.
+    """Whether the neighbours predict a match no better than the plane does.
 
     Relief moves neighbours alike; noise, as motion blur makes along one direction, does not, and
     an epipolar line along that direction would explain it wrongly.

@@ -15,7 +15,7 @@ POOLS = (CLS, MEAN, CLS_MEAN)
 
 
 def pooled(tokens: Tensor, pool: str, *, prefix: int) -> Tensor:
-    """One vector an image; register tokens count nowhere.
+    """One vector an image; register tokens never count.
 
     Args:
         tokens: (B, N, E): class token, registers, patches.

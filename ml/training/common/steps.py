@@ -1,4 +1,4 @@
-"""What the steps of all schemes do alike: the gradient step, and its rate over a run."""
+"""What the steps of all schemes share: the gradient step, and its rate over a run."""
 
 from __future__ import annotations
 

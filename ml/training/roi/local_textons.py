@@ -18,7 +18,7 @@ from ml.training.roi.tiles import Tile, balanced
 from ml.types import ArrayF32, ImageU8, Progress, no_progress
 
 TILES_PER_PATIENT = 24
-"""Patients count alike up to this: most of the tables we know hold as many of each."""
+"""Patients count equally up to this: most of the tables we know hold as many of each."""
 
 
 def fit_local_textons(

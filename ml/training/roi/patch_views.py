@@ -39,7 +39,7 @@ class PatchImage:
     Attributes:
         pixels: (H, W, 3) uint8.
         centre_px: (N, 2) float64, patches that hold tissue.
-        sample_od: (1500, 3) float32, optical densities that tell how strongly it is stained.
+        sample_od: (1500, 3) float32, optical densities that show how strongly it is stained.
     """
 
     pixels: ImageU8

@@ -59,7 +59,7 @@ def read_tiles(index: Path, where: Mapping[str, str]) -> tuple[Tile, ...]:
 
 
 def balanced(tiles: Sequence[Tile], each: int, *, seed: int) -> tuple[Tile, ...]:
-    """At most ``each`` tiles of every patient, drawn at random, so that patients count alike."""
+    """At most ``each`` tiles of every patient, drawn at random, so that patients count equally."""
     rng = np.random.default_rng((seed, 5))
     of_patient: dict[str, list[Tile]] = defaultdict(list)
     for tile in tiles:

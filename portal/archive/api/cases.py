@@ -50,7 +50,7 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
         return Response(self.get_serializer(case).data, status=status.HTTP_201_CREATED)
 
     def update(self, request: Request, pk: str, *, partial: bool = False) -> Response:
-        """Replace what is said of a case."""
+        """Replace the details of a case."""
         case = self.get_object()
         sent = self.get_serializer(case, data=request.data, partial=partial)
         sent.is_valid(raise_exception=True)
@@ -61,7 +61,7 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
         return Response(self.get_serializer(case).data)
 
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change some of what is said of a case."""
+        """Change some details of a case."""
         return self.update(request, pk, partial=True)
 
     @extend_schema(responses={204: None})

@@ -66,7 +66,7 @@ def case_new(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
-    """Change what is said of a case."""
+    """Change the details of a case."""
     user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)

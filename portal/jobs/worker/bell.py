@@ -18,7 +18,7 @@ RING_RETRIES = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "in
 
 
 def ring(job_id: uuid.UUID, *, queue: str) -> bool:
-    """Tell the workers of ``queue`` to look at the job. False where the broker is away."""
+    """Tell the workers of ``queue`` to look at the job. False if the broker is unreachable."""
     try:
         current_app.send_task(
             "jobs.run", args=[str(job_id)], queue=queue, retry=True, retry_policy=RING_RETRIES

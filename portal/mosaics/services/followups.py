@@ -37,7 +37,7 @@ class FollowupRequested:
 def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequested:
     """Look for an ROI's place in another video or mosaic of the patient; submits ``followup_find``.
 
-    The same outline and target give the same follow-up; one that failed is begun anew.
+    The same outline and target give the same follow-up; one that failed is started again.
 
     Raises:
         ForbiddenError: not an annotator.

@@ -115,7 +115,7 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
 def mosaic_refused(*, mosaic: Mosaic, frames: Sequence[BuiltFrame]) -> None:
     """Keep why each frame is in no mosaic, for its page: none could be built of them.
 
-    The end of its job marks it as failed. One that became ready meanwhile stays.
+    The end of its job marks it as failed. One that became ready in the meantime stays.
     """
     with transaction.atomic():
         waiting = Mosaic.objects.select_for_update().filter(state=ItemState.PREPARING)

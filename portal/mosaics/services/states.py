@@ -1,4 +1,4 @@
-"""Mosaics and follow-ups fail and begin anew alike: by the end of their job, or by being asked."""
+"""Mosaics and follow-ups fail and start again alike: when their job ends, or on request."""
 
 from __future__ import annotations
 

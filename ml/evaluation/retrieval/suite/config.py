@@ -26,7 +26,7 @@ class SetConfig:
     cell_um: float = CELL_UM  # of sections: side of a cell
     tasks: dict[str, list[str]] = field(default_factory=dict)  # name to NAME=LABEL,LABEL groups
     choice: bool = True  # whether it has a say in what is chosen
-    swap: bool = True  # whether its gallery is stained anew
+    swap: bool = True  # whether its gallery is re-stained
 
 
 @dataclass(frozen=True, slots=True)
