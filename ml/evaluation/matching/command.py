@@ -58,9 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
     add("--work", type=Path, help="folder to keep scores in: a later run scores what is new")
-    add("--card", type=Path, help="model card whose table is replaced")
+    add("--card", type=Path, help="model card whose table 'matching' is replaced")
     add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
-    add("--figures", default="matching", help="which figures of the card: the name in their mark")
     add("--plots", type=Path, help="folder for the plots")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
@@ -104,7 +103,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
     if args.card is not None:
-        update_card(args.card, args.figures, card_table([result, *read_results(args.beside)]))
+        update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
     return result
 
 
