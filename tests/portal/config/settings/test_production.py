@@ -15,7 +15,7 @@ import pytest
 
 from portal.config.processes import free_port, web
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def _get(port: int, path: str) -> tuple[int, str]:
