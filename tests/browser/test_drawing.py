@@ -50,7 +50,7 @@ def test_delete_can_be_undone_from_its_message(viewer: Any) -> None:
     viewer.wait_saved()
     viewer.key("Delete")
     viewer.wait_count(0)
-    viewer.page.click(".toast-action")
+    viewer.page.click(".stage-notice-action")
     viewer.wait_count(1)
     viewer.wait_saved()
     assert len(viewer.stored()) == 1
@@ -91,7 +91,7 @@ def test_an_outline_beyond_the_canvas_is_clipped_and_the_page_shows_the_clipped_
     viewer.wait_saved()
     (roi,) = viewer.stored()
     assert (roi.left, roi.top) == (0, 0)
-    assert "clipped" in viewer.text("[data-toast]")
+    assert "clipped" in viewer.text("[data-stage-notice]")
 
 
 def test_a_number_key_sets_the_label(viewer: Any) -> None:

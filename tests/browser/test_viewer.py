@@ -158,7 +158,7 @@ def test_a_geojson_file_is_imported_and_its_report_shown(open_viewer: Any, slide
     viewer = open_viewer(slide)
     viewer.page.set_input_files("[data-geojson-file]", file)
     viewer.wait_count(1)
-    viewer.page.wait_for_selector("[data-toast]:has-text('1 created, 1 refused')")
+    viewer.page.wait_for_selector("[data-stage-notice]:has-text('1 created, 1 refused')")
 
 
 def test_the_question_mark_shows_the_keys(open_viewer: Any, slide: Any) -> None:

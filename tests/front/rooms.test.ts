@@ -27,7 +27,7 @@ describe("a breach is refused", () => {
     ["static/src/viewer/mosaic/api.ts", "../../viewer/page/bindings"],
     ["static/src/viewer/mosaic/api.ts", "@/viewer/page/bindings"],
     ["static/src/viewer/page/bindings.ts", "../../app/toasts"],
-    ["static/src/app/toasts.ts", "../viewer/lib/toasts"],
+    ["static/src/app/toasts.ts", "../viewer/lib/stage_notice"],
     ["static/src/theme/choice.ts", "../app/toasts"],
     ["static/src/dom/elements.ts", "../viewer/lib/events"],
   ] as const;

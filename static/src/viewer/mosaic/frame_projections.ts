@@ -6,7 +6,7 @@ import type { MiniMap } from "./mini_map";
 import { projectedInFrame } from "./api";
 import { ProjectedLayer, projectedHref, projectedText } from "./projected";
 import type { RoiLayer } from "../rois/layer";
-import type { Toasts } from "../lib/toasts";
+import type { StageNotice } from "../lib/stage_notice";
 import type { Tools } from "../rois/tools";
 import type { VideoPlayer } from "../video/player";
 
@@ -14,7 +14,7 @@ export interface ProjectionTargets {
   mapView: MapView;
   labels: Labels;
   layer: RoiLayer;
-  toasts: Toasts;
+  notice: StageNotice;
   tools: Tools;
 }
 
@@ -26,7 +26,7 @@ export class FrameProjections {
   constructor(
     private readonly player: VideoPlayer,
     map: MiniMap,
-    { mapView, labels, layer, toasts, tools }: ProjectionTargets,
+    { mapView, labels, layer, notice, tools }: ProjectionTargets,
   ) {
     this.projected = new ProjectedLayer(labels);
     const layers = mapView.map.getLayers();
@@ -43,7 +43,7 @@ export class FrameProjections {
     tools.on("point", ({ at }) => {
       const roi = this.projected.at(at, mapView.view.getResolution() ?? 1);
       if (!roi) return;
-      toasts.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
+      notice.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
     });
   }
 

@@ -5,7 +5,7 @@ import { Emitter } from "../lib/events";
 import { FrameStatus } from "../video/frame_status";
 import { frameColumns, askFramesAtPoint, mosaicsOfVideo } from "./api";
 import type { MosaicData, MosaicComponentData } from "./api";
-import type { Toasts } from "../lib/toasts";
+import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasVideo, FrameRef, Position } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
 
@@ -27,7 +27,7 @@ export class MiniMap extends Emitter<MapEvents> {
   constructor(
     root: HTMLElement,
     private readonly player: VideoPlayer,
-    private readonly toasts: Toasts,
+    private readonly notice: StageNotice,
   ) {
     super();
     this.host = required(root, "[data-mini-map]");
@@ -70,7 +70,7 @@ export class MiniMap extends Emitter<MapEvents> {
       this.emit("frameStatus", { mosaic, frameStatus });
       if (this.player.frame) this.follow(this.player.frame);
     } catch {
-      this.toasts.show("The mosaic of this video could not be loaded.");
+      this.notice.show("The mosaic of this video could not be loaded.");
     }
   }
 
@@ -118,9 +118,9 @@ export class MiniMap extends Emitter<MapEvents> {
     try {
       const best = (await askFramesAtPoint(mosaic.id, component.index, at)).results[0];
       if (best) await this.player.seek(this.player.frames.nearest(best.pts));
-      else this.toasts.show("No frame saw that place.");
+      else this.notice.show("No frame saw that place.");
     } catch (error) {
-      this.toasts.show(error instanceof Error ? error.message : "The frames could not be found.");
+      this.notice.show(error instanceof Error ? error.message : "The frames could not be found.");
     }
   }
 }

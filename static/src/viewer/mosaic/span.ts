@@ -4,7 +4,7 @@ import { required } from "../../dom/elements";
 import { estimate, mosaicBuild } from "./api";
 import type { Span } from "./api";
 import { SpanEnds, estimateText } from "./span_ends";
-import type { Toasts } from "../lib/toasts";
+import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasVideo } from "../lib/types";
 import type { VideoPlayer } from "../video/player";
 
@@ -16,7 +16,7 @@ export class SpanPicker {
     private readonly root: HTMLElement,
     private readonly player: VideoPlayer,
     private readonly video: CanvasVideo,
-    private readonly toasts: Toasts,
+    private readonly notice: StageNotice,
   ) {
     const bar = required(root, "[data-span-bar]");
     bar.addEventListener("pointerdown", (event) => event.stopPropagation()); // not a seek
@@ -85,7 +85,7 @@ export class SpanPicker {
       const { id } = await mosaicBuild(this.video.id, this.span());
       location.assign(`/mosaics/${id}/`);
     } catch (error) {
-      this.toasts.show(error instanceof Error ? error.message : "The mosaic could not be asked for.");
+      this.notice.show(error instanceof Error ? error.message : "The mosaic could not be asked for.");
     }
   }
 }

@@ -18,7 +18,7 @@ import { ProjectedLayer, projectedHref, projectedText } from "./projected";
 import type { RoiLayer } from "../rois/layer";
 import type { RoiState } from "../rois/state";
 import { FramesAtPoint } from "./frames_at_point";
-import type { Toasts } from "../lib/toasts";
+import type { StageNotice } from "../lib/stage_notice";
 import type { Tools } from "../rois/tools";
 import type { CanvasData } from "../lib/types";
 
@@ -28,7 +28,7 @@ export interface MosaicTargets {
   projection: Projection;
   mapView: MapView;
   tools: Tools;
-  toasts: Toasts;
+  notice: StageNotice;
   labels: Labels;
   layer: RoiLayer;
 }
@@ -65,14 +65,14 @@ export class MosaicView {
   }
 
   async load(link: LinkTarget, onFrame: () => void): Promise<void> {
-    const { root, canvas, projection, mapView, toasts } = this.targets;
+    const { root, canvas, projection, mapView, notice } = this.targets;
     const mosaic = await mosaicOfCanvas(canvas.id).catch(() => null);
     const component = mosaic?.components.find((found) => found.canvas === canvas.id);
     if (!mosaic || !component) {
-      toasts.show("What is known of this mosaic's frames could not be loaded.");
+      notice.show("What is known of this mosaic's frames could not be loaded.");
       return;
     }
-    this.layers = new MosaicLayers(root, component, projection, (text) => toasts.show(text));
+    this.layers = new MosaicLayers(root, component, projection, (text) => notice.show(text));
     const { map } = mapView;
     const beneath = map.getLayers().getLength() - 1; // the ROIs stay on top
     map.getLayers().insertAt(beneath, this.layers.layer);
@@ -125,8 +125,8 @@ export class MosaicView {
   }
 
   private tell(roi: ProjectedRoi): void {
-    const { toasts, labels } = this.targets;
-    toasts.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
+    const { notice, labels } = this.targets;
+    notice.show(projectedText(roi, labels), { label: "Go there", run: () => location.assign(projectedHref(roi)) });
   }
 
   /** From the details of an ROI: the frames that see it. */

@@ -21,7 +21,7 @@ type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel">;
 
 /** Makes what changes ROIs, and what a mosaic or a video has beside it. */
 export function connectTools(parts: Parts): void {
-  const { root, canvas, labels, player, store, edits, layer, mapView, toasts } = parts;
+  const { root, canvas, labels, player, store, edits, layer, mapView, notice } = parts;
   let nextLabel: string | null = null;
   const context = {
     label: () => nextLabel,
@@ -38,43 +38,43 @@ export function connectTools(parts: Parts): void {
   });
   const setLabel = (id: string | null): void => {
     details.setLabel(id);
-    toasts.show(`Label: ${labels.nameOf(id)}`);
+    notice.show(`Label: ${labels.nameOf(id)}`);
   };
   connectKeys(parts, tools, { ...commands, setLabel });
   tools.use("move");
   tools.on("tool", (tool) => {
     if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
   });
-  tools.on("notice", (text) => toasts.show(text));
-  store.on("noted", (notes) => toasts.show(`Saved; the outline was ${notes.join(", ")}.`));
+  tools.on("notice", (text) => notice.show(text));
+  store.on("noted", (notes) => notice.show(`Saved; the outline was ${notes.join(", ")}.`));
   const conflicts = new Conflicts(root, store, edits, labels);
   saveStatus(root, store.sync, () => conflicts.open());
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
-  exchange(root, canvas, store, toasts);
+  exchange(root, canvas, store, notice);
 }
 
 /** Undo, redo and delete; each says what it did. */
-function undoable({ history, toasts }: Parts, tools: Tools): Omit<Commands, "setLabel"> {
+function undoable({ history, notice }: Parts, tools: Tools): Omit<Commands, "setLabel"> {
   const tell = (verb: string, label: string | null): void => {
-    if (label) toasts.show(`${verb}: ${label}`);
+    if (label) notice.show(`${verb}: ${label}`);
   };
   const undo = (): void => {
     if (!tools.removeLastPoint()) tell("Undone", history.undo());
   };
   const redo = (): void => tell("Redone", history.redo());
   const remove = (): void => {
-    if (tools.deleteSelected()) toasts.show("ROI deleted.", { label: "Undo", run: undo });
+    if (tools.deleteSelected()) notice.show("ROI deleted.", { label: "Undo", run: undo });
   };
   return { undo, redo, remove };
 }
 
 /** The mosaic's own parts, and one table of keys for the listener, the sheet and the rail. */
 function connectKeys(parts: Parts, tools: Tools, commands: Commands): void {
-  const { root, canvas, player, history, labels, layer, mapView, toasts } = parts;
+  const { root, canvas, player, history, labels, layer, mapView, notice } = parts;
   parts.mosaic = canvas.kind === "mosaic" ? new MosaicView({ ...parts, tools }) : null;
-  parts.miniMap = player ? new MiniMap(root, player, toasts) : null;
+  parts.miniMap = player ? new MiniMap(root, player, notice) : null;
   if (player && parts.miniMap) new FrameProjections(player, parts.miniMap, { ...parts, tools });
-  const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, toasts) : null;
+  const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, notice) : null;
   let openSheet = (): void => undefined;
   const targets: KeyTargets = {
     ...{ canAnnotate: canvas.can_annotate, tools, layer, mapView, history, labels, player, ...commands },

@@ -17,11 +17,11 @@ export function connectLink({ mapView, layer, player, mosaic }: Parts): DeepLink
 }
 
 export async function openLinked(parts: Parts, link: LinkTarget, isPlaced: boolean): Promise<void> {
-  const { store, layer, player, toasts } = parts;
+  const { store, layer, player, notice } = parts;
   if (!link.roi) return;
   if (!store.get(link.roi)) await store.fetchOne(link.roi);
   const state = store.get(link.roi);
-  if (!state || state.deleted) toasts.show("The ROI of this link is not here any more.");
+  if (!state || state.deleted) notice.show("The ROI of this link is not here any more.");
   else if (isPlaced && (link.t !== null || !player)) layer.select(state.id);
   else await showRoi(state, parts);
 }

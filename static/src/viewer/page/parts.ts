@@ -3,7 +3,7 @@
 import type Projection from "ol/proj/Projection";
 
 import type { History } from "../lib/history";
-import type { Toasts } from "../lib/toasts";
+import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import type { MapView } from "../map/map_view";
 import type { RoiEdits } from "../rois/edits";
@@ -24,7 +24,7 @@ export interface Parts {
   edits: RoiEdits;
   layer: RoiLayer;
   mapView: MapView;
-  toasts: Toasts;
+  notice: StageNotice;
   projection: Projection;
   /** Set by `connectTools` on a mosaic. */
   mosaic: MosaicView | null;

@@ -5,7 +5,7 @@ import type Projection from "ol/proj/Projection";
 
 import { required } from "../../dom/elements";
 import { History } from "../lib/history";
-import { Toasts } from "../lib/toasts";
+import { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import { canvasLayers } from "../map/canvas_layer";
 import { applyView, readLink } from "../map/deep_link";
@@ -52,8 +52,8 @@ export async function start(root: HTMLElement): Promise<void> {
 
 async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> {
   const projection = projectionOf(canvas);
-  const toasts = new Toasts(required(root, "[data-toast]"));
-  const labels = await loadLabels(canvas, toasts);
+  const notice = new StageNotice(required(root, "[data-stage-notice]"));
+  const labels = await loadLabels(canvas, notice);
   const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
   const image = player ? [player.layer] : tiles(root, canvas, projection);
   const history = new History();
@@ -61,7 +61,7 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   const edits = new RoiEdits(store, history);
   const layer = new RoiLayer(store, labels);
   const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...image, layer.layer]);
-  const made = { root, canvas, labels, player, history, store, edits, layer, mapView, toasts, projection };
+  const made = { root, canvas, labels, player, history, store, edits, layer, mapView, notice, projection };
   return { ...made, mosaic: null, miniMap: null };
 }
 
@@ -75,11 +75,11 @@ function tiles(root: HTMLElement, canvas: CanvasData, projection: Projection): B
   return image.layers;
 }
 
-async function loadLabels(canvas: CanvasData, toasts: Toasts): Promise<Labels> {
+async function loadLabels(canvas: CanvasData, notice: StageNotice): Promise<Labels> {
   try {
     return await Labels.load(canvas.id);
   } catch {
-    toasts.show("The labels could not be loaded. Reload the page to choose labels.");
+    notice.show("The labels could not be loaded. Reload the page to choose labels.");
     return Labels.none();
   }
 }
@@ -94,10 +94,10 @@ function loadWindow({ store, mapView: { view } }: Parts): void {
   void store.loadWindow(boundsFromExtent(view.calculateExtent()), view.getResolution() ?? 1);
 }
 
-function startVideo({ root, store, layer, labels, toasts, miniMap }: Parts, player: VideoPlayer): void {
+function startVideo({ root, store, layer, labels, notice, miniMap }: Parts, player: VideoPlayer): void {
   const bar = timeline(root, player, store, labels);
   miniMap?.on("frameStatus", ({ frameStatus }) => bar.showFrameStatus(frameStatus));
-  player.on("error", (text) => toasts.show(text));
+  player.on("error", (text) => notice.show(text));
   player.on("frame", ({ frame }) => {
     const selected = store.get(layer.selectedId);
     if (selected?.frame && selected.frame.pts !== frame.pts) layer.select(null);

@@ -5,10 +5,10 @@ import { ApiError } from "../lib/http";
 import type { ImportReport } from "./api";
 import { required } from "../../dom/elements";
 import type { RoiStore } from "./store";
-import type { Toasts } from "../lib/toasts";
+import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 
-export function exchange(root: HTMLElement, canvas: CanvasData, store: RoiStore, toasts: Toasts): void {
+export function exchange(root: HTMLElement, canvas: CanvasData, store: RoiStore, notice: StageNotice): void {
   const link = required<HTMLAnchorElement>(root, "[data-geojson-download]");
   link.href = geojsonUrl(canvas.id);
   link.download = `${canvas.name.replace(/[^\w.-]+/g, "_")}.geojson`;
@@ -16,22 +16,22 @@ export function exchange(root: HTMLElement, canvas: CanvasData, store: RoiStore,
   root.querySelector("[data-geojson-import]")?.addEventListener("click", () => input?.click());
   input?.addEventListener("change", () => {
     const file = input.files?.[0];
-    if (file) void importFile(file, canvas, store, toasts);
+    if (file) void importFile(file, canvas, store, notice);
     input.value = "";
   });
 }
 
-async function importFile(file: File, canvas: CanvasData, store: RoiStore, toasts: Toasts): Promise<void> {
-  toasts.show(`Reading ${file.name}…`);
+async function importFile(file: File, canvas: CanvasData, store: RoiStore, notice: StageNotice): Promise<void> {
+  notice.show(`Reading ${file.name}…`);
   try {
     const body: unknown = JSON.parse(await file.text());
     const report = await geojsonImport(canvas.id, body);
     await store.load();
-    toasts.show(importedText(report));
+    notice.show(importedText(report));
   } catch (error) {
     const reason =
       error instanceof SyntaxError ? "it is not JSON" : error instanceof ApiError ? error.message : "unknown error";
-    toasts.show(`${file.name} was not imported: ${reason}`);
+    notice.show(`${file.name} was not imported: ${reason}`);
   }
 }
 

@@ -1,11 +1,11 @@
-/** A short message over the canvas, with at most one action. Read out by screen readers. */
+/** The notice over the canvas: one at a time, with at most one action. Read out by screen readers. */
 
 import { element } from "../../dom/elements";
 
 /** Time to read two lines and to press the button. */
 const SHOWN_MS = 7000;
 
-export class Toasts {
+export class StageNotice {
   private timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(private readonly host: HTMLElement) {}
@@ -17,7 +17,7 @@ export class Toasts {
         this.hide();
         action.run();
       };
-      parts.push(element("button", { type: "button", class: "toast-action", click: run }, action.label));
+      parts.push(element("button", { type: "button", class: "stage-notice-action", click: run }, action.label));
     }
     this.host.replaceChildren(...parts);
     this.host.hidden = false;
