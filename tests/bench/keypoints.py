@@ -47,7 +47,7 @@ def pair_by_descriptor() -> Section:
     return Section(
         f"One {PAIR_SHAPE[0]} x {PAIR_SHAPE[1]} pair, {KEYPOINTS:,} key points",
         "`match_images` with each descriptor: detection, description, matching, rejection and"
-        " sub-pixel places. A packaged picture of a retina under a small known viewpoint change."
+        " sub-pixel positions. A packaged picture of a retina under a small known viewpoint change."
         + (f" Not measured: {left_out}." if left_out else ""),
         rows,
     )

@@ -23,7 +23,7 @@ BARE = MatchConfig(guided_radius_px=0.0, is_refined=False, completion_rounds=0)
 STAGES: dict[str, MatchConfig] = {
     "+ agreement with the neighbours": BARE,
     "+ guided second pass": MatchConfig(is_refined=False, completion_rounds=0),
-    "+ sub-pixel places": MatchConfig(completion_rounds=0),
+    "+ sub-pixel positions": MatchConfig(completion_rounds=0),
     "+ completion by alignment": MatchConfig(),
 }
 
