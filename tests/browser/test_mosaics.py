@@ -164,5 +164,7 @@ def test_rois_are_carried_between_the_mosaic_and_the_frames(
     viewer.page.wait_for_timeout(800)
     box = viewer.page.locator("[data-map]").bounding_box()
     viewer.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(viewer.page.locator("[data-stage-notice]")).to_contain_text("A: projected from the mosaic")
+    expect(viewer.page.locator("[data-stage-notice]")).to_contain_text(
+        "A: projected from the mosaic"
+    )
     assert viewer.problems == []
