@@ -1,49 +1,55 @@
-"""A small convolutional network over stain concentrations: our own patch encoder."""
+"""Our own patch encoder: a residual network over densities standardised patch by patch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
 IN_CHANNELS = 3
-"""Haematoxylin, eosin, mean optical density, each relative to the region's own strength."""
+"""Optical density of red, green and blue."""
+_MIN_DEVIATION = 0.04
+"""Optical density: a patch that varies less is nearly blank, and its noise is not blown up."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchCnnConfig:
     """Sizes of a ``PatchCnn``."""
 
-    widths: tuple[int, ...] = (24, 48, 96, 192)  # channels of each stage; each halves the side
+    widths: tuple[int, ...] = (40, 80, 160, 320)  # channels of each stage; each halves the side
+    blocks: tuple[int, ...] = (1, 1, 1, 1)  # residual blocks of each stage
 
     @property
     def out_dim(self) -> int:
-        """Length of a patch's features: the last two stages side by side."""
+        """Length of a patch's features: the averages of the last two stages side by side."""
         return self.widths[-2] + self.widths[-1]
 
 
-class _Stage(nn.Module):
-    """Halve the side, then one residual convolution."""
+class _Residual(nn.Module):
+    """Two 3 x 3 convolutions beside a shortcut; the first may halve the side."""
 
-    def __init__(self, in_width: int, width: int) -> None:
+    def __init__(self, in_width: int, width: int, stride: int) -> None:
         super().__init__()
-        self.down = nn.Conv2d(in_width, width, 3, 2, 1, bias=False)
-        self.down_norm = nn.BatchNorm2d(width)
-        self.conv = nn.Conv2d(width, width, 3, 1, 1, bias=False)
-        self.norm = nn.BatchNorm2d(width)
+        self.first = nn.Conv2d(in_width, width, 3, stride, 1, bias=False)
+        self.first_norm = nn.BatchNorm2d(width)
+        self.second = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.second_norm = nn.BatchNorm2d(width)
+        same = stride == 1 and in_width == width
+        self.shortcut = nn.Identity() if same else nn.Conv2d(in_width, width, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, in_width, h, w) to (B, width, h/2, w/2)."""
-        x = torch.relu(self.down_norm(self.down(x)))
-        return torch.relu(x + self.norm(self.conv(x)))
+        """(B, in_width, h, w) to (B, width, h / stride, w / stride)."""
+        y = torch.relu(self.first_norm(self.first(x)))
+        return torch.relu(self.shortcut(x) + self.second_norm(self.second(y)))
 
 
 class PatchCnn(nn.Module):
-    """Strided residual stages; the averages of the last two, so that texture and shape both count.
+    """Residual stages; the averages of the last two, so that texture and shape both count.
 
     Fully convolutional: trained on small crops, used on whole patches.
+
+    Source: He et al. 2016 (basic blocks), with a narrow strided stem for small crops.
     """
 
     def __init__(self, config: PatchCnnConfig) -> None:
@@ -53,13 +59,32 @@ class PatchCnn(nn.Module):
         self.stem = nn.Sequential(
             nn.Conv2d(IN_CHANNELS, first, 5, 2, 2, bias=False), nn.BatchNorm2d(first), nn.ReLU()
         )
-        self.stages = nn.ModuleList(_Stage(a, b) for a, b in pairwise(config.widths))
+        self.stages = nn.ModuleList()
+        width = first
+        for number, (wide, blocks) in enumerate(zip(config.widths, config.blocks, strict=True)):
+            strides = [2 if number else 1] + [1] * (blocks - 1)
+            stage = []
+            for stride in strides:
+                stage.append(_Residual(width, wide, stride))
+                width = wide
+            self.stages.append(nn.Sequential(*stage))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, 3, h, w) stain concentrations to (B, out_dim)."""
+        """(B, 3, h, w) standardised optical densities to (B, out_dim) float32."""
         x = self.stem(x)
         pooled = []
         for stage in self.stages:
             x = stage(x)
-            pooled.append(x.mean(dim=(2, 3)))
+            pooled.append(x.float().mean(dim=(2, 3)))
         return torch.cat(pooled[-2:], dim=1)
+
+
+def standardised(od: Tensor) -> Tensor:
+    """(B, 3, h, w) optical densities, each channel of each patch to mean 0 and deviation 1.
+
+    What is left says where the tissue is denser than its own surroundings, not how strongly or in
+    which hue a laboratory stains.
+    """
+    mean = od.mean(dim=(2, 3), keepdim=True)
+    deviation = od.std(dim=(2, 3), keepdim=True)
+    return (od - mean) / deviation.clamp(min=_MIN_DEVIATION)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,60 +12,12 @@ _CLIP = 4.0
 
 MEASURES = 4
 """Of one stain at one scale: value, gradient, Laplacian, elongation; none knows a direction."""
-CHANNELS = 3
-"""Haematoxylin, eosin, mean optical density."""
-
-
-LOCAL_CHANNELS = 2
+CHANNELS = 2
 """Haematoxylin and eosin, each normalised by its surroundings."""
-
-
-class JetConfig(Protocol):
-    """What measuring and a dictionary need to know of either configuration below."""
-
-    @property
-    def words(self) -> int:
-        """Textons."""
-        ...
-
-    @property
-    def scales_px(self) -> tuple[float, ...]:
-        """Deviations of the Gaussians."""
-        ...
-
-    @property
-    def stride_px(self) -> int:
-        """Distance of the points measured."""
-        ...
-
-    @property
-    def border_px(self) -> int:
-        """Left out along the edge."""
-        ...
-
-    @property
-    def jet_dim(self) -> int:
-        """Measurements at one point."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextonConfig:
-    """Sizes of a ``TextonBank`` and the measurements it is of."""
-
-    words: int = 256  # textons
-    scales_px: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0)  # deviations of the Gaussians, 1 um at 10x
-    stride_px: int = 5  # distance of the points measured
-    border_px: int = 8  # left out along the edge of a patch
-
-    @property
-    def jet_dim(self) -> int:
-        """Measurements at one point."""
-        return CHANNELS * MEASURES * len(self.scales_px)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalTextonConfig:
     """Sizes of a ``TextonBank`` on locally normalised stains, and how those are normalised."""
 
     words: int = 256  # textons
@@ -80,7 +31,7 @@ class LocalTextonConfig:
     @property
     def jet_dim(self) -> int:
         """Measurements at one point."""
-        return LOCAL_CHANNELS * MEASURES * len(self.scales_px)
+        return CHANNELS * MEASURES * len(self.scales_px)
 
 
 class TextonBank(nn.Module):
@@ -100,7 +51,7 @@ class TextonBank(nn.Module):
     whiten: Tensor
     words: Tensor
 
-    def __init__(self, config: JetConfig) -> None:
+    def __init__(self, config: TextonConfig) -> None:
         super().__init__()
         self.config = config
         dim = config.jet_dim

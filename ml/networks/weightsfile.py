@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,14 +36,9 @@ def read_tensors(
         WeightsError: no such file, damaged, of another architecture, metadata with a key missing
             or unknown.
     """
-    if not path.is_file():
-        raise WeightsError(f"{path.name}: no such weights file")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error
+    with _opened(path) as file:
+        metadata = file.metadata() or {}
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     found = metadata.get("architecture", "unknown")
     if found not in architectures:
         expected = " or ".join(repr(name) for name in architectures)
@@ -52,6 +48,16 @@ def read_tensors(
         problem = "with unknown key" if wrong[0] in metadata else "without"
         raise WeightsError(f"{path.name}: metadata {problem} {wrong[0]!r}")
     return metadata, tensors
+
+
+def architecture_of(path: Path) -> str:
+    """What a file says it holds, without reading its tensors; "unknown" where it says nothing.
+
+    Raises:
+        WeightsError: no such file, or damaged.
+    """
+    with _opened(path) as file:
+        return str((file.metadata() or {}).get("architecture", "unknown"))
 
 
 def stored_config(cls: type[C], metadata: Mapping[str, str], where: str, key: str = "config") -> C:
@@ -132,3 +138,14 @@ def halved(network: nn.Module) -> dict[str, Tensor]:
         key: value.half() if value.is_floating_point() else value
         for key, value in whole(network).items()
     }
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    if not path.is_file():
+        raise WeightsError(f"{path.name}: no such weights file")
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError) as error:
+        raise WeightsError(f"{path.name}: not a safetensors file, or damaged") from error

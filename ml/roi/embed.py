@@ -189,6 +189,11 @@ class RoiEncoder:
         """Whether patches are made to look like the target slide: ``stain`` is needed then."""
         return self.config.stain in NORMALISED
 
+    @property
+    def stain_method(self) -> str:
+        """How the stains are found that it makes patches look alike by."""
+        return self.config.stain
+
     def estimate_stain(self, slide: SlideImage, mpp: float | None = None) -> StainEstimate:
         """The stains of a slide as this encoder finds them, to be stored and given as ``stain``."""
         return estimate_stain(slide, mpp=mpp, config=self._stain_config())

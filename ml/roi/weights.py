@@ -1,9 +1,7 @@
-"""Encoders by name: weights files that say what they are, and refusal of what they are not."""
+"""Weights files of graph encoders: they say what they are, and what they are not is refused."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -11,7 +9,6 @@ from torch import Tensor
 
 from ml.config import config_hash
 from ml.errors import UnknownNameError, WeightsError
-from ml.files import WEIGHTS_FOLDER
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
 from ml.networks.textons import TextonBank
@@ -39,53 +36,11 @@ ARCHITECTURE = "roi-gcn"
 _PREFIXES = {PATCH_CNN: "patch.", TEXTONS: "textons."}
 _PROBE = "probe"
 """What a published network answered when the encoder was made, see ``encoders.probe``."""
-ENDING = ".safetensors"
-SHIPPED = {
-    "roi-default": "roi-default.safetensors",
-    "roi-endoscopy": "roi-endoscopy.safetensors",
-}
 SHIPPED_PATCH_CNN = "patch-cnn.safetensors"
-ALIASES = {"default": "roi-default", "endoscopy": "roi-endoscopy"}
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderInfo:
-    """What an encoder is, without its weights."""
-
-    name: str
-    version: str
-    config_hash: str
-    dim: int
-    kind: str
-
-
-def list_encoders() -> tuple[EncoderInfo, ...]:
-    """Every shipped encoder; the first is the default."""
-    encoders = (load_encoder(name) for name in SHIPPED)
-    return tuple(EncoderInfo(e.name, e.version, e.config_hash, e.dim, e.kind) for e in encoders)
-
-
-@lru_cache(maxsize=8)
-def load_encoder(name: str = "default") -> RoiEncoder:
-    """A shipped encoder by name, or one's own by file, loaded once a process; thread-safe.
-
-    Args:
-        name: "default" (histology), "endoscopy", a name of ``list_encoders``, or the path of a
-            file that ends in ``.safetensors``.
-    Raises:
-        UnknownNameError: no such encoder.
-        WeightsError: its file is missing or damaged.
-    """
-    if name.endswith(ENDING):
-        return encoder_from_file(name)
-    full = ALIASES.get(name, name)
-    if full not in SHIPPED:
-        raise UnknownNameError("encoder", name, [*ALIASES, *SHIPPED])
-    return encoder_from_file(WEIGHTS_FOLDER / SHIPPED[full])
 
 
 def encoder_from_file(path: str | Path) -> RoiEncoder:
-    """An encoder from a file written by ``save_encoder``.
+    """A graph encoder from a file written by ``save_encoder``.
 
     Raises:
         WeightsError: no such file, damaged, of another architecture, other features or sizes; or
@@ -147,7 +102,7 @@ def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]
         cnn = PatchCnnEncoder(filled(PatchCnn(config.patch_cnn), own, path.name))
     if TEXTONS in names:
         own = _without_prefix(TEXTONS, tensors)
-        textons = TextonEncoder(filled(TextonBank(config.textons), own, path.name))
+        textons = TextonEncoder(filled(TextonBank(config.textons), own, path.name), config.textons)
     try:
         encoder = make_patch_encoder(config.features, cnn=cnn, textons=textons)
     except UnknownNameError as error:

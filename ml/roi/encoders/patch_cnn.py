@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import cv2
 import numpy as np
 import torch
 from torch import Tensor
 
-from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig, standardised
 from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
-from ml.roi.stain import StainEstimate, stain_channels
+from ml.roi.stain import StainEstimate, optical_density
 from ml.types import ArrayF32, ImageU8
 
-ARCHITECTURE = "patch-cnn"
-NAME = "patch-cnn"
+ARCHITECTURE = "patch-cnn-2"
+NAME = "patch-cnn-2"
+"""Changes whenever the network or its input changes: weights trained on others are refused."""
+
+WINDOW_PX = 64
+"""Side of the crops that the network was trained on."""
+_SHRINK = 2
+"""Patches are of 1 um per pixel, the crops of 2 on average."""
 
 
 class PatchCnnEncoder:
-    """A trained ``PatchCnn`` on stain concentrations relative to the region's own."""
+    """A trained ``PatchCnn``: the mean over windows of a patch, each standardised by itself.
+
+    The slide's own stains play no part: how strongly and in which hue it is stained was taken away
+    in training.
+    """
 
     name = NAME
     batch = 1
@@ -31,18 +42,17 @@ class PatchCnnEncoder:
         self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``; one patch at a time: no vector depends on another patch."""
+        """See ``PatchEncoder``. One patch at a time: the others do not change the result of one."""
         with torch.inference_mode():
-            rows = [self.network(_input(patch, stains))[0].numpy() for patch in patches]
+            rows = [self.network(_windows(patch)).mean(dim=0).numpy() for patch in patches]
         return np.stack(rows).astype(np.float32)
 
 
 def save_patch_cnn(path: str | Path, *, name: str, version: str, network: PatchCnn) -> None:
     """Write the weights in half precision, whole or not at all."""
-    tensors = halved(network)
     write_tensors(
         Path(path),
-        tensors,
+        halved(network),
         architecture=ARCHITECTURE,
         name=name,
         version=version,
@@ -62,7 +72,20 @@ def load_patch_cnn(path: str | Path) -> PatchCnnEncoder:
     return PatchCnnEncoder(filled(PatchCnn(config), tensors, path.name))
 
 
-def _input(patch: ImageU8, stains: StainEstimate) -> Tensor:
-    """(1, 3, h, w) float32: haematoxylin, eosin, mean density, 1.0 being fully stained."""
-    x = stain_channels(patch, stains)
-    return torch.from_numpy(np.ascontiguousarray(x.transpose(2, 0, 1)[None], dtype=np.float32))
+def _windows(patch: ImageU8) -> Tensor:
+    """(N, 3, 64, 64) float32: windows that cover a patch evenly, standardised densities."""
+    size = (max(WINDOW_PX, patch.shape[1] // _SHRINK), max(WINDOW_PX, patch.shape[0] // _SHRINK))
+    small = np.asarray(cv2.resize(patch, size, interpolation=cv2.INTER_AREA), np.uint8)
+    od = torch.from_numpy(optical_density(small)).permute(2, 0, 1)
+    windows = [
+        od[:, y : y + WINDOW_PX, x : x + WINDOW_PX]
+        for y in _starts(size[1])
+        for x in _starts(size[0])
+    ]
+    return standardised(torch.stack(windows)).contiguous(memory_format=torch.channels_last)
+
+
+def _starts(side: int) -> list[int]:
+    """Upper ends of the fewest windows that cover a side, evenly spaced."""
+    count = -(-side // WINDOW_PX)
+    return [round(i * (side - WINDOW_PX) / max(1, count - 1)) for i in range(count)]

@@ -6,14 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.roi.encoders.classical import ClassicalEncoder
-from ml.roi.encoders.colour import NAME as COLOUR
-from ml.roi.encoders.colour import ColourEncoder
 from ml.roi.encoders.combined import CombinedEncoder
 from ml.roi.encoders.foundation import PREFIX as FOUNDATION_PREFIX
 from ml.roi.encoders.foundation import load_foundation
 from ml.roi.encoders.hub import HF_PREFIX, TIMM_PREFIX, load_hub_encoder
-from ml.roi.encoders.local_textons import NAME as LOCAL_TEXTONS
-from ml.roi.encoders.local_textons import LocalTextonEncoder
 from ml.roi.encoders.patch_cnn import NAME, PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.textons import NAME as TEXTONS
@@ -25,22 +21,21 @@ def make_patch_encoder(
     *,
     cnn: PatchCnnEncoder | None = None,
     textons: TextonEncoder | None = None,
-    local_textons: LocalTextonEncoder | None = None,
     weights: Sequence[float] = (),
 ) -> PatchEncoder:
     """A patch encoder.
 
     Args:
-        spec: "textons-1", "local-textons-1", "colour-1", "classical-1", "patch-cnn", "hub:NAME"
-            (see ``encoders.recipes``), "hf:NAME-OR-FOLDER" or "timm:NAME" (see
+        spec: "patch-cnn-2", "local-textons-1", "classical-1", "hub:NAME" (see
+            ``encoders.recipes``), "hf:NAME-OR-FOLDER" or "timm:NAME" (see
             ``encoders.hub``), or several joined by "+".
-        cnn, textons, local_textons: our own, where ``spec`` names them.
+        cnn, textons: our own, where ``spec`` names them.
         weights: how much each of several counts in ``scale``; by default the same.
     Raises:
         UnknownNameError: another name.
         WeightsError: our own network is named and not given, or one of the hub cannot be had.
     """
-    own = {NAME: cnn, TEXTONS: textons, LOCAL_TEXTONS: local_textons}
+    own = {NAME: cnn, TEXTONS: textons}
     parts = [_part(name, own) for name in spec.split("+")]
     return parts[0] if len(parts) == 1 else CombinedEncoder(parts, weights)
 
@@ -48,8 +43,6 @@ def make_patch_encoder(
 def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
     if name == ClassicalEncoder.name:
         return ClassicalEncoder()
-    if name == COLOUR:
-        return ColourEncoder()
     if name in own:
         trained = own[name]
         if trained is None:
@@ -60,5 +53,5 @@ def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:
     if name.startswith((HF_PREFIX, TIMM_PREFIX)):
         return load_hub_encoder(name)
     published = [f"{prefix}<name>" for prefix in (FOUNDATION_PREFIX, HF_PREFIX, TIMM_PREFIX)]
-    known = [*own, COLOUR, ClassicalEncoder.name, *published]
+    known = [*own, ClassicalEncoder.name, *published]
     raise UnknownNameError("patch encoder", name, known)

@@ -1,55 +1,93 @@
-"""Textons as a patch encoder: what local shapes of the stains a patch is made of."""
+"""Textons of locally normalised stains as a patch encoder: tissue, whatever its stain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import cv2
 import numpy as np
 import torch
 
-from ml.networks.textons import JetConfig, TextonBank
-from ml.roi.stain import StainEstimate, stain_channels
+from ml.networks.textons import TextonBank, TextonConfig
+from ml.networks.weightsfile import filled, read_tensors, stored_config, whole, write_tensors
+from ml.roi.stain import StainEstimate
+from ml.roi.stain.local import local_contrast
 from ml.types import ArrayF32, ImageU8
 
-NAME = "textons-1"
+NAME = "local-textons-1"
 """Changes whenever a measurement changes: weights trained on others are refused."""
 
 
 class TextonEncoder:
-    """A trained ``TextonBank`` on the concentrations of the stains."""
+    """A trained ``TextonBank`` on stains normalised by their surroundings."""
 
     name = NAME
     batch = 1
 
-    def __init__(self, network: TextonBank) -> None:
-        self.network = network.eval()
-        self.dim = network.config.words
+    def __init__(self, network: TextonBank, config: TextonConfig) -> None:
+        self.network, self.config = network.eval(), config
+        self.dim = config.words
         self.scale = np.ones(self.dim, np.float32)
         self.alike = np.ones(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``; one patch at a time: no vector depends on another patch."""
-        config = self.network.config
+        """See ``PatchEncoder``; the stains play no part. One patch at a time: the others in a call
+        do not change the result of one.
+        """
+        return np.stack([self.histogram(patch) for patch in patches])
+
+    def histogram(self, image: ImageU8, mask: ImageU8 | None = None) -> ArrayF32:
+        """(dim,) float32 of unit length, of an image (H, W, 3) uint8 of any size.
+
+        Args:
+            mask: (H, W) uint8, 0 where no point counts; None, or a mask of nothing, counts all.
+        """
+        jets = contrast_jets(image, self.config)
+        if mask is not None:
+            border, stride = self.config.border_px, self.config.stride_px
+            inside = mask[border:-border:stride, border:-border:stride].ravel() > 0
+            jets = jets[inside] if inside.any() else jets
         with torch.inference_mode():
-            rows = [
-                self.network(torch.from_numpy(local_jets(patch, stains, config))).numpy()
-                for patch in patches
-            ]
-        return np.stack(rows).astype(np.float32)
+            return np.array(self.network(torch.from_numpy(jets)).numpy(), np.float32)
 
 
-def local_jets(patch: ImageU8, stains: StainEstimate, config: JetConfig) -> ArrayF32:
-    """``channel_jets`` of haematoxylin, eosin and mean density, 1.0 being fully stained.
+def contrast_jets(image: ImageU8, config: TextonConfig) -> ArrayF32:
+    """(points, jet_dim) float32: ``channel_jets`` of the locally normalised stains."""
+    channels = local_contrast(
+        image,
+        sigma_px=config.sigma_px,
+        floor_od=config.floor_od,
+        own_vectors=config.own_vectors,
+    )
+    return channel_jets(channels, config)
 
-    Args:
-        patch: (H, W, 3) uint8 RGB.
-        stains: of the region.
+
+def save_textons(path: str | Path, encoder: TextonEncoder, *, version: str) -> None:
+    """Write a dictionary, whole or not at all."""
+    write_tensors(
+        Path(path),
+        whole(encoder.network),
+        architecture=NAME,
+        name=NAME,
+        version=version,
+        config=encoder.config,
+    )
+
+
+def load_textons(path: str | Path) -> TextonEncoder:
+    """Read what ``save_textons`` wrote.
+
+    Raises:
+        WeightsError: no such file, damaged, of another architecture or other sizes.
     """
-    return channel_jets(stain_channels(patch, stains), config)
+    path = Path(path)
+    metadata, tensors = read_tensors(path, NAME)
+    config = stored_config(TextonConfig, metadata, path.name)
+    return TextonEncoder(filled(TextonBank(config), tensors, path.name), config)
 
 
-def channel_jets(channels: ArrayF32, config: JetConfig) -> ArrayF32:
+def channel_jets(channels: ArrayF32, config: TextonConfig) -> ArrayF32:
     """Measurements at points of a patch that stay the same when it is turned.
 
     Of each channel at each scale: the smoothed value, and of its derivatives up to the second the

@@ -9,7 +9,7 @@ from typing import Any
 
 from ml.errors import BadInputError
 from ml.roi.calibration import calibration_path, fit_calibration, write_calibration
-from ml.roi.weights import encoder_from_file
+from ml.roi.load import load_encoder
 from ml.types import Progress
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi", ".mrxs", ".bif", ".scn"}
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     """Write the calibration of an encoder; see ``fit_calibration``."""
     if args.regions < 1:
         raise BadInputError("--regions: expected at least 1")
-    encoder = encoder_from_file(args.weights)
+    encoder = load_encoder(str(args.weights))
     calibration = fit_calibration(
         encoder,
         parse_sources(args.groups),

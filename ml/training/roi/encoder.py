@@ -17,15 +17,14 @@ from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.encoders.textons import NAME as TEXTONS
 from ml.roi.weights import SHIPPED_PATCH_CNN, save_encoder
-from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments, one_thread
+from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
-from ml.training.roi.encoder_config import ENDOSCOPY, PoolKey, RoiTrainConfig
+from ml.training.roi.encoder_config import PoolKey, RoiTrainConfig
 from ml.training.roi.encoder_learner import RoiLearner
 from ml.training.roi.pool import PatchPool, load_or_build_pool
-from ml.training.roi.textons import load_or_fit_textons
-from ml.types import Progress
+from ml.training.roi.tissue import load_or_measure
+from ml.types import ArrayF32, Progress
 
 
 class RoiSummary(RunSummary):
@@ -39,7 +38,6 @@ class RoiSummary(RunSummary):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train roi``."""
     add_run_arguments(parser)
-    parser.add_argument("--endoscopy", action="store_true", help="of frames and mosaics")
     parser.add_argument(
         "--patch-weights", type=Path, help="our own patch encoder (the shipped one)"
     )
@@ -47,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> RoiSummary:
     """Train by command line arguments; see ``train_roi``."""
-    default = ENDOSCOPY if args.endoscopy else RoiTrainConfig()
-    training = TrainingRun.of(args, config_from_file(default, args.config), progress)
+    config = config_from_file(RoiTrainConfig(), args.config)
+    training = TrainingRun.of(args, config, progress)
     return train_roi(training, data=args.data, patch_weights=args.patch_weights)
 
 
@@ -65,11 +63,11 @@ def train_roi(
     """
     config = run.config
     files = source_files(config.sources, data)
-    with one_thread():
-        patches, digest = _patch_encoder(run, patch_weights, data)
+    patches, digest = _patch_encoder(config, patch_weights)
     pools = _pools(run, patches, digest, files)
+    atlas = _atlas_features(run, patches, digest, data)
     with run.learning():
-        learner = RoiLearner(config, pools, patches)
+        learner = RoiLearner(config, pools, atlas)
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
         learner.calibrate()
     save_encoder(
@@ -90,33 +88,14 @@ def train_roi(
     return summary
 
 
-def _patch_encoder(
-    run: TrainingRun[RoiTrainConfig], weights: Path | None, data: Path
-) -> tuple[PatchEncoder, str]:
+def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
     """The patch encoder, and a digest of its weights where they are our own."""
-    config = run.config
-    names = config.encoder.features.split("+")
-    cnn, textons, digest = None, None, ""
-    if PATCH_CNN in names:
+    cnn, digest = None, ""
+    if config.encoder.features == PATCH_CNN:
         weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
         cnn = load_patch_cnn(weights)
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
-    if TEXTONS in names:
-        textons, more = load_or_fit_textons(
-            [source_files([source], data) for source in config.texton_sources],
-            run.out,
-            config=config.encoder,
-            fit=config.texton_fit,
-            seed=config.seed,
-            progress=run.progress,
-        )
-        digest += more
-    encoder = make_patch_encoder(
-        config.encoder.features,
-        cnn=cnn,
-        textons=textons,
-        weights=config.part_weights if len(names) > 1 else (),
-    )
+    encoder = make_patch_encoder(config.encoder.features, cnn=cnn)
     if encoder.dim != config.encoder.network.in_dim:
         raise BadInputError(
             f"encoder.network.in_dim: expected {encoder.dim}, the length of"
@@ -125,25 +104,28 @@ def _patch_encoder(
     return encoder, digest
 
 
-def _pools(
-    run: TrainingRun[RoiTrainConfig], patches: PatchEncoder, digest: str, files: Sequence[Path]
-) -> list[PatchPool]:
-    """The patches of each file with their features, read back where they were kept."""
-    config, encoder = run.config, run.config.encoder
-    key = config_hash(
+def _pool_key(config: RoiTrainConfig, digest: str) -> str:
+    encoder = config.encoder
+    return config_hash(
         PoolKey(
             encoder.features + digest,
             encoder.stain,
             encoder.keep_strength,
             encoder.sampling,
             density=config.pool_density,
-            window=config.window,
             looks=config.looks,
             stain_strength=config.stain_strength,
             zoom_strength=config.zoom_strength,
             seed=config.seed,
         )
     )
+
+
+def _pools(
+    run: TrainingRun[RoiTrainConfig], patches: PatchEncoder, digest: str, files: Sequence[Path]
+) -> list[PatchPool]:
+    """The patches of each file with their features, read back where they were kept."""
+    config, key = run.config, _pool_key(run.config, digest)
     return [
         load_or_build_pool(
             file,
@@ -151,7 +133,6 @@ def _pools(
             config=config.encoder,
             encoder=patches,
             density=config.pool_density,
-            window=config.window,
             looks=config.looks,
             strength=(config.stain_strength, config.zoom_strength),
             seed=config.seed + number,
@@ -159,3 +140,19 @@ def _pools(
         )
         for number, file in enumerate(files)
     ]
+
+
+def _atlas_features(
+    run: TrainingRun[RoiTrainConfig], patches: PatchEncoder, digest: str, data: Path
+) -> list[ArrayF32]:
+    """For each patient of the atlas (V, N, C) features, what the metric is learned from."""
+    config = run.config
+    return load_or_measure(
+        data / config.atlas,
+        run.out / f"atlas-{_pool_key(config, digest)}.npz",
+        encoder=patches,
+        looks=config.looks,
+        stain=config.stain_strength,
+        seed=config.seed,
+        progress=run.progress,
+    )

@@ -10,7 +10,6 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from ml.networks.gcn import ProjectionHead, RoiGcn
-from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.graph import build_graph
 from ml.training.common.run import History
 from ml.training.common.steps import descend
@@ -23,12 +22,19 @@ from ml.types import ArrayF32, ArrayI64
 
 
 class RoiLearner:
-    """Network, projection head and optimiser over the pools of patches."""
+    """Network, projection head and optimiser over the pools of patches.
+
+    Attributes:
+        atlas: (V, N, C) features of each patient of the atlas: what the metric is learned from.
+    """
 
     def __init__(
-        self, config: RoiTrainConfig, pools: Sequence[PatchPool], patches: PatchEncoder
+        self,
+        config: RoiTrainConfig,
+        pools: Sequence[PatchPool],
+        atlas: Sequence[ArrayF32],
     ) -> None:
-        self.config, self.pools, self.patches = config, pools, patches
+        self.config, self.pools, self.atlas = config, pools, atlas
         self.trees = [cKDTree(pool.centre_px) for pool in pools]
         share = np.sqrt([len(pool) for pool in pools])
         self.share = share / share.sum()
@@ -72,12 +78,10 @@ class RoiLearner:
     def _set_metric(self) -> None:
         """Set the buffers that bring raw features into the vertex space."""
         metric = learn_metric(
-            [pool.features for pool in self.pools],
-            self.share,
-            block_scale=self.patches.scale,
-            alike=self.patches.alike,
+            self.atlas,
             dim=self.config.encoder.network.vertex_dim,
             ridge=self.config.metric_ridge,
+            power=self.config.metric_power,
         )
         self.network.feature_mean.copy_(torch.from_numpy(metric.mean))
         self.network.feature_scale.copy_(torch.from_numpy(metric.scale))

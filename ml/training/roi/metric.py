@@ -1,4 +1,4 @@
-"""A metric learned without labels: what changes with the look of a patch should count little."""
+"""A metric learned without labels: what differs within a patient counts, each direction alike."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from ml.types import ArrayBool, ArrayF32, ArrayF64
+from ml.types import ArrayF32
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,55 +27,40 @@ class Metric:
 
 
 def learn_metric(
-    features: Sequence[ArrayF32],
-    share: ArrayF64,
-    *,
-    block_scale: ArrayF32,
-    alike: ArrayBool | None = None,
-    dim: int,
-    ridge: float,
+    features: Sequence[ArrayF32], *, dim: int, ridge: float, power: float = 0.5
 ) -> Metric:
-    """Standardise, whiten by the covariance between looks of one patch, keep the main directions.
+    """Whiten by the covariance around each patient's own mean.
+
+    What sets one patient's slides apart from another's (a laboratory, a scanner) lies between the
+    means; what tissues differ in lies within. Patients count by the square root of their patches.
 
     Args:
-        features: for each slide (V, N, C): V looks of N patches.
-        share: (slides,) how much each slide counts, summing to one.
-        block_scale: (C,) factors after standardisation, see ``PatchEncoder``.
-        alike: (C,) features that share one deviation, see ``PatchEncoder``.
-        dim: D, directions to keep.
-        ridge: added to the covariance, in units of its mean eigenvalue.
-    Source: within-class covariance normalisation (Hatch, Kajarekar and Stolcke 2006), the class
-        being a patch and its members the augmented looks of it.
+        features: for each patient (V, N, C): V looks of N patches.
+        dim: D, main directions to keep.
+        ridge: added to the variances, in units of their mean: small ones are mostly noise.
+        power: of the variances that directions are divided by; 0.5 whitens, 0 leaves them.
+    Source: PCA whitening (Jegou and Chum 2012, section 3) within classes, the class being a
+        patient (Hatch, Kajarekar and Stolcke 2006).
     """
-    means = [slab.mean(axis=(0, 1), dtype=np.float64) for slab in features]
-    mean = np.average(means, axis=0, weights=share)
-    spread = [np.square(slab - mean).mean(axis=(0, 1)) for slab in features]
-    variance = np.average(spread, axis=0, weights=share)
-    if alike is not None and alike.any():
-        variance[alike] = variance[alike].mean()
-    deviation = np.sqrt(np.maximum(variance, 1e-6))
-    scale = block_scale / deviation
-    within = _scatter([(slab - slab.mean(axis=0)) * scale for slab in features], share)
-    ridged = within + ridge * within.trace() / len(within) * torch.eye(len(within)).double()
-    whiten = torch.linalg.cholesky(torch.linalg.inv(ridged))
-    total = whiten.T @ _scatter([(slab - mean) * scale for slab in features], share) @ whiten
-    value, vector = torch.linalg.eigh((total + total.T) / 2)
-    main = vector.flip(1)[:, :dim]
-    matrix = (whiten @ main / value.flip(0)[:dim].mean().clamp(min=1e-12).sqrt()).numpy()
-    return Metric(
-        mean.astype(np.float32), scale.astype(np.float32), np.asarray(matrix, dtype=np.float32)
+    # In torch, whose memory is aligned: with one thread the same input gives the same bits.
+    slabs = [torch.from_numpy(slab.reshape(-1, slab.shape[-1])).double() for slab in features]
+    share = np.sqrt([slab.shape[1] for slab in features])
+    share /= share.sum()
+    parts = list(zip(slabs, share.tolist(), strict=True))
+    mean = sum((slab.mean(dim=0) * part for slab, part in parts), torch.zeros(()).double())
+    spread = sum(
+        ((slab - mean).square().mean(dim=0) * part for slab, part in parts),
+        torch.zeros(()).double(),
     )
-
-
-def _scatter(slabs: Sequence[ArrayF64], share: ArrayF64) -> Tensor:
-    """(C, C) float64: second moment over looks and patches, averaged over slides by their share.
-
-    In torch, whose memory is aligned: with one thread the same input gives the same bits.
-    """
-    moments = []
-    for slab in slabs:
-        rows = torch.from_numpy(slab.reshape(-1, slab.shape[-1])).double().clone()
-        moments.append(rows.T @ rows / len(rows))
-    return sum(
-        (m * float(s) for m, s in zip(moments, share, strict=True)), torch.zeros(()).double()
+    scale = 1 / spread.clamp(min=1e-6).sqrt()
+    within = torch.zeros(len(scale), len(scale)).double()
+    for slab, part in parts:
+        centred = (slab - slab.mean(dim=0)) * scale
+        within += centred.T @ centred * (part / len(slab))
+    value, vector = torch.linalg.eigh(within)
+    value, main = value.flip(0).clamp(min=0), vector.flip(1)[:, :dim]
+    matrix = main / (value[:dim] + ridge * value.mean()).pow(power)
+    unit = ((matrix * (within @ matrix)).sum()).clamp(min=1e-12).sqrt()
+    return Metric(
+        mean.float().numpy(), scale.float().numpy(), np.asarray((matrix / unit).float().numpy())
     )

@@ -1,4 +1,4 @@
-"""Views of patches for the patch encoder: moved, scaled, turned, stained and seen otherwise."""
+"""Two views of one piece of tissue: near each other, turned, scaled, and stained by others."""
 
 from __future__ import annotations
 
@@ -10,68 +10,70 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ml.roi.stain import RUIFROK_HE, optical_density
-from ml.training.roi.augment import random_look
-from ml.types import ArrayF32, ArrayF64, ImageU8
-
-_STAIN_PIXELS = 1500
+from ml.networks.patch_cnn import standardised
+from ml.roi.stain import optical_density
+from ml.training.roi.patch_blocks import BLOCK_PX, Block
+from ml.types import ArrayF32, ImageU8
 
 
 @dataclass(frozen=True, slots=True)
-class PatchViewConfig:
+class ViewConfig:
     """Strength of the augmentation."""
 
     crop_px: int = 64  # side of a view
-    zoom: float = 0.5  # largest log scale: 0.6 to 1.65 um/px around 10x
-    shift_px: float = 48.0  # largest distance of a view's centre from the patch's, each axis
-    stain: float = 0.25  # see augment.random_look
-    strength: float = 0.15  # deviation of the log of each channel's strength and gamma
-    grey: float = 0.15  # share of views whose stains are both replaced by the density
+    mpp: tuple[float, float] = (1.2, 3.2)  # microns per pixel of an example, drawn log-uniformly
+    zoom: float = 0.3  # largest log scale of a view around its example's
+    shift: float = 0.7  # largest distance of a view's centre from the example's, in crops
+    swap: float = 0.6  # share of views that take another patient's colours
+    mix: float = 0.18  # deviation of the entries of the matrix that mixes the densities
+    gain: float = 0.35  # deviation of the log of each density's strength
+    gamma: float = 0.2  # deviation of the log of the exponent of the densities
+    grey: float = 0.15  # share of views with one mixture in place of all three densities
     blur: float = 0.3  # share of views blurred
-    jpeg: float = 0.3  # share of views compressed again
-    noise: float = 0.03  # largest deviation of the noise on concentrations
+    jpeg: float = 0.2  # share of views compressed again
+    noise: float = 0.06  # largest deviation of the noise, in deviations of the patch
 
 
-@dataclass(frozen=True, slots=True)
-class PatchImage:
-    """One image at 10x.
-
-    Attributes:
-        pixels: (H, W, 3) uint8.
-        centre_px: (N, 2) float64, patches that hold tissue.
-        sample_od: (1500, 3) float32, optical densities that show how strongly it is stained.
-    """
-
-    pixels: ImageU8
-    centre_px: ArrayF64
-    sample_od: ArrayF32
-
-
-def stain_sample(patches: Sequence[ImageU8], rng: np.random.Generator) -> ArrayF32:
-    """(1500, 3) optical densities drawn from patches."""
-    pixels = np.concatenate([patch[::4, ::4].reshape(-1, 3) for patch in patches])
-    return optical_density(pixels[rng.integers(len(pixels), size=_STAIN_PIXELS)])
+def draw_pair(
+    block: Block, rng: np.random.Generator, config: ViewConfig
+) -> tuple[ImageU8, ImageU8]:
+    """Two (crop, crop, 3) uint8 views near one place of a block."""
+    side = block.mips[0].shape[0]
+    # A view may cover two thirds of the block: larger ones would be mostly its mirrored rim.
+    largest = 0.67 * side * block.mpp / config.crop_px
+    mpp = min(float(np.exp(rng.uniform(*np.log(config.mpp)))), largest)
+    cell = block.cells[rng.integers(len(block.cells))]
+    centre = (cell + rng.random(2)) * side / 16
+    first, second = (_draw_view(block, centre, mpp, rng, config) for _ in range(2))
+    return first, second
 
 
-def draw_view(
-    source: PatchImage, patch: int, rng: np.random.Generator, config: PatchViewConfig
+def _draw_view(
+    block: Block, near: np.ndarray, mpp: float, rng: np.random.Generator, config: ViewConfig
 ) -> ImageU8:
-    """(crop, crop, 3) uint8: a turned, scaled, perhaps mirrored crop near a patch's centre."""
-    half, zoom = (config.crop_px - 1) / 2, float(np.exp(rng.uniform(-config.zoom, config.zoom)))
+    zoom = mpp / block.mpp * float(np.exp(rng.uniform(-config.zoom, config.zoom)))
+    level = min(max(int(np.floor(np.log2(max(zoom, 1.0)))), 0), len(block.mips) - 1)
+    pixels = block.mips[level]
+    reach = config.shift * config.crop_px * zoom / 2
+    half_l0 = min(config.crop_px * zoom / 2, BLOCK_PX / 2)
+    side = block.mips[0].shape[1]
+    centre = near + rng.uniform(-reach, reach, 2)
+    centre = np.clip(centre, min(half_l0, side / 2), max(side - half_l0, side / 2))
     angle, mirror = rng.uniform(0, 2 * np.pi), rng.choice((-1.0, 1.0))
-    turn = zoom * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    scale = zoom / 2**level
+    turn = scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     turn[:, 0] *= mirror
-    centre = source.centre_px[patch] + rng.uniform(-config.shift_px, config.shift_px, 2)
-    matrix = np.column_stack([turn, centre - turn @ np.array([half, half])])
+    half = (config.crop_px - 1) / 2
+    matrix = np.column_stack([turn, centre / 2**level - turn @ np.array([half, half])])
     view = cv2.warpAffine(
-        source.pixels,
+        pixels,
         matrix,
         (config.crop_px, config.crop_px),
         flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
         borderMode=cv2.BORDER_REFLECT,
     )
     if rng.random() < config.blur:
-        view = cv2.GaussianBlur(view, (0, 0), rng.uniform(0.4, 1.2))
+        view = cv2.GaussianBlur(view, (0, 0), rng.uniform(0.4, 1.3))
     if rng.random() < config.jpeg:
         quality = [cv2.IMWRITE_JPEG_QUALITY, int(rng.integers(30, 90))]
         coded = cv2.imencode(".jpg", view, quality)[1]
@@ -79,35 +81,43 @@ def draw_view(
     return np.asarray(view, np.uint8)
 
 
-def stained_views(
+def restained(
     views: Sequence[ImageU8],
-    samples: Sequence[ArrayF32],
+    colours: Sequence[ArrayF32],
+    others: ArrayF32,
     rng: np.random.Generator,
-    config: PatchViewConfig,
+    config: ViewConfig,
 ) -> Tensor:
-    """(B, 3, crop, crop) float32: concentrations as the encoder sees them, in another stain.
+    """(B, 3, crop, crop) float32: standardised densities, as another laboratory would have them.
 
     Args:
         views: B of (crop, crop, 3) uint8.
-        samples: for each view its source's ``sample_od``: what sets the strength that counts as 1.
+        colours: for each view the (3, 3) root of its patient's second moment.
+        others: (P, 3, 3) those of all patients, to exchange with.
+    Source: recolouring by second moments is the linear case of optimal transport between stains;
+        training against it follows SRA (Voigt et al.) and HED jitter (Tellez et al. 2019).
     """
-    mixing = [random_look(rng, stain=config.stain, zoom=0.0).mixing for _ in views]
-    mix = torch.from_numpy(np.stack(mixing)).float()
-    unit = RUIFROK_HE / np.linalg.norm(RUIFROK_HE, axis=1, keepdims=True)
-    to_stains = np.concatenate([np.linalg.pinv(unit), np.full((3, 1), 1 / 3)], axis=1)
-    unmix = torch.from_numpy(to_stains).float()
-    count = len(views)
-    sample = (torch.from_numpy(np.stack(samples)) @ mix.transpose(1, 2)).clamp(0, 3) @ unmix
-    rank = round(0.99 * sample.shape[1])
-    scale = sample.kthvalue(rank, dim=1).values.clamp(min=0.15)
+    count, side = len(views), config.crop_px
+    mixing = np.stack([_mixing(c, others, rng, config) for c in colours]).astype(np.float32)
     od = torch.from_numpy(optical_density(np.stack(views)).reshape(count, -1, 3))
-    x = ((od @ mix.transpose(1, 2)).clamp(0, 3) @ unmix) / scale[:, None]
-    gain = np.exp(rng.normal(0, config.strength, (2, count, 1, 3))).astype(np.float32)
-    x = (x.clamp(0, 2) * torch.from_numpy(gain[0])).pow(torch.from_numpy(gain[1]))
+    od = (od @ torch.from_numpy(mixing)).clamp(0.0, 3.0)
+    gamma = np.exp(rng.normal(0, config.gamma, (count, 1, 3))).astype(np.float32)
+    od = od.pow(torch.from_numpy(gamma))
     grey = torch.from_numpy(rng.random(count) < config.grey)
-    x[grey] = x[grey][..., 2:]
-    side = config.crop_px
-    x = x.transpose(1, 2).reshape(count, 3, side, side)
-    noise = rng.standard_normal(x.shape, dtype=np.float32)
+    share = torch.from_numpy(rng.dirichlet((1, 1, 1), count).astype(np.float32))[:, None]
+    od[grey] = (od * share).sum(dim=2, keepdim=True)[grey].expand(-1, -1, 3)
+    x = standardised(od.transpose(1, 2).reshape(count, 3, side, side))
     deviation = rng.uniform(0, config.noise, (count, 1, 1, 1)).astype(np.float32)
-    return x + torch.from_numpy(noise * deviation)
+    noise = rng.standard_normal(x.shape, dtype=np.float32) * deviation
+    return (x + torch.from_numpy(noise)).clamp(-6, 6)
+
+
+def _mixing(
+    colour: ArrayF32, others: ArrayF32, rng: np.random.Generator, config: ViewConfig
+) -> np.ndarray:
+    matrix = np.eye(3)
+    if rng.random() < config.swap:
+        other = others[rng.integers(len(others))]
+        matrix = np.linalg.solve(colour.astype(np.float64), other.astype(np.float64))
+    jitter = np.diag(np.exp(rng.normal(0, config.gain, 3))) + rng.normal(0, config.mix, (3, 3))
+    return np.asarray(matrix @ jitter)

@@ -1,4 +1,4 @@
-"""Self-supervised training of the patch encoder.
+"""Training of the patch encoder without labels: two views of one piece of tissue, and many others.
 
 Run it by ``python -m ml train patches``.
 """
@@ -6,36 +6,32 @@ Run it by ``python -m ml train patches``.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import copy
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import torch
-from shapely.geometry import box
+from torch import Tensor, nn
 
 from ml.config import config_from_file
-from ml.errors import BadInputError
-from ml.imaging.slides import open_slide
 from ml.networks.patch_cnn import PatchCnn
 from ml.roi.encoders.patch_cnn import save_patch_cnn
-from ml.roi.features import PATCH_PX, tissue_share
-from ml.roi.geometry import downsample_for
-from ml.roi.patches import cut_patch, isotropic_mpp, patch_corners
-from ml.roi.sampling import SamplingConfig, sample_patches
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
-from ml.training.common.sources import source_files
-from ml.training.common.steps import descend, half_cosine, set_rate
-from ml.training.roi.patch_views import PatchImage, draw_view, stain_sample, stained_views
+from ml.training.common.steps import descend, set_rate
+from ml.training.roi.patch_blocks import Blocks, read_blocks
+from ml.training.roi.patch_views import draw_pair, restained
 from ml.training.roi.patches_config import PatchTrainConfig
 from ml.training.roi.ssl import Scheme
 from ml.types import Progress
 
 
 class PatchSummary(RunSummary):
-    """What a training of the patch encoder returns: slides and stills read, patches on them."""
+    """What a training of the patch encoder returns: patients and blocks of tissue it saw."""
 
-    sources: int
-    patches: int
+    patients: int
+    blocks: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,108 +53,101 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
         data: folder the sources are relative to.
     """
     config = run.config
-    sources = _sources(config, source_files(config.sources, data), run.progress)
+    blocks = read_blocks(data, data / config.atlas, config.slides, run.progress)
     with run.learning():
-        learner = PatchLearner(config, sources)
+        learner = PatchLearner(config, TissueViews(config, blocks))
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
-    network = learner.network.eval()
-    save_patch_cnn(run.weights, name=config.name, version=config.version, network=network)
+    save_patch_cnn(
+        run.weights, name=config.name, version=config.version, network=learner.average.eval()
+    )
     summary: PatchSummary = {
         **run.summary(),
-        "sources": len(sources),
-        "patches": sum(len(source.centre_px) for source in sources),
+        "patients": len(blocks.of_patient),
+        "blocks": len(blocks),
     }
     run.write_log(summary)
     return summary
 
 
-class PatchLearner:
-    """The scheme with its patch encoder, and the optimiser."""
+class TissueViews:
+    """Draws the batch of a step."""
 
-    def __init__(self, config: PatchTrainConfig, sources: Sequence[PatchImage]) -> None:
-        self.config, self.sources = config, sources
-        share = np.sqrt([len(source.centre_px) for source in sources])
+    def __init__(self, config: PatchTrainConfig, blocks: Blocks) -> None:
+        self.config, self.blocks = config, blocks
+        share = np.array([len(own) for own in blocks.of_patient]) ** config.patient_power
         self.share = share / share.sum()
-        self.network = PatchCnn(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def __call__(self, step: int) -> Tensor:
+        """(2 * batch, 3, crop, crop): row i and row batch + i are of one example."""
+        config = self.config
+        rng = np.random.default_rng((config.seed, step))
+        patients = rng.choice(len(self.share), config.batch, p=self.share)
+        chosen = [self.blocks.of_patient[patient] for patient in patients]
+        pairs = [draw_pair(own[int(rng.integers(len(own)))], rng, config.view) for own in chosen]
+        views = [pair[side] for side in range(2) for pair in pairs]
+        colours = [self.blocks.colour[patient] for patient in patients] * 2
+        both = restained(views, colours, self.blocks.colour, rng, config.view)
+        return both.contiguous(memory_format=torch.channels_last)
+
+
+class PatchLearner:
+    """The scheme with its patch encoder, the moving average of the encoder, and the optimiser.
+
+    The next batch is drawn while the network learns from this one.
+    """
+
+    def __init__(self, config: PatchTrainConfig, draw: Callable[[int], Tensor]) -> None:
+        self.config, self.draw = config, draw
+        network = PatchCnn(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.scheme = Scheme(
             config.scheme,
-            self.network,
+            network,
             config.network.out_dim,
             config.head_hidden,
             config.head_dim,
             config.temperature,
         ).train()
-        self.modules = {"scheme": self.scheme}
-        trained = [p for p in self.scheme.parameters() if p.requires_grad]
+        self.average: PatchCnn = copy.deepcopy(network).requires_grad_(False).eval()
+        self.modules: dict[str, nn.Module] = {"scheme": self.scheme, "average": self.average}
         self.optimiser = torch.optim.AdamW(
-            trained, lr=config.learning_rate, weight_decay=config.weight_decay
+            [p for p in self.scheme.parameters() if p.requires_grad],
+            lr=config.learning_rate,
+            weight_decay=config.weight_decay,
         )
+        # A thread of torch starts with as many of its own as there are cores.
+        self._ahead = ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(1,))
+        self._next: tuple[int, Future[Tensor]] | None = None
 
     def step(self, number: int, history: History) -> float:
-        """One step over two views of each of ``batch`` patches."""
+        """One step over two views of each of ``batch`` pieces of tissue."""
         set_rate(self.optimiser, self._learning_rate(number))
-        views = self._views(np.random.default_rng((self.config.seed, number)))
-        loss = descend(self.optimiser, self.scheme(views))
+        views = self._views(number)
+        # Half the precision takes half the time where the processor has it; ranks do not suffer.
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = self.scheme(views)
+        value = descend(self.optimiser, loss)
         self.scheme.after_step()
-        return loss
+        # Early on the average must not remember the random start.
+        self._follow(min(self.config.average, (number + 1) / (number + 10)))
+        return value
+
+    def _views(self, number: int) -> Tensor:
+        known = self._next
+        now = known[1] if known and known[0] == number else self._ahead.submit(self.draw, number)
+        self._next = (number + 1, self._ahead.submit(self.draw, number + 1))
+        return now.result()
 
     def _learning_rate(self, step: int) -> float:
         config = self.config
-        if step < config.warmup:
-            return config.learning_rate * (step + 1) / config.warmup
-        done = (step - config.warmup) / max(1, config.steps - config.warmup)
-        return config.learning_rate * half_cosine(done)
+        warm = (step + 1) / config.warmup
+        cool = (config.steps - step) / max(1, config.cooldown)
+        return config.learning_rate * min(1.0, warm) * min(1.0, cool)
 
-    def _views(self, rng: np.random.Generator) -> torch.Tensor:
-        config = self.config
-        drawn = [
-            self.sources[int(number)]
-            for number in rng.choice(len(self.sources), config.batch, p=self.share)
-        ]
-        patches = [int(rng.integers(len(source.centre_px))) for source in drawn]
-        views = [
-            draw_view(source, patch, rng, config.view)
-            for _ in range(2)
-            for source, patch in zip(drawn, patches, strict=True)
-        ]
-        samples = [source.sample_od for source in drawn] * 2
-        both = stained_views(views, samples, rng, config.view)
-        return both.contiguous(memory_format=torch.channels_last)
-
-
-def _sources(
-    config: PatchTrainConfig, files: Sequence[Path], progress: Progress
-) -> list[PatchImage]:
-    sources = []
-    for done, path in enumerate(files, 1):
-        source = _source(path, config, np.random.default_rng((config.seed, 1 << 20, done)))
-        if source is not None:
-            sources.append(source)
-        progress(done, len(files), "reading")
-    if not sources:
-        raise BadInputError("no source holds tissue to train on")
-    return sources
-
-
-def _source(path: Path, config: PatchTrainConfig, rng: np.random.Generator) -> PatchImage | None:
-    with open_slide(path) as slide:
-        info = slide.info
-        size = (info.width_px, info.height_px)
-        mpp = isotropic_mpp(info.mpp_x, info.mpp_y)
-        downsample = downsample_for(
-            mpp=mpp, target_mpp=1.0, patch_px=PATCH_PX, width_px=size[0], height_px=size[1]
-        )
-        pixels = slide.read_scaled((0, 0), size, downsample)
-    sampling = SamplingConfig(density=config.density, max_vertices=1 << 14, seed=config.seed)
-    sample = sample_patches(
-        box(0, 0, *size),
-        downsample=downsample,
-        width_l0=size[0],
-        height_l0=size[1],
-        config=sampling,
-    )
-    patches = [cut_patch(pixels, c, PATCH_PX) for c in patch_corners(sample.centre_px, PATCH_PX)]
-    kept = [i for i, patch in enumerate(patches) if tissue_share(patch) >= config.min_tissue]
-    if not kept:
-        return None
-    return PatchImage(pixels, sample.centre_px[kept], stain_sample([patches[i] for i in kept], rng))
+    def _follow(self, rate: float) -> None:
+        slow, fast = self.average.state_dict(), self.scheme.encoder.state_dict()
+        with torch.no_grad():
+            for name, value in slow.items():
+                if value.is_floating_point():
+                    value.lerp_(fast[name], 1 - rate)
+                else:
+                    value.copy_(fast[name])

@@ -62,7 +62,6 @@ def load_or_build_pool(
     config: EncoderConfig,
     encoder: PatchEncoder,
     density: float,
-    window: Sequence[float],
     looks: int,
     strength: tuple[float, float],
     seed: int,
@@ -75,7 +74,6 @@ def load_or_build_pool(
         cache: ``.npz`` file, written whole or not at all.
         encoder: of patches.
         density: patches per patch area.
-        window: left, top, right, bottom, as shares of the slide: where patches are taken from.
         looks: slabs of features, the first without augmentation.
         strength: of the stain and the zoom augmentation.
     Raises:
@@ -88,7 +86,7 @@ def load_or_build_pool(
     views = [random_look(rng, stain=0.0, zoom=0.0)]
     views += [random_look(rng, stain=strength[0], zoom=strength[1]) for _ in range(looks - 1)]
     with open_slide(path) as slide:
-        pool = _build(slide, config, encoder, (density, window), views, seed, progress, path.stem)
+        pool = _build(slide, config, encoder, density, views, seed, progress, path.stem)
     write_npz(cache, {"centre_px": pool.centre_px, "features": pool.features})
     return pool
 
@@ -97,13 +95,13 @@ def _build(  # noqa: PLR0917
     slide: SlideImage,
     config: EncoderConfig,
     encoder: PatchEncoder,
-    where: tuple[float, Sequence[float]],
+    density: float,
     views: Sequence[Look],
     seed: int,
     progress: Progress,
     name: str,
 ) -> PatchPool:
-    pixels, centres = slide_pixels(slide, config, where, seed)
+    pixels, centres = slide_pixels(slide, config, density, seed)
     patch_px = config.sampling.patch_px
     corners = patch_corners(centres, patch_px)
     share = np.array([tissue_share(cut_patch(pixels, c, patch_px)) for c in corners])
@@ -124,14 +122,13 @@ def _build(  # noqa: PLR0917
 
 
 def slide_pixels(
-    slide: SlideImage, config: EncoderConfig, where: tuple[float, Sequence[float]], seed: int
+    slide: SlideImage, config: EncoderConfig, density: float, seed: int
 ) -> tuple[ImageU8, ArrayF64]:
-    """A whole slide at the encoder's scale, and centres (N, 2) of patches in a window of it.
+    """A whole slide at the encoder's scale, and centres (N, 2) of patches all over it.
 
     Args:
-        where: patches per patch area; the window as left, top, right, bottom shares of the slide.
+        density: patches per patch area.
     """
-    density, (left, top, right, bottom) = where
     info, sampling = slide.info, config.sampling
     downsample = downsample_for(
         mpp=isotropic_mpp(info.mpp_x, info.mpp_y),
@@ -145,7 +142,7 @@ def slide_pixels(
         sampling.target_mpp, sampling.patch_px, density, max_vertices=_MAX_PATCHES, seed=seed
     )
     sample = sample_patches(
-        box(left * size[0], top * size[1], right * size[0], bottom * size[1]),
+        box(0, 0, *size),
         downsample=downsample,
         width_l0=size[0],
         height_l0=size[1],

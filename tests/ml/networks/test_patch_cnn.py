@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig, standardised
 
 CONFIG = PatchCnnConfig(widths=(4, 6, 8, 10))
 
@@ -20,6 +20,37 @@ def test_a_patch_does_not_see_its_neighbours_in_the_batch():
     network = PatchCnn(CONFIG).eval()
     x = torch.rand(3, 3, 64, 64)
     assert torch.allclose(network(x)[1], network(x[1:2])[0], atol=1e-6)
+
+
+def test_the_features_are_the_averages_of_the_last_two_stages():
+    network = PatchCnn(CONFIG).eval()
+    x = torch.rand(1, 3, 64, 64)
+    with torch.inference_mode():
+        maps = [network.stem(x)]
+        for stage in network.stages:
+            maps.append(stage(maps[-1]))
+        slow = torch.cat([m.mean(dim=(2, 3)) for m in maps[-2:]], dim=1)
+        assert torch.allclose(network(x), slow, atol=1e-6)
+    assert [m.shape[-1] for m in maps] == [32, 32, 16, 8, 4]
+
+
+def test_each_channel_of_each_patch_is_brought_to_mean_0_and_deviation_1():
+    x = standardised(0.5 * torch.rand(4, 3, 16, 16) + 0.3)
+    assert torch.allclose(x.mean(dim=(2, 3)), torch.zeros(4, 3), atol=1e-5)
+    assert torch.allclose(x.std(dim=(2, 3)), torch.ones(4, 3), atol=1e-5)
+
+
+def test_twice_the_stain_or_a_strength_of_each_channel_changes_nothing():
+    od = torch.rand(2, 3, 16, 16)
+    channels = torch.tensor([0.5, 1.0, 3.0])[:, None, None]
+    assert torch.allclose(standardised(2 * od), standardised(od), atol=1e-4)
+    assert torch.allclose(standardised(od * channels + 0.1), standardised(od), atol=1e-4)
+
+
+def test_the_noise_of_a_blank_patch_is_not_blown_up():
+    noise = 0.001 * torch.randn(1, 3, 16, 16)
+    assert standardised(noise).std() < 0.05
+    assert not standardised(torch.zeros(1, 3, 16, 16)).any()
 
 
 def test_the_shipped_size_is_a_few_megabytes():

@@ -24,14 +24,14 @@ from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.config import TrainingConfig
 from ml.evaluation.retrieval.suite.methods import Method
 from ml.files import write_npz
-from ml.networks.textons import LocalTextonConfig
-from ml.roi.encoders.local_textons import (
-    LocalTextonEncoder,
-    load_local_textons,
+from ml.networks.textons import TextonConfig
+from ml.roi.encoders.textons import (
+    TextonEncoder,
+    load_textons,
 )
 from ml.roi.geometry import downsample_for
 from ml.roi.texture import lbp_histogram
-from ml.training.roi.local_textons import fit_local_textons, tile_pixels
+from ml.training.roi.textons import fit_textons, tile_pixels
 from ml.training.roi.tiles import Tile, balanced, read_tiles
 from ml.types import ArrayF32, ImageU8, Progress
 
@@ -55,7 +55,7 @@ class _Key:
 
     training: TrainingConfig
     sift: SiftConfig
-    textons: LocalTextonConfig
+    textons: TextonConfig
     seed: int
 
 
@@ -80,7 +80,7 @@ def baseline_methods(
     Raises:
         BadInputError: the training tiles are not there.
     """
-    sift, textons = SiftConfig(), LocalTextonConfig(own_vectors=True)
+    sift, textons = SiftConfig(), TextonConfig(own_vectors=True)
     key = config_hash(_Key(training, sift, textons, seed))
     tiles = balanced(read_tiles(data / training.index, training.where), training.each, seed=seed)
     learned = _Words(tiles, seed, key, cache)
@@ -123,7 +123,7 @@ def root_sift(pixels: ImageU8, mask: ImageU8, config: SiftConfig) -> ArrayF32:
     return np.sqrt(found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
 
 
-def texton_vector(region: RegionImage, dictionary: LocalTextonEncoder) -> ArrayF32:
+def texton_vector(region: RegionImage, dictionary: TextonEncoder) -> ArrayF32:
     """(words,) square roots of the textons' shares."""
     return dictionary.histogram(*at_target(region))
 
@@ -168,11 +168,11 @@ def _sift_words(words: _Words, config: SiftConfig, progress: Progress) -> ArrayF
     return centres
 
 
-def _dictionary(words: _Words, config: LocalTextonConfig, progress: Progress) -> LocalTextonEncoder:
+def _dictionary(words: _Words, config: TextonConfig, progress: Progress) -> TextonEncoder:
     path = words.path("local-textons", ".safetensors")
     if path is not None and path.is_file():
-        return load_local_textons(path)
-    return fit_local_textons(
+        return load_textons(path)
+    return fit_textons(
         words.tiles,
         config=config,
         each=len(words.tiles),

@@ -14,6 +14,8 @@ from ml.evaluation.retrieval.suite.baselines import baseline_methods
 from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suite
 from ml.evaluation.retrieval.suite.methods import encoder_methods
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
+from ml.evaluation.retrieval.suite.table import score_table
+from ml.reports.cards import update_card
 from ml.types import Progress
 
 
@@ -54,6 +56,8 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     )
     result = run_suite(config, sets, (*encoders, *baselines), cache=args.cache, progress=progress)
     result = {"suite": args.suite.name, "choose": args.choose, **result}
+    if args.card is not None:
+        update_card(args.card, "suite", score_table(result))
     if args.plots is not None:
         from ml.evaluation.retrieval.suite.plots import write_plots
 

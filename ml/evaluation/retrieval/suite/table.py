@@ -10,13 +10,14 @@ from ml.reports.tables import markdown_table
 
 def describe(result: Mapping[str, Any]) -> str:
     """All tables of a suite."""
-    parts = [_score_table(result), _pull_table(result), _margin_table(result)]
+    parts = [score_table(result), _pull_table(result), _margin_table(result)]
     if result["choose"]:
         parts.append(_choice_text(result["choice"]))
     return "\n\n".join(part for part in parts if part)
 
 
-def _score_table(result: Mapping[str, Any]) -> str:
+def score_table(result: Mapping[str, Any]) -> str:
+    """The one table over all sets, with what its columns mean."""
     options = result["options"]
     tasks = [
         (f"{name}: {task}", scores)

@@ -9,12 +9,12 @@ import torch
 from ml.errors import UnknownNameError, WeightsError
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.networks.textons import TextonConfig
-from ml.roi.encoders.patch_cnn import PatchCnnEncoder, load_patch_cnn, save_patch_cnn
+from ml.roi.encoders.patch_cnn import PatchCnnEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.encoders.textons import TextonEncoder, local_jets
+from ml.roi.encoders.textons import TextonEncoder, contrast_jets
 from ml.roi.stain import fixed_stains
-from ml.training.roi.textons import TextonFitConfig, fit_textons
+from ml.training.roi.textons import TextonFitConfig, fit_bank
 
 
 @pytest.fixture
@@ -27,8 +27,9 @@ def cnn():
 def textons(tissue):
     patch = tissue(224, 224, seed=9)
     config = TextonConfig(words=8, scales_px=(1.0,))
-    jets = local_jets(patch, fixed_stains(patch), config)
-    return TextonEncoder(fit_textons(jets, config, fit=TextonFitConfig(rounds=2), seed=0))
+    jets = contrast_jets(patch, config)
+    bank = fit_bank(jets, config, fit=TextonFitConfig(rounds=2), seed=0)
+    return TextonEncoder(bank, config)
 
 
 @pytest.fixture
@@ -37,7 +38,8 @@ def patches(tissue):
 
 
 @pytest.mark.parametrize(
-    "spec", ["classical-1", "patch-cnn", "textons-1", "textons-1+classical-1+patch-cnn"]
+    "spec",
+    ["classical-1", "patch-cnn-2", "local-textons-1", "local-textons-1+classical-1+patch-cnn-2"],
 )
 def test_every_encoder_keeps_the_protocol(spec, cnn, textons, patches):
     encoder = make_patch_encoder(spec, cnn=cnn, textons=textons)
@@ -46,24 +48,19 @@ def test_every_encoder_keeps_the_protocol(spec, cnn, textons, patches):
     together = encoder.encode(patches, stains)
     assert together.shape == (3, encoder.dim) and together.dtype == np.float32
     assert encoder.scale.shape == encoder.alike.shape == (encoder.dim,)
-    assert encoder.alike.sum() == (8 if "textons-1" in spec else 0)
+    assert encoder.alike.sum() == (8 if "local-textons-1" in spec else 0)
     assert np.array_equal(encoder.encode(patches[1:2], stains)[0], together[1])
 
 
-def test_our_own_network_is_loaded_as_saved_to_half_precision(cnn, patches, tmp_path):
-    path = tmp_path / "p.safetensors"
-    save_patch_cnn(path, name="mine", version="1", network=cnn.network)
-    stains = fixed_stains(patches[0])
-    found = load_patch_cnn(path).encode(patches[:1], stains)
-    assert np.allclose(found, cnn.encode(patches[:1], stains), atol=1e-2)
-    path.write_bytes(path.read_bytes()[:99])
-    with pytest.raises(WeightsError, match="not a safetensors file"):
-        load_patch_cnn(path)
+def test_each_part_counts_by_its_weight(cnn, textons):
+    spec = "patch-cnn-2+local-textons-1"
+    scale = make_patch_encoder(spec, cnn=cnn, textons=textons, weights=(1.0, 0.5)).scale
+    assert np.linalg.norm(scale[cnn.dim :]) == pytest.approx(0.5 * np.linalg.norm(scale[: cnn.dim]))
 
 
 def test_an_unknown_encoder_is_refused():
     with pytest.raises(UnknownNameError, match="unknown patch encoder 'inception'"):
         make_patch_encoder("inception")
-    for name in ("patch-cnn", "textons-1"):
+    for name in ("patch-cnn-2", "local-textons-1"):
         with pytest.raises(WeightsError, match=f"{name}: its weights are not given"):
             make_patch_encoder(name)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from safetensors.numpy import load_file
 from scipy.spatial import cKDTree
@@ -15,19 +17,20 @@ from shapely.geometry import box
 from ml.cli import main
 from ml.errors import BadInputError, CancelledError, EmptyRegionError
 from ml.networks.gcn import GcnConfig
-from ml.networks.textons import TextonConfig
+from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
+from ml.roi.encoders.patch_cnn import save_patch_cnn
 from ml.training.common.run import TrainingRun
 from ml.training.roi.encoder import train_roi
 from ml.training.roi.encoder_config import RoiTrainConfig
 from ml.training.roi.pool import PatchPool, draw_region
-from ml.training.roi.textons import TextonFitConfig
 
 NETWORK = GcnConfig(vertex_dim=16, hidden_dim=16, out_dim=8)
 TINY = RoiTrainConfig(
     name="tiny",
     sources=("a.png", "more"),
+    atlas="index.csv",
     pool_density=1.5,
     looks=2,
     radius_px=(100.0, 300.0),
@@ -42,8 +45,9 @@ TINY = RoiTrainConfig(
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
+def data(tmp_path_factory, atlas):
+    folder = tmp_path_factory.mktemp("data") / "all"
+    shutil.copytree(atlas.parent, folder)
     (folder / "more").mkdir()
     rng = np.random.default_rng(0)
     for name in ("a.png", "more/b.png"):
@@ -84,31 +88,36 @@ def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_pa
     assert resumed["loss_last"] == straight[1]["loss_last"]
 
 
-def test_textons_are_learned_once_and_travel_with_the_encoder(data, tmp_path):
+def test_our_own_patch_network_travels_with_the_encoder(data, tmp_path):
+    torch.manual_seed(0)
+    sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
+    weights = tmp_path / "own.safetensors"
+    save_patch_cnn(weights, name="own", version="1", network=PatchCnn(sizes))
     encoder = EncoderConfig(
-        features="textons-1",
-        keep_strength=0.5,
-        textons=TextonConfig(words=12, scales_px=(1.0, 2.0)),
-        network=dataclasses.replace(NETWORK, in_dim=12, vertex_dim=8),
+        features="patch-cnn-2",
+        stain="none",
+        patch_cnn=sizes,
+        network=dataclasses.replace(NETWORK, in_dim=18),
     )
     config = dataclasses.replace(
-        TINY,
-        encoder=encoder,
-        texton_sources=TINY.sources,
-        texton_fit=TextonFitConfig(patches=4, rounds=2),
-        steps=2,
+        TINY, sources=("a.png",), pool_density=0.8, encoder=encoder, steps=2
     )
-    first = train_roi(TrainingRun(config, tmp_path), data=data)
-    weights = load_file(tmp_path / "tiny.safetensors")
-    (file,) = tmp_path.glob("textons-*.safetensors")
-    written = file.stat().st_mtime_ns
-    train_roi(TrainingRun(config, tmp_path), data=data)
-    assert file.stat().st_mtime_ns == written
-    again = load_file(tmp_path / "tiny.safetensors")
-    assert [key for key in weights if not np.array_equal(weights[key], again[key])] == []
+    summary = train_roi(TrainingRun(config, tmp_path), data=data, patch_weights=weights)
     found = encoder_from_file(tmp_path / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
-    assert found.embed(image).shape == (16,) and np.isfinite(first["loss_last"])
+    assert found.patches.dim == 18 and np.isfinite(summary["loss_last"])
+    assert found.embed(image).shape == (NETWORK.embedding_dim,)
+
+
+def test_a_network_for_other_features_is_refused(data, tmp_path):
+    encoder = EncoderConfig(network=dataclasses.replace(NETWORK, in_dim=99))
+    config = dataclasses.replace(TINY, encoder=encoder)
+    with pytest.raises(BadInputError, match=r"in_dim: expected 273, the length of 'classical-1'"):
+        train_roi(TrainingRun(config, tmp_path), data=data)
+
+
+def test_features_of_the_atlas_are_kept(straight):
+    assert len(list(straight[0].glob("atlas-*.npz"))) == 1
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(straight, data):

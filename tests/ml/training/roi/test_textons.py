@@ -7,13 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-from ml.networks.textons import LocalTextonConfig
-from ml.roi.encoders.local_textons import load_local_textons
-from ml.training.roi.local_textons import fit_local_textons
-from ml.training.roi.textons import TextonFitConfig
+from ml.networks.textons import TextonConfig
+from ml.roi.encoders.textons import load_textons
+from ml.training.roi.textons import TextonFitConfig, fit_textons
 from ml.training.roi.tiles import Tile
 
-SMALL = LocalTextonConfig(words=4, scales_px=(1.0,), stride_px=8)
+SMALL = TextonConfig(words=4, scales_px=(1.0,), stride_px=8)
 
 
 @pytest.fixture
@@ -33,28 +32,26 @@ def tiles(tmp_path):
 def test_a_dictionary_is_learned_written_and_the_same_every_time(tiles, tmp_path):
     fit = TextonFitConfig(points=40, rounds=3)
     first, again = (
-        fit_local_textons(tiles, config=SMALL, fit=fit, out=tmp_path / name)
+        fit_textons(tiles, config=SMALL, fit=fit, out=tmp_path / name)
         for name in ("a.safetensors", "b.safetensors")
     )
     assert torch.equal(first.network.words, again.network.words)
-    assert torch.equal(
-        load_local_textons(tmp_path / "a.safetensors").network.words, first.network.words
-    )
+    assert torch.equal(load_textons(tmp_path / "a.safetensors").network.words, first.network.words)
     assert torch.isfinite(first.network.words).all()
 
 
 def test_blank_tiles_teach_nothing(tiles):
     fit = TextonFitConfig(points=40, rounds=3)
-    with_blank, without = (fit_local_textons(t, config=SMALL, fit=fit) for t in (tiles, tiles[:4]))
+    with_blank, without = (fit_textons(t, config=SMALL, fit=fit) for t in (tiles, tiles[:4]))
     assert torch.equal(with_blank.network.words, without.network.words)
 
 
 def test_progress_is_told(tiles):
     seen = []
-    fit_local_textons(
+    fit_textons(
         tiles,
         config=SMALL,
         fit=TextonFitConfig(points=9, rounds=1),
         progress=lambda *a: seen.append(a),
     )
-    assert seen[-1] == (5, 5, "local textons: measuring")
+    assert seen[-1] == (5, 5, "textons: measuring")

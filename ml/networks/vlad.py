@@ -1,0 +1,57 @@
+"""Aggregation of local descriptors: one vector for as many as a region holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+
+@dataclass(frozen=True, slots=True)
+class VladConfig:
+    """Sizes of a ``Vlad``."""
+
+    words: int = 64  # of the vocabulary
+    in_dim: int = 128  # of a local descriptor
+    out_dim: int = 512  # of the vector
+
+
+class Vlad(nn.Module):
+    """Vector of locally aggregated descriptors, shortened by principal components.
+
+    For each word the unit residuals of its descriptors are added; each word's sum then has unit
+    length (intra-normalisation), so that no repeating texture decides alone.
+
+    Attributes:
+        words: (words, in_dim) buffer.
+        mean: (words * in_dim,) buffer.
+        projection: (words * in_dim, out_dim) buffer.
+    Source: Jegou et al. 2010, equation 1; Delhumeau et al. 2013 (residual normalisation);
+        Arandjelovic and Zisserman 2013, section 4.1 (intra-normalisation).
+    """
+
+    words: Tensor
+    mean: Tensor
+    projection: Tensor
+
+    def __init__(self, config: VladConfig) -> None:
+        super().__init__()
+        self.config = config
+        size = config.words * config.in_dim
+        self.register_buffer("words", torch.zeros(config.words, config.in_dim))
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("projection", torch.eye(size, config.out_dim))
+
+    def aggregated(self, rows: Tensor) -> Tensor:
+        """(N, in_dim) descriptors to (words * in_dim,), unit length, before it is shortened."""
+        distance = self.words.square().sum(dim=1) - 2 * rows @ self.words.T
+        nearest = distance.argmin(dim=1)
+        residual = normalize(rows - self.words[nearest], dim=1)
+        sums = torch.zeros_like(self.words).index_add_(0, nearest, residual)
+        return normalize(normalize(sums, dim=1).flatten(), dim=0)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """(N, in_dim) descriptors of one region, N >= 1, to (out_dim,) of unit length."""
+        return normalize((self.aggregated(rows) - self.mean) @ self.projection, dim=0)

@@ -1,0 +1,35 @@
+"""Centres of many points: the words of a dictionary."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ml.networks.textons import nearest_word
+
+
+def k_means(points: Tensor, count: int, rounds: int, seed: int) -> Tensor:
+    """(count, D) centres of points (N, D); a centre that loses all its points stays.
+
+    Source: k-means++ (Arthur and Vassilvitskii 2007), then Lloyd's rounds.
+    """
+    words = _spread(points, count, np.random.default_rng((seed, 2)))
+    for _ in range(rounds):
+        nearest = nearest_word(points, words)
+        sums = torch.zeros_like(words).index_add_(0, nearest, points)
+        counts = torch.bincount(nearest, minlength=count)[:, None]
+        words = torch.where(counts > 0, sums / counts.clamp(min=1), words)
+    return words
+
+
+def _spread(points: Tensor, count: int, rng: np.random.Generator) -> Tensor:
+    """First centres: each drawn with the squared distance from those before."""
+    chosen = [int(rng.integers(len(points)))]
+    distance = (points - points[chosen[0]]).square().sum(dim=1)
+    for _ in range(count - 1):
+        total = distance.double().cumsum(0)
+        drawn = torch.searchsorted(total, float(rng.random()) * total[-1])
+        chosen.append(min(int(drawn), len(points) - 1))
+        distance = torch.minimum(distance, (points - points[chosen[-1]]).square().sum(dim=1))
+    return points[chosen]

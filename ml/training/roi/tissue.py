@@ -1,0 +1,82 @@
+"""Features of tissue of many patients, under several looks: what a metric is learned from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ml.files import write_npz
+from ml.roi.encoders.protocol import PatchEncoder
+from ml.roi.features import PATCH_PX, tissue_share
+from ml.roi.patches import cut_patch
+from ml.roi.stain import fixed_stains
+from ml.training.roi.augment import random_look, with_look
+from ml.training.roi.patch_blocks import Block, read_blocks
+from ml.training.roi.pool import MIN_TISSUE_SHARE
+from ml.types import ArrayF32, ImageU8, Progress
+
+_LEAST_MPP = 0.44
+"""A block of 508 px at less than this holds no whole patch at 1 um per pixel."""
+
+
+def load_or_measure(
+    atlas: Path,
+    cache: Path,
+    *,
+    encoder: PatchEncoder,
+    looks: int,
+    stain: float,
+    seed: int,
+    progress: Progress,
+) -> list[ArrayF32]:
+    """(V, N, C) features of N patches of each patient under V looks, the first as it is.
+
+    Args:
+        atlas: table of tiles. cache: ``.npz`` file, read where it is there.
+        stain: strength of the looks, see ``random_look``.
+    """
+    if cache.is_file():
+        stored = np.load(cache, allow_pickle=False)
+        return [stored[name] for name in sorted(stored.files)]
+    blocks = read_blocks(atlas.parent, atlas, (), progress)
+    found: dict[str, ArrayF32] = {}
+    for number, own in enumerate(blocks.of_patient):
+        rng = np.random.default_rng((seed, 7, number))
+        patches = [patch for block in own for patch in _patches(block, rng)]
+        if patches:
+            rows = [_looked_at(patch, encoder, looks, stain, rng) for patch in patches]
+            found[f"{number:04d}"] = np.stack(rows, axis=1)
+        progress(number + 1, len(blocks.of_patient), "features of the atlas")
+    write_npz(cache, found)
+    return [found[name] for name in sorted(found)]
+
+
+def _patches(block: Block, rng: np.random.Generator) -> list[ImageU8]:
+    """One patch of a small block, two of one that holds four, at 1 um per pixel."""
+    if block.mpp < _LEAST_MPP:
+        return []
+    # Coarser blocks are not enlarged: a blurred patch would teach blur.
+    scale = min(block.mpp, 1.0)
+    pixels = cv2.resize(block.mips[0], None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    whole = np.asarray(pixels, np.uint8)
+    if min(whole.shape[:2]) < PATCH_PX:
+        return []
+    count = 2 if whole.shape[0] >= 2 * PATCH_PX - PATCH_PX // 4 else 1
+    found = []
+    for _ in range(count):
+        x, y = (int(rng.integers(0, side - PATCH_PX + 1)) for side in whole.shape[1::-1])
+        patch = cut_patch(whole, (x, y), PATCH_PX)
+        if tissue_share(patch) >= MIN_TISSUE_SHARE:
+            found.append(patch)
+    return found
+
+
+def _looked_at(
+    patch: ImageU8, encoder: PatchEncoder, looks: int, stain: float, rng: np.random.Generator
+) -> ArrayF32:
+    """(V, C): the patch as it is, then under random stains."""
+    views = [patch]
+    views += [with_look(patch, random_look(rng, stain=stain, zoom=0.0)) for _ in range(looks - 1)]
+    return np.concatenate([encoder.encode([view], fixed_stains(view)) for view in views])

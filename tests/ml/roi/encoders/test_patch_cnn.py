@@ -1,0 +1,97 @@
+"""Our own network as a patch encoder: its windows, its blindness to stain, its file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ml.errors import WeightsError
+from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.roi.encoders.patch_cnn import (
+    ARCHITECTURE,
+    PatchCnnEncoder,
+    _windows,
+    load_patch_cnn,
+    save_patch_cnn,
+)
+from ml.roi.stain import WHITE, fixed_stains, optical_density
+
+SIZES = PatchCnnConfig(widths=(4, 6, 8, 10))
+
+
+@pytest.fixture
+def cnn():
+    torch.manual_seed(0)
+    return PatchCnnEncoder(PatchCnn(SIZES))
+
+
+def with_densities(image, factors):
+    """The image with each channel's optical density multiplied."""
+    pixels = (WHITE + 1) * 10.0 ** -(optical_density(image) * np.array(factors)) - 1
+    return np.clip(np.round(pixels), 0, 255).astype(np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "count"),
+    [(224, 224, 4), (128, 128, 1), (224, 128, 2), (30, 50, 1), (300, 224, 6)],
+)
+def test_windows_cover_a_patch_of_any_size(tissue, height, width, count):
+    windows = _windows(tissue(height, width))
+    assert windows.shape == (count, 3, 64, 64) and windows.dtype == torch.float32
+    assert torch.allclose(windows.mean(dim=(2, 3)), torch.zeros(count, 3), atol=1e-4)
+
+
+def test_windows_meet_both_edges_of_a_patch(tissue):
+    patch = tissue(224, 224, seed=2)
+    alone = _windows(patch[96:, 96:])
+    assert torch.allclose(_windows(patch)[-1], alone[-1], atol=1e-5)
+
+
+def test_a_patch_is_the_mean_of_its_windows(cnn, tissue):
+    patch = tissue(224, 224)
+    with torch.inference_mode():
+        rows = [cnn.network(window[None])[0].numpy() for window in _windows(patch)]
+    found = cnn.encode([patch], fixed_stains(patch))[0]
+    assert np.allclose(found, np.mean(rows, axis=0), atol=1e-5)
+
+
+def test_how_strongly_and_in_which_hue_is_stained_says_nearly_nothing(cnn, tissue):
+    # Stained well: what hardly varies is left as it is, see ``standardised``.
+    patch, other = (
+        with_densities(tissue(224, 224, seed=1, nuclei_per_mpx=count), (2, 2, 2))
+        for count in (1500, 300)
+    )
+    stains = fixed_stains(patch)
+    plain, pale, pink, far = cnn.encode(
+        [
+            patch,
+            with_densities(patch, (0.7, 0.7, 0.7)),
+            with_densities(patch, (0.8, 1.3, 0.9)),
+            other,
+        ],
+        stains,
+    )
+    assert np.linalg.norm(plain - pale) < 0.2 * np.linalg.norm(plain - far)
+    assert np.linalg.norm(plain - pink) < 0.2 * np.linalg.norm(plain - far)
+
+
+def test_it_is_loaded_as_saved_to_half_precision(cnn, tissue, tmp_path):
+    path = tmp_path / "p.safetensors"
+    save_patch_cnn(path, name="mine", version="1", network=cnn.network)
+    patch = tissue(224, 224)
+    stains = fixed_stains(patch)
+    found = load_patch_cnn(path).encode([patch], stains)
+    assert np.allclose(found, cnn.encode([patch], stains), atol=1e-2)
+    path.write_bytes(path.read_bytes()[:99])
+    with pytest.raises(WeightsError, match="not a safetensors file"):
+        load_patch_cnn(path)
+
+
+def test_weights_of_an_earlier_input_are_refused(cnn, tmp_path, monkeypatch):
+    path = tmp_path / "old.safetensors"
+    monkeypatch.setattr("ml.roi.encoders.patch_cnn.ARCHITECTURE", "patch-cnn")
+    save_patch_cnn(path, name="old", version="1", network=cnn.network)
+    monkeypatch.undo()
+    with pytest.raises(WeightsError, match=f"'patch-cnn', expected '{ARCHITECTURE}'"):
+        load_patch_cnn(path)

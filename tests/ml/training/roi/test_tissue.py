@@ -1,0 +1,73 @@
+"""Features that the metric is learned from: by patient, by look, kept for the next run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError
+from ml.training.roi.patch_blocks import make_block
+from ml.training.roi.tissue import _patches, load_or_measure
+from ml.types import no_progress
+
+
+class MeanColour:
+    """Stands in for a patch encoder."""
+
+    name, batch, dim = "colour", 1, 3
+    scale, alike = np.ones(3, np.float32), np.zeros(3, np.bool_)
+
+    def __init__(self):
+        self.seen = 0
+
+    def encode(self, patches, stains):
+        self.seen += len(patches)
+        return np.stack([patch.reshape(-1, 3).mean(axis=0) for patch in patches]).astype("f4")
+
+
+def measure(atlas, cache, encoder, **values):
+    known = {"looks": 3, "stain": 0.3, "seed": 0, "progress": no_progress, **values}
+    return load_or_measure(atlas, cache, encoder=encoder, **known)
+
+
+def test_every_patient_has_its_patches_under_every_look(atlas, tmp_path):
+    found = measure(atlas, tmp_path / "f.npz", MeanColour())
+    assert [slab.shape for slab in found] == [(3, 1, 3), (3, 2, 3), (3, 1, 3)]
+    for slab in found:
+        assert not np.allclose(slab[0], slab[1]) and not np.allclose(slab[1], slab[2])
+
+
+def test_kept_features_are_read_back_without_measuring(atlas, tmp_path):
+    first = measure(atlas, tmp_path / "f.npz", MeanColour())
+    idle = MeanColour()
+    again = measure(atlas, tmp_path / "f.npz", idle)
+    assert idle.seen == 0 and len(first) == len(again)
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_the_same_seed_measures_the_same_and_stops_leave_nothing(atlas, tmp_path):
+    one, two = (measure(atlas, tmp_path / n, MeanColour()) for n in ("a.npz", "b.npz"))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+
+    def stop(done, total, phase):
+        if phase == "features of the atlas":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(atlas, tmp_path / "c.npz", MeanColour(), progress=stop)
+    assert not (tmp_path / "c.npz").exists()
+
+
+def test_without_the_table_there_is_one_clear_error(tmp_path):
+    with pytest.raises(BadInputError, match=r"index\.csv: no such table of tiles"):
+        measure(tmp_path / "index.csv", tmp_path / "f.npz", MeanColour())
+
+
+def test_patches_are_cut_at_1_um_and_coarser_blocks_are_not_enlarged(tissue):
+    rng = np.random.default_rng(0)
+    block = make_block(tissue(508, 508), 0.5)
+    for mpp, count in ((0.43, 0), (0.5, 1), (0.9, 2), (1.0, 2), (1.8, 2)):
+        patches = _patches(dataclasses.replace(block, mpp=mpp), rng)
+        assert [patch.shape for patch in patches] == [(224, 224, 3)] * count
