@@ -75,8 +75,8 @@ def _listed() -> dict[str, Any]:
 
 
 def _made(args: argparse.Namespace) -> dict[str, Any]:
+    from ml.roi.load import ENDING
     from ml.roi.mean_encoder import save_mean_encoder
-    from ml.roi.weights import ENDING
 
     if args.out.suffix != ENDING:
         raise BadInputError(f"--out: expected a name that ends in {ENDING}, got {args.out.name!r}")

@@ -11,8 +11,8 @@ from ml.cli.output import describe_result, terminal_progress
 PROTOCOLS: Registry = {
     "retrieval": ("ml.evaluation.retrieval.command", "similar regions of other patients"),
     "places": (
-        "ml.evaluation.retrieval.places",
-        "a data set of places that a moving scope sees again",
+        "ml.evaluation.retrieval.places.command",
+        "the same tissue in later frames of a scope",
     ),
     "splits": ("ml.evaluation.retrieval.splits", "patient-disjoint folds of similar class shares"),
     "matching": ("ml.evaluation.matching.command", "key point matches against known transforms"),

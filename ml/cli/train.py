@@ -21,6 +21,7 @@ SCHEMES: Registry = {
         "the patch encoder, without labels, by views of patches",
     ),
     "roi": ("ml.training.roi.encoder", "the ROI encoder, without labels, by SimCLR over graphs"),
+    "endoscopy": ("ml.training.roi.endoscopy", "the ROI encoder of frames and mosaics"),
     "vit": ("ml.training.vit.command", "the adapted vision transformer, by novel-view synthesis"),
     "calibration": ("ml.training.roi.calibration", "what distance means something, for an encoder"),
 }

@@ -7,13 +7,19 @@
 from __future__ import annotations
 
 from ml.roi.embed import Embedded, RoiEncoder
-from ml.roi.weights import EncoderInfo, encoder_from_file, list_encoders, load_encoder
+from ml.roi.keypoint_encoder import KeypointEncoder
+from ml.roi.load import EncoderInfo, list_encoders, load_encoder, load_graph_encoder
+from ml.roi.protocol import RegionEncoder
+from ml.roi.weights import encoder_from_file
 
 __all__ = [
     "Embedded",
     "EncoderInfo",
+    "KeypointEncoder",
+    "RegionEncoder",
     "RoiEncoder",
     "encoder_from_file",
     "list_encoders",
     "load_encoder",
+    "load_graph_encoder",
 ]

@@ -24,7 +24,7 @@ from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:
     from ml.imaging.slides import SlideImage
-    from ml.roi import Embedded, RoiEncoder
+    from ml.roi import Embedded, RegionEncoder
     from ml.roi.stain import StainEstimate
 
 
@@ -90,7 +90,7 @@ def lab_embed(context: JobContext, *, lab_id: str, encoder_id: str) -> JobResult
     return {"submitted": count}
 
 
-def _encoder(kind: EncoderKind) -> tuple[RoiEncoder, Encoder]:
+def _encoder(kind: EncoderKind) -> tuple[RegionEncoder, Encoder]:
     from ml.roi import load_encoder
 
     network = load_encoder(settings.TESSERA_ENCODERS[kind])
@@ -104,7 +104,7 @@ def _encoder(kind: EncoderKind) -> tuple[RoiEncoder, Encoder]:
     return network, services.encoder_register(facts=facts, is_default=True)
 
 
-def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:
+def _embed(network: RegionEncoder, roi: Roi, context: JobContext) -> Embedded:
     """Read the ROI's pixels, whatever its canvas is, and embed them."""
     canvas, outline = roi.canvas, shape(roi.geometry)
     path = storage.resolve(canvas.pixels_path)
@@ -124,17 +124,17 @@ def _embed(network: RoiEncoder, roi: Roi, context: JobContext) -> Embedded:
         )
 
 
-def _stain(network: RoiEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
+def _stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
     """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
     if not network.normalises:
         return None
-    from ml.roi.stain import stain_from_dict, stain_to_dict
+    from ml.roi.stain import StainConfig, estimate_stain, stain_from_dict, stain_to_dict
 
-    method = network.config.stain
+    method = network.stain_method
     known = selectors.stain_of(canvas, method=method)
     if known is not None:
         return stain_from_dict(known)
-    estimate = network.estimate_stain(slide, _mpp(canvas))
+    estimate = estimate_stain(slide, mpp=_mpp(canvas), config=StainConfig(method=method))
     services.stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
     return estimate
 

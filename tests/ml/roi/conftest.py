@@ -22,3 +22,25 @@ def draw_tissue(height, width, *, seed=0, nuclei_per_mpx=1500, radius_px=5):
 def tissue():
     """``tissue(height, width, seed=, nuclei_per_mpx=, radius_px=)`` -> (H, W, 3) uint8."""
     return draw_tissue
+
+
+def draw_mucosa(height, width, *, seed=0):
+    """Vessels and shading on pink, the same at every place of the same seed."""
+    rng = np.random.default_rng(seed)
+    image = np.full((height, width, 3), (190, 110, 100), np.float32)
+    for cell, strength in ((64, 26), (20, 16), (7, 12)):
+        size = (width // cell + 3, height // cell + 3)
+        coarse = rng.normal(0, strength, (size[1], size[0])).astype(np.float32)
+        image += cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)[..., None]
+    for _ in range(height * width // 2500):
+        start = rng.uniform(0, (width, height))
+        steps = np.cumsum(rng.normal(0, 9, (12, 2)), axis=0)
+        line = np.round(start + steps).astype(np.int32)
+        cv2.polylines(image, [line], False, (130, 40, 45), int(rng.integers(1, 4)), cv2.LINE_AA)
+    return np.clip(cv2.GaussianBlur(image, (0, 0), 0.8), 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="session")
+def mucosa():
+    """``mucosa(height, width, seed=)`` -> (H, W, 3) uint8, as an endoscope sees it."""
+    return draw_mucosa

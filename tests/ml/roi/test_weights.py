@@ -10,10 +10,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from ml.errors import UnknownNameError, WeightsError
+from ml.errors import WeightsError
 from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
-from ml.roi import encoder_from_file, list_encoders, load_encoder
+from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import PatchCnnEncoder
 from ml.roi.encoders.registry import make_patch_encoder
@@ -50,7 +50,7 @@ def test_what_was_saved_is_loaded(weights):
 def test_our_own_patch_network_travels_in_the_same_file(tmp_path, tissue):
     torch.manual_seed(0)
     sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
-    patches = make_patch_encoder("classical-1+patch-cnn", cnn=PatchCnnEncoder(PatchCnn(sizes)))
+    patches = make_patch_encoder("classical-1+patch-cnn-2", cnn=PatchCnnEncoder(PatchCnn(sizes)))
     config = EncoderConfig(
         features=patches.name, patch_cnn=sizes, network=GcnConfig(in_dim=patches.dim)
     )
@@ -64,7 +64,7 @@ def test_our_own_patch_network_travels_in_the_same_file(tmp_path, tissue):
         patches=patches,
     )
     first, second = encoder_from_file(path), encoder_from_file(path)
-    assert first.patches.name == "classical-1+patch-cnn" and first.patches.dim == patches.dim
+    assert first.patches.name == "classical-1+patch-cnn-2" and first.patches.dim == patches.dim
     image = tissue(500, 500)
     assert np.array_equal(first.embed(image), second.embed(image))
 
@@ -76,22 +76,6 @@ def test_other_weights_have_another_hash(weights, tmp_path):
     save_encoder(other, name="mine", version="2", config=config, network=RoiGcn(config.network))
     assert encoder_from_file(weights).config_hash != encoder_from_file(other).config_hash
     assert encoder_from_file(weights).config_hash == encoder_from_file(weights).config_hash
-
-
-def test_the_default_is_shipped_and_listed():
-    encoder = load_encoder("default")
-    first = list_encoders()[0]
-    assert (first.name, first.config_hash, first.dim) == (
-        encoder.name,
-        encoder.config_hash,
-        encoder.dim,
-    )
-    assert load_encoder("default") is load_encoder("default")
-
-
-def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UnknownNameError, match="unknown encoder 'resnet'; known: default"):
-        load_encoder("resnet")
 
 
 def test_weights_of_another_architecture_are_refused(weights):

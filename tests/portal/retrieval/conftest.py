@@ -23,7 +23,7 @@ class BoxEncoder:
     """Vectors anyone can work out: centre and size of the outline's bounds."""
 
     version, config_hash, dim = "1", "abc", 4
-    normalises = False
+    normalises, stain_method = False, "none"
 
     def __init__(self, name="box", kind="histology"):
         self.name, self.kind = name, kind

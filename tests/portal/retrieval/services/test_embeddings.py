@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -109,16 +107,21 @@ def test_a_request_returns_the_job_under_way(world):
     assert len(jobs()) == 1
 
 
-def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(world, encoder):
+def test_the_stains_of_a_slide_are_estimated_once_and_given_to_every_roi(
+    world, encoder, monkeypatch
+):
     found = fixed_stains(np.full((4, 3), 120, np.uint8))
     given, asked = [], []
-    encoder.normalises, encoder.config = True, SimpleNamespace(stain="nuclei")
-    encoder.estimate_stain = lambda slide, mpp: asked.append(slide) or found
+    encoder.normalises, encoder.stain_method = True, "nuclei"
+    monkeypatch.setattr(
+        "ml.roi.stain.estimate_stain",
+        lambda slide, *, mpp, config: asked.append(config.method) or found,
+    )
     embed = encoder.embed_region
     encoder.embed_region = lambda *args, stain, **kw: given.append(stain) or embed(*args, **kw)
     canvas = world.canvas(world.case("A1"))
     for left in (10, 50):
         world.embedded(canvas, left)
-    assert (len(asked), len(given)) == (1, 2)
+    assert (asked, len(given)) == (["nuclei"], 2)
     assert [stain_to_dict(one) for one in given] == [stain_to_dict(found)] * 2
     assert CanvasStain.objects.get().method == "nuclei"

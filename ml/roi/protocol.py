@@ -1,0 +1,70 @@
+"""What every encoder of regions is, whatever it looks at."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from shapely.geometry.base import BaseGeometry
+
+from ml.imaging.slides import SlideImage
+from ml.roi.embed import Embedded
+from ml.roi.stain import StainEstimate
+from ml.types import ArrayF32, ImageU8, Progress
+
+
+@runtime_checkable
+class RegionEncoder(Protocol):
+    """Turns regions into vectors whose Euclidean distance ranks; its methods are thread-safe.
+
+    Attributes:
+        name, version: of the weights.
+        config_hash: over the configuration and the weights: another hash, another vector.
+        dim: length of a vector.
+        kind: "histology" or "endoscopy": what it was made for.
+    """
+
+    name: str
+    version: str
+    config_hash: str
+    dim: int
+    kind: str
+
+    @property
+    def normalises(self) -> bool:
+        """Whether it wants the stains of a slide, found once, as ``stain``."""
+
+    @property
+    def stain_method(self) -> str:
+        """How they are found, see ``StainConfig``."""
+
+    def embed(
+        self,
+        image: ImageU8,
+        polygon: BaseGeometry | None = None,
+        mpp: float | None = None,
+        *,
+        stain: StainEstimate | None = None,
+    ) -> ArrayF32:
+        """(dim,) float32 of a region of an image in memory."""
+
+    def embed_image(
+        self,
+        image: ImageU8,
+        polygon: BaseGeometry | None = None,
+        *,
+        mpp: float | None = None,
+        stain: StainEstimate | None = None,
+        progress: Progress = ...,
+    ) -> Embedded:
+        """As ``embed``, with where the vector comes from."""
+
+    def embed_region(
+        self,
+        slide: SlideImage,
+        polygon_l0: BaseGeometry | None,
+        mpp: float | None = None,
+        progress: Progress = ...,
+        *,
+        stain: StainEstimate | None = None,
+    ) -> Embedded:
+        """Embed a region of a slide, mosaic or still, without loading all of it."""

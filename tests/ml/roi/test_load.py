@@ -1,0 +1,83 @@
+"""Encoders by name or by file: each kind of file gives its own kind of encoder."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ml.errors import BadInputError, UnknownNameError, WeightsError
+from ml.networks.gcn import RoiGcn
+from ml.networks.vlad import Vlad, VladConfig
+from ml.roi import (
+    KeypointEncoder,
+    RegionEncoder,
+    RoiEncoder,
+    list_encoders,
+    load_encoder,
+    load_graph_encoder,
+)
+from ml.roi.config import EncoderConfig
+from ml.roi.keypoint_encoder import KeypointEncoderConfig
+from ml.roi.keypoint_weights import save_keypoint_encoder
+from ml.roi.weights import save_encoder
+
+
+@pytest.fixture
+def graph_file(tmp_path):
+    torch.manual_seed(0)
+    config = EncoderConfig()
+    path = tmp_path / "graph.safetensors"
+    save_encoder(path, name="graph", version="1", config=config, network=RoiGcn(config.network))
+    return path
+
+
+@pytest.fixture
+def keypoint_file(tmp_path):
+    config = KeypointEncoderConfig(vlad=VladConfig(words=4, out_dim=16))
+    path = tmp_path / "points.safetensors"
+    save_keypoint_encoder(path, name="p", version="1", config=config, network=Vlad(config.vlad))
+    return path
+
+
+def test_the_file_decides_the_kind_of_encoder(graph_file, keypoint_file):
+    graph, points = load_encoder(str(graph_file)), load_encoder(str(keypoint_file))
+    assert isinstance(graph, RoiEncoder) and isinstance(points, KeypointEncoder)
+    assert isinstance(graph, RegionEncoder) and isinstance(points, RegionEncoder)
+    assert (graph.kind, points.kind) == ("histology", "endoscopy")
+    assert (graph.normalises, graph.stain_method) == (False, "ruifrok")
+    assert (points.normalises, points.stain_method) == (False, "none")
+
+
+def test_graphs_are_asked_only_of_an_encoder_that_makes_them(graph_file, keypoint_file):
+    assert load_graph_encoder(str(graph_file)) is load_encoder(str(graph_file))
+    with pytest.raises(BadInputError, match="expected an encoder of graphs, this one makes none"):
+        load_graph_encoder(str(keypoint_file))
+
+
+def test_a_file_that_is_not_there_or_of_something_else_is_refused(tmp_path, graph_file):
+    with pytest.raises(WeightsError, match="no such weights file"):
+        load_encoder(str(tmp_path / "none.safetensors"))
+    graph_file.write_bytes(graph_file.read_bytes()[:99])
+    with pytest.raises(WeightsError, match="not a safetensors file, or damaged"):
+        load_encoder(str(graph_file))
+
+
+def test_weights_of_another_network_are_refused_as_an_encoder():
+    from ml.files import WEIGHTS_FOLDER
+
+    with pytest.raises(WeightsError, match="architecture 'tessera', expected 'roi-gcn'"):
+        load_encoder(str(WEIGHTS_FOLDER / "tessera.safetensors"))
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(UnknownNameError, match="unknown encoder 'resnet'; known: default"):
+        load_encoder("resnet")
+
+
+def test_one_of_each_kind_is_shipped_the_default_first():
+    histology, endoscopy = list_encoders()
+    assert (histology.name, histology.kind) == ("roi-default", "histology")
+    assert (endoscopy.name, endoscopy.kind, endoscopy.dim) == ("roi-endoscopy", "endoscopy", 512)
+    encoder = load_graph_encoder("default")
+    assert (encoder.config_hash, encoder.dim) == (histology.config_hash, histology.dim)
+    assert load_encoder("default") is load_encoder("default")
