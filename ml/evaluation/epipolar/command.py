@@ -21,6 +21,7 @@ from ml.evaluation.common.descriptors import (
 from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_image, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
+from ml.evaluation.common.sequence import CalibratedSequence, read_sequence
 from ml.evaluation.epipolar.ablation import ablation
 from ml.evaluation.epipolar.noise import truth_noise
 from ml.evaluation.epipolar.scores import (
@@ -31,7 +32,6 @@ from ml.evaluation.epipolar.scores import (
     summary,
     t_test,
 )
-from ml.evaluation.epipolar.sequence import CalibratedSequence, read_sequence
 from ml.evaluation.epipolar.tables import epipolar_tables
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair

@@ -11,7 +11,7 @@ from scipy import stats
 
 from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.evaluation.common.features import FeatureCache, MaskedImage
-from ml.evaluation.epipolar.sequence import CalibratedSequence
+from ml.evaluation.common.sequence import CalibratedSequence
 from ml.evaluation.matching.metrics import fundamental_error, pose_auc, precision
 from ml.evaluation.matching.pairs import as_u8
 from ml.keypoints import Descriptor, estimate_fundamental, estimate_pose, symmetric_epipolar_px

@@ -17,7 +17,7 @@ from ml.files import write_text
 from ml.imaging.slides import open_slide
 from ml.networks.graph_encoders import GRAPH_ENCODERS
 from ml.reports.tables import markdown_table
-from ml.roi import RoiEncoder, load_encoder
+from ml.roi import RoiEncoder, load_graph_encoder
 from ml.roi.graph import RoiGraph
 from ml.training.roi.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 from ml.types import ArrayF32, Progress
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     Raises:
         MlError: data that cannot be scored.
     """
-    encoder = load_encoder(str(args.encoder))
+    encoder = load_graph_encoder(str(args.encoder))
     records = read_manifest(args.folder)
     if args.groups:
         records = grouped(records, parse_groups(args.groups))

@@ -24,7 +24,7 @@ from ml.evaluation.retrieval.suite import command as suite
 from ml.evaluation.retrieval.suite.table import describe as suite_tables
 from ml.extras import require_extra
 from ml.reports.cards import update_card
-from ml.roi import RoiEncoder, load_encoder
+from ml.roi import RoiEncoder, load_graph_encoder
 from ml.types import ArrayF32, Progress
 
 
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.suite is not None:
         return suite.run(args, progress)
     _check(args)
-    encoder = load_encoder(args.encoder[0] if args.encoder else "default")
+    encoder = load_graph_encoder(args.encoder[0] if args.encoder else "default")
     records = tuple(r for r in read_manifest(args.folder) if r.label not in args.ignore)
     options = RetrievalOptions(k=args.k, bootstrap=args.bootstrap, seed=args.seed)
     vectors: dict[str, ArrayF32] = {}

@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pytest
 
+from ml.evaluation.common.sequence import CalibratedSequence
 from ml.evaluation.epipolar.ablation import ablation, vit_matchers
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates
-from ml.evaluation.epipolar.sequence import CalibratedSequence
 from ml.evaluation.epipolar.tables import _ablation
 from ml.imaging.packaged import packaged_image
 from ml.keypoints import load_descriptor, match_images

@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CorruptFileError
+from ml.evaluation.common.sequence import (
+    CalibratedSequence,
+    fundamental_from_poses,
+    read_sequence,
+)
 from ml.evaluation.epipolar.command import add_arguments, describe, run
 from ml.evaluation.epipolar.noise import truth_noise
 from ml.evaluation.epipolar.scores import (
@@ -22,11 +27,6 @@ from ml.evaluation.epipolar.scores import (
     pose_error_deg,
     summary,
     t_test,
-)
-from ml.evaluation.epipolar.sequence import (
-    CalibratedSequence,
-    fundamental_from_poses,
-    read_sequence,
 )
 from ml.imaging.packaged import packaged_image
 from ml.keypoints import symmetric_epipolar_px

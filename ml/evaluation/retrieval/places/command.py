@@ -1,0 +1,214 @@
+"""``python -m ml evaluate places``: is the same tissue found again, a moment and much later?
+
+Two truths: simulated sweeps over real stills, of operations that no shipped weights saw, and a
+sequence with structure from motion. Every region of a place is searched among the regions of other
+frames of its recording.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.evaluation.common.sequence import read_sequence
+from ml.evaluation.retrieval.places.methods import (
+    Method,
+    baseline_methods,
+    encoder_method,
+    region_view,
+)
+from ml.evaluation.retrieval.places.scenes import Scene
+from ml.evaluation.retrieval.places.scores import (
+    DISTANCES,
+    PlaceScore,
+    Query,
+    by_truth,
+    nearest,
+    queries,
+    ranked_score,
+    score_vectors,
+    summed,
+)
+from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
+from ml.evaluation.retrieval.places.sweeps import SweepConfig, sweep_scene
+from ml.imaging.slides import open_slide
+from ml.reports.cards import update_card
+from ml.reports.tables import markdown_table
+from ml.roi import KeypointEncoder, load_encoder
+from ml.roi.rerank import region_features, reranked
+from ml.training.common.sources import source_files
+from ml.training.roi.endoscopy import EndoscopyTrainConfig, drawn_views
+from ml.types import ArrayF32, ImageU8, Progress
+
+SEQUENCE = "endoscopy/sinus-4584"
+Scores = dict[tuple[str, str], PlaceScore]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesConfig:
+    """What is searched."""
+
+    stills: int = 9  # stills swept, evenly over the operations left out of training
+    vocabulary: int = 150  # regions that the bag of words is learned from
+    seed: int = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml evaluate places``."""
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--encoder", action="append", help="name or file; again for several")
+    parser.add_argument("--stills", type=int, default=PlacesConfig().stills)
+    parser.add_argument("--rerank", type=int, default=0, help="queries looked at again, each case")
+    parser.add_argument("--card", type=Path, help="model card whose table is renewed")
+
+
+def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+    """Score the encoders and the baselines.
+
+    Raises:
+        BadInputError: the data are not there, or a number makes no sense.
+    """
+    if args.stills < 1:
+        raise BadInputError(f"--stills: expected at least 1, got {args.stills}")
+    if args.rerank < 0:
+        raise BadInputError(f"--rerank: expected 0 or more, got {args.rerank}")
+    config = PlacesConfig(stills=args.stills)
+    scenes = read_scenes(args.data, config, progress)
+    encoders = [load_encoder(name) for name in args.encoder or ("endoscopy",)]
+    views = _views(encoders)
+    training = drawn_views(views, EndoscopyTrainConfig(regions=config.vocabulary), args.data)
+    methods = [*baseline_methods(views, training, seed=config.seed), *map(encoder_method, encoders)]
+    scores: dict[str, Scores] = {}
+    for method in methods:
+        vectors = _vectors(method, scenes, progress)
+        scores[method.name] = score_vectors(scenes, vectors)
+        if args.rerank and method.name == methods[-1].name:
+            again = _again(views, scenes, vectors, args.rerank, progress)
+            scores |= again
+    if args.card:
+        update_card(args.card, "places", scores_table(scores))
+    return {
+        "config": asdict(config),
+        "scenes": [scene.name for scene in scenes],
+        "regions": sum(len(scene.regions) for scene in scenes),
+        "scores": {
+            name: {
+                truth: {distance: asdict(score) for distance, score in own.items()}
+                for truth, own in by_truth(found).items()
+            }
+            for name, found in scores.items()
+        },
+    }
+
+
+def read_scenes(data: Path, config: PlacesConfig, progress: Progress) -> list[Scene]:
+    """The sweeps, over stills of the operations left out of training, and the sequence."""
+    train = EndoscopyTrainConfig()
+    files = [
+        path for path in source_files([train.source], data) if path.name.startswith(train.left_out)
+    ]
+    if not files:
+        raise BadInputError(f"{train.source}: no still of {', '.join(train.left_out)}")
+    chosen = np.linspace(0, len(files) - 1, min(config.stills, len(files))).round().astype(int)
+    scenes = []
+    for number, index in enumerate(chosen):
+        still = _read(files[index])
+        seed = config.seed + int(index)
+        scenes.append(sweep_scene(still, files[index].stem, SweepConfig(), seed=seed))
+        progress(number + 1, len(chosen) + 1, "filming")
+    scenes.append(sequence_scene(read_sequence(data / SEQUENCE), SequenceConfig()))
+    progress(len(chosen) + 1, len(chosen) + 1, "filming")
+    return scenes
+
+
+def scores_table(scores: dict[str, Scores]) -> str:
+    """Markdown: a row a method, a column a truth and distance, intervals in brackets."""
+    cases = sorted({case for own in scores.values() for case in own}, key=_order)
+    heads = ["method", *(f"{truth}, {distance}" for truth, distance in cases)]
+    first = next(iter(scores.values()))
+    rows = [["chance", *(f"{first[case].chance:.3f}" for case in cases)]]
+    for name, own in scores.items():
+        rows.append([name, *(_cell(own.get(case)) for case in cases)])
+    return markdown_table(heads, rows)
+
+
+def _order(case: tuple[str, str]) -> tuple[str, int]:
+    return case[0], DISTANCES.index(case[1])
+
+
+def _cell(score: PlaceScore | None) -> str:
+    if score is None:
+        return ""
+    return f"{score.score:.3f} ({score.low:.2f} to {score.high:.2f})"
+
+
+def _views(encoders: Sequence[object]) -> KeypointEncoder:
+    """An encoder that brings regions to one size: one that is asked about, or the shipped one."""
+    for encoder in encoders:
+        if isinstance(encoder, KeypointEncoder):
+            return encoder
+    shipped = load_encoder("endoscopy")
+    if not isinstance(shipped, KeypointEncoder):
+        raise BadInputError("endoscopy: expected an encoder of key points")
+    return shipped
+
+
+def _vectors(method: Method, scenes: Sequence[Scene], progress: Progress) -> list[ArrayF32]:
+    found = []
+    for number, scene in enumerate(scenes):
+        rows = [method.vector(scene, index) for index in range(len(scene.regions))]
+        found.append(np.stack(rows))
+        progress(number + 1, len(scenes), method.name)
+    return found
+
+
+def _again(
+    views: KeypointEncoder,
+    scenes: Sequence[Scene],
+    vectors: Sequence[ArrayF32],
+    count: int,
+    progress: Progress,
+) -> dict[str, Scores]:
+    """Before and after a second look at the first fifty, on ``count`` queries of each case."""
+    features: dict[tuple[int, int], Any] = {}
+
+    def of(scene: int, index: int) -> Any:
+        if (scene, index) not in features:
+            view = region_view(views, scenes[scene], index)
+            features[scene, index] = region_features(view)
+        return features[scene, index]
+
+    before: Scores = {}
+    after: Scores = {}
+    for truth in sorted({scene.truth for scene in scenes}):
+        for distance in DISTANCES:
+            asked = list(queries(scenes, truth, distance))
+            rows = np.linspace(0, len(asked) - 1, min(count, len(asked))).round().astype(int)
+            chosen = [asked[row] for row in rows]
+            if not chosen:
+                continue
+            pairs = []
+            for done, query in enumerate(chosen):
+                pairs.append(_looked_again(query, vectors[query.scene], of))
+                progress(done + 1, len(chosen), f"second look, {truth} {distance}")
+            before[truth, distance] = summed(scenes, chosen, [pair[0] for pair in pairs])
+            after[truth, distance] = summed(scenes, chosen, [pair[1] for pair in pairs])
+    return {f"the same, {count} queries": before, "with a second look": after}
+
+
+def _looked_again(query: Query, vectors: ArrayF32, of: Any) -> tuple[float, float]:
+    away = np.linalg.norm(vectors[query.gallery] - vectors[query.index], axis=1)
+    candidates = [of(query.scene, int(index)) for index in query.gallery]
+    order, _ = reranked(of(query.scene, query.index), candidates, away.astype(np.float32))
+    return ranked_score(query, nearest(vectors, query)), ranked_score(query, order)
+
+
+def _read(path: Path) -> ImageU8:
+    with open_slide(path) as slide:
+        return slide.read_scaled((0, 0), (slide.info.width_px, slide.info.height_px), 1.0)

@@ -1,0 +1,93 @@
+"""What is compared on places: encoders, and what they have to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.errors import EmptyRegionError
+from ml.evaluation.retrieval.baselines import (
+    bag_of_words,
+    hsv_histogram,
+    visual_words,
+)
+from ml.evaluation.retrieval.places.scenes import Scene
+from ml.roi import KeypointEncoder, RegionEncoder
+from ml.roi.keypoint_encoder import RegionView
+from ml.types import ArrayF32
+
+WORDS = 256
+"""Of the bag's vocabulary."""
+_POINTS, _CONTRAST = 400, 0.01
+"""More and weaker points than usual, in the bag's favour: mucosa is smooth, a region small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to compare regions by vectors.
+
+    Attributes:
+        name: in tables.
+        vector: region ``index`` of a scene to (D,) float32.
+    """
+
+    name: str
+    vector: Callable[[Scene, int], ArrayF32]
+
+
+def encoder_method(encoder: RegionEncoder) -> Method:
+    """An encoder; a region that it cannot embed is far from all others."""
+
+    def vector(scene: Scene, index: int) -> ArrayF32:
+        region = scene.regions[index]
+        try:
+            return encoder.embed(scene.frames[region.frame], region.polygon)
+        except EmptyRegionError:
+            return np.full(encoder.dim, np.inf, np.float32)
+
+    return Method(f"{encoder.name} {encoder.version}", vector)
+
+
+def baseline_methods(
+    views: KeypointEncoder, training: Sequence[RegionView], *, seed: int
+) -> tuple[Method, ...]:
+    """A colour histogram and a bag of RootSIFT, on the same views as our encoder.
+
+    Args:
+        views: brings regions to one size, which helps the bag as much as it helps us.
+        training: regions of other operations, whose descriptors the vocabulary is learned from.
+    """
+    words = visual_words(
+        np.concatenate([_root_sift(view) for view in training]), count=WORDS, seed=seed
+    )
+
+    def colour(scene: Scene, index: int) -> ArrayF32:
+        view = region_view(views, scene, index)
+        return hsv_histogram(view.image, view.inside.astype(np.uint8))
+
+    def bag(scene: Scene, index: int) -> ArrayF32:
+        return bag_of_words(_root_sift(region_view(views, scene, index)), words)
+
+    return Method("HSV histogram", colour), Method("bag of RootSIFT", bag)
+
+
+def region_view(views: KeypointEncoder, scene: Scene, index: int) -> RegionView:
+    """Region ``index`` of a scene, brought to the encoder's size."""
+    region = scene.regions[index]
+    return views.view_of_image(scene.frames[region.frame], region.polygon)
+
+
+def _root_sift(view: RegionView) -> ArrayF32:
+    """(N, 128) RootSIFT descriptors inside a region (Arandjelovic and Zisserman 2012)."""
+    grey = cv2.cvtColor(view.image, cv2.COLOR_RGB2GRAY)
+    sift = cv2.SIFT_create(  # type: ignore[attr-defined]
+        nfeatures=_POINTS, contrastThreshold=_CONTRAST
+    )
+    found = sift.detectAndCompute(grey, view.inside.astype(np.uint8) * np.uint8(255))[1]
+    if found is None:
+        return np.zeros((0, 128), np.float32)
+    total = np.maximum(found.sum(axis=1, keepdims=True), 1.0)
+    return np.asarray(np.sqrt(found / total), np.float32)

@@ -1,0 +1,123 @@
+"""Scores of one method over scenes: how early the same place comes, near and far."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.evaluation.retrieval.metrics import average_precision_at_k, bootstrap_interval
+from ml.evaluation.retrieval.places.scenes import Scene
+from ml.types import ArrayBool, ArrayF32, ArrayI64
+
+K = 10
+"""Results that count."""
+DISTANCES = ("near", "far")
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceScore:
+    """Of one truth ("sweep" or "sfm") at one distance.
+
+    Attributes:
+        score: mean average precision of the first ten.
+        low, high: 95 % interval, places drawn anew.
+        chance: expected score of a random order.
+        queries: regions with the same place in their gallery.
+    """
+
+    score: float
+    low: float
+    high: float
+    chance: float
+    queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One search.
+
+    Attributes:
+        scene: number of the scene. index: of the region that is searched for.
+        gallery: (M,) int64 regions it is searched among. same: (M,) bool, which show its place.
+    """
+
+    scene: int
+    index: int
+    gallery: ArrayI64
+    same: ArrayBool
+
+
+def queries(scenes: Sequence[Scene], truth: str, distance: str) -> Iterator[Query]:
+    """Every region whose place is in its gallery together with another one."""
+    for number, scene in enumerate(scenes):
+        if scene.truth != truth:
+            continue
+        place = np.array([region.place for region in scene.regions])
+        for index in range(len(place)):
+            gallery = scene.gallery(index, distance)
+            same = place[gallery] == place[index]
+            if same.any() and not same.all():
+                yield Query(number, index, gallery, same)
+
+
+def score_vectors(
+    scenes: Sequence[Scene], vectors: Sequence[ArrayF32]
+) -> dict[tuple[str, str], PlaceScore]:
+    """Scores by (truth, distance) of the vectors (N, D) of each scene's regions."""
+    found: dict[tuple[str, str], PlaceScore] = {}
+    for truth in sorted({scene.truth for scene in scenes}):
+        for distance in DISTANCES:
+            asked = list(queries(scenes, truth, distance))
+            if not asked:
+                continue
+            values = [ranked_score(query, nearest(vectors[query.scene], query)) for query in asked]
+            found[truth, distance] = summed(scenes, asked, values)
+    return found
+
+
+def nearest(vectors: ArrayF32, query: Query) -> ArrayI64:
+    """(M,) order of the gallery by Euclidean distance, ties by index."""
+    away = vectors[query.gallery] - vectors[query.index]
+    distance = np.linalg.norm(np.nan_to_num(away, nan=np.inf), axis=1)
+    return np.argsort(distance, kind="stable").astype(np.int64)
+
+
+def ranked_score(query: Query, order: ArrayI64) -> float:
+    """Average precision of the first ten of an order of the gallery."""
+    return average_precision_at_k(
+        np.asarray(query.same[order], np.bool_), k=K, n_relevant=int(query.same.sum())
+    )
+
+
+def summed(scenes: Sequence[Scene], asked: Sequence[Query], values: Sequence[float]) -> PlaceScore:
+    """Mean and interval over queries, whole places drawn anew."""
+    groups = [
+        f"{scenes[query.scene].name}/{scenes[query.scene].regions[query.index].place}"
+        for query in asked
+    ]
+    low, high = bootstrap_interval(np.array(values), groups)
+    return PlaceScore(
+        score=float(np.mean(values)),
+        low=low,
+        high=high,
+        chance=float(np.mean([_chance(query) for query in asked])),
+        queries=len(asked),
+    )
+
+
+def _chance(query: Query) -> float:
+    """Expected score of a random order, by 200 orders: no closed form is short."""
+    rng = np.random.default_rng(query.index)
+    count = len(query.gallery)
+    return float(np.mean([ranked_score(query, rng.permutation(count)) for _ in range(200)]))
+
+
+def by_truth(scores: dict[tuple[str, str], PlaceScore]) -> dict[str, dict[str, PlaceScore]]:
+    """The same scores, nested for JSON."""
+    nested: dict[str, dict[str, PlaceScore]] = defaultdict(dict)
+    for (truth, distance), score in scores.items():
+        nested[truth][distance] = score
+    return dict(nested)

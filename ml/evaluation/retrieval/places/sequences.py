@@ -1,0 +1,132 @@
+"""Places of a sequence with structure from motion: squares carried along by the scene's points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.evaluation.common.sequence import CalibratedSequence
+from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, sees, square
+from ml.types import ArrayBool, ArrayF64, ArrayI64
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceConfig:
+    """Which places of a sequence are followed."""
+
+    side_share: float = 0.115  # side of a place, as share of a frame's width
+    spacing_share: float = 0.09  # least distance of two places, likewise
+    step: int = 2  # frames between those that are searched
+    min_points: int = 6  # scene points that a place holds where it is first seen
+    min_seen: int = 5  # of them, those that were used within ``seen_within`` frames of another one
+    seen_within: int = 2  # frames
+    scale: tuple[float, float] = (0.4, 2.5)  # of a place in another frame
+    near_gap: int = 5  # frames
+    far_gap: int = 18  # frames
+
+
+def sequence_scene(sequence: CalibratedSequence, config: SequenceConfig) -> Scene:
+    """Places of a sequence.
+
+    A place is a square around a scene point; in another frame it lies where a similarity carries
+    its scene points, projected by the known poses.
+
+    Raises:
+        BadInputError: the sequence holds no scene points, or no place is seen twice.
+    """
+    if not len(sequence.points):
+        raise BadInputError(f"{sequence.name}: no scene points: places cannot be followed")
+    frames = [sequence.read(index) for index in range(len(sequence.frames))]
+    whole = np.ones(frames[0].shape[:2], np.bool_)
+    mask = whole if sequence.mask is None else sequence.mask
+    followed = _Followed(sequence, config, mask)
+    regions: list[PlaceRegion] = []
+    kept: list[ArrayF64] = []
+    for start in range(0, len(frames), config.step):
+        for centre, points in followed.candidates(start, kept):
+            seen = followed.seen(start, centre, points)
+            if len(seen) >= 2:
+                regions += [PlaceRegion(frame, len(kept), outline) for frame, outline in seen]
+                kept.append(np.median(sequence.points[points], axis=0))
+    if not regions:
+        raise BadInputError(f"{sequence.name}: no place is seen in two frames")
+    return Scene(
+        name=sequence.name,
+        truth="sfm",
+        frames=frames,
+        mask=mask,
+        regions=tuple(regions),
+        visits=(0,) * len(frames),
+        near_gap=config.near_gap,
+        far_gap=config.far_gap,
+    )
+
+
+class _Followed:
+    """The points of a sequence, asked for by place."""
+
+    def __init__(
+        self, sequence: CalibratedSequence, config: SequenceConfig, mask: ArrayBool
+    ) -> None:
+        self.sequence, self.config, self.mask = sequence, config, mask
+        width = mask.shape[1]
+        self.side, self.spacing = config.side_share * width, config.spacing_share * width
+        rows = sequence.seen
+        count = len(sequence.frames)
+        self.used = [frozenset(rows[rows[:, 1] == f, 0].tolist()) for f in range(count)]
+
+    def candidates(self, frame: int, kept: list[ArrayF64]) -> Iterator[tuple[ArrayF64, ArrayI64]]:
+        """Centre (2,) and points of squares in a frame, far from all that are kept by then."""
+        points = np.array(sorted(self.used[frame]), np.int64)
+        xy = self.sequence.project(points, frame)
+        for centre in xy:
+            inside = points[(np.abs(xy - centre) < self.side / 2).all(axis=1)]
+            if len(inside) < self.config.min_points:
+                continue
+            if not sees(square(centre, self.side), self.mask):
+                continue
+            placed = [self._projected(world, frame) for world in kept]
+            if all(np.hypot(*(other - centre)) >= self.spacing for other in placed):
+                yield centre, inside
+
+    def seen(self, start: int, centre: ArrayF64, points: ArrayI64) -> list[tuple[int, ArrayF64]]:
+        """(frame, outline) of each searched frame that sees a place whole."""
+        config, found = self.config, []
+        for frame in range(0, len(self.used), config.step):
+            near = range(max(0, frame - config.seen_within), frame + config.seen_within + 1)
+            used = frozenset().union(*(self.used[f] for f in near if f < len(self.used)))
+            shared = np.array([p for p in points if p in used], np.int64)
+            outline = self._carried(start, frame, centre, shared)
+            if outline is not None and sees(outline, self.mask):
+                found.append((frame, outline))
+        return found
+
+    def _carried(
+        self, start: int, frame: int, centre: ArrayF64, shared: ArrayI64
+    ) -> ArrayF64 | None:
+        if len(shared) < self.config.min_seen:
+            return None
+        a = self.sequence.project(shared, start).astype(np.float32)
+        b = self.sequence.project(shared, frame).astype(np.float32)
+        # Depth within a place moves its points by some px: a tenth of the place is let through.
+        matrix, agrees = cv2.estimateAffinePartial2D(
+            a, b, method=cv2.RANSAC, ransacReprojThreshold=self.side / 10
+        )
+        if matrix is None or int(agrees.sum()) < self.config.min_seen:
+            return None
+        low, high = self.config.scale
+        if not low < float(np.sqrt(abs(np.linalg.det(matrix[:, :2])))) < high:
+            return None
+        corners = square(centre, self.side)
+        return np.asarray(corners @ matrix[:, :2].T + matrix[:, 2])
+
+    def _projected(self, world: ArrayF64, frame: int) -> ArrayF64:
+        camera_from_world = np.linalg.inv(self.sequence.world_from_camera[frame])
+        pixel = self.sequence.camera @ (
+            camera_from_world[:3, :3] @ world + camera_from_world[:3, 3]
+        )
+        return np.asarray(pixel[:2] / pixel[2])

@@ -1,0 +1,159 @@
+"""Simulated sweeps of a scope over real stills: a visit, and another one much later.
+
+The first visit glides; the second comes back over the same ground, turned, at another distance, at
+another angle, in another light, the tissue slightly moved. Every outline is known exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, sees, square
+from ml.geometry import transform_points
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
+
+
+@dataclass(frozen=True, slots=True)
+class VisitConfig:
+    """How much a visit differs from the still."""
+
+    zoom: tuple[float, float]  # pixels of the still per pixel of a frame
+    turn: float  # radians to either side
+    tilt: float  # deviation of the two perspective terms, per pixel
+    bend_px: float  # deviation of the tissue's own smooth movement
+    side_light: float  # largest relative change of brightness from the middle to the side
+    cast: float  # deviation of each colour's strength
+    blur_px: tuple[float, float]  # deviation of the Gaussian
+
+
+FIRST = VisitConfig((0.85, 1.05), 0.25, 2e-4, 1.5, 0.08, 0.01, (0.3, 0.8))
+AGAIN = VisitConfig((0.6, 1.45), 1.4, 6e-4, 4.0, 0.25, 0.05, (0.3, 1.4))
+
+
+@dataclass(frozen=True, slots=True)
+class SweepConfig:
+    """A sweep over one still."""
+
+    size_px: int = 400  # side of a frame
+    frames: int = 16  # of each of the two visits
+    step: int = 2  # frames between those that are searched
+    side_px: float = 110.0  # of a place, pixels of the still
+    spacing_px: float = 90.0  # between the centres of places
+    window: tuple[float, ...] = (0.18, 0.02, 0.76, 0.8)  # of the stills, clear of text and logo
+    near_gap: int = 3  # frames
+
+
+def sweep_scene(still: ImageU8, name: str, config: SweepConfig, *, seed: int) -> Scene:
+    """Two visits over a still (H, W, 3) uint8 RGB, and the places that are seen at least twice."""
+    rng = np.random.default_rng(seed)
+    side = config.size_px
+    y, x = np.mgrid[:side, :side].astype(np.float32)
+    radius = np.hypot(x - side / 2, y - side / 2) / (side / 2)
+    mask = np.asarray(radius < 0.95, np.bool_)
+    frames: list[ImageU8] = []
+    maps: list[ArrayF64] = []
+    for number in range(2 * config.frames):
+        visit = FIRST if number < config.frames else AGAIN
+        pose = _pose(number, still.shape, visit, config, rng)
+        frames.append(_filmed(still, pose, visit, radius, rng))
+        maps.append(pose)
+    regions = _regions(still.shape, maps, mask, config, rng)
+    return Scene(
+        name=name,
+        truth="sweep",
+        frames=frames,
+        mask=mask,
+        regions=regions,
+        visits=(0,) * config.frames + (1,) * config.frames,
+        near_gap=config.near_gap,
+        far_gap=2 * config.frames,
+    )
+
+
+def _pose(
+    number: int,
+    shape: tuple[int, ...],
+    visit: VisitConfig,
+    config: SweepConfig,
+    rng: np.random.Generator,
+) -> ArrayF64:
+    """(3, 3) H_still_from_frame: along a wave through the window, there and back."""
+    share = (number % config.frames) / (config.frames - 1)
+    share = share if number < config.frames else 1 - share
+    left, top, right, bottom = np.array(config.window) * np.tile([shape[1], shape[0]], 2)
+    across = left + (right - left) * (0.3 + 0.4 * share)
+    down = top + (bottom - top) * (0.5 + 0.18 * np.sin(2 * np.pi * share))
+    at = np.array([across, down]) + rng.normal(0, 4, 2)
+    zoom = rng.uniform(*visit.zoom)
+    turn = visit.turn * rng.uniform(-1, 1)
+    c, s = zoom * np.cos(turn), zoom * np.sin(turn)
+    placed = np.array([[c, -s, at[0]], [s, c, at[1]], [0, 0, 1]])
+    tilted = np.eye(3)
+    tilted[2, :2] = rng.normal(0, visit.tilt, 2)
+    half = config.size_px / 2
+    return np.asarray(placed @ tilted @ np.array([[1, 0, -half], [0, 1, -half], [0, 0, 1.0]]))
+
+
+def _filmed(
+    still: ImageU8,
+    H_still_from_frame: ArrayF64,
+    visit: VisitConfig,
+    radius: ArrayF32,
+    rng: np.random.Generator,
+) -> ImageU8:
+    side = radius.shape[0]
+    y, x = np.mgrid[:side, :side].astype(np.float32)
+    bend = rng.normal(0, 1, (5, 5, 2)).astype(np.float32)
+    moved = visit.bend_px * cv2.resize(bend, (side, side), interpolation=cv2.INTER_CUBIC)
+    points = np.stack([x + moved[..., 0], y + moved[..., 1]], axis=-1).reshape(-1, 2)
+    where = transform_points(H_still_from_frame, points).reshape(side, side, 2)
+    seen = cv2.remap(still, where.astype(np.float32), None, cv2.INTER_LINEAR)  # type: ignore[call-overload]
+    slope = rng.uniform(-visit.side_light, visit.side_light, 2)
+    light = (1 - 0.5 * radius**2) * np.clip((0.97 - radius) * 60, 0, 1) * rng.uniform(0.65, 1.35)
+    light = light * (1 + slope[0] * (2 * x / side - 1) + slope[1] * (2 * y / side - 1))
+    colour = 1 + rng.normal(0, visit.cast, 3)
+    shown = seen * light[..., None] * colour
+    for _ in range(int(rng.integers(2, 7))):
+        shown = _with_glare(np.asarray(shown, np.float32), rng)
+    blurred = cv2.GaussianBlur(shown, (0, 0), rng.uniform(*visit.blur_px))
+    noisy = blurred + rng.normal(0, 2, blurred.shape)
+    return np.clip(noisy * (radius < 0.97)[..., None], 0, 255).astype(np.uint8)
+
+
+def _with_glare(shown: ArrayF32, rng: np.random.Generator) -> ArrayF32:
+    """One highlight of the lamp."""
+    side = shown.shape[0]
+    y, x = np.mgrid[:side, :side].astype(np.float32)
+    at, size = rng.uniform(0.2, 0.8, 2) * side, rng.uniform(2, 7)
+    spot = np.exp(-((x - at[0]) ** 2 + (y - at[1]) ** 2) / (2 * size**2))[..., None]
+    return np.asarray(shown * (1 - spot) + 250 * spot, np.float32)
+
+
+def _regions(
+    shape: tuple[int, ...],
+    maps: list[ArrayF64],
+    mask: ArrayBool,
+    config: SweepConfig,
+    rng: np.random.Generator,
+) -> tuple[PlaceRegion, ...]:
+    """A grid of squares of the still, each where the searched frames see it whole."""
+    left, top, right, bottom = np.array(config.window) * np.tile([shape[1], shape[0]], 2)
+    half = config.side_px / 2
+    regions: list[PlaceRegion] = []
+    place = 0
+    for y in np.arange(top + half, bottom - half, config.spacing_px):
+        for x in np.arange(left + half, right - half, config.spacing_px):
+            # Off the grid, so that no place starts where another ends.
+            corners = square(np.array([x, y]) + rng.uniform(-15, 15, 2), config.side_px)
+            seen = []
+            for frame in range(0, len(maps), config.step):
+                outline = transform_points(np.linalg.inv(maps[frame]), corners)
+                if sees(outline, mask):
+                    seen.append(PlaceRegion(frame, place, outline))
+            if len(seen) >= 2:
+                regions += seen
+                place += 1
+    return tuple(regions)

@@ -1,0 +1,104 @@
+"""Scores of places, by rankings worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, square
+from ml.evaluation.retrieval.places.scores import (
+    Query,
+    by_truth,
+    nearest,
+    queries,
+    ranked_score,
+    score_vectors,
+    summed,
+)
+
+OUTLINE = square(np.array([5.0, 5.0]), 4)
+
+
+def scene(pairs, truth="sweep", name="s", far_gap=100):
+    """Regions by (frame, place)."""
+    frames = 1 + max(frame for frame, _ in pairs)
+    return Scene(
+        name=name,
+        truth=truth,
+        frames=(),
+        mask=np.ones((10, 10), np.bool_),
+        regions=tuple(PlaceRegion(frame, place, OUTLINE) for frame, place in pairs),
+        visits=(0,) * frames,
+        near_gap=1,
+        far_gap=far_gap,
+    )
+
+
+def query(same):
+    same = np.array(same, np.bool_)
+    return Query(0, 0, np.arange(1, len(same) + 1), same)
+
+
+def test_average_precision_by_hand():
+    """Found at ranks 1 and 3 of two: (1/1 + 2/3) / 2; at rank 2 alone: 1/2."""
+    two = query([True, False, True])
+    assert ranked_score(two, np.array([0, 1, 2])) == pytest.approx((1 + 2 / 3) / 2)
+    assert ranked_score(two, np.array([0, 2, 1])) == 1.0
+    assert ranked_score(query([False, True]), np.array([0, 1])) == 0.5
+
+
+def test_only_the_first_ten_count():
+    late = query([False] * 10 + [True])
+    assert ranked_score(late, np.arange(11)) == 0.0
+
+
+def test_queries_need_their_place_and_another_one_in_the_gallery():
+    made = scene([(0, 0), (1, 0), (1, 1), (2, 1), (3, 2)])
+    asked = list(queries([made], "sweep", "near"))
+    assert [q.index for q in asked] == [0, 1, 2, 3]
+    assert asked[0].gallery.tolist() == [1, 2, 3, 4]
+    assert asked[0].same.tolist() == [True, False, False, False]
+    assert not list(queries([made], "sfm", "near")) and not list(queries([made], "sweep", "far"))
+    alone = scene([(0, 0), (1, 0), (2, 0)])
+    assert not list(queries([alone], "sweep", "near"))
+
+
+def test_the_nearest_comes_first_ties_by_index_and_the_infinite_last():
+    made = query([True, False, False, False])
+    vectors = np.array([[0.0], [2.0], [-1.0], [np.inf], [1.0]], np.float32)
+    assert nearest(vectors, made).tolist() == [1, 3, 0, 2]
+    lost = np.array([[np.inf], [2.0], [1.0], [np.inf], [0.0]], np.float32)
+    assert nearest(lost, made).tolist() == [0, 1, 2, 3]
+
+
+def test_a_perfect_and_a_useless_method():
+    made = scene([(frame, place) for frame in range(4) for place in range(5)])
+    perfect = np.array([[region.place] for region in made.regions], np.float32)
+    (case,) = (found := score_vectors([made], [perfect]))
+    assert case == ("sweep", "near")
+    best = found[case]
+    assert (best.score, best.low, best.high, best.queries) == (1.0, 1.0, 1.0, 20)
+    noise = np.random.default_rng(0).random((20, 3)).astype(np.float32)
+    useless = score_vectors([made], [noise])[case]
+    assert useless.score == pytest.approx(useless.chance, abs=0.12)
+    assert useless.low <= useless.score <= useless.high < 0.6
+    assert useless.chance == best.chance
+
+
+def test_near_and_far_and_each_truth_are_scored_apart():
+    sweep = scene([(0, 0), (1, 0), (1, 1), (9, 0), (9, 1)], far_gap=5)
+    sfm = scene([(0, 0), (1, 0), (1, 1)], truth="sfm")
+    vectors = [np.array([[r.place] for r in s.regions], np.float32) for s in (sweep, sfm)]
+    found = score_vectors([sweep, sfm], vectors)
+    assert set(found) == {("sweep", "near"), ("sweep", "far"), ("sfm", "near")}
+    nested = by_truth(found)
+    assert set(nested["sweep"]) == {"near", "far"} and nested["sfm"]["near"].score == 1.0
+
+
+def test_intervals_draw_whole_places():
+    """Two places, one always found, one never: a drawn mean is 0, 1/2 or 1."""
+    made = scene([(0, 0), (1, 0), (0, 1), (1, 1)])
+    asked = list(queries([made], "sweep", "near"))
+    values = [1.0 if made.regions[q.index].place == 0 else 0.0 for q in asked]
+    found = summed([made], asked, values)
+    assert (found.score, found.low, found.high) == (0.5, 0.0, 1.0)

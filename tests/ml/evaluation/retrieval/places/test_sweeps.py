@@ -1,0 +1,80 @@
+"""Simulated sweeps: outlines hold what they held in the still, in both visits."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.evaluation.retrieval.places.sweeps import SweepConfig, sweep_scene
+
+SMALL = SweepConfig(size_px=200, frames=6, step=1, side_px=60.0, spacing_px=40.0)
+MARK = (245, 190)
+
+
+@pytest.fixture(scope="module")
+def scene(still):
+    marked = still.copy()
+    cv2.circle(marked, MARK, 9, (0, 20, 255), -1)
+    return sweep_scene(marked, "op", SMALL, seed=3)
+
+
+def marker(frame):
+    """(2,) middle of the blue disc, or None where it is not whole in view."""
+    red, _, blue = (frame[..., c].astype(int) for c in range(3))
+    y, x = np.nonzero(blue - red > 60)
+    if len(x) < 120 or np.ptp(x) > 40 or np.ptp(y) > 40:
+        return None
+    return np.array([x.mean(), y.mean()])
+
+
+def share_of(outline, point):
+    """Where in a place a point of the frame lies, the place's corners at 0 and 1."""
+    unit = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32)
+    matrix = cv2.getPerspectiveTransform(outline.astype(np.float32), unit)
+    return cv2.perspectiveTransform(np.asarray(point, np.float64)[None, None], matrix)[0, 0]
+
+
+def test_a_marker_stays_at_its_place_of_every_outline_in_both_visits(scene):
+    seen = [marker(frame) for frame in scene.frames]
+    places = {}
+    for region in scene.regions:
+        if seen[region.frame] is not None:
+            at = share_of(region.outline, seen[region.frame])
+            places.setdefault(region.place, []).append((scene.visits[region.frame], at))
+    held = 0
+    for found in places.values():
+        at = np.array([share for _, share in found])
+        # The tissue itself moves by some px, of a place of 60.
+        assert np.abs(at - np.median(at, axis=0)).max() < 0.3
+        if (np.abs(np.median(at, axis=0) - 0.5) < 0.3).all():
+            assert ((at > 0) & (at < 1)).all()
+            held += {visit for visit, _ in found} == {0, 1}
+    assert held >= 1
+
+
+def test_there_are_two_visits_and_every_place_is_seen_twice(scene):
+    assert scene.visits == (0,) * 6 + (1,) * 6 and len(scene.frames) == 12
+    assert (scene.truth, scene.near_gap, scene.far_gap) == ("sweep", 3, 12)
+    counts = np.bincount([region.place for region in scene.regions])
+    assert len(counts) > 5 and (counts >= 2).all()
+
+
+def test_outlines_lie_in_the_view_of_the_scope(scene):
+    corners = np.concatenate([region.outline for region in scene.regions])
+    assert np.hypot(*(corners - 100).T).max() < 96
+    for frame in scene.frames:
+        assert frame.shape == (200, 200, 3) and frame.dtype == np.uint8
+        assert frame[:10, :10].max() == 0
+
+
+def test_only_every_second_frame_is_searched(still):
+    scene = sweep_scene(still, "op", SweepConfig(size_px=160, frames=4, step=2), seed=0)
+    assert {region.frame for region in scene.regions} <= {0, 2, 4, 6}
+
+
+def test_the_same_seed_films_the_same(still):
+    config = SweepConfig(size_px=120, frames=3, side_px=40.0)
+    one, again, other = (sweep_scene(still, "op", config, seed=seed) for seed in (0, 0, 1))
+    assert all(np.array_equal(a, b) for a, b in zip(one.frames, again.frames, strict=True))
+    assert not np.array_equal(one.frames[0], other.frames[0])
