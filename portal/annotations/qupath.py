@@ -209,7 +209,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, int) and abs(value) > 2**63:
-        return float(value) if abs(value) < 10**300 else str(value)[:40]
+        return _large(value)
     if isinstance(value, str):
         return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, Mapping):
@@ -217,6 +217,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value
+
+
+def _large(value: int) -> float | str:
+    """PostgreSQL writes 1e305 with all its zeros: read back it is the same number, not a text."""
+    try:
+        return float(value)
+    except OverflowError:
+        return str(value)[:40]
 
 
 def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:

@@ -26,3 +26,10 @@ def test_other_spellings_of_objects_are_read() -> None:
 def test_properties_that_are_no_object_are_refused() -> None:
     with pytest.raises(FeatureError, match="properties"):
         feature_read({"type": "Feature", "geometry": {}, "properties": [1]})
+
+
+def test_a_large_number_stays_one_when_it_comes_back_with_all_its_zeros() -> None:
+    measured = {"As PostgreSQL reads it back": 10**305, "Beyond every float": 10**400}
+    found = feature_read(feature(measurements=measured)).foreign["measurements"]
+    assert found["As PostgreSQL reads it back"] == 1e305
+    assert found["Beyond every float"] == "1" + 39 * "0"
