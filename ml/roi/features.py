@@ -69,14 +69,6 @@ BLOCKS = _layout()
 FEATURE_DIM = BLOCKS[-1].stop
 
 
-def block_weights() -> ArrayF32:
-    """(FEATURE_DIM,) float32: factors that make blocks equal, the mean square being one."""
-    weights = np.zeros(FEATURE_DIM, np.float64)
-    for block in BLOCKS:
-        weights[block.start : block.stop] = 1 / np.sqrt(block.stop - block.start)
-    return np.asarray(weights / np.sqrt(np.mean(weights**2)), dtype=np.float32)
-
-
 def patch_features(patch: ImageU8, stains: StainEstimate) -> ArrayF32:
     """Features of one patch.
 

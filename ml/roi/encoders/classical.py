@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ml.roi.features import FEATURE_DIM, FEATURES_NAME, block_weights, patch_features
+from ml.roi.features import FEATURE_DIM, FEATURES_NAME, patch_features
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
@@ -17,10 +17,6 @@ class ClassicalEncoder:
     name = FEATURES_NAME
     batch = 1
     dim = FEATURE_DIM
-
-    def __init__(self) -> None:
-        self.scale = block_weights()
-        self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``."""

@@ -38,8 +38,6 @@ class PatchCnnEncoder:
     def __init__(self, network: PatchCnn) -> None:
         self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dim = network.config.out_dim
-        self.scale = np.ones(self.dim, np.float32)
-        self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``. One patch at a time: the others do not change the result of one."""

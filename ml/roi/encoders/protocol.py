@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from ml.roi.stain import StainEstimate
-from ml.types import ArrayBool, ArrayF32, ImageU8
+from ml.types import ArrayF32, ImageU8
 
 
 @runtime_checkable
@@ -16,16 +16,11 @@ class PatchEncoder(Protocol):
     Attributes:
         name: with the weights, decides the vectors: stored with every encoder trained on them.
         dim: length of a vector.
-        scale: (dim,) float32, after standardisation: blocks of features that count alike.
-        alike: (dim,) bool, features that are standardised by one deviation they share, as how much
-            each varies says something (the bins of a histogram).
         batch: patches it wants at a time; with 1 it gets them one by one from several threads.
     """
 
     name: str
     dim: int
-    scale: ArrayF32
-    alike: ArrayBool
     batch: int
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:

@@ -49,8 +49,6 @@ class PublishedEncoder:
         self.batch = 1 if device.type == "cpu" else GPU_BATCH
         side = transform.crop_px
         self.dim = int(self._vectors(torch.zeros(1, 3, side, side)).shape[1])
-        self.scale = np.ones(self.dim, np.float32)
-        self.alike = np.zeros(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``; the stains play no part."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ml.errors import UnknownNameError, WeightsError
 from ml.roi.encoders.classical import ClassicalEncoder
@@ -21,7 +21,6 @@ def make_patch_encoder(
     *,
     cnn: PatchCnnEncoder | None = None,
     textons: TextonEncoder | None = None,
-    weights: Sequence[float] = (),
 ) -> PatchEncoder:
     """A patch encoder.
 
@@ -30,14 +29,13 @@ def make_patch_encoder(
             ``encoders.recipes``), "hf:NAME-OR-FOLDER" or "timm:NAME" (see
             ``encoders.hub``), or several joined by "+".
         cnn, textons: our own, where ``spec`` names them.
-        weights: how much each of several counts in ``scale``; by default the same.
     Raises:
         UnknownNameError: another name.
         WeightsError: our own network is named and not given, or one of the hub cannot be had.
     """
     own = {NAME: cnn, TEXTONS: textons}
     parts = [_part(name, own) for name in spec.split("+")]
-    return parts[0] if len(parts) == 1 else CombinedEncoder(parts, weights)
+    return parts[0] if len(parts) == 1 else CombinedEncoder(parts)
 
 
 def _part(name: str, own: Mapping[str, PatchEncoder | None]) -> PatchEncoder:

@@ -28,8 +28,6 @@ class TextonEncoder:
     def __init__(self, network: TextonBank, config: TextonConfig) -> None:
         self.network, self.config = network.eval(), config
         self.dim = config.words
-        self.scale = np.ones(self.dim, np.float32)
-        self.alike = np.ones(self.dim, np.bool_)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``; the stains play no part. One patch at a time: the others in a call

@@ -47,7 +47,6 @@ def test_it_keeps_the_protocol_and_the_stains_play_no_part(encoder, patches):
     found = encoder.encode(patches, fixed_stains(patches[0]))
     assert found.shape == (5, encoder.dim) == (5, 64) and found.dtype == np.float32
     assert np.array_equal(found, encoder.encode(patches, fixed_stains(patches[3])))
-    assert encoder.scale.shape == encoder.alike.shape == (64,)
 
 
 def test_on_a_cpu_the_company_of_a_patch_changes_no_bit(encoder, patches):

@@ -47,15 +47,7 @@ def test_every_encoder_keeps_the_protocol(spec, cnn, textons, patches):
     stains = fixed_stains(np.concatenate(patches))
     together = encoder.encode(patches, stains)
     assert together.shape == (3, encoder.dim) and together.dtype == np.float32
-    assert encoder.scale.shape == encoder.alike.shape == (encoder.dim,)
-    assert encoder.alike.sum() == (8 if "local-textons-1" in spec else 0)
     assert np.array_equal(encoder.encode(patches[1:2], stains)[0], together[1])
-
-
-def test_each_part_counts_by_its_weight(cnn, textons):
-    spec = "patch-cnn-2+local-textons-1"
-    scale = make_patch_encoder(spec, cnn=cnn, textons=textons, weights=(1.0, 0.5)).scale
-    assert np.linalg.norm(scale[cnn.dim :]) == pytest.approx(0.5 * np.linalg.norm(scale[: cnn.dim]))
 
 
 def test_an_unknown_encoder_is_refused():
