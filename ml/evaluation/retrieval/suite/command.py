@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--draws", type=int, help="of the stain swap, instead of the suite file's")
     group.add_argument("--cache", type=Path, help="folder that keeps vectors (made if needed)")
     group.add_argument(
+        "--expand", type=int, default=0, help="score encoders with expanded queries as well"
+    )
+    group.add_argument(
         "--choose", action="store_true", help="choose among several --encoder by the suite's rule"
     )
 
@@ -50,6 +53,9 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     encoders = encoder_methods(args.encoder or ["default"])
     if args.choose and len(encoders) < 2:
         raise BadInputError("--choose: expected two or more --encoder to choose among")
+    if args.expand:
+        more = [replace(m, name=f"{m.name}, expanded", expand=args.expand) for m in encoders]
+        encoders = (*encoders, *more)
     sets = read_sets(config, data, progress)
     baselines = baseline_methods(
         config.training, data, seed=config.seed, cache=args.cache, progress=progress
@@ -70,6 +76,8 @@ def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:
     if args.folder is not None:
         raise BadInputError("--suite names its sets itself: expected no folder beside it")
     config = read_suite(args.suite)
+    if args.expand < 0:
+        raise BadInputError(f"--expand: expected 0 or more, got {args.expand}")
     if args.draws is not None:
         if args.draws < 0:
             raise BadInputError(f"--draws: expected 0 or more, got {args.draws}")

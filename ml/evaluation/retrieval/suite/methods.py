@@ -22,6 +22,7 @@ class Method:
         baseline: what an encoder has to beat.
         embed: the vector of a region, whose Euclidean distance ranks.
         about: plain data for the report.
+        expand: neighbours that a query is expanded by, see ``expanded_query``.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Method:
     baseline: bool
     embed: Callable[[RegionImage], ArrayF32]
     about: dict[str, Any] = field(default_factory=dict)
+    expand: int = 0
 
 
 def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:

@@ -70,7 +70,7 @@ def run_suite(
     for s, regions, own in zip(sets, read, stained, strict=True):
         swaps = _swaps(s, own, donors, config)
         vectors = set_vectors(s, regions, swaps, methods, cache, progress)
-        found[s.config.name] = _set_result(s, vectors, config)
+        found[s.config.name] = _set_result(s, vectors, methods, config)
     return {
         "options": asdict(config),
         "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
@@ -106,7 +106,10 @@ def _swaps(
 
 
 def _set_result(
-    suite_set: SuiteSet, vectors: dict[str, SetVectors], config: SuiteConfig
+    suite_set: SuiteSet,
+    vectors: dict[str, SetVectors],
+    methods: Sequence[Method],
+    config: SuiteConfig,
 ) -> dict[str, Any]:
     tasks = {}
     for task in suite_set.tasks:
@@ -117,7 +120,10 @@ def _set_result(
             "classes": counts,
             "unscored": task.unscored,
             "chance": chance(task, config),
-            "methods": {name: asdict(task_scores(task, v, config)) for name, v in vectors.items()},
+            "methods": {
+                m.name: asdict(task_scores(task, vectors[m.name], config, expand=m.expand))
+                for m in methods
+            },
         }
     return {
         "items": len(suite_set.items),
