@@ -194,17 +194,13 @@ class RoiEncoder:
         """How the stains are found that it makes patches look alike by."""
         return self.config.stain
 
-    def estimate_stain(self, slide: SlideImage, mpp: float | None = None) -> StainEstimate:
-        """The stains of a slide as this encoder finds them, to be stored and given as ``stain``."""
-        return estimate_stain(slide, mpp=mpp, config=self._stain_config())
-
     def _stain_config(self) -> StainConfig:
         return StainConfig(method=self.config.stain)
 
     def _stains_of(
         self, slide: SlideImage, mpp: float | None, stain: StainEstimate | None
     ) -> Callable[[], StainEstimate]:
-        return lambda: stain or self.estimate_stain(slide, mpp)
+        return lambda: stain or estimate_stain(slide, mpp=mpp, config=self._stain_config())
 
     def _slide_sample(
         self,

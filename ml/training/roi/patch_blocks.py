@@ -25,7 +25,7 @@ BLOCK_PX = 508
 _OVERLAP_PX = 1
 """Deep Zoom tiles repeat one pixel of their neighbours on every side."""
 _MIP_LEVELS = 4
-_CELLS = 16
+CELLS = 16
 """Cells along a block's side in which tissue is looked for."""
 _TISSUE_OD = 0.12
 """A pixel at least this dense on average is tissue: glass and fat droplets lie below."""
@@ -109,7 +109,7 @@ def make_block(pixels: ImageU8, mpp: float) -> Block | None:
 
 
 def _cells(tissue: ArrayBool) -> ArrayI64:
-    share = cv2.resize(tissue.astype(np.float32), (_CELLS, _CELLS), interpolation=cv2.INTER_AREA)
+    share = cv2.resize(tissue.astype(np.float32), (CELLS, CELLS), interpolation=cv2.INTER_AREA)
     y, x = np.nonzero(np.asarray(share) > 0.5)
     if not x.size:
         y, x = np.unravel_index([int(np.argmax(share))], share.shape)

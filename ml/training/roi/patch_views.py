@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ml.networks.patch_cnn import standardised
 from ml.roi.stain import optical_density
-from ml.training.roi.patch_blocks import BLOCK_PX, Block
+from ml.training.roi.patch_blocks import BLOCK_PX, CELLS, Block
 from ml.types import ArrayF32, ImageU8
 
 
@@ -43,7 +43,7 @@ def draw_pair(
     largest = 0.67 * side * block.mpp / config.crop_px
     mpp = min(float(np.exp(rng.uniform(*np.log(config.mpp)))), largest)
     cell = block.cells[rng.integers(len(block.cells))]
-    centre = (cell + rng.random(2)) * side / 16
+    centre = (cell + rng.random(2)) * side / CELLS
     first, second = (_draw_view(block, centre, mpp, rng, config) for _ in range(2))
     return first, second
 
