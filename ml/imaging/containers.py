@@ -20,7 +20,8 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, NoVideoStreamError
-from ml.imaging.limits import require_frame_size
+from ml.imaging.limits import MAX_FRAME_SIDE_PX, require_frame_size
+from ml.imaging.sniff import read_head, video_format
 from ml.types import ImageU8
 
 _MAX_ERRORS = 1_000
@@ -45,9 +46,14 @@ def open_video(path: str | Path) -> Iterator[tuple[InputContainer, VideoStream]]
         CorruptFileError: no container can be read from the file.
         NoVideoStreamError: the container holds audio or data only.
     """
+    # by the first bytes, not by FFmpeg's guess: no playlist may open the files it names
+    name = video_format(read_head(path))
+    if not name:
+        raise CorruptFileError("the video cannot be opened: its first bytes are of no known kind")
     try:
-        # only demuxers of files: no playlist or device may open what a file names
-        container = av.open(str(path), metadata_errors="ignore", options=_file_only())
+        container = av.open(str(path), format=name, metadata_errors="ignore", options=_file_only())
+    except MemoryError:
+        raise
     except (av.error.FFmpegError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.EACCES):
             raise
@@ -72,8 +78,15 @@ def _video_stream(container: InputContainer) -> VideoStream:
             f"the file holds no video stream, only {', '.join(kinds)} streams; "
             "upload a file with moving pictures"
         )
+    streams = [stream for stream in streams if stream.codec_context is not None]
+    if not streams:
+        raise CorruptFileError(
+            "the video cannot be decoded: its codec is unknown, or its header is damaged"
+        )
     best = max(streams, key=lambda s: (s.codec_context.width or 0) * (s.codec_context.height or 0))
     require_frame_size(best.codec_context.width or 0, best.codec_context.height or 0)
+    # the stream may grow beyond what it announced: the decoder itself refuses such frames
+    best.codec_context.options = {"max_pixels": str(MAX_FRAME_SIDE_PX**2)}
     best.thread_type = "AUTO"
     best.codec_context.thread_count = 2
     return best
@@ -82,6 +95,15 @@ def _video_stream(container: InputContainer) -> VideoStream:
 def time_base_of(stream: VideoStream) -> Fraction:
     """Seconds per PTS unit."""
     return stream.time_base or Fraction(1, 90_000)
+
+
+def seek_back(container: InputContainer, stream: VideoStream, pts: int) -> bool:
+    """Go to a key frame at or before a time stamp; False where a damaged index leads nowhere."""
+    try:
+        container.seek(pts, stream=stream, backward=True)
+    except av.error.FFmpegError:
+        return False
+    return True
 
 
 def decode_frames(
@@ -115,6 +137,8 @@ def _decoded(
             packet = next(packets)
         except StopIteration:
             return
+        except MemoryError:
+            raise
         except av.error.FFmpegError:
             report.cut = True
             yield from _flushed(stream, report)
@@ -125,6 +149,8 @@ def _decoded(
             frames = packet.decode()
         except av.error.EOFError:
             return
+        except MemoryError:  # the process' limit, not the packet's damage
+            raise
         except av.error.FFmpegError:
             report.damaged += 1
             failures += 1

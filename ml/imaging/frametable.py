@@ -12,7 +12,13 @@ from av.container import InputContainer
 from av.video.stream import VideoStream
 
 from ml.errors import CorruptFileError, TooLargeError
-from ml.imaging.containers import DecodeReport, decode_frames, open_video, time_base_of
+from ml.imaging.containers import (
+    DecodeReport,
+    decode_frames,
+    open_video,
+    seek_back,
+    time_base_of,
+)
 from ml.imaging.limits import MAX_FRAMES
 from ml.types import FrameTable, Progress, VideoInfo, no_progress
 
@@ -126,8 +132,8 @@ def _decoded_pts(path: str | Path, seek_pts: int | None, limit: int) -> list[int
     report = DecodeReport()
     found: list[int] = []
     with open_video(path) as (container, stream):
-        if seek_pts is not None:
-            container.seek(seek_pts, stream=stream, backward=True)
+        if seek_pts is not None and not seek_back(container, stream, seek_pts):
+            return []
         for pts, _ in decode_frames(container, stream, report):
             found.append(pts)
             if len(found) >= limit:

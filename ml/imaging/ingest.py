@@ -13,21 +13,22 @@ from typing import Any, TypedDict
 import numpy as np
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.archives import is_zip
 from ml.imaging.jpeg import encode_jpeg
 from ml.imaging.limits import require_slide_size, require_tile_size
 from ml.imaging.pyramids import write_pyramid
+from ml.imaging.sets import unpack_set
 from ml.imaging.slides import SlideImage, open_slide
-from ml.imaging.sniff import slide_vendor, sniff
-from ml.imaging.tiff import TiffDirectory, check_complete, is_tiff, read_directories
+from ml.imaging.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
+from ml.imaging.tiff import TiffDirectory, check_complete, is_ndpi, is_tiff, read_directories
 from ml.imaging.tiles import TileSource
+from ml.imaging.transcode import transcode_h264
 from ml.imaging.videos import poster_frame, probe_video
 from ml.types import FrameTable, Progress, SlideInfo, no_progress
 
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
-THUMBNAIL_NAME, PIXELS_NAME = "thumbnail.jpg", "pixels.tif"
-POSTER_NAME, FRAMES_NAME = "poster.jpg", "frames.npz"
-_FOREIGN_OFFSETS = ("hamamatsu",)
-"""Formats whose directories a plain TIFF reader cannot follow past 4 GiB."""
+THUMBNAIL_NAME = "thumbnail.jpg"
+POSTER_NAME, FRAMES_NAME, RENDITION_NAME = "poster.jpg", "frames.npz", "rendition.mp4"
 
 
 class SlideReport(TypedDict):
@@ -37,7 +38,8 @@ class SlideReport(TypedDict):
         kind: "slide" or "still".
         properties: allow-listed, of a slide. levels: finest first, as ``ml.types.Level``; of the
             pyramid where one was written.
-        thumbnail: name in ``out_dir``. pixels: the same, None where tiles come from the original.
+        thumbnail: name in ``out_dir``. pixels: the same, a path below it for a slide of several
+            files; None where tiles come from the original.
     """
 
     kind: str
@@ -79,6 +81,8 @@ class VideoReport(TypedDict):
 def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> SlideReport:
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
+    A ZIP archive is a slide of several files: it is unpacked into ``out_dir``.
+
     Raises:
         UnsupportedFormatError: neither a slide nor an image.
         CorruptFileError: cut or damaged: every stored tile must lie in the file, and tiles of every
@@ -86,11 +90,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
         TooLargeError: it claims more pixels than ``ml.imaging.limits`` allows.
     """
     source, folder = Path(path), Path(out_dir)
-    _check_claims(source)
-    kind = sniff(source)
-    if kind == "video":
-        raise UnsupportedFormatError("the file is a video; upload it as a video of the case")
-    pixels = _write_pixels(source, folder, progress) if kind == "still" else None
+    kind, pixels = _pixels(source, folder, progress)
     with open_slide(pixels or source) as slide:
         _check_pixels(slide, progress)
         info = slide.info
@@ -100,7 +100,19 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
     with TileSource(pixels or source) as tiles:
         tiles.tile(len(tiles.levels) - 1, 0, 0)
     progress(100, 100, "done")
-    return _description(kind, info, pixels, has_icc=has_icc)
+    name = pixels.relative_to(folder).as_posix() if pixels else None
+    return _description(kind, info, name, has_icc=has_icc)
+
+
+def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
+    """What the file is, and the file in ``folder`` that tiles come from where it is not itself."""
+    _check_claims(source)
+    kind = sniff(source)
+    if is_zip(read_head(source)):
+        return kind, unpack_set(source, folder / SET_FOLDER, progress)
+    if kind == "video":
+        raise UnsupportedFormatError("the file is a video; upload it as a video of the case")
+    return kind, _write_pixels(source, folder, progress) if kind == "still" else None
 
 
 def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> VideoReport:
@@ -137,6 +149,27 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
     }
 
 
+class RenditionReport(TypedDict):
+    """The rendition of a video: plain JSON.
+
+    Attributes:
+        rendition: name in ``out_dir``. offset_pts: as ``ml.imaging.transcode.Rendition``.
+    """
+
+    rendition: str
+    offset_pts: int
+
+
+def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> RenditionReport:
+    """Write what a browser plays of a video that it would not.
+
+    Raises:
+        NoVideoStreamError, CorruptFileError, TooLargeError: as ``transcode_h264``.
+    """
+    made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress)
+    return {"rendition": RENDITION_NAME, "offset_pts": made.offset_pts}
+
+
 def load_frame_table(path: str | Path) -> FrameTable:
     """Read a ``frames.npz`` back."""
     with np.load(path) as stored:
@@ -149,14 +182,12 @@ def load_frame_table(path: str | Path) -> FrameTable:
 
 def _check_claims(path: Path) -> None:
     """Refuse false claims of a TIFF before any library allocates for them."""
-    with path.open("rb") as file:
-        head = file.read(16)
-    if not is_tiff(head):
+    if not is_tiff(read_head(path)):
         return
     try:
         directories = read_directories(path)
     except CorruptFileError:
-        if slide_vendor(path) in _FOREIGN_OFFSETS:
+        if is_ndpi(path):  # past 4 GiB its directories are not where a plain reader looks
             return
         raise
     file_size = path.stat().st_size
@@ -196,7 +227,7 @@ def _probe_starts(extent_px: int, tile_px: int) -> list[int]:
     return sorted({0, last // 2 * tile_px, last * tile_px})
 
 
-def _description(kind: str, info: SlideInfo, pixels: Path | None, *, has_icc: bool) -> SlideReport:
+def _description(kind: str, info: SlideInfo, pixels: str | None, *, has_icc: bool) -> SlideReport:
     return {
         "kind": kind,
         "width_px": info.width_px,
@@ -209,5 +240,5 @@ def _description(kind: str, info: SlideInfo, pixels: Path | None, *, has_icc: bo
         "levels": [asdict(level) for level in info.levels],
         "has_icc_profile": has_icc,
         "thumbnail": THUMBNAIL_NAME,
-        "pixels": pixels.name if pixels else None,
+        "pixels": pixels,
     }

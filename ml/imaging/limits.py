@@ -16,6 +16,14 @@ MAX_STILL_PIXELS = 500_000_000  # 1.5 GB of RGB, which libvips streams
 MAX_TILE_SIDE_PX = 4_096
 """Largest stored tile side; a tile is the unit that is decoded at once."""
 MAX_TILE_BYTES = 64 * 1024 * 1024  # a raw RGB tile of the largest side is 48 MiB
+MAX_TAG_BYTES = 32 * 1024 * 1024
+"""Largest value of one TIFF tag: 64-bit offsets of four million tiles, 250 gigapixels of 256 px."""
+MAX_TAGS_BYTES = 256 * 1024 * 1024
+"""Largest values of all tags of a TIFF file together; a scan of a million tiles has 16 MiB."""
+MAX_ARCHIVE_ENTRIES = 20_000
+"""Files of a slide that is several files: MRXS has some dozen, a DICOM series some hundred."""
+MAX_ARCHIVE_LISTING_BYTES = 8 * 1024 * 1024  # 20,000 entries of 400 bytes
+MAX_UNPACKED_BYTES = 64 * 1024**3  # three times the largest upload by default
 MAX_FRAME_SIDE_PX = 8_192  # 8K
 MAX_FRAMES = 2_000_000
 """Ten hours at 55 frames a second."""

@@ -19,6 +19,8 @@ from ml.errors import CorruptFileError
 from ml.imaging.grid import StoredLevel, match_directories
 from ml.imaging.limits import require_slide_size
 from ml.imaging.metadata import mpp_from_resolution
+from ml.imaging.sets import is_index
+from ml.imaging.sniff import is_one_file_slide
 from ml.imaging.stills import decode_still, open_still, still_icc_profile, still_mpp
 from ml.types import ImageU8
 
@@ -42,6 +44,23 @@ class Reader(Protocol):
     def close(self) -> None:
         """Close the file."""
         ...
+
+
+def slide_vendor(path: str | Path) -> str | None:
+    """The format's name by OpenSlide ("aperio", "generic-tiff", ...), None where it has none.
+
+    Asked only of files whose first bytes announce a format of one file, and of a checked index of
+    several: OpenSlide takes a text for a slide, too, and opens the files it names.
+
+    Raises:
+        UnsupportedFormatError, CorruptFileError: an index that ``check_index`` refuses.
+    """
+    if not is_index(Path(path)) and not is_one_file_slide(path):
+        return None
+    try:
+        return openslide.OpenSlide.detect_format(os.fspath(path))
+    except openslide.OpenSlideError:
+        return None
 
 
 class OpenSlideReader:

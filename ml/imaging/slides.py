@@ -8,11 +8,12 @@ from types import TracebackType
 import numpy as np
 from PIL import Image
 
-from ml.errors import EmptyRegionError, ShapeError, UnsupportedFormatError
+from ml.errors import CorruptFileError, EmptyRegionError, ShapeError, UnsupportedFormatError
 from ml.imaging.grid import StoredLevel, plan_levels
 from ml.imaging.metadata import allowed_properties, number_or_none, plausible_mpp
-from ml.imaging.readers import OpenSlideReader, Reader, StillReader
-from ml.imaging.sniff import slide_vendor, sniff
+from ml.imaging.readers import OpenSlideReader, Reader, StillReader, slide_vendor
+from ml.imaging.sniff import read_head, sniff
+from ml.imaging.tiff import is_tiff
 from ml.imaging.tiledtiff import TiledTiffReader
 from ml.types import ImageU8, SlideInfo
 
@@ -25,8 +26,9 @@ _MARGIN_PX = 3  # beyond the filter's own reach, for rounding at both ends
 def open_slide(path: str | Path) -> SlideImage:
     """Open a slide or a still.
 
-    Every format of OpenSlide, plain tiled TIFF pyramids, and JPEG, PNG, TIFF, WebP, BMP images (one
-    stored level, turned upright). Label and macro images cannot be reached through it.
+    The formats of OpenSlide except Sakura, plain tiled TIFF pyramids, and JPEG, PNG, TIFF, WebP,
+    BMP images (one stored level, turned upright). Label and macro images cannot be reached through
+    it.
 
     Raises:
         UnsupportedFormatError: neither a slide nor an image.
@@ -40,6 +42,10 @@ def open_slide(path: str | Path) -> SlideImage:
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
+    if kind == "slide" and not is_tiff(read_head(path)):
+        raise CorruptFileError(
+            "the slide cannot be opened: it is damaged, or of a variant that is not read"
+        )
     return SlideImage(TiledTiffReader(path) if kind == "slide" else StillReader(path))
 
 

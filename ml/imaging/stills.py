@@ -13,6 +13,8 @@ from PIL import Image
 from ml.errors import CorruptFileError
 from ml.imaging.limits import require_still_size
 from ml.imaging.metadata import plausible_mpp
+from ml.imaging.sniff import read_head, still_format
+from ml.imaging.tiff import is_tiff
 from ml.types import ImageU8
 
 UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
@@ -74,11 +76,15 @@ def first_line(error: Exception) -> str:
 
 
 def _load(path: Path, access: str) -> Any:
-    with path.open("rb") as file:
-        magic = file.read(2)
-    if magic == b"BM":
+    head = read_head(path)
+    if head[:2] == b"BM":
         return _load_bmp(path)
-    return pyvips.Image.new_from_file(str(path), access=access, fail_on="truncated")
+    # libvips would try every loader it has; one is enough
+    name = "tiff" if is_tiff(head) else still_format(head)
+    if not name:
+        raise CorruptFileError("the image cannot be decoded: its first bytes are of no known kind")
+    load = getattr(pyvips.Image, f"{name}load")
+    return load(str(path), access=access, fail_on="truncated")
 
 
 def _load_bmp(path: Path) -> Any:

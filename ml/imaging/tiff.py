@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ml.errors import CorruptFileError, UnsupportedFormatError
-from ml.imaging.limits import MAX_ICC_BYTES
+from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
+from ml.imaging.limits import MAX_ICC_BYTES, MAX_TAG_BYTES, MAX_TAGS_BYTES
 
 MAX_DIRECTORIES = 4_096  # a slide has a dozen; ends a chain that was made to be long
 MAX_ENTRIES = 4_096  # a page has some thirty
@@ -33,6 +33,13 @@ _DTYPES = {1: "u1", 2: "u1", 3: "u2", 4: "u4", 5: "u4", 6: "i1", 7: "u1", 8: "i2
     10: "i4", 11: "f4", 12: "f8", 13: "u4", 16: "u8", 17: "i8", 18: "u8"
 }  # fmt: skip
 _PER_VALUE = {5: 2, 10: 2}  # rationals are two numbers
+_POSITIONS = (3, 4, 13, 16, 18)
+"""Types that a list of tiles may have: SHORT, LONG, IFD, LONG8, IFD8."""
+_LISTS = (_TILE_OFFSETS, _TILE_COUNTS, _STRIP_OFFSETS, _STRIP_COUNTS)
+_NDPI = 65420
+"""Hamamatsu's mark of the format; its files keep 64-bit offsets in a classic header."""
+_MAX_TABLES_BYTES = 64 * 1024  # quantisation and Huffman tables have some 600 bytes
+_MAX_BITS = 16  # samples of a pixel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,9 +97,16 @@ def read_directories(path: str | Path, limit: int = MAX_DIRECTORIES) -> list[Tif
     Raises:
         UnsupportedFormatError: not a TIFF.
         CorruptFileError: a directory or a tag lies outside the file, or the chain loops.
+        TooLargeError: the tags claim more bytes than ``ml.imaging.limits`` allows.
     """
     with Path(path).open("rb") as file:
         return _Reader(file.fileno()).directories(limit)
+
+
+def is_ndpi(path: str | Path) -> bool:
+    """Whether a file's first directory carries the mark of Hamamatsu's NDPI format."""
+    with Path(path).open("rb") as file:
+        return _Reader(file.fileno()).is_ndpi()
 
 
 def check_complete(directory: TiffDirectory, file_size: int) -> None:
@@ -118,6 +132,18 @@ class _Reader:
         if len(head) < (16 if self.big else 8):
             raise CorruptFileError("the TIFF header is cut: the file ends inside it")
         self.first = self._unpack("Q", head[8:16]) if self.big else self._unpack("I", head[4:8])
+        self.far_first = int.from_bytes(head[4:12], "little")
+        self.tags_bytes = 0
+
+    def is_ndpi(self) -> bool:
+        if self.big or self.order != "<":
+            return False
+        try:
+            count = self._unpack("H", self._read(self.far_first, 2))
+            body = self._read(self.far_first + 2, min(count, MAX_ENTRIES) * 12)
+        except CorruptFileError:
+            return False
+        return any(struct.unpack_from("<H", body, at)[0] == _NDPI for at in range(0, len(body), 12))
 
     def directories(self, limit: int) -> list[TiffDirectory]:
         found: list[TiffDirectory] = []
@@ -155,35 +181,54 @@ class _Reader:
         for start in range(0, count * entry_size, entry_size):
             tag, kind = struct.unpack_from(self.order + "HH", body, start)
             n = self._unpack("Q" if self.big else "I", body[start + 4 : start + 4 + word])
+            self._check(tag, kind, n)
             tags[tag] = (kind, n, body[start + 4 + word : start + entry_size])
         following = self._unpack("Q" if self.big else "I", body[-word:])
         return self._build(tags), following
 
-    def _values(self, tags: dict[int, tuple[int, int, bytes]], tag: int) -> npt.NDArray[np.generic]:
+    def _check(self, tag: int, kind: int, count: int) -> None:
+        """Refuse what no honest file claims, before this or another library reads it."""
+        if tag in _LISTS and kind not in _POSITIONS:
+            raise CorruptFileError(f"TIFF tag {tag} claims {count:,} values of a type it never has")
+        size = count * _size(kind)
+        self.tags_bytes += size
+        if size > MAX_TAG_BYTES:
+            raise TooLargeError(
+                f"TIFF tag {tag} claims {count:,} values, {size:,} bytes; "
+                f"the limit is {MAX_TAG_BYTES:,} bytes"
+            )
+        if self.tags_bytes > MAX_TAGS_BYTES:
+            raise TooLargeError(
+                f"the TIFF file claims tags of {self.tags_bytes >> 20:,} MiB in all; "
+                f"the limit is {MAX_TAGS_BYTES >> 20:,} MiB"
+            )
+
+    def _values(
+        self, tags: dict[int, tuple[int, int, bytes]], tag: int, most: int | None = None
+    ) -> npt.NDArray[np.generic]:
+        """The values of a tag; of those beyond ``most`` nothing is read."""
         kind, count, inline = tags.get(tag, (0, 0, b""))
         if kind not in _DTYPES:
             return np.empty(0, np.uint64)
-        dtype = np.dtype(self.order + _DTYPES[kind])
-        n = count * _PER_VALUE.get(kind, 1)
-        size = n * dtype.itemsize
-        if size > len(inline):
-            inline = self._read(self._unpack("Q" if self.big else "I", inline), size)
-        return np.frombuffer(inline[:size], dtype)
+        wanted = (count if most is None else min(count, most)) * _size(kind)
+        if count * _size(kind) > len(inline):
+            inline = self._read(self._unpack("Q" if self.big else "I", inline), wanted)
+        return np.frombuffer(inline[:wanted], np.dtype(self.order + _DTYPES[kind]))
 
     def _build(self, tags: dict[int, tuple[int, int, bytes]]) -> TiffDirectory:
         def number(tag: int, default: int) -> int:
-            values = self._values(tags, tag)
+            values = self._values(tags, tag, 1)
             return int(values[0]) if len(values) else default
 
         def resolution(tag: int) -> float | None:
-            values = self._values(tags, tag)
+            values = self._values(tags, tag, 1)
             return float(values[0]) / float(values[1]) if len(values) >= 2 and values[1] else None
 
         tiled = _TILE_OFFSETS in tags
         offsets = self._values(tags, _TILE_OFFSETS if tiled else _STRIP_OFFSETS)
         counts = self._values(tags, _TILE_COUNTS if tiled else _STRIP_COUNTS)
         shared = min(len(offsets), len(counts))
-        icc = self._values(tags, _ICC).tobytes()
+        icc = self._values(tags, _ICC, MAX_ICC_BYTES + 1).tobytes()
         return TiffDirectory(
             width_px=number(_WIDTH, 0),
             height_px=number(_HEIGHT, 0),
@@ -192,13 +237,18 @@ class _Reader:
             compression=number(_COMPRESSION, 1),
             photometric=number(_PHOTOMETRIC, 0),
             samples=number(_SAMPLES, 1),
-            bits=tuple(int(b) for b in self._values(tags, _BITS)[:16].tolist()) or (1,),
+            bits=tuple(int(b) for b in self._values(tags, _BITS, _MAX_BITS).tolist()) or (1,),
             planar=number(_PLANAR, 1),
             offsets=offsets[:shared].astype(np.uint64),
             counts=counts[:shared].astype(np.uint64),
-            jpeg_tables=self._values(tags, _JPEG_TABLES).tobytes(),
+            jpeg_tables=self._values(tags, _JPEG_TABLES, _MAX_TABLES_BYTES).tobytes(),
             icc_profile=icc if 128 <= len(icc) <= MAX_ICC_BYTES else None,
             x_resolution=resolution(_X_RESOLUTION),
             y_resolution=resolution(_Y_RESOLUTION),
             resolution_unit=number(_RESOLUTION_UNIT, 2),
         )
+
+
+def _size(kind: int) -> int:
+    """Bytes of one value of a TIFF type, 0 of an unknown one."""
+    return np.dtype(_DTYPES[kind]).itemsize * _PER_VALUE.get(kind, 1) if kind in _DTYPES else 0

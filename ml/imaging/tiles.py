@@ -28,6 +28,7 @@ from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.tiff import JPEG, RGB, YCBCR, TiffDirectory
 from ml.types import Level
 
+_HEADER_BYTES = 64 * 1024  # tables, comments and profiles of one tile
 _SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2  # ITU-T T.81, table B.1
 
 
@@ -137,7 +138,9 @@ class TileSource:
             return None
         counts, offsets = directory.counts, directory.offsets
         ends = offsets + counts
-        if np.any((counts > MAX_TILE_BYTES) | (ends > file_size) | (ends < offsets)):
+        # noise at full quality is little longer than its samples; more is not read for a tile
+        longest = min(MAX_TILE_BYTES, 2 * _tile_bytes(directory) + _HEADER_BYTES)
+        if np.any((counts > longest) | (ends > file_size) | (ends < offsets)):
             return None
         present = np.flatnonzero(counts >= 4)
         if not len(present):
@@ -202,6 +205,10 @@ class TileSource:
 def _plain(values: npt.NDArray[np.uint64], shift: int) -> memoryview:
     """Shifted, as a view that yields int: three times faster to index than the array."""
     return memoryview((values.astype(np.int64) + shift).data)
+
+
+def _tile_bytes(directory: TiffDirectory) -> int:
+    return directory.tile_width_px * directory.tile_height_px * directory.samples
 
 
 def _is_rgb_jpeg(directory: TiffDirectory) -> bool:

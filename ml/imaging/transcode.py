@@ -12,7 +12,7 @@ from av.container import OutputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from ml.errors import CorruptFileError
+from ml.errors import CorruptFileError, LimitExceededError
 from ml.files import replacing
 from ml.imaging.containers import decode_frames, frame_rgb, open_video, time_base_of
 from ml.types import Progress, no_progress
@@ -51,9 +51,18 @@ def transcode_h264(
         progress: called with (frames done, about how many, "transcoding"); may raise to stop.
     Raises:
         NoVideoStreamError, CorruptFileError: as ``probe_video``.
+        LimitExceededError: the encoder cannot take the frames.
     """
     with replacing(Path(out_path)) as temporary:
-        return _transcode(path, temporary, progress)
+        try:
+            return _transcode(path, temporary, progress)
+        except (MemoryError, OSError):  # a full disk, a limit: not the encoder's own refusal
+            raise
+        except av.error.FFmpegError as error:
+            raise LimitExceededError(
+                "the video cannot be rewritten for browsers: its frames are too large for the "
+                "encoder's memory, or their times are damaged"
+            ) from error
 
 
 def _transcode(path: str | Path, out_path: Path, progress: Progress) -> Rendition:

@@ -21,6 +21,7 @@ from ml.imaging.containers import (
     frame_rgb,
     open_video,
     quarter_turns,
+    seek_back,
     time_base_of,
 )
 from ml.imaging.frametable import describe, frame_table
@@ -77,7 +78,8 @@ def read_frame(path: str | Path, pts: int) -> ImageU8:
     """
     with open_video(path) as (container, stream):
         for target in _targets(stream, pts):
-            container.seek(target, stream=stream, backward=True)
+            if not seek_back(container, stream, target):
+                break
             began, found = _scan(decode_frames(container, stream), pts)
             if found is not None:
                 return found
@@ -149,7 +151,8 @@ def _decoded_from(path: str | Path, pts: int | None) -> Iterator[tuple[int, Vide
     """Decode on from a clean start at or before a time stamp; None: from the beginning."""
     with open_video(path) as (container, stream):
         for target in () if pts is None else _targets(stream, pts):
-            container.seek(target, stream=stream, backward=True)
+            if not seek_back(container, stream, target):
+                break
             frames = decode_frames(container, stream)
             first = next(frames, None)
             if pts is not None and first is not None and first[0] < pts:

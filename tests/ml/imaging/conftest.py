@@ -197,4 +197,43 @@ def bug(*, progress):
 
 def exit_silently(*, progress):
     os._exit(3)
+
+def open_unchecked(*, progress, path):
+    import openslide
+    try:
+        return {"size": openslide.OpenSlide(path).dimensions}
+    except openslide.OpenSlideError as error:
+        return {"error": str(error)}
+
+def attempt(*, progress, path, other):
+    # what each forbidden thing answers: "done", or the name of the error
+    import socket, subprocess, tempfile
+    def connect():
+        socket.create_connection(("127.0.0.1", 9), timeout=1)
+    attempts = {
+        "read": lambda: open(path).read(),
+        "read_other": lambda: open(other).read(),
+        "read_by_link": lambda: (os.symlink(other, path + ".link"), open(path + ".link").read()),
+        "list_other": lambda: os.listdir(os.path.dirname(other)),
+        "write_other": lambda: open(other + ".new", "w"),
+        "append_other": lambda: open(other, "a"),
+        "remove_other": lambda: os.remove(other),
+        "passwd": lambda: open("/etc/passwd").read(),
+        "parents_environment": lambda: open(f"/proc/{os.getppid()}/environ", "rb").read(),
+        "program": lambda: subprocess.run(["/bin/true"], check=True),
+        "tcp": connect,
+        "udp": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+        "unix": lambda: socket.socket(socket.AF_UNIX),
+        "signal_parent": lambda: os.kill(os.getppid(), 0),
+        "temporary": lambda: tempfile.TemporaryFile().write(b"x"),
+        "late_import": lambda: __import__("wave"),
+    }
+    answers = {}
+    for name, act in attempts.items():
+        try:
+            act()
+            answers[name] = "done"
+        except OSError as error:
+            answers[name] = type(error).__name__
+    return answers
 """

@@ -222,6 +222,7 @@ def test_a_bomb_inside_the_limits_of_size_meets_those_of_the_child(tmp_path: Pat
         run_limited(
             "ml.imaging.ingest:inspect_slide",
             {"path": str(tmp_path / "bomb.png"), "out_dir": str(tmp_path)},
+            writes=(tmp_path,),
             limits=Limits(memory_bytes=2 * 1024**3, cpu_s=30, wall_s=120),
         )
 
@@ -242,7 +243,10 @@ def test_a_cut_video_is_kept_with_a_warning(make_video: MakeVideo, tmp_path: Pat
     path = make_video("a.mkv", "libx264", frames=200)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     result = run_limited(
-        "ml.imaging.ingest:inspect_video", {"path": str(path), "out_dir": str(tmp_path)}
+        "ml.imaging.ingest:inspect_video",
+        {"path": str(path), "out_dir": str(tmp_path)},
+        reads=(path,),
+        writes=(tmp_path,),
     )
     assert 20 < result["frame_count"] < 180
     assert "the file is cut" in result["warnings"][0]
@@ -271,9 +275,12 @@ def test_a_video_uploaded_as_a_slide_is_told_apart(
 def test_real_slides_are_ingested_in_the_child(
     tessera_data: Path, tmp_path: Path, name: str
 ) -> None:
+    path = tessera_data / "histology/slides" / name
     result = run_limited(
         "ml.imaging.ingest:inspect_slide",
-        {"path": str(tessera_data / "histology/slides" / name), "out_dir": str(tmp_path)},
+        {"path": str(path), "out_dir": str(tmp_path)},
+        reads=(path,),
+        writes=(tmp_path,),
     )
     assert result["kind"] == "slide"
     text = str(result).lower()

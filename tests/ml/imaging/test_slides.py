@@ -167,3 +167,10 @@ def test_a_resolution_counts_where_it_is_plausible(
 def test_implausible_microns_per_pixel_are_unknown() -> None:
     assert plausible_mpp(0.5, 0.51) == (0.5, 0.51)
     assert plausible_mpp(0.0, 0.5) == plausible_mpp(352.7, 352.7) == (None, None)
+
+
+def test_a_slide_that_openslide_refuses_is_named_as_damaged(tmp_path: Path) -> None:
+    uid = b"1.2.840.10008.5.1.4.1.1.77.1.6"
+    (tmp_path / "x").write_bytes(bytes(128) + b"DICM" + uid + bytes(400))
+    with pytest.raises(CorruptFileError, match="damaged, or of a variant"):
+        open_slide(tmp_path / "x")

@@ -6,11 +6,16 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import openslide
 import pytest
 from PIL import Image
 
-from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
+from ml.imaging.ingest import inspect_slide
+from ml.imaging.slides import open_slide
 from ml.imaging.sniff import sniff
+from ml.imaging.videos import probe_video
+from ml.types import ImageU8
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "BMP", "TIFF"])
@@ -47,7 +52,6 @@ def test_videos_are_known_under_any_name(
         (b"hello, pathologist\n", "a text file"),
         ("grüße\n".encode() * 100, "a text file"),
         (b"<!DOCTYPE html><html></html>", "a web page"),
-        (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
         (b"\x1f\x8b\x08" + bytes(40), "a gzip archive"),
         (b"Rar!\x1a\x07" + bytes(40), "a RAR archive"),
         (b"%PDF-1.7\n", "a PDF document"),
@@ -74,3 +78,44 @@ def test_a_tiff_cut_in_its_header_or_directory_is_refused(
     (tmp_path / "cut.tif").write_bytes(giant_tiff.read_bytes()[:length])
     with pytest.raises(CorruptFileError, match="cut"):
         sniff(tmp_path / "cut.tif")
+
+
+@pytest.mark.parametrize("prefix", ["", "Uncompressed "])
+def test_a_text_that_names_other_files_is_no_slide(
+    tmp_path: Path, gradient: ImageU8, prefix: str
+) -> None:
+    """OpenSlide follows the names in such a file, wherever they lead."""
+    (tmp_path / "theirs").mkdir()
+    Image.fromarray(gradient).save(tmp_path / "theirs" / "secret.jpg")
+    (tmp_path / "mine").mkdir()
+    index = tmp_path / "mine" / "a-file-of-a-user"
+    index.write_text(
+        f"[{prefix}Virtual Microscope Specimen]\nNoLayers=1\nNoJpegColumns=1\nNoJpegRows=1\n"
+        "ImageFile=../theirs/secret.jpg\nMapFile=../theirs/secret.jpg\n"
+    )
+    assert openslide.OpenSlide.detect_format(str(index)) == "hamamatsu"  # it would
+    with pytest.raises(UnsupportedFormatError, match="a text file"):
+        sniff(index)
+    with pytest.raises(UnsupportedFormatError, match="a text file"):
+        open_slide(index)
+    with pytest.raises(UnsupportedFormatError, match="a text file"):
+        inspect_slide(path=str(index), out_dir=str(tmp_path))
+
+
+def test_a_playlist_is_no_video_whatever_it_begins_with(tmp_path: Path) -> None:
+    """FFmpeg guesses by the whole head; only the container the first bytes name may open it."""
+    (tmp_path / "theirs.ts").write_bytes(b"secret" * 100)
+    lists = (
+        b"#EXTM3U\n#EXTINF:1,\n" + str(tmp_path / "theirs.ts").encode(),
+        b"ffconcat version 1.0\nfile theirs.ts\n",
+    )
+    for content in (*lists, *(b"\0\0\0\x08free" + content for content in lists)):
+        (tmp_path / "list").write_bytes(content)
+        with pytest.raises(BadInputError):
+            probe_video(tmp_path / "list")
+
+
+def test_a_dicom_object_is_a_slide_only_by_its_class(tmp_path: Path) -> None:
+    meta = b"\2\0\2\0UI\x1e\0" + b"1.2.840.10008.5.1.4.1.1.77.1.6"
+    (tmp_path / "x").write_bytes(bytes(128) + b"DICM" + meta + bytes(40))
+    assert sniff(tmp_path / "x") == "slide"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import threading
 from pathlib import Path
 
@@ -276,3 +277,17 @@ def test_closing_twice_is_harmless_and_frees_descriptors(pyramid: Path) -> None:
     source.close()
     source.close()
     assert _open_descriptors() == before
+
+
+def test_a_tile_that_claims_more_bytes_than_its_samples_is_not_passed_through(
+    pyramid: Path, tmp_path: Path
+) -> None:
+    """A file may claim megabytes for each small tile; they are not read into the web process."""
+    with tifffile.TiffFile(pyramid) as tiff:
+        tag = tiff.pages[0].tags["TileByteCounts"]
+    data = bytearray(pyramid.read_bytes()) + bytes(4_000_000)
+    struct.pack_into("<I", data, tag.valueoffset, 3_000_000)
+    (tmp_path / "claims.tif").write_bytes(data)
+    with TileSource(tmp_path / "claims.tif") as source:
+        assert not source.passes_through(0)
+        assert len(source.tile(0, 0, 0).data) < 100_000

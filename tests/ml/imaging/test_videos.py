@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ml.errors import CorruptFileError, FrameNotFoundError, NoVideoStreamError
-from ml.imaging import frametable, videos
+from ml.imaging import containers, frametable, videos
 from ml.imaging.containers import decode_frames
 from ml.imaging.videos import iter_frames, poster_frame, probe_video, read_frame
 from tests.ml.imaging.conftest import number_of
@@ -190,3 +190,42 @@ def test_the_poster_is_no_black_lead_in(make_video: MakeVideo) -> None:
     path = make_video("a.mp4", "libx264", frames=40)
     poster = poster_frame(path, probe_video(path))
     assert poster.std() > 20
+
+
+def test_frames_beyond_the_limit_are_refused_by_the_decoder(
+    make_video: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream may announce small frames and send large ones: those are never allocated."""
+    path = make_video("a.mp4", "libx264", frames=8)
+    monkeypatch.setattr(containers, "require_frame_size", lambda *size: None)
+    monkeypatch.setattr(containers, "MAX_FRAME_SIDE_PX", 64)
+    with pytest.raises(CorruptFileError, match="no frame of the video can be decoded"):
+        probe_video(path)
+
+
+def test_an_unknown_codec_is_named(make_video: Callable[..., Path]) -> None:
+    path = make_video("a.mp4", "libx264", frames=8)
+    path.write_bytes(path.read_bytes().replace(b"avc1", b"zzzz"))
+    with pytest.raises(CorruptFileError, match="its codec is unknown"):
+        probe_video(path)
+
+
+def test_frames_are_found_where_seeking_fails(
+    make_video: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged index refuses every seek; reading from the start still leads to the frame."""
+    path = make_video("a.avi", "mpeg4", container="avi")
+    pts = probe_video(path).frames.pts.tolist()
+    expected = read_frame(path, pts[40])
+    asked: list[int] = []
+
+    def lost(*arguments: object) -> bool:
+        asked.append(1)
+        return False
+
+    monkeypatch.setattr(videos, "seek_back", lost)
+    monkeypatch.setattr(frametable, "seek_back", lost)
+    assert np.array_equal(read_frame(path, pts[40]), expected)
+    assert [index for index, _, _ in iter_frames(path, start_pts=pts[58])] == [58, 59]
+    assert probe_video(path).frames.pts.tolist() == pts
+    assert asked

@@ -83,7 +83,12 @@ def test_a_child_that_hangs_is_killed_with_its_own_children(
 ) -> None:
     pids = tmp_path / "pids"
     with pytest.raises(LimitExceededError, match="took over 2 s"):
-        run_limited(f"{child_module}:hang", {"pid_path": str(pids)}, limits=Limits(wall_s=2))
+        run_limited(
+            f"{child_module}:hang",
+            {"pid_path": str(pids)},
+            writes=(tmp_path,),
+            limits=Limits(wall_s=2),
+        )
     for pid in map(int, pids.read_text().split()):
         for _ in range(100):
             if _gone(pid):
@@ -105,7 +110,12 @@ def test_memory_is_limited(child_module: str) -> None:
 def test_files_it_writes_are_limited(child_module: str, tmp_path: Path) -> None:
     limits = Limits(file_bytes=1024**2)
     with pytest.raises(OSError, match="too large"):
-        run_limited(f"{child_module}:write_much", {"path": str(tmp_path / "out")}, limits=limits)
+        run_limited(
+            f"{child_module}:write_much",
+            {"path": str(tmp_path / "out")},
+            writes=(tmp_path,),
+            limits=limits,
+        )
     assert (tmp_path / "out").stat().st_size <= 1024**2
 
 
@@ -117,7 +127,9 @@ def test_cancelling_kills_the_child(child_module: str, tmp_path: Path) -> None:
             raise CancelledError("stopped by the user")
 
     with pytest.raises(CancelledError, match="stopped by the user"):
-        run_limited(f"{child_module}:hang", {"pid_path": str(pids)}, progress=cancel)
+        run_limited(
+            f"{child_module}:hang", {"pid_path": str(pids)}, writes=(tmp_path,), progress=cancel
+        )
     assert _gone(int(pids.read_text().split()[0]))
 
 
@@ -139,3 +151,15 @@ def test_no_descriptor_is_left_open(child_module: str) -> None:
         with pytest.raises(CorruptFileError):
             run_limited(f"{child_module}:crash", {"number": int(signal.SIGSEGV)})
     assert _open_descriptors() == before
+
+
+def test_nothing_of_a_child_is_left_in_the_temporary_folder(
+    child_module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    run_limited(f"{child_module}:answer", {})
+    with pytest.raises(CorruptFileError):
+        run_limited(f"{child_module}:crash", {"number": int(signal.SIGSEGV)})
+    assert list(scratch.iterdir()) == []

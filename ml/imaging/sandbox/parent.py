@@ -1,74 +1,54 @@
-"""Run one function on a file from a user in a child process that cannot harm the caller.
-
-A fresh interpreter (never a fork) with limits on memory, CPU, wall time and file size, without core
-dumps and without the caller's environment. It speaks JSON lines over a pipe; what it raises as an
-``MlError`` is raised again here. The limits guard against damaged and hostile files, not against
-hostile code: the function is ours.
-"""
+"""The caller's side: start the child, pass its progress on, say how it ended."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
 import ml.errors
 from ml.errors import CorruptFileError, LimitExceededError, MlError
+from ml.imaging.sandbox.confine import MEANS
+from ml.imaging.sandbox.terms import Confinement, Limits
 from ml.types import Progress, no_progress
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024  # a reply is small; this ends a child that floods the pipe
 POLL_S = 0.25  # how soon a cancelled job ends its child
-_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+_KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _CRASHES = (
     signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP,
+    signal.SIGSYS,
 )  # fmt: skip
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a child process may use.
-
-    Attributes:
-        memory_bytes: address space; the libraries themselves take about 0.6 GiB of it.
-        cpu_s: CPU seconds of all its threads.
-        wall_s: seconds from start to end.
-        file_bytes: largest file it may write.
-        open_files: file descriptors.
-    """
-
-    memory_bytes: int = 3 * 1024**3
-    cpu_s: int = 1_800
-    wall_s: float = 3_600.0
-    file_bytes: int = 64 * 1024**3
-    open_files: int = 256
 
 
 def run_limited(
     target: str,
     arguments: Mapping[str, Any],
     *,
+    reads: Sequence[Path] = (),
+    writes: Sequence[Path] = (),
     limits: Limits | None = None,
     progress: Progress = no_progress,
 ) -> dict[str, Any]:
-    """Run ``target`` in a limited child process and return its JSON result.
+    """Run ``target`` in a limited, confined child process and return its JSON result.
 
     Args:
         target: "package.module:function"; called with ``arguments`` and ``progress``, both by
-            keyword; returns a JSON-able dict.
-        arguments: JSON-able; paths as str.
+            keyword; returns a JSON-able dict. Its module is loaded before the child is confined.
+        arguments: JSON-able; paths as str, absolute.
+        reads, writes: the files and folders that the child may open, as ``Confinement.files`` says.
+            A folder to write to may be read too.
         progress: gets the child's progress, and at least four calls a second: what it raises
             (``CancelledError``) kills the child and is raised on.
     Raises:
@@ -79,7 +59,7 @@ def run_limited(
         RuntimeError: a bug in the child; carries its traceback.
     """
     limits = limits or Limits()
-    with _Child(target, arguments, limits) as child:
+    with _Child(target, arguments, limits, reads=reads, writes=writes) as child:
         for message in child.messages(progress):
             if "result" in message:
                 result: dict[str, Any] = message["result"]
@@ -90,18 +70,40 @@ def run_limited(
         raise child.death()
 
 
+def confinement() -> Confinement:
+    """How this machine confines a child, found out by starting one."""
+    with _Child("ml.imaging.sandbox.child:nothing", {}, Limits()) as child:
+        for _ in child.messages(no_progress):
+            if child.confined is not None:
+                return child.confined
+        raise child.death()
+
+
 class _Child:
     """The process, its pipe and its end."""
 
-    def __init__(self, target: str, arguments: Mapping[str, Any], limits: Limits) -> None:
+    def __init__(
+        self,
+        target: str,
+        arguments: Mapping[str, Any],
+        limits: Limits,
+        *,
+        reads: Sequence[Path] = (),
+        writes: Sequence[Path] = (),
+    ) -> None:
         self.limits = limits
+        self.confined: Confinement | None = None
         self.deadline = time.monotonic() + limits.wall_s
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        self.scratch = Path(tempfile.mkdtemp(prefix="tessera-child-"))
         self.read_fd, write_fd = os.pipe()
         request = {
             "target": target,
             "arguments": dict(arguments),
             "limits": asdict(limits),
+            "reads": [str(path.absolute()) for path in reads],
+            "writes": [str(path.absolute()) for path in (*writes, self.scratch)],
+            "means": MEANS,
             "parent": os.getpid(),
         }
         try:
@@ -112,7 +114,7 @@ class _Child:
                 stderr=self.errors,
                 pass_fds=(write_fd,),
                 start_new_session=True,
-                env=_environment(),
+                env=_environment(self.scratch),
             )
         finally:
             os.close(write_fd)
@@ -148,8 +150,10 @@ class _Child:
                     if "progress" in message:
                         last = _progress(message["progress"])
                         progress(*last)
-                    else:
-                        yield message
+                        continue
+                    if "confined" in message:
+                        self.confined = Confinement(**message["confined"])
+                    yield message
 
     def finish(self) -> None:
         """Give the child a moment to end by itself."""
@@ -187,15 +191,17 @@ class _Child:
             self.process.wait()
         os.close(self.read_fd)
         self.errors.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
 
-def _environment() -> dict[str, str]:
+def _environment(scratch: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     own = str(Path(ml.errors.__file__).resolve().parents[1])
     paths = [own, *(path for path in sys.path if path and Path(path).is_dir())]
     return kept | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
         "PYTHONDONTWRITEBYTECODE": "1",
+        "TMPDIR": str(scratch),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "VIPS_CONCURRENCY": "2",
@@ -217,65 +223,3 @@ def _rebuilt(error: Mapping[str, Any]) -> Exception:
         rebuilt.args = (message,)
         return rebuilt
     return RuntimeError(message)
-
-
-# --- the child ---------------------------------------------------------------------------------
-
-
-def main() -> None:
-    """Read the request from stdin, answer on the pipe whose number is the argument."""
-    pipe = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
-    request = json.loads(sys.stdin.buffer.read())
-    _restrict(request["limits"], request["parent"])
-
-    def send(message: dict[str, Any]) -> None:
-        pipe.write(json.dumps(message).encode() + b"\n")
-
-    last_sent = 0.0
-
-    def progress(done: int, total: int, phase: str) -> None:
-        nonlocal last_sent
-        now = time.monotonic()
-        if now - last_sent > 0.1 or done >= total:
-            last_sent = now
-            send({"progress": [done, total, phase]})
-
-    try:
-        module, _, function = request["target"].partition(":")
-        call = getattr(importlib.import_module(module), function)
-        reply = {"result": call(**request["arguments"], progress=progress)}
-    except MlError as error:
-        reply = {"error": {"type": _public_name(type(error)), "message": str(error)}}
-    except MemoryError:
-        size = request["limits"]["memory_bytes"] / 1024**3
-        message = f"opening the file needs more than {size:.1f} GiB of memory"
-        reply = {"error": {"type": "LimitExceededError", "message": message}}
-    except OSError as error:
-        message = error.strerror or str(error)
-        reply = {"error": {"type": "OSError", "message": message, "errno": error.errno}}
-    send(reply)
-
-
-def _public_name(kind: type[MlError]) -> str:
-    """The nearest class that ``ml.errors`` defines."""
-    return next(base.__name__ for base in kind.__mro__ if hasattr(ml.errors, base.__name__))
-
-
-def _restrict(limits: Mapping[str, Any], parent: int) -> None:
-    """Set this process' limits, and die with the parent (Linux)."""
-    cpu, memory, files = int(limits["cpu_s"]), int(limits["memory_bytes"]), limits["file_bytes"]
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 2))
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(files), int(files)))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits["open_files"], limits["open_files"]))
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

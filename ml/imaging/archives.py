@@ -1,0 +1,169 @@
+"""ZIP archives from users, unpacked so that nothing leaves the folder and nothing grows unbounded.
+
+Every name is checked before the first byte is written: no absolute path, no "..", no link, no name
+twice. Declared sizes are bounded, and so is what really comes out.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from ml.errors import CorruptFileError, TooLargeError, UnsupportedFormatError
+from ml.imaging.limits import MAX_ARCHIVE_ENTRIES, MAX_ARCHIVE_LISTING_BYTES, MAX_UNPACKED_BYTES
+from ml.types import Progress, no_progress
+
+GROWTH = 20
+"""Unpacked bytes for each packed one: a slide's JPEG hardly shrinks. The first 64 MiB are free."""
+_FREE_BYTES = 64 * 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
+_MAX_DEPTH, _MAX_NAME_BYTES = 8, 255  # folders in folders; what file systems take
+_LEFT_OUT = ("__macosx", ".ds_store", "thumbs.db", "desktop.ini")
+"""What systems add to archives by themselves."""
+_END, _END_BYTES, _MAX_COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
+_LOCATOR, _LOCATOR_BYTES, _FAR_END, _FAR_END_BYTES = b"PK\x06\x07", 20, b"PK\x06\x06", 56
+"""Records of APPNOTE.TXT, 4.3.14 to 4.3.16."""
+
+
+def is_zip(head: bytes) -> bool:
+    """Whether the first bytes of a file are a ZIP archive with something in it."""
+    return head.startswith(b"PK\x03\x04")
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
+    """An archive and its files, every name and claim checked.
+
+    Raises:
+        CorruptFileError: cut or damaged.
+        TooLargeError: more entries or bytes than the limits.
+        UnsupportedFormatError: it holds a path out of it, a link, a name twice, or is encrypted.
+    """
+    _check_listing(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = [entry for entry in archive.infolist() if not entry.is_dir()]
+            files = [entry for entry in files if not _is_left_out(entry.filename)]
+            _check(files, path.stat().st_size)
+            yield archive, files
+    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError) as error:
+        raise CorruptFileError("the ZIP archive is cut or damaged") from error
+
+
+def unpack(path: Path, folder: Path, progress: Progress = no_progress) -> None:
+    """Write an archive's files below ``folder``, which is made. Raises as ``open_archive``."""
+    with open_archive(path) as (archive, files):
+        total = sum(entry.file_size for entry in files)
+        done = 0
+        for entry in files:
+            target = folder.joinpath(*_parts(entry.filename))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as source, _created(target) as out:
+                written = 0
+                while chunk := source.read(_CHUNK_BYTES):
+                    written += len(chunk)
+                    if written > entry.file_size:
+                        raise CorruptFileError("the ZIP archive holds more than it declares")
+                    os.write(out, chunk)
+                    progress((done + written) * 100 // max(total, 1), 100, "unpacking")
+            done += written
+
+
+def _check_listing(path: Path) -> None:
+    """Refuse a listing that is too long, before it is read into memory."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        start = max(0, size - _END_BYTES - _MAX_COMMENT_BYTES)
+        file.seek(start)
+        tail = file.read()
+        at = tail.rfind(_END)
+        if at < 0 or len(tail) - at < _END_BYTES:
+            raise CorruptFileError("the ZIP archive is cut: its list of files is missing")
+        entries, listing = struct.unpack_from("<HI", tail, at + 10)
+        file.seek(max(0, start + at - _LOCATOR_BYTES))
+        locator = file.read(_LOCATOR_BYTES)
+        if locator.startswith(_LOCATOR) and len(locator) == _LOCATOR_BYTES:
+            far = struct.unpack_from("<Q", locator, 8)[0]
+            file.seek(min(far, size))
+            record = file.read(_FAR_END_BYTES)
+            if not record.startswith(_FAR_END) or len(record) < _FAR_END_BYTES:
+                raise CorruptFileError("the ZIP archive is damaged: its list of files is missing")
+            entries, listing = struct.unpack_from("<QQ", record, 32)
+    if entries > MAX_ARCHIVE_ENTRIES or listing > MAX_ARCHIVE_LISTING_BYTES:
+        raise TooLargeError(
+            f"the ZIP archive lists {entries:,} files in {listing:,} bytes; the limit is "
+            f"{MAX_ARCHIVE_ENTRIES:,} files in {MAX_ARCHIVE_LISTING_BYTES:,} bytes"
+        )
+
+
+def _check(files: list[zipfile.ZipInfo], packed_bytes: int) -> None:
+    _check_names(files)
+    for entry in files:
+        if not 0 <= entry.header_offset < packed_bytes:
+            raise CorruptFileError("the ZIP archive is damaged: its list points out of the file")
+        mode = entry.external_attr >> 16
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise UnsupportedFormatError("the ZIP archive holds a link; expected plain files")
+        if entry.flag_bits & 1:
+            raise UnsupportedFormatError("the ZIP archive is encrypted; expected a plain one")
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise UnsupportedFormatError(
+                "the ZIP archive is packed by a rare method; expected stored or deflated files"
+            )
+    total = sum(entry.file_size for entry in files)
+    limit = min(MAX_UNPACKED_BYTES, _FREE_BYTES + GROWTH * packed_bytes)
+    if len(files) > MAX_ARCHIVE_ENTRIES or total > limit:
+        raise TooLargeError(
+            f"the ZIP archive of {packed_bytes:,} bytes would unpack to {len(files):,} files of "
+            f"{total:,} bytes; the limit is {limit:,} bytes"
+        )
+
+
+def _check_names(files: list[zipfile.ZipInfo]) -> None:
+    """Each name once, in whatever case, and none a file and a folder."""
+    names = [tuple(part.casefold() for part in _parts(entry.filename)) for entry in files]
+    folders = {name[:depth] for name in names for depth in range(1, len(name))}
+    if len(set(names)) < len(names) or not folders.isdisjoint(names):
+        raise UnsupportedFormatError("the ZIP archive holds the same name twice")
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The folders and the name of an entry; some systems write backslashes."""
+    plain = name.replace("\\", "/")
+    parts = PurePosixPath(plain).parts
+    if (
+        not parts
+        or plain.startswith("/")
+        or ".." in parts
+        or ":" in parts[0]
+        or not all(part.isprintable() for part in parts)
+    ):
+        raise UnsupportedFormatError("the ZIP archive holds a path that leads out of it")
+    if len(parts) > _MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
+        raise UnsupportedFormatError("the ZIP archive holds a path that is too long")
+    return parts
+
+
+def _is_left_out(name: str) -> bool:
+    parts = name.replace("\\", "/").casefold().split("/")
+    return parts[0] in _LEFT_OUT or parts[-1] in _LEFT_OUT
+
+
+@contextmanager
+def _created(target: Path) -> Iterator[int]:
+    """A new file, never one that is there, never through a link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        handle = os.open(target, flags, 0o640)
+    except FileExistsError as error:  # a file system that takes two names for one
+        raise UnsupportedFormatError("the ZIP archive holds the same name twice") from error
+    try:
+        yield handle
+    finally:
+        os.close(handle)

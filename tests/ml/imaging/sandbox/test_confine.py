@@ -1,0 +1,136 @@
+"""What a confined child can still open, reach and start, by each means of the kernel."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from ml.imaging.sandbox import confinement, landlock, parent, run_limited
+from ml.imaging.sandbox.confine import MEANS, confine
+from ml.imaging.sandbox.terms import Confinement
+
+_OF_FILES = (
+    "read_other", "read_by_link", "list_other", "write_other", "append_other", "remove_other",
+    "passwd", "parents_environment",
+)  # fmt: skip
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Path:
+    """A file in the folder that the child is given."""
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / "file").write_text("given")
+    return tmp_path / "given" / "file"
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A file beside that folder, of another lab as it were."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("secret")
+    return tmp_path / "other" / "file"
+
+
+def _means(monkeypatch: pytest.MonkeyPatch, *means: str) -> Confinement:
+    """Let children use these alone; skips where the kernel lacks what is asked for."""
+    monkeypatch.setattr(parent, "MEANS", means)
+    found = confinement()
+    wanted = next((name for name in means if name in ("landlock", "namespace")), "")
+    if found.files != wanted or ("seccomp" in means and found.programs != "seccomp"):
+        pytest.skip(f"this kernel has no {' with '.join(means)}")
+    return found
+
+
+@pytest.mark.parametrize(
+    "means", [MEANS, ("namespace", "seccomp"), ("landlock",), ("namespace",)], ids="+".join
+)
+def test_a_child_opens_what_it_was_given_and_nothing_else(
+    child_module: str,
+    given: Path,
+    other: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    means: tuple[str, ...],
+) -> None:
+    _means(monkeypatch, *means)
+    answers = run_limited(
+        f"{child_module}:attempt",
+        {"path": str(given), "other": str(other)},
+        reads=(given.parent,),
+    )
+    assert {name: answers[name] for name in ("read", "temporary", "late_import")} == {
+        "read": "done", "temporary": "done", "late_import": "done",
+    }  # fmt: skip
+    assert [name for name in (*_OF_FILES, "tcp", "program") if answers[name] == "done"] == []
+    assert other.read_text() == "secret"
+    assert [path.name for path in other.parent.iterdir()] == ["file"]
+
+
+def test_the_filter_leaves_no_socket_of_any_kind(
+    child_module: str, given: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _means(monkeypatch, "seccomp")
+    answers = run_limited(
+        f"{child_module}:attempt",
+        {"path": str(given), "other": str(other)},
+        writes=(given.parent, other.parent),
+    )
+    assert {answers[name] for name in ("tcp", "udp", "unix", "program")} == {"PermissionError"}
+
+
+def test_without_any_means_the_same_attempts_succeed(
+    child_module: str, given: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the tests above: what they see refused would work."""
+    monkeypatch.setattr(parent, "MEANS", ())
+    assert confinement() == Confinement("", "", "")
+    answers = run_limited(
+        f"{child_module}:attempt", {"path": str(given), "other": str(other)}, reads=(given.parent,)
+    )
+    assert {answers[name] for name in (*_OF_FILES, "udp", "program")} == {"done"}
+
+
+def test_a_folder_to_read_cannot_be_written_to(
+    child_module: str, given: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for means in (MEANS, ("namespace", "seccomp")):
+        _means(monkeypatch, *means)
+        with pytest.raises(OSError, match=r"[Pp]ermission|[Rr]ead-only"):
+            run_limited(
+                f"{child_module}:write_much",
+                {"path": str(given.with_name("new"))},
+                reads=(given.parent,),
+            )
+        assert [path.name for path in given.parent.iterdir()] == ["file"]
+
+
+def test_a_signal_does_not_leave_a_child_under_landlock(
+    child_module: str, given: Path, other: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if landlock.version() < 6:
+        pytest.skip("this kernel's Landlock does not hold signals back")
+    _means(monkeypatch, "landlock")
+    answers = run_limited(
+        f"{child_module}:attempt", {"path": str(given), "other": str(other)}, reads=(given.parent,)
+    )
+    assert answers["signal_parent"] == "PermissionError"
+
+
+def test_a_process_with_threads_is_not_confined_by_half() -> None:
+    free = threading.Event()
+    thread = threading.Thread(target=free.wait)
+    thread.start()
+    try:
+        with pytest.raises(RuntimeError, match="threads cannot confine itself"):
+            confine((), ())
+    finally:
+        free.set()
+        thread.join()
+
+
+def test_the_confinement_names_its_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = _means(monkeypatch, *MEANS)
+    assert found == Confinement(files="landlock", network="seccomp", programs="seccomp")
+    assert found.is_complete
+    assert not Confinement("landlock", "", "landlock").is_complete
