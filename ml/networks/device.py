@@ -1,14 +1,104 @@
-"""The device that large networks run on: ``TESSERA_DEVICE`` is auto, cpu, cuda or cuda:N."""
+"""Where networks run, and how: decided here and nowhere else.
+
+``TESSERA_DEVICE`` is auto, cpu, cuda or cuda:N. On a CPU everything is computed in float32 and in
+batches whose size never changes a result: that is the reference. A GPU takes large batches in half
+precision; its results agree with the reference within the tolerance that each user states.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from ml.errors import BadInputError
+from ml.types import ArrayF32
+
+Array = npt.NDArray[Any]
 
 VARIABLE = "TESSERA_DEVICE"
+MEMORY_VARIABLE = "TESSERA_GPU_MEMORY_GIB"
+"""What one process may take of a GPU: several workers share one by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """A device and the way of working on it.
+
+    Attributes:
+        device: where networks and their inputs are.
+        batched: many inputs at a time, in half precision; False computes the reference.
+        half: the precision of matrix products where ``batched``; sums and ranks stay float32.
+    """
+
+    device: torch.device
+    batched: bool
+    half: torch.dtype = torch.float16
+
+    def precision(self) -> AbstractContextManager[object]:
+        """The context that networks run in."""
+        if not self.batched:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.half)
+
+    def sent(self, rows: Array) -> Tensor:
+        """The rows on the device; from pinned memory, so that the copy runs beside the work."""
+        tensor = torch.from_numpy(rows)
+        if self.device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self.device, non_blocking=True)
+
+    def forward(
+        self, network: Callable[[Tensor], Tensor], rows: Array, *, reference: int, batch: int
+    ) -> ArrayF32:
+        """What a network on ``device`` makes of rows, in batches.
+
+        Args:
+            network: (B, ...) to (B, D), in evaluation mode; it enters ``precision`` where it may.
+            rows: (N, ...), N >= 1.
+            reference: rows at a time where not ``batched``.
+            batch: rows at a time where ``batched``, halved until they fit into memory.
+        Returns:
+            (N, D) float32.
+        """
+
+        def step(part: slice) -> ArrayF32:
+            with torch.inference_mode():
+                return np.asarray(network(self.sent(rows[part])).float().cpu().numpy(), np.float32)
+
+        size = batch if self.batched else reference
+        return np.concatenate(list(in_batches(step, len(rows), size)))
+
+
+REFERENCE = Compute(torch.device("cpu"), batched=False)
+"""The CPU, whose results everything else is compared to."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """What a page or a log says of a device.
+
+    Attributes:
+        device: as torch names it: cpu, cuda:0.
+        name: of the model; "CPU" for the processor.
+        memory_gib: what it has, or what this process may take of it; None for the processor.
+    """
+
+    device: str
+    name: str
+    memory_gib: float | None
+
+    def __str__(self) -> str:
+        if self.memory_gib is None:
+            return f"{self.name} ({self.device})"
+        return f"{self.name} ({self.device}, {self.memory_gib:.0f} GiB)"
 
 
 def chosen_device(name: str | None = None) -> torch.device:
@@ -29,3 +119,77 @@ def chosen_device(name: str | None = None) -> torch.device:
     if int(number or 0) >= gpus:
         raise BadInputError(f"device: {name!r} is asked for, this machine has {gpus} usable GPUs")
     return torch.device("cuda", int(number or 0))
+
+
+def chosen_compute(name: str | None = None) -> Compute:
+    """The device of ``chosen_device`` and how to work on it, its share of memory set.
+
+    Raises:
+        BadInputError: see ``chosen_device``; or the bound of memory is not a number above 0.
+    """
+    device = chosen_device(name)
+    if device.type == "cpu":
+        return REFERENCE
+    bound = memory_bound_gib()
+    if bound is not None:
+        whole = torch.cuda.get_device_properties(device).total_memory / 2**30
+        torch.cuda.set_per_process_memory_fraction(min(1.0, bound / whole), device)
+    return Compute(device, batched=True)
+
+
+def memory_bound_gib() -> float | None:
+    """What ``TESSERA_GPU_MEMORY_GIB`` says; None where it says nothing.
+
+    Raises:
+        BadInputError: not a number above 0.
+    """
+    text = os.environ.get(MEMORY_VARIABLE)
+    if not text:
+        return None
+    try:
+        bound = float(text)
+    except ValueError:
+        bound = 0.0
+    if not 0 < bound < float("inf"):
+        raise BadInputError(f"{MEMORY_VARIABLE}: expected a number above 0, got {text!r}")
+    return bound
+
+
+def device_report(name: str | None = None) -> DeviceReport:
+    """What the chosen device is.
+
+    Raises:
+        BadInputError: see ``chosen_compute``.
+    """
+    device = chosen_device(name)
+    if device.type == "cpu":
+        return DeviceReport("cpu", "CPU", None)
+    properties = torch.cuda.get_device_properties(device)
+    whole = properties.total_memory / 2**30
+    return DeviceReport(str(device), properties.name, min(memory_bound_gib() or whole, whole))
+
+
+def in_batches(step: Callable[[slice], ArrayF32], count: int, batch: int) -> Iterator[ArrayF32]:
+    """The results of ``count`` rows, so many at a time.
+
+    A batch that does not fit into the memory of the device is tried again at half the size, and
+    what follows stays at that size.
+
+    Args:
+        step: computes the rows of a slice.
+        batch: rows at a time, at least 1.
+    Raises:
+        torch.OutOfMemoryError: not even one row fits.
+    """
+    start = 0
+    while start < count:
+        try:
+            found = step(slice(start, min(start + batch, count)))
+        except torch.OutOfMemoryError:
+            if batch == 1:
+                raise
+            batch = batch // 2
+            torch.cuda.empty_cache()
+            continue
+        yield found
+        start += batch

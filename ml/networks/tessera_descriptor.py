@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -92,10 +93,11 @@ class TesseraNet(nn.Module):
         self.project = nn.Linear(f * (1 + 2 * self.frequencies), config.dim, bias=False)
         self.norm = nn.BatchNorm1d(config.dim, affine=False)
 
-    def forward(self, patches: Tensor, *, bfloat16: bool = False) -> Tensor:
+    def forward(self, patches: Tensor, *, half: torch.dtype | None = None) -> Tensor:
         """(B, 2, R, T) polar patches to (B, D) of unit length.
 
-        ``bfloat16`` runs the convolutions in half precision (training).
+        ``half`` is the precision of the convolutions, float32 without it; what follows them is
+        always float32.
 
         Raises:
             ShapeError: patches of another shape.
@@ -107,7 +109,7 @@ class TesseraNet(nn.Module):
                 expected=f"(B, {', '.join(map(str, expected))})",
                 actual=str(tuple(patches.shape)),
             )
-        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+        with nullcontext() if half is None else torch.autocast(patches.device.type, half):
             features = self.layers(patches)[:, :, 0]
         features = features.float()
         rows = self.norm(self.project(self.invariants(features)))

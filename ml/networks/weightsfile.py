@@ -129,7 +129,7 @@ def filled(
 
 def whole(network: nn.Module) -> dict[str, Tensor]:
     """The tensors of a network."""
-    return {key: value.detach().contiguous() for key, value in network.state_dict().items()}
+    return {key: value.detach().cpu().contiguous() for key, value in network.state_dict().items()}
 
 
 def halved(network: nn.Module) -> dict[str, Tensor]:

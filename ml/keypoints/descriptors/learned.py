@@ -18,6 +18,7 @@ from ml.keypoints.descriptors.learned_weights import SHIPPED, read_descriptor
 from ml.keypoints.descriptors.patches import cut_patches
 from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.pixels import equalise, to_grey
+from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
 from ml.networks.triplet_cnn import TripletCnn
@@ -59,7 +60,12 @@ def descriptor_from_file(path: str | Path) -> LearnedDescriptor:
     """
     stored = read_descriptor(Path(path))
     return LearnedDescriptor(
-        stored.name, stored.network, graph=stored.graph, ratio=stored.ratio, version=stored.version
+        stored.name,
+        stored.network,
+        graph=stored.graph,
+        ratio=stored.ratio,
+        version=stored.version,
+        compute=chosen_compute(),
     )
 
 
@@ -83,13 +89,13 @@ class LearnedDescriptor:
         graph: KeypointGnn | None = None,
         ratio: float = 0.95,
         version: str = "0",
-        device: str = "cpu",
+        compute: Compute = REFERENCE,
     ) -> None:
         self.name, self.ratio, self.version = name, ratio, version
         self.dim = network.config.dim
-        self.network = network.eval().to(device)
-        self.graph = None if graph is None else graph.eval().to(device)
-        self._device = device
+        self.network = network.eval().to(compute.device)
+        self.graph = None if graph is None else graph.eval().to(compute.device)
+        self.compute = compute
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
         """Describe points of an image.
@@ -119,10 +125,10 @@ class LearnedDescriptor:
             if isinstance(self.network, TripletCnn):
                 vectors = self._of_patches(self.network, grey, xy)
             else:
-                vectors = over_image(self.network, grey, xy, device=self._device)
+                vectors = over_image(self.network, grey, xy, compute=self.compute)
             if self.graph is not None:
                 positions = normalised_positions(
-                    torch.from_numpy(xy).to(self._device),
+                    torch.from_numpy(xy).to(self.compute.device),
                     size_px=(grey.shape[0], grey.shape[1]),
                     position=self.graph.config.position,
                 )
@@ -136,23 +142,31 @@ class LearnedDescriptor:
         for start in range(0, len(xy), PATCH_CHUNK):
             part = xy[start : start + PATCH_CHUNK]
             patches = cut_patches(grey, part, side_px=side, support_px=float(side))
-            parts.append(network(patches.to(self._device)))
+            with self.compute.precision():
+                parts.append(network(patches.to(self.compute.device)).float())
         return torch.cat(parts)
 
 
-def over_image(network: KeypointCnn, grey: ImageU8, xy: ArrayF32, *, device: str = "cpu") -> Tensor:
+def over_image(
+    network: KeypointCnn, grey: ImageU8, xy: ArrayF32, *, compute: Compute = REFERENCE
+) -> Tensor:
     """Features of key points by layers shared over the image, in parts of bounded size.
 
     Args:
+        network: on the device of ``compute``.
         grey: (H, W) uint8. xy: (N, 2) float32 pixels inside it, N >= 1.
     Returns:
         (N, dim), not normalised.
     """
+    device = compute.device
     rows = torch.empty((len(xy), network.config.dim), device=device)
     for members, plane, origin in _parts(grey, xy, step=network.config.map_px):
-        shared = network.shared(as_plane(plane).to(device))
         local = torch.from_numpy(xy[members] - origin).to(device)
-        rows[torch.from_numpy(members).to(device)] = network.at_points(shared, local)
+        with compute.precision():
+            shared = network.shared(as_plane(plane).to(device))
+        # Half precision would round the places that are sampled by more than a pixel.
+        found = network.at_points(shared.float(), local)
+        rows[torch.from_numpy(members).to(device)] = found
     return rows
 
 

@@ -23,6 +23,7 @@ from ml.files import WEIGHTS_FOLDER
 from ml.keypoints.descriptors.points import checked_points, inside_image
 from ml.keypoints.descriptors.vit_weights import read_network
 from ml.keypoints.pixels import to_u8
+from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.networks.vit_adapter import SMALL, VitConfig, VitMatcher
 from ml.types import ArrayF32, ImageU8, Keypoints
 
@@ -47,9 +48,16 @@ class VitDescriptor:
     detector = "akaze"
     ratio = 0.95
 
-    def __init__(self, name: str, network: VitMatcher, *, version: str = "") -> None:
-        self.name, self.version = name, version
-        self.network = network.eval()
+    def __init__(
+        self,
+        name: str,
+        network: VitMatcher,
+        *,
+        version: str = "",
+        compute: Compute = REFERENCE,
+    ) -> None:
+        self.name, self.version, self.compute = name, version, compute
+        self.network = network.eval().to(compute.device)
         self.dim = network.width
 
     def describe(self, image: npt.NDArray[Any], xy: ArrayF32, response: ArrayF32) -> ArrayF32:
@@ -87,9 +95,11 @@ class VitDescriptor:
             scale: pixels of the network's input per pixel of the image, along x and y.
         """
         pixels, scale = self.network_input(image)
-        batch = torch.from_numpy(pixels).permute(2, 0, 1)[None].float().div(255)
-        with torch.inference_mode():
-            features = self.network(batch)[0]
+        batch = (
+            torch.from_numpy(pixels).to(self.compute.device).permute(2, 0, 1)[None].float().div(255)
+        )
+        with torch.inference_mode(), self.compute.precision():
+            features = self.network(batch)[0].float().cpu()
         return torch.nan_to_num(features), scale
 
     def network_input(self, image: npt.NDArray[Any]) -> tuple[ImageU8, tuple[float, float]]:
@@ -131,7 +141,8 @@ def load(name: str = "vit") -> VitDescriptor:
         return descriptor_from_file(Path(target), name=name)
     if target in {"", SMALL}:
         raise WeightsError("vit: expected a path or name after the colon, got none")
-    return VitDescriptor(name, VitMatcher(VitConfig(backbone=target, layers=0, heads=1)))
+    matcher = VitMatcher(VitConfig(backbone=target, layers=0, heads=1))
+    return VitDescriptor(name, matcher, compute=chosen_compute())
 
 
 def descriptor_from_file(path: Path, *, name: str = "vit") -> VitDescriptor:
@@ -141,7 +152,7 @@ def descriptor_from_file(path: Path, *, name: str = "vit") -> VitDescriptor:
         WeightsError: see ``load``.
     """
     network, version = read_network(path)
-    return VitDescriptor(name, network, version=version)
+    return VitDescriptor(name, network, version=version, compute=chosen_compute())
 
 
 def sample_rows(features: Tensor, xy: ArrayF32, patch_px: float) -> ArrayF32:

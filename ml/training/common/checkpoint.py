@@ -32,7 +32,7 @@ def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str,
     """
     if not path.is_file():
         return None
-    state: dict[str, Any] = torch.load(path, weights_only=True)
+    state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
     wanted = config_hash(config, start)
     if state["hash"] != wanted:
         raise BadInputError(

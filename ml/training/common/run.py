@@ -23,8 +23,11 @@ import torch
 from torch import nn
 
 from ml.config import config_hash
+from ml.errors import BadInputError
 from ml.files import write_json
+from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.plots import write_loss_plot
 from ml.types import Progress, no_progress
 
 History = dict[str, list[Any]]
@@ -32,6 +35,10 @@ History = dict[str, list[Any]]
 
 LAST_STEPS = 20
 """The last loss is a mean over so many steps: that of one step depends on what it drew."""
+
+
+LENGTHS = ("rounds", "epochs", "steps")
+"""Which of its fields says how long a run is, first of those a configuration has."""
 
 
 class RunConfig(Protocol):
@@ -76,6 +83,7 @@ class RunSummary(TypedDict):
     loss_first: float | None
     loss_last: float | None
     seconds: float
+    stopped_early: bool
 
 
 C = TypeVar("C", bound=RunConfig)
@@ -91,6 +99,9 @@ class TrainingRun(Generic[C]):
         given_weights: file to write, by default ``out/<name>.safetensors``.
         start: weights that the run starts from, if from any.
         card: model card whose figures of training are renewed, if any.
+        hours: wall time after which this call ends the run as it stands, with weights; the same
+            call goes on later. None for no end.
+        compute: where the networks are; a GPU gives other sums, so other weights than a processor.
         progress: told of every step; it may raise ``CancelledError``, after which the same run
             goes on from its last checkpoint.
         history: what has been recorded so far, in earlier parts of an interrupted run as well.
@@ -101,8 +112,11 @@ class TrainingRun(Generic[C]):
     given_weights: Path | None = None
     start: Path | None = None
     card: Path | None = None
+    hours: float | None = None
+    compute: Compute = REFERENCE
     progress: Progress = no_progress
     history: History = field(default_factory=dict)
+    stopped_early: bool = False
     _started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
@@ -112,11 +126,13 @@ class TrainingRun(Generic[C]):
     def of(cls, args: argparse.Namespace, config: C, progress: Progress) -> TrainingRun[C]:
         """The run that the arguments of ``add_run_arguments`` ask for."""
         return cls(
-            config,
+            with_length(config, args.steps) if args.steps is not None else config,
             args.out,
             given_weights=args.weights,
             start=getattr(args, "start", None),
             card=getattr(args, "card", None),
+            hours=args.hours,
+            compute=chosen_compute(),
             progress=progress,
         )
 
@@ -138,7 +154,9 @@ class TrainingRun(Generic[C]):
             yield
 
     def train(self, learner: Learner, *, steps: int, checkpoint_every: int) -> None:
-        """Take the steps that are left of ``steps``.
+        """Take the steps that are left of ``steps``; the networks end on the processor.
+
+        A run that was as long as it should be goes on where a later call asks for more.
 
         Raises:
             BadInputError: the checkpoint in ``out`` is of another configuration, or of a run from
@@ -151,6 +169,12 @@ class TrainingRun(Generic[C]):
             if done % checkpoint_every == 0 or done == steps:
                 self._save(learner)
             self.progress(done, steps, f"training, loss {self.losses[-1]:.3g}")
+            if self.hours is not None and done < steps and self._passed_s() > 3600 * self.hours:
+                self._save(learner)
+                self.stopped_early = True
+                break
+        for module in learner.modules.values():
+            module.to("cpu")  # what follows a training, its scores and files, is the same anywhere
 
     def summary(self, *, last: int = LAST_STEPS) -> RunSummary:
         """What was trained, and the losses; ``loss_last`` is a mean over the ``last`` steps."""
@@ -163,16 +187,28 @@ class TrainingRun(Generic[C]):
             "train_config_hash": config_hash(self.config),
             "loss_first": losses[0] if losses else None,
             "loss_last": float(np.mean(losses[-last:])) if losses else None,
-            "seconds": time.perf_counter() - self._started,
+            "seconds": self._passed_s(),
+            "stopped_early": self.stopped_early,
         }
 
     def write_log(self, summary: Mapping[str, Any]) -> None:
-        """Write ``log.json``: the summary and every recorded number; what is not finite is null."""
+        """Write ``log.json``: the summary and every recorded number; what is not finite is null.
+
+        Draws ``loss.png`` beside it where matplotlib is installed.
+        """
+        write_loss_plot(self.out / "loss.png", {"loss": self.losses}, x="step")
         write_json(self.out / "log.json", _finite({**summary, "history": self.history}))
 
     @property
     def _checkpoint(self) -> Path:
         return self.out / "checkpoint.pt"
+
+    def _identity(self) -> C:
+        """What a checkpoint belongs to: the configuration whatever its length."""
+        return with_length(self.config, 0) if length_field(self.config) else self.config
+
+    def _passed_s(self) -> float:
+        return time.perf_counter() - self._started
 
     def _start_digest(self) -> bytes:
         return b"" if self.start is None else hashlib.sha256(self.start.read_bytes()).digest()
@@ -183,16 +219,38 @@ class TrainingRun(Generic[C]):
             "optimiser": learner.optimiser.state_dict(),
             "history": self.history,
         }
-        write_checkpoint(self._checkpoint, self.config, state, start=self._start_digest())
+        write_checkpoint(self._checkpoint, self._identity(), state, start=self._start_digest())
 
     def _resume(self, learner: Learner) -> None:
-        state = read_checkpoint(self._checkpoint, self.config, start=self._start_digest())
+        state = read_checkpoint(self._checkpoint, self._identity(), start=self._start_digest())
         if state is None:
             return
         for name, module in learner.modules.items():
             module.load_state_dict(state["modules"][name])
         learner.optimiser.load_state_dict(state["optimiser"])
         self.history = state["history"]
+
+
+def length_field(config: RunConfig) -> str | None:
+    """The field that says how long a run is; None where it takes no steps."""
+    return next((name for name in LENGTHS if hasattr(config, name)), None)
+
+
+def with_length(config: C, steps: int) -> C:
+    """The configuration with so many steps.
+
+    Rates that fall towards the end of a run follow its new length from the next step on.
+
+    Raises:
+        BadInputError: fewer than none, or the run takes no steps.
+    """
+    name = length_field(config)
+    if name is None:
+        raise BadInputError(f"steps: {config.name} takes none, its length cannot be set")
+    if steps < 0:
+        raise BadInputError(f"steps: expected 0 or more, got {steps}")
+    changed: C = dataclasses.replace(config, **{name: steps})  # type: ignore[type-var]
+    return changed
 
 
 def add_run_arguments(
@@ -208,6 +266,8 @@ def add_run_arguments(
     add("--data", type=Path, required=has_data, help="folder the sources are in")
     add("--out", type=Path, required=True, help="folder for the checkpoint and the log")
     add("--config", type=Path, help="JSON; unknown keys are refused")
+    add("--steps", type=int, help="length of the run; rounds or epochs where it counts by those")
+    add("--hours", type=float, help="end after so long, with weights; the same command goes on")
     add("--weights", type=Path, help="where to write the weights (OUT/<name>.safetensors)")
     if has_card:
         add("--card", type=Path, help="model card whose figures of training are renewed")

@@ -12,7 +12,6 @@ from pathlib import Path
 from ml.config import config_from_file
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.keypoints.descriptors.learned_weights import StoredDescriptor, save_descriptor
-from ml.training.common.plots import write_loss_plot
 from ml.training.common.run import TrainingRun, add_run_arguments
 from ml.training.descriptors.card import DescriptorSummary, write_training
 from ml.training.descriptors.contrast import ContrastLearner, ViewPair
@@ -49,7 +48,7 @@ def train_contrast(
     bank: dict[int, ViewPair] | None = None,
     most: int = 12,
 ) -> ContrastSummary:
-    """Train ``cnn`` or ``graph``; draws ``loss.png`` where matplotlib is installed.
+    """Train ``cnn`` or ``graph``.
 
     Args:
         run: goes on from its checkpoint, if there is one; its CNN starts from ``run.start``.
@@ -60,7 +59,7 @@ def train_contrast(
     """
     config = run.config
     with run.learning():
-        learner = ContrastLearner(config, stills, start=run.start, bank=bank)
+        learner = ContrastLearner(config, stills, start=run.start, bank=bank, compute=run.compute)
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     network = learner.network.eval()
     save_descriptor(
@@ -78,5 +77,4 @@ def train_contrast(
     run.write_log(summary)
     if run.card is not None:
         write_training(run.card, summary, run.history, held_out)
-    write_loss_plot(run.out / "loss.png", {"loss": run.losses}, x="step")
     return summary

@@ -15,6 +15,7 @@ from ml.errors import WeightsError
 from ml.geometry import transform_points
 from ml.keypoints.descriptors.learned import PAD_PX, as_plane, padded
 from ml.keypoints.descriptors.learned_weights import read_descriptor
+from ml.networks.device import REFERENCE, Compute
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
 from ml.training.common.run import History
@@ -35,9 +36,10 @@ class ContrastLearner:
         *,
         start: Path | None = None,
         bank: dict[int, ViewPair] | None = None,
+        compute: Compute = REFERENCE,
     ) -> None:
         """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed."""
-        self.config, self.stills = config, stills
+        self.config, self.stills, self.device = config, stills, compute.device
         self._bank = {} if bank is None else bank
         self.network = KeypointCnn(config.network)
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
@@ -51,6 +53,8 @@ class ContrastLearner:
         if self.graph is not None:
             self.modules["graph"] = self.graph
         trained = [m for n, m in self.modules.items() if n != "network" or config.train_cnn]
+        for module in self.modules.values():
+            module.to(self.device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.network.train(config.train_cnn)
         self.optimiser = torch.optim.Adam(
@@ -79,7 +83,7 @@ class ContrastLearner:
         rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
         first, second = (self._projected(pair, side, rows) for side in (0, 1))
         nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
-        groups = torch.from_numpy(nodes)
+        groups = torch.from_numpy(nodes).to(self.device)
         return cross_view(first[groups], second[groups], temperature=config.temperature)
 
     def _pair(self, rng: np.random.Generator) -> ViewPair:
@@ -102,9 +106,11 @@ class ContrastLearner:
         step = self.config.network.map_px
         planes = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
         with torch.set_grad_enabled(self.config.train_cnn):
-            shared = self.network.shared(torch.cat(planes))
+            shared = self.network.shared(torch.cat(planes).to(self.device))
             features = [
-                self.network.at_points(shared[i : i + 1], torch.from_numpy(points) + PAD_PX)
+                self.network.at_points(
+                    shared[i : i + 1], torch.from_numpy(points).to(self.device) + PAD_PX
+                )
                 for i, points in enumerate(xy)
             ]
         size = (still.grey.shape[0], still.grey.shape[1])
@@ -112,9 +118,9 @@ class ContrastLearner:
 
     def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""
-        vectors = pair.features[side][torch.from_numpy(rows)]
+        vectors = pair.features[side][torch.from_numpy(rows).to(self.device)]
         if self.graph is not None:
-            xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows]))
+            xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows])).to(self.device)
             kind = self.graph.config.position
             where = normalised_positions(xy, size_px=pair.size_px, position=kind)
             vectors = self.graph(vectors, where)

@@ -8,7 +8,6 @@ new data set is drawn.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser, has_data=False, has_card=True)
     parser.add_argument("--sequence", type=Path, help="frames or a video to tune to, no labels")
     parser.add_argument("--from", dest="start", type=Path, help="weights to start from")
-    parser.add_argument("--epochs", type=int, help="other than the configuration's")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
@@ -47,8 +45,6 @@ def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
         BadInputError: neither a data folder nor a sequence.
     """
     config = config_from_file(TripletConfig(), args.config)
-    if args.epochs is not None:
-        config = dataclasses.replace(config, epochs=args.epochs)
     held_out: list[KeypointStill] = []
     if args.sequence is not None:
         stills = read_sequence(args.sequence, config.stills)
@@ -64,7 +60,7 @@ def train_triplet(
     stills: Sequence[KeypointStill],
     held_out: Sequence[KeypointStill] = (),
 ) -> TripletSummary:
-    """Train ``triplet``; draws ``loss.png`` and ``shares.png`` where matplotlib is installed.
+    """Train ``triplet``; draws ``shares.png`` where matplotlib is installed.
 
     Args:
         run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
@@ -73,7 +69,7 @@ def train_triplet(
     """
     config = run.config
     with run.learning():
-        learner = TripletLearner(config, stills, held_out, start=run.start)
+        learner = TripletLearner(config, stills, held_out, start=run.start, compute=run.compute)
         run.train(learner, steps=config.epochs, checkpoint_every=config.checkpoint_every)
     stored = StoredDescriptor(config.name, config.version, config.ratio, learner.network, None)
     save_descriptor(run.weights, stored)
@@ -88,7 +84,6 @@ def train_triplet(
     run.write_log(summary)
     if run.card is not None:
         write_training(run.card, summary, run.history, held_out)
-    write_loss_plot(run.out / "loss.png", {"loss": run.losses}, x="epoch", y="loss a triplet")
     lines = {name.replace("_", " "): line for name, line in shares.items()}
     write_loss_plot(run.out / "shares.png", lines, x="epoch", y="share of triplets")
     return summary

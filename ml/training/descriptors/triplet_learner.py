@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ml.errors import WeightsError
 from ml.keypoints.descriptors.learned_weights import read_descriptor
+from ml.networks.device import REFERENCE, Compute
 from ml.networks.triplet_cnn import TripletCnn
 from ml.training.common.run import History
 from ml.training.common.steps import descend, half_cosine, set_rate
@@ -46,11 +47,13 @@ class TripletLearner:
         held_out: Sequence[KeypointStill],
         *,
         start: Path | None = None,
+        compute: Compute = REFERENCE,
     ) -> None:
-        self.config, self.stills = config, stills
+        self.config, self.stills, self.device = config, stills, compute.device
         self.network = TripletCnn(config.network)
         if start is not None:
             _load(self.network, start)
+        self.network.to(self.device)
         self.modules = {"network": self.network}
         self.optimiser = torch.optim.SGD(
             self.network.parameters(), lr=config.learning_rate, momentum=config.momentum
@@ -118,8 +121,9 @@ class TripletLearner:
         """Anchors, positives and random negatives among both of the other triplets; (n, D) each."""
         chosen = torch.from_numpy(rows)
         both = torch.cat([triplets.anchors[chosen], triplets.positives[chosen]])
-        vectors = self.network(as_patches(both))
-        negative = vectors[torch.from_numpy(random_negatives(rng, len(rows)))]
+        vectors = self.network(as_patches(both.to(self.device)))
+        chosen = torch.from_numpy(random_negatives(rng, len(rows))).to(self.device)
+        negative = vectors[chosen]
         return vectors[: len(rows)], vectors[len(rows) :], negative
 
 

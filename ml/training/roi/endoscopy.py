@@ -23,8 +23,8 @@ from ml.errors import BadInputError, EmptyRegionError
 from ml.imaging.slides import open_slide
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad
-from ml.roi.keypoint_encoder import KeypointEncoder, KeypointEncoderConfig, RegionView
-from ml.roi.keypoint_weights import save_keypoint_encoder
+from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig, RegionView
+from ml.roi.keypoints.weights import save_keypoint_encoder
 from ml.training.common.clusters import k_means
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files

@@ -16,10 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from ml.config import config_from_file
-from ml.networks.patch_cnn import PatchCnn
-from ml.roi.encoders.patch_cnn import save_patch_cnn
+from ml.errors import WeightsError
+from ml.networks.device import REFERENCE, Compute
+from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.roi.encoders.patch_cnn import load_patch_cnn, save_patch_cnn
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.steps import descend, set_rate
+from ml.training.roi.device_views import DeviceViews
 from ml.training.roi.patch_blocks import Blocks, read_blocks
 from ml.training.roi.patch_views import draw_pair, restained
 from ml.training.roi.patches_config import PatchTrainConfig
@@ -37,6 +40,7 @@ class PatchSummary(RunSummary):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train patches``."""
     add_run_arguments(parser)
+    parser.add_argument("--from", dest="start", type=Path, help="weights to start from")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> PatchSummary:
@@ -49,13 +53,19 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
     """Train a patch encoder.
 
     Args:
-        run: goes on from its checkpoint, if there is one.
+        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         data: folder the sources are relative to.
     """
     config = run.config
     blocks = read_blocks(data, data / config.atlas, config.slides, run.progress)
     with run.learning():
-        learner = PatchLearner(config, TissueViews(config, blocks))
+        # A thread of warpAffine keeps pace with a processor's network, not with a GPU's.
+        views = (
+            DeviceViews(config, blocks, run.compute)
+            if run.compute.batched
+            else TissueViews(config, blocks)
+        )
+        learner = PatchLearner(config, views, start=run.start, compute=run.compute)
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     save_patch_cnn(
         run.weights, name=config.name, version=config.version, network=learner.average.eval()
@@ -96,9 +106,18 @@ class PatchLearner:
     The next batch is drawn while the network learns from this one.
     """
 
-    def __init__(self, config: PatchTrainConfig, draw: Callable[[int], Tensor]) -> None:
-        self.config, self.draw = config, draw
+    def __init__(
+        self,
+        config: PatchTrainConfig,
+        draw: Callable[[int], Tensor],
+        *,
+        start: Path | None = None,
+        compute: Compute = REFERENCE,
+    ) -> None:
+        self.config, self.draw, self.device = config, draw, compute.device
         network = PatchCnn(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if start is not None:
+            network.load_state_dict(_trained(start, config.network).state_dict())
         self.scheme = Scheme(
             config.scheme,
             network,
@@ -106,7 +125,8 @@ class PatchLearner:
             config.head_hidden,
             config.head_dim,
             config.temperature,
-        ).train()
+        )
+        self.scheme.to(compute.device).train()
         self.average: PatchCnn = copy.deepcopy(network).requires_grad_(False).eval()
         self.modules: dict[str, nn.Module] = {"scheme": self.scheme, "average": self.average}
         self.optimiser = torch.optim.AdamW(
@@ -122,8 +142,8 @@ class PatchLearner:
         """One step over two views of each of ``batch`` pieces of tissue."""
         set_rate(self.optimiser, self._learning_rate(number))
         views = self._views(number)
-        # Half the precision takes half the time where the processor has it; ranks do not suffer.
-        with torch.autocast("cpu", torch.bfloat16):
+        # Half the precision takes half the time; ranks do not suffer.
+        with torch.autocast(self.device.type, torch.bfloat16):
             loss = self.scheme(views)
         value = descend(self.optimiser, loss)
         self.scheme.after_step()
@@ -151,3 +171,11 @@ class PatchLearner:
                     value.lerp_(fast[name], 1 - rate)
                 else:
                     value.copy_(fast[name])
+
+
+def _trained(path: Path, config: PatchCnnConfig) -> PatchCnn:
+    """The network of a file; it must be of the sizes that are trained."""
+    network = load_patch_cnn(path).network
+    if network.config != config:
+        raise WeightsError(f"{path.name} holds {network.config}, the run trains {config}")
+    return network

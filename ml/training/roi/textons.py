@@ -13,9 +13,9 @@ from ml.config import config_hash
 from ml.imaging.slides import open_slide
 from ml.networks.textons import TextonBank, TextonConfig
 from ml.roi.encoders.textons import TextonEncoder, contrast_jets, save_textons
-from ml.roi.features import tissue_share
+from ml.roi.measures.features import tissue_share
 from ml.training.common.clusters import k_means
-from ml.training.roi.pool import MIN_TISSUE_SHARE
+from ml.training.roi.encoder.pool import MIN_TISSUE_SHARE
 from ml.training.roi.tiles import Tile, balanced
 from ml.types import ArrayF32, ImageU8, Progress, no_progress
 

@@ -49,7 +49,7 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
     config = run.config
     stills = load_stills(training_files(config, data), _boxes(config.blank))
     with run.learning():
-        learner = TesseraLearner(config, stills)
+        learner = TesseraLearner(config, stills, compute=run.compute)
         run.train(learner, steps=config.rounds, checkpoint_every=1)
     network = learner.network.eval()
     save_tessera(run.weights, name=config.name, version=config.version, network=network)

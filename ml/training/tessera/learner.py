@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.tessera import grid_of
+from ml.networks.device import REFERENCE, Compute
 from ml.networks.tessera_descriptor import TesseraNet
 from ml.training.common.run import History
 from ml.training.common.steps import descend, half_cosine, set_rate
@@ -22,9 +23,16 @@ from ml.types import ImageU8
 class TesseraLearner:
     """Network and optimiser over stills; a step of the run is a round."""
 
-    def __init__(self, config: TesseraTrainConfig, stills: Sequence[ImageU8]) -> None:
-        self.config, self.stills = config, stills
+    def __init__(
+        self,
+        config: TesseraTrainConfig,
+        stills: Sequence[ImageU8],
+        *,
+        compute: Compute = REFERENCE,
+    ) -> None:
+        self.config, self.stills, self.compute = config, stills, compute
         self.network = TesseraNet(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network.to(compute.device)
         self.modules = {"network": self.network}
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
@@ -63,12 +71,13 @@ class TesseraLearner:
         set_rate(self.optimiser, self._learning_rate(share, n))
         first = np.concatenate([parts[i].a[rows] for i, rows in batch])
         second = np.concatenate([parts[i].b[rows] for i, rows in batch])
-        xy = torch.from_numpy(np.concatenate([parts[i].xy[rows] for i, rows in batch]))
+        xy = self.compute.sent(np.concatenate([parts[i].xy[rows] for i, rows in batch]))
         still = torch.cat([torch.full((len(rows),), parts[i].still) for i, rows in batch])
-        ignored = near_mask(xy, still, radius_px=config.near_px)
-        x = torch.from_numpy(np.concatenate([first, second]).astype(np.float32))
+        ignored = near_mask(xy, still.to(xy.device), radius_px=config.near_px)
+        x = self.compute.sent(np.concatenate([first, second]).astype(np.float32))
         rows = self.network(
-            x.contiguous(memory_format=torch.channels_last), bfloat16=config.bfloat16
+            x.contiguous(memory_format=torch.channels_last),
+            half=torch.bfloat16 if config.bfloat16 else None,
         )
         half = len(rows) // 2
         return descend(self.optimiser, self._loss(rows[:half], rows[half:], ignored))

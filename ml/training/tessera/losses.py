@@ -17,7 +17,7 @@ def near_mask(xy: Tensor, group: Tensor, *, radius_px: float) -> Tensor:
     """
     close = torch.cdist(xy, xy) < radius_px
     same = group[:, None] == group[None]
-    return close & same & ~torch.eye(len(xy), dtype=torch.bool)
+    return close & same & ~torch.eye(len(xy), dtype=torch.bool, device=xy.device)
 
 
 def hardest_triplet(a: Tensor, b: Tensor, ignored: Tensor, *, margin: float) -> Tensor:
@@ -35,7 +35,7 @@ def hardest_triplet(a: Tensor, b: Tensor, ignored: Tensor, *, margin: float) -> 
     _check(a, b, ignored)
     distance = torch.sqrt(torch.clamp(2.0 - 2.0 * (a @ b.T), min=1e-6))
     positive = distance.diagonal()
-    left_out = ignored | torch.eye(len(a), dtype=torch.bool)
+    left_out = ignored | torch.eye(len(a), dtype=torch.bool, device=a.device)
     negatives = distance.masked_fill(left_out, 4.0)
     hardest = torch.minimum(negatives.amin(dim=1), negatives.amin(dim=0))
     return torch.relu(margin + positive - hardest).mean()
@@ -54,7 +54,7 @@ def contrastive(a: Tensor, b: Tensor, ignored: Tensor, *, temperature: float) ->
     """
     _check(a, b, ignored)
     logits = (a @ b.T / temperature).masked_fill(ignored, float("-inf"))
-    target = torch.arange(len(a))
+    target = torch.arange(len(a), device=a.device)
     forth = functional.cross_entropy(logits, target)
     return 0.5 * (forth + functional.cross_entropy(logits.T, target))
 
@@ -72,10 +72,10 @@ def second_order(a: Tensor, b: Tensor, *, neighbours: int) -> Tensor:
     """
     _check(a, b, None)
     count = min(neighbours, len(a) - 1)
-    own = torch.eye(len(a), dtype=torch.bool)
+    own = torch.eye(len(a), dtype=torch.bool, device=a.device)
     d_a = torch.sqrt(torch.clamp(2.0 - 2.0 * (a @ a.T), min=1e-6))
     d_b = torch.sqrt(torch.clamp(2.0 - 2.0 * (b @ b.T), min=1e-6))
-    near = torch.zeros(len(a), len(a))
+    near = torch.zeros(len(a), len(a), device=a.device)
     for distance in (d_a.detach(), d_b.detach()):
         index = distance.masked_fill(own, 9.0).topk(count, dim=1, largest=False).indices
         near.scatter_(1, index, 1.0)

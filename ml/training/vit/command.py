@@ -77,7 +77,7 @@ def train_vit(
     files = source_files(config.sources, data)
     stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
     with run.learning():
-        learner = VitLearner(config, stills, held_out)
+        learner = VitLearner(config, stills, held_out, compute=run.compute)
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
         learner.network.eval()
         by_threshold = learner.by_threshold()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ml.errors import BadInputError
+from ml.networks.device import REFERENCE, Compute
 from ml.networks.vit_adapter import VitMatcher
 from ml.training.common.run import History
 from ml.training.common.steps import descend, half_cosine, set_rate
@@ -36,9 +37,14 @@ class VitLearner:
     """Network and optimiser over stills, with the pairs that it is validated on."""
 
     def __init__(
-        self, config: VitTrainConfig, stills: Sequence[MaskedStill], held_out: Sequence[MaskedStill]
+        self,
+        config: VitTrainConfig,
+        stills: Sequence[MaskedStill],
+        held_out: Sequence[MaskedStill],
+        *,
+        compute: Compute = REFERENCE,
     ) -> None:
-        self.config, self.stills = config, stills
+        self.config, self.stills, self.device = config, stills, compute.device
         self.network = VitMatcher(config.network)
         if config.crop_px % self.network.patch_px:
             raise BadInputError(
@@ -49,6 +55,7 @@ class VitLearner:
         trained = [p for p in self.network.parameters() if p.requires_grad]
         if not trained:
             raise BadInputError("nothing to train: no adapter layer, and a frozen backbone")
+        self.network.to(self.device)
         self.modules = {"network": self.network}
         self.optimiser = torch.optim.Adam(trained, lr=config.rates[0])
         self.held_out = self._validation_pairs(held_out)
@@ -92,7 +99,7 @@ class VitLearner:
     def _maps(self, pairs: Sequence[NovelViewPair]) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
         pixels = to_batch([pair.source for pair in pairs] + [pair.view.image for pair in pairs])
-        source, target = self.network(pixels).chunk(2)
+        source, target = self.network(pixels.to(self.device)).chunk(2)
         return source, target
 
     def _loss(
@@ -106,13 +113,15 @@ class VitLearner:
         if len(found) < 2:
             return None
         rows = target.flatten(1).T
-        anchor = source.flatten(1).T[torch.from_numpy(found.source)]
+        anchor = source.flatten(1).T[torch.from_numpy(found.source).to(self.device)]
         if config.sampled_positive:
-            positive = sample_map(target, torch.from_numpy(found.xy_t), patch_px=patch_px)
+            xy_t = torch.from_numpy(found.xy_t).to(self.device)
+            positive = sample_map(target, xy_t, patch_px=patch_px)
         else:
-            positive = rows[torch.from_numpy(found.target)]
+            positive = rows[torch.from_numpy(found.target).to(self.device)]
         shape = (target.shape[1], target.shape[2])
         near = torch.from_numpy(near_patches(found.xy_t, shape, patch_px, config.near_patches))
+        near = near.to(self.device)
         if step < config.warmup_steps:
             return contrastive_loss(anchor, positive, rows, near, temperature=config.temperature)
         if config.hard_negatives:

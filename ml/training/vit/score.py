@@ -40,8 +40,9 @@ def _tally(network: VitMatcher, pair: NovelViewPair, threshold: float) -> np.nda
     patch_px = network.patch_px
     images = np.stack([pair.source, pair.view.image])
     pixels = torch.from_numpy(images).permute(0, 3, 1, 2).float().div(255)
+    device = next(network.parameters(), torch.empty(0)).device
     with torch.inference_mode():
-        maps = network(pixels)
+        maps = network(pixels.to(device)).cpu()
     source, target = (m.flatten(1).T.numpy() for m in maps)
     matches, similarity = mutual_patches(source, target)
     truth = patch_pairs(pair.view, patch_px=patch_px, valid=pair.valid, cycle_px=1.5)

@@ -145,6 +145,16 @@ def test_saved_and_loaded_the_rows_are_the_same_up_to_half_precision(name, tmp_p
     assert np.allclose(described(back, image, xy), described(first, image, xy), atol=2e-3)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_in_half_precision_the_rows_are_nearly_the_same(name, image, fast):
+    xy = np.array([[30, 40], [70, 50], [100, 20]])
+    reference, made = stored(name), stored(name)
+    exact = LearnedDescriptor(name, reference.network, graph=reference.graph)
+    quick = LearnedDescriptor(name, made.network, graph=made.graph, compute=fast)
+    off = np.linalg.norm(described(quick, image, xy) - described(exact, image, xy), axis=1)
+    assert (off < 0.05).all()
+
+
 @pytest.fixture
 def weights(tmp_path):
     path = tmp_path / "cnn.safetensors"

@@ -15,6 +15,7 @@ from ml.errors import ShapeError, WeightsError
 from ml.keypoints import load_descriptor
 from ml.keypoints.descriptors.polar import PolarGrid, polar_patches
 from ml.keypoints.descriptors.tessera import (
+    WEIGHTS,
     TesseraDescriptor,
     load,
     load_tessera,
@@ -215,3 +216,10 @@ def test_unknown_keys_and_other_sizes_are_refused(tmp_path: Path) -> None:
         save_file(tensors, tmp_path / "v.safetensors", metadata=metadata)
         with pytest.raises(WeightsError, match=message):
             load_tessera(tmp_path / "v.safetensors")
+
+
+def test_in_batches_and_half_precision_the_rows_are_nearly_the_same(descriptor, image, xy, fast):
+    quick = load_tessera(WEIGHTS)
+    quick = TesseraDescriptor(quick.network, compute=fast)
+    reference, rows = (d.describe(image, xy, _ones(xy)) for d in (descriptor, quick))
+    assert (np.linalg.norm(rows - reference, axis=1) < 0.02).all()

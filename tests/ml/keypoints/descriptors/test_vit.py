@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import cv2
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import torch
 
 from ml.errors import ShapeError, WeightsError
 from ml.keypoints import load_descriptor
+from ml.keypoints.descriptors.vit import VitDescriptor
 from ml.types import Keypoints
 
 
@@ -129,3 +132,10 @@ def test_the_shipped_descriptor_matches_a_turned_image_better_than_chance():
     a, b = descriptor.describe(image, xy, ones), descriptor.describe(other, there, ones)
     assert descriptor.dim == a.shape[1]
     assert ((a @ b.T).argmax(axis=1) == np.arange(60)).mean() > 0.5
+
+
+def test_in_half_precision_the_rows_are_nearly_the_same(tiny, fast):
+    image, xy = texture((60, 90)), np.array([[20, 20], [50, 30]], np.float32)
+    quick = VitDescriptor("vit", copy.deepcopy(tiny.network), compute=fast)
+    exact, rows = (d.describe(image, xy, np.ones(2, np.float32)) for d in (tiny, quick))
+    assert (np.linalg.norm(rows - exact, axis=1) < 0.05).all()

@@ -18,6 +18,7 @@ from ml.training.common.run import (
     TrainingRun,
     add_run_arguments,
     one_thread,
+    with_length,
 )
 from ml.types import no_progress
 
@@ -130,3 +131,50 @@ def test_the_arguments_make_the_run(tmp_path: Path, has_card: bool) -> None:
     run = TrainingRun.of(args, LineConfig(), no_progress)
     assert run.out.is_dir() and run.weights == run.out / "line.safetensors"
     assert run.card == (Path("card.md") if has_card else None) and run.start is None
+
+
+@dataclass(frozen=True)
+class LongConfig(LineConfig):
+    steps: int = 6
+
+
+def test_a_finished_run_goes_on_where_more_steps_are_asked_for(tmp_path: Path) -> None:
+    straight = TrainingRun(LongConfig(steps=9), tmp_path / "straight")
+    expected = _trained(straight, steps=9)
+    _trained(TrainingRun(LongConfig(steps=6), tmp_path / "longer"), steps=6)
+    longer = TrainingRun(LongConfig(steps=9), tmp_path / "longer")
+    found = _trained(longer, steps=9)
+    assert longer.losses == straight.losses and len(longer.losses) == 9
+    assert torch.equal(found.network.weight, expected.network.weight)
+
+
+def test_a_run_ends_after_its_hours_and_the_same_call_goes_on(tmp_path: Path) -> None:
+    first = TrainingRun(LongConfig(), tmp_path, hours=0.0)
+    _trained(first)
+    assert first.summary()["stopped_early"] and len(first.losses) == 1
+    rest = TrainingRun(LongConfig(), tmp_path)
+    _trained(rest)
+    straight = TrainingRun(LongConfig(), tmp_path / "straight")
+    _trained(straight)
+    assert rest.losses == straight.losses and not rest.summary()["stopped_early"]
+
+
+def test_the_length_is_the_widest_that_a_configuration_counts_by() -> None:
+    @dataclass(frozen=True)
+    class Both(LongConfig):
+        epochs: int = 2
+
+    assert with_length(Both(), 5) == Both(epochs=5)
+    assert with_length(LongConfig(), 5) == LongConfig(steps=5)
+    with pytest.raises(BadInputError, match="line takes none"):
+        with_length(LineConfig(), 5)
+    with pytest.raises(BadInputError, match="expected 0 or more, got -1"):
+        with_length(LongConfig(), -1)
+
+
+def test_losses_are_drawn_beside_the_log(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run = TrainingRun(LineConfig(), tmp_path)
+    _trained(run)
+    run.write_log(run.summary())
+    assert (tmp_path / "loss.png").stat().st_size > 1000

@@ -18,11 +18,17 @@ from ml.networks.keypoint_cnn import KeypointCnnConfig
 from ml.networks.keypoint_gnn import KeypointGnnConfig
 from ml.training.common.run import TrainingRun
 from ml.training.descriptors.cnn import train_contrast
-from ml.training.descriptors.contrast import kept_rows, neighbour_batches, seen_rows
+from ml.training.descriptors.contrast import (
+    ContrastLearner,
+    kept_rows,
+    neighbour_batches,
+    seen_rows,
+)
 from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.graph import SWEEPS, graph_config, plot_sweep, sweep, with_setting
 from ml.training.descriptors.views import StillsConfig, read_stills
 from ml.types import no_progress
+from tests.ml.training.losses import assert_first_losses
 
 TINY = ContrastConfig(
     network=KeypointCnnConfig(widths=(2, 3, 4, 5, 6, 7), dim=6),
@@ -33,8 +39,14 @@ TINY = ContrastConfig(
     steps=5,
     checkpoint_every=1,
 )
+
 GRAPH = dataclasses.replace(TINY, name="graph", has_graph=True)
 BANK = dataclasses.replace(GRAPH, train_cnn=False, bank=2)
+LOSSES = {
+    TINY: [2.497368, 2.457486, 3.121583],
+    GRAPH: [2.039771, 2.149969, 2.388880],
+    BANK: [2.410170, 2.540274, 2.353863],
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +71,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(config, data, tmp_path
             raise CancelledError("stop")
 
     trained(config, data, out=tmp_path / "straight")
+    assert_first_losses(tmp_path / "straight", LOSSES[config])
     with pytest.raises(CancelledError):
         trained(config, data, out=tmp_path / "broken", progress=stop)
     trained(config, data, out=tmp_path / "broken")
@@ -192,3 +205,11 @@ def test_a_share_of_the_rows_is_kept():
         assert 20 <= len(kept) <= 40
         assert (np.diff(kept) > 0).all()
     assert kept_rows(np.random.default_rng(0), 3, least_share=0.01).shape == (2,)
+
+
+@pytest.mark.parametrize("config", [TINY, GRAPH, BANK], ids=["cnn", "graph", "graph over a bank"])
+def test_a_step_stays_on_the_device_of_its_network(config, data, elsewhere, up_to_its_loss):
+    stills, _ = read_stills(data, config.stills, progress=no_progress)
+    learner = ContrastLearner(config, stills, compute=elsewhere)
+    with up_to_its_loss():
+        learner.step(0, {})

@@ -19,6 +19,7 @@ from ml.networks.triplet_cnn import TripletCnnConfig
 from ml.training.common.run import TrainingRun
 from ml.training.descriptors.triplet import train_triplet
 from ml.training.descriptors.triplet_config import TripletConfig
+from ml.training.descriptors.triplet_learner import TripletLearner
 from ml.training.descriptors.triplets import (
     PerspectiveConfig,
     draw_triplets,
@@ -28,6 +29,7 @@ from ml.training.descriptors.triplets import (
 )
 from ml.training.descriptors.views import KeypointStill, StillsConfig, StillViewConfig, read_stills
 from ml.types import no_progress
+from tests.ml.training.losses import assert_first_losses
 
 TINY = TripletConfig(
     network=TripletCnnConfig(patch_px=32, channels=3, hidden=(8, 8, 8), dim=6),
@@ -38,6 +40,7 @@ TINY = TripletConfig(
     batch=10,
     checkpoint_every=1,
 )
+
 STILL_POSITIVE = PerspectiveConfig(rotation_deg=0, scale=0, tilt=0, shift_px=0)
 NO_LIGHT = StillViewConfig(photometric=0)
 
@@ -63,6 +66,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(stills, tmp_path):
             raise CancelledError("stop")
 
     train_triplet(TrainingRun(TINY, tmp_path / "straight"), *stills)
+    assert_first_losses(tmp_path / "straight", [0.003191379, 0.001063779])
     with pytest.raises(CancelledError):
         train_triplet(TrainingRun(TINY, tmp_path / "broken", progress=stop), *stills)
     train_triplet(TrainingRun(TINY, tmp_path / "broken"), *stills)
@@ -108,7 +112,7 @@ def test_one_command_tunes_to_a_sequence_without_labels(data, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     start = tmp_path / "all" / "triplet.safetensors"
     arguments = ["--config", str(tmp_path / "config.json"), "--out", str(tmp_path / "one")]
-    arguments += ["--sequence", str(data), "--from", str(start), "--epochs", "2"]
+    arguments += ["--sequence", str(data), "--from", str(start), "--steps", "2"]
     assert main(["train", "triplet", *arguments]) == 0
     before, after = load_file(start), load_file(tmp_path / "one" / "triplet.safetensors")
     assert before.keys() == after.keys()
@@ -202,3 +206,13 @@ def test_too_few_key_points_are_refused():
             perspective=STILL_POSITIVE,
             light=NO_LIGHT,
         )
+
+
+@pytest.mark.parametrize("all_negatives", [True, False])
+def test_a_step_stays_on_the_device_of_its_network(
+    all_negatives, stills, elsewhere, up_to_its_loss
+):
+    config = dataclasses.replace(TINY, all_negatives=all_negatives)
+    learner = TripletLearner(config, stills[0], (), compute=elsewhere)
+    with up_to_its_loss():
+        learner.step(0, {})

@@ -16,7 +16,7 @@ from ml.cli import main
 from ml.errors import BadInputError
 from ml.networks.vlad import Vlad, VladConfig
 from ml.roi import KeypointEncoder, load_encoder
-from ml.roi.keypoint_encoder import KeypointEncoderConfig
+from ml.roi.keypoints.encoder import KeypointEncoderConfig
 from ml.training.common.run import TrainingRun
 from ml.training.roi.endoscopy import (
     EndoscopyTrainConfig,

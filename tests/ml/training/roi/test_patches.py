@@ -12,7 +12,7 @@ from PIL import Image
 from safetensors.numpy import load_file
 
 from ml.cli import main
-from ml.errors import BadInputError, CancelledError
+from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.stain import fixed_stains
@@ -21,6 +21,7 @@ from ml.training.roi.patch_blocks import Blocks, make_block
 from ml.training.roi.patch_views import ViewConfig
 from ml.training.roi.patches import PatchLearner, TissueViews, train_patches
 from ml.training.roi.patches_config import PatchTrainConfig
+from tests.ml.training.losses import assert_first_losses
 from tests.ml.training.roi.conftest import dense_tissue
 
 TINY = PatchTrainConfig(
@@ -36,6 +37,8 @@ TINY = PatchTrainConfig(
     view=ViewConfig(crop_px=32),
     network=PatchCnnConfig(widths=(4, 6, 8, 10)),
 )
+
+LOSSES = {"simclr": [3.651762, 3.921801, 6.316002], "byol": [2.171875, 2.09375, 2.203125]}
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,8 @@ def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path, scheme
             raise CancelledError("stop")
 
     train_patches(TrainingRun(config, tmp_path / "straight"), data=data)
+    # The network runs in bfloat16, whose steps are half a percent.
+    assert_first_losses(tmp_path / "straight", LOSSES[scheme], rel=0.02)
     with pytest.raises(CancelledError):
         train_patches(TrainingRun(config, tmp_path / "broken", progress=stop), data=data)
     assert not (tmp_path / "broken" / "patch-cnn.safetensors").exists()
@@ -172,3 +177,17 @@ def test_steps_make_the_loss_smaller(blocks):
     learner = PatchLearner(config, lambda step: batch)
     losses = [learner.step(step, {}) for step in range(20)]
     assert losses[-1] < 0.8 * losses[0]
+
+
+def test_a_run_may_start_from_weights_of_the_same_sizes_only(data, tmp_path):
+    first = TrainingRun(dataclasses.replace(TINY, steps=1), tmp_path / "first")
+    train_patches(first, data=data)
+    still = dataclasses.replace(TINY, steps=1, learning_rate=0.0)
+    train_patches(TrainingRun(still, tmp_path / "second", start=first.weights), data=data)
+    trained = load_patch_cnn(tmp_path / "second" / "patch-cnn.safetensors").network
+    start = load_patch_cnn(first.weights).network
+    for name, value in start.named_parameters():
+        assert torch.equal(trained.get_parameter(name), value)
+    wider = dataclasses.replace(still, network=PatchCnnConfig(widths=(8, 12, 16, 20)))
+    with pytest.raises(WeightsError, match="the run trains"):
+        train_patches(TrainingRun(wider, tmp_path / "wider", start=first.weights), data=data)

@@ -17,9 +17,10 @@ from ml.networks.tessera_descriptor import TesseraConfig
 from ml.training.common.run import TrainingRun
 from ml.training.tessera.command import train_tessera, training_files
 from ml.training.tessera.config import TesseraTrainConfig
-from ml.training.tessera.learner import draw_groups
+from ml.training.tessera.learner import TesseraLearner, draw_groups
 from ml.training.tessera.pool import PoolConfig, draw_pool, load_stills
 from ml.training.tessera.views import TesseraViewConfig
+from tests.ml.training.losses import assert_first_losses
 
 TINY = TesseraTrainConfig(
     source="stills",
@@ -109,6 +110,7 @@ def test_every_loss_takes_part_when_it_has_weight(data: Path, tmp_path: Path) ->
 
 def test_an_interrupted_run_ends_with_the_same_weights(data: Path, tmp_path: Path) -> None:
     train_tessera(TrainingRun(TINY, tmp_path / "whole"), data=data)
+    assert_first_losses(tmp_path / "whole", [8.649204, 7.967967])
 
     def stop(done: int, total: int, phase: str) -> None:
         raise CancelledError("stopped")
@@ -121,9 +123,11 @@ def test_an_interrupted_run_ends_with_the_same_weights(data: Path, tmp_path: Pat
 
 
 def test_a_checkpoint_of_another_configuration_is_refused(data: Path, tmp_path: Path) -> None:
-    train_tessera(TrainingRun(dataclasses.replace(TINY, rounds=1), tmp_path / "out"), data=data)
+    short = dataclasses.replace(TINY, rounds=1)
+    train_tessera(TrainingRun(short, tmp_path / "out"), data=data)
     with pytest.raises(BadInputError, match="another configuration"):
-        train_tessera(TrainingRun(TINY, tmp_path / "out"), data=data)
+        other = dataclasses.replace(short, seed=5)
+        train_tessera(TrainingRun(other, tmp_path / "out"), data=data)
 
 
 def test_no_stills_and_too_few_key_points_are_refused(data: Path, tmp_path: Path) -> None:
@@ -138,3 +142,11 @@ def test_boxes_of_three_numbers_are_refused(data: Path, tmp_path: Path) -> None:
     config = dataclasses.replace(TINY, blank=(0.0, 0.1, 0.2))
     with pytest.raises(BadInputError, match="boxes of 4 numbers, got 3"):
         train_tessera(TrainingRun(config, tmp_path / "a"), data=data)
+
+
+def test_a_step_stays_on_the_device_of_its_network(data: Path, elsewhere, up_to_its_loss) -> None:
+    config = dataclasses.replace(TINY, contrastive=1.0, triplet=1.0, second_order=1.0)
+    stills = load_stills(training_files(config, data), [])
+    learner = TesseraLearner(config, stills, compute=elsewhere)
+    with up_to_its_loss():
+        learner.step(0, {})

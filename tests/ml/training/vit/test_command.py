@@ -16,10 +16,11 @@ from ml.errors import BadInputError, CancelledError
 from ml.keypoints.descriptors.vit import descriptor_from_file
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig
 from ml.training.common.run import TrainingRun
-from ml.training.vit.command import depth_source, train_vit
+from ml.training.vit.command import depth_source, read_stills, train_vit
 from ml.training.vit.config import VitTrainConfig, paper_config
 from ml.training.vit.learner import VitLearner, to_batch
 from ml.training.vit.score import score_pairs
+from tests.ml.training.losses import assert_first_losses
 
 TINY = VitTrainConfig(
     sources=("stills",),
@@ -39,7 +40,6 @@ TINY = VitTrainConfig(
         small=SmallVitConfig(stem=(8, 12), width=16, depth=1, heads=2), heads=2, max_tokens=400
     ),
 )
-
 
 SHORT = dataclasses.replace(TINY, held_out=(), epochs=1, warmup_steps=0, bootstrap_epochs=0)
 
@@ -74,6 +74,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path):
             raise CancelledError("stop")
 
     straight = train_vit(TrainingRun(TINY, tmp_path / "straight"), data=data)
+    assert_first_losses(tmp_path / "straight", [4.238553, 4.302010, 4.251529])
     with pytest.raises(CancelledError):
         train_vit(TrainingRun(TINY, tmp_path / "broken", progress=stop), data=data)
     resumed = train_vit(TrainingRun(TINY, tmp_path / "broken"), data=data)
@@ -246,3 +247,13 @@ def test_no_pair_has_no_precision():
 def test_images_become_a_batch_in_zero_to_one():
     batch = to_batch([np.full((4, 6, 3), 255, np.uint8), np.zeros((4, 6, 3), np.uint8)])
     assert batch.shape == (2, 3, 4, 6) and batch[0].min() == 1 and batch[1].max() == 0
+
+
+@pytest.mark.parametrize("config", [TINY, SHORT], ids=["contrast", "triplets"])
+def test_a_step_stays_on_the_device_of_its_network(config, data, elsewhere, up_to_its_loss):
+    config = dataclasses.replace(config, held_out=())
+    files = sorted((data / "stills").iterdir())
+    stills, _ = read_stills(config, files)
+    learner = VitLearner(config, stills, (), compute=elsewhere)
+    with up_to_its_loss():
+        learner.step(1, {"loss": [1.0]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ml.training.roi.augment import random_look, vertex_dropout, with_look
+from ml.training.roi.encoder.augment import random_look, vertex_dropout, with_look
 
 
 def test_no_strength_changes_nothing():

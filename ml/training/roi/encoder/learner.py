@@ -13,11 +13,11 @@ from ml.networks.gcn import ProjectionHead, RoiGcn
 from ml.roi.graph import build_graph
 from ml.training.common.run import History
 from ml.training.common.steps import descend
-from ml.training.roi.augment import vertex_dropout
-from ml.training.roi.encoder_config import RoiTrainConfig
+from ml.training.roi.encoder.augment import vertex_dropout
+from ml.training.roi.encoder.config import RoiTrainConfig
+from ml.training.roi.encoder.metric import learn_metric
+from ml.training.roi.encoder.pool import PatchPool, draw_region
 from ml.training.roi.losses import nt_xent
-from ml.training.roi.metric import learn_metric
-from ml.training.roi.pool import PatchPool, draw_region
 from ml.types import ArrayF32, ArrayI64
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.training.roi.metric import learn_metric
+from ml.training.roi.encoder.metric import learn_metric
 
 DIM = 12
 

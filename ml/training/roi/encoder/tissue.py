@@ -9,12 +9,12 @@ import numpy as np
 
 from ml.files import write_npz
 from ml.roi.encoders.protocol import PatchEncoder
-from ml.roi.features import PATCH_PX, tissue_share
+from ml.roi.measures.features import PATCH_PX, tissue_share
 from ml.roi.patches import cut_patch
 from ml.roi.stain import fixed_stains
-from ml.training.roi.augment import random_look, with_look
+from ml.training.roi.encoder.augment import random_look, with_look
+from ml.training.roi.encoder.pool import MIN_TISSUE_SHARE
 from ml.training.roi.patch_blocks import Block, read_blocks
-from ml.training.roi.pool import MIN_TISSUE_SHARE
 from ml.types import ArrayF32, ImageU8, Progress
 
 _LEAST_MPP = 0.44

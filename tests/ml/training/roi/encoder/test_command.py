@@ -22,11 +22,13 @@ from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import save_patch_cnn
 from ml.training.common.run import TrainingRun
-from ml.training.roi.encoder import train_roi
-from ml.training.roi.encoder_config import RoiTrainConfig
-from ml.training.roi.pool import PatchPool, draw_region
+from ml.training.roi.encoder.command import train_roi
+from ml.training.roi.encoder.config import RoiTrainConfig
+from ml.training.roi.encoder.pool import PatchPool, draw_region
+from tests.ml.training.losses import assert_first_losses
 
 NETWORK = GcnConfig(vertex_dim=16, hidden_dim=16, out_dim=8)
+
 TINY = RoiTrainConfig(
     name="tiny",
     sources=("a.png", "more"),
@@ -65,6 +67,7 @@ def straight(data, tmp_path_factory):
 
 def test_a_run_gives_an_encoder_that_embeds(straight, data):
     out, summary = straight
+    assert_first_losses(out, [2.399867, 2.397722, 2.401795])
     encoder = encoder_from_file(out / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
     assert encoder.embed(image, box(0, 0, 900, 900)).shape == (NETWORK.embedding_dim,)

@@ -8,7 +8,12 @@ import pytest
 from ml.errors import BadInputError
 from ml.networks.graph_encoders import GRAPH_ENCODERS
 from ml.roi.graph import build_graph
-from ml.training.roi.graph import GraphTrainConfig, embed_graphs, subgraph, train_graph_encoder
+from ml.training.roi.encoder.graph import (
+    GraphTrainConfig,
+    embed_graphs,
+    subgraph,
+    train_graph_encoder,
+)
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from ml.roi.encoders.registry import make_patch_encoder
 from ml.roi.weights import SHIPPED_PATCH_CNN, save_encoder
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
-from ml.training.roi.encoder_config import PoolKey, RoiTrainConfig
-from ml.training.roi.encoder_learner import RoiLearner
-from ml.training.roi.pool import PatchPool, load_or_build_pool
-from ml.training.roi.tissue import load_or_measure
+from ml.training.roi.encoder.config import PoolKey, RoiTrainConfig
+from ml.training.roi.encoder.learner import RoiLearner
+from ml.training.roi.encoder.pool import PatchPool, load_or_build_pool
+from ml.training.roi.encoder.tissue import load_or_measure
 from ml.types import ArrayF32, Progress
 
 

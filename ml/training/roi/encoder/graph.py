@@ -18,7 +18,7 @@ from ml.networks.gcn import ProjectionHead
 from ml.networks.graph_encoders import make_graph_encoder
 from ml.roi.graph import RoiGraph
 from ml.training.common.steps import descend
-from ml.training.roi.augment import vertex_dropout
+from ml.training.roi.encoder.augment import vertex_dropout
 from ml.training.roi.losses import nt_xent
 from ml.types import ArrayF32, ArrayI64, Progress, no_progress
 

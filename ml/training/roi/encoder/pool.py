@@ -20,8 +20,8 @@ from ml.files import write_npz
 from ml.imaging.slides import SlideImage, open_slide
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.protocol import PatchEncoder
-from ml.roi.features import tissue_share
 from ml.roi.geometry import downsample_for
+from ml.roi.measures.features import tissue_share
 from ml.roi.patches import Corner, cut_patch, isotropic_mpp, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
 from ml.roi.stain import (
@@ -32,7 +32,7 @@ from ml.roi.stain import (
     normalise,
 )
 from ml.roi.stained import choose_stains
-from ml.training.roi.augment import Look, random_look, with_look
+from ml.training.roi.encoder.augment import Look, random_look, with_look
 from ml.types import ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
 
 MIN_TISSUE_SHARE = 0.3

@@ -1,0 +1,1 @@
+"""Training of the slide encoder: pools of tissue, the metric, the graph part."""

@@ -1,0 +1,53 @@
+"""``train metric``: from the JSON of embed to a file, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ml.cli import main
+from ml.index.metric import read_metric
+
+
+def regions():
+    rng = np.random.default_rng(0)
+    found = []
+    for patient in range(10):
+        own = 6 * rng.standard_normal()
+        for number in range(6):
+            vector = rng.standard_normal(6)
+            vector[0] += own
+            vector[1] += 2 * (-1) ** number
+            label = "ab"[number % 2]
+            found.append({"patient": f"p{patient}", "label": label, "vector": vector.tolist()})
+    return found
+
+
+def test_a_metric_is_written_with_its_figures(tmp_path):
+    (tmp_path / "vectors.json").write_text(json.dumps({"regions": regions()}))
+    out, report = tmp_path / "metric.npz", tmp_path / "report.json"
+    words = ["train", "metric", str(tmp_path / "vectors.json"), "--out", str(out)]
+    assert main([*words, "--json", str(report)]) == 0
+    said = json.loads(report.read_text())
+    assert (said["regions"], said["labels"], said["patients"]) == (60, 2, 10)
+    assert said["chosen"] == read_metric(out).chosen != "identity"
+    assert said["score"] > said["plain"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "not json",
+        json.dumps({"regions": [{"vector": [1.0]}]}),
+        json.dumps({"regions": [*regions()[:3], {"patient": "p", "label": "a", "vector": [1.0]}]}),
+    ],
+)
+def test_another_file_is_refused_with_one_line(tmp_path, capsys, text):
+    (tmp_path / "x.json").write_text(text)
+    out = tmp_path / "metric.npz"
+    assert main(["train", "metric", str(tmp_path / "x.json"), "--out", str(out)]) == 2
+    assert "x.json: expected what `python -m ml embed" in capsys.readouterr().err
+    assert not out.exists()
