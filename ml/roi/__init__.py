@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from ml.roi.embed import Embedded, RoiEncoder
-from ml.roi.keypoint_encoder import KeypointEncoder
+from ml.roi.keypoints.encoder import KeypointEncoder
 from ml.roi.load import EncoderInfo, list_encoders, load_encoder, load_graph_encoder
 from ml.roi.protocol import RegionEncoder
 from ml.roi.weights import encoder_from_file

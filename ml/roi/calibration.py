@@ -26,8 +26,8 @@ from ml.index.calibration import (
     write_calibration,
 )
 from ml.roi.embed import Embedded
-from ml.roi.features import tissue_share
 from ml.roi.geometry import ASSUMED_MPP
+from ml.roi.measures.features import tissue_share
 from ml.roi.patches import isotropic_mpp
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress
 

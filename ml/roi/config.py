@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import PatchCnnConfig
 from ml.networks.textons import TextonConfig
-from ml.roi.features import FEATURE_DIM, FEATURES_NAME
 from ml.roi.graph import EDGE_PX
+from ml.roi.measures.features import FEATURE_DIM, FEATURES_NAME
 from ml.roi.sampling import SamplingConfig
 
 

@@ -10,8 +10,8 @@ from ml.errors import BadInputError, UnknownNameError
 from ml.files import WEIGHTS_FOLDER
 from ml.networks.weightsfile import architecture_of
 from ml.roi.embed import RoiEncoder
-from ml.roi.keypoint_weights import ARCHITECTURE as KEYPOINTS
-from ml.roi.keypoint_weights import load_keypoint_encoder
+from ml.roi.keypoints.weights import ARCHITECTURE as KEYPOINTS
+from ml.roi.keypoints.weights import load_keypoint_encoder
 from ml.roi.protocol import RegionEncoder
 from ml.roi.weights import encoder_from_file
 

@@ -12,7 +12,7 @@ from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.published import PublishedEncoder
 from ml.roi.encoders.recipes import recipe_of
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.features import PATCH_PX
+from ml.roi.measures.features import PATCH_PX
 from ml.roi.sampling import SamplingConfig
 from ml.roi.stained import STAINS
 from ml.roi.weights import save_encoder

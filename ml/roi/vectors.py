@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 from ml.roi.encoders.protocol import PatchEncoder
-from ml.roi.features import tissue_share
+from ml.roi.measures.features import tissue_share
 from ml.roi.patches import Corner, PatchSource
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8, Progress

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ml.config import config_hash
 from ml.errors import UnknownNameError, WeightsError
+from ml.networks.device import chosen_compute
 from ml.networks.gcn import RoiGcn
 from ml.networks.patch_cnn import PatchCnn
 from ml.networks.textons import TextonBank
@@ -99,7 +100,9 @@ def _patch_encoder(path: Path, config: EncoderConfig, tensors: dict[str, Tensor]
     cnn, textons = None, None
     if PATCH_CNN in names:
         own = _without_prefix(PATCH_CNN, tensors)
-        cnn = PatchCnnEncoder(filled(PatchCnn(config.patch_cnn), own, path.name))
+        cnn = PatchCnnEncoder(
+            filled(PatchCnn(config.patch_cnn), own, path.name), compute=chosen_compute()
+        )
     if TEXTONS in names:
         own = _without_prefix(TEXTONS, tensors)
         textons = TextonEncoder(filled(TextonBank(config.textons), own, path.name), config.textons)

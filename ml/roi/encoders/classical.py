@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ml.roi.features import FEATURE_DIM, FEATURES_NAME, patch_features
+from ml.roi.measures.features import FEATURE_DIM, FEATURES_NAME, patch_features
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
 
 
 class ClassicalEncoder:
-    """See ``ml.roi.features``."""
+    """See ``ml.roi.measures.features``."""
 
     name = FEATURES_NAME
     batch = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import cv2
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig, standardised
 from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
 from ml.roi.stain import StainEstimate, optical_density
@@ -21,6 +23,8 @@ NAME = "patch-cnn-2"
 
 WINDOW_PX = 64
 """Side of the crops that the network was trained on."""
+GPU_BATCH = 256
+"""Patches at a time on a GPU: 1,024 windows, some 2 GB of feature maps in half precision."""
 _SHRINK = 2
 """Patches are of 1 um per pixel, the crops of 2 on average."""
 
@@ -29,21 +33,32 @@ class PatchCnnEncoder:
     """A trained ``PatchCnn``: the mean over windows of a patch, each standardised by itself.
 
     The slide's own stains play no part: how strongly and in which hue it is stained was taken away
-    in training.
+    in training. On a CPU the patches go through one at a time, so that the others do not change
+    the vector of one; on a GPU they go together, in half precision, which moves a vector by less
+    than .02 of its length.
     """
 
     name = NAME
-    batch = 1
 
-    def __init__(self, network: PatchCnn) -> None:
+    def __init__(self, network: PatchCnn, *, compute: Compute = REFERENCE) -> None:
+        self.compute = compute
         self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.network.to(compute.device)
         self.dim = network.config.out_dim
+        self.batch = GPU_BATCH if compute.batched else 1
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
-        """See ``PatchEncoder``. One patch at a time: the others do not change the result of one."""
-        with torch.inference_mode():
-            rows = [self.network(_windows(patch)).mean(dim=0).numpy() for patch in patches]
-        return np.stack(rows).astype(np.float32)
+        """See ``PatchEncoder``; the stains play no part."""
+        windows = np.stack([_windows(patch) for patch in patches])
+        return self.compute.forward(self._vectors, windows, reference=1, batch=GPU_BATCH)
+
+    def _vectors(self, windows: Tensor) -> Tensor:
+        """(B, dim) of (B, W, 64, 64, 3) uint8 windows: the mean over those of each patch."""
+        count, each = windows.shape[:2]
+        images = _as_images(windows.flatten(0, 1))
+        with self.compute.precision():
+            found = self.network(images)
+        return found.float().reshape(count, each, -1).mean(dim=1)
 
 
 def save_patch_cnn(path: str | Path, *, name: str, version: str, network: PatchCnn) -> None:
@@ -67,20 +82,33 @@ def load_patch_cnn(path: str | Path) -> PatchCnnEncoder:
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
     config = stored_config(PatchCnnConfig, metadata, path.name)
-    return PatchCnnEncoder(filled(PatchCnn(config), tensors, path.name))
+    return PatchCnnEncoder(filled(PatchCnn(config), tensors, path.name), compute=chosen_compute())
 
 
-def _windows(patch: ImageU8) -> Tensor:
-    """(N, 3, 64, 64) float32: windows that cover a patch evenly, standardised densities."""
+def _as_images(windows: Tensor) -> Tensor:
+    """(N, 3, 64, 64) float32 standardised densities of (N, 64, 64, 3) uint8."""
+    od = _densities(windows.device)[windows.int()].permute(0, 3, 1, 2)
+    return standardised(od.contiguous()).contiguous(memory_format=torch.channels_last)
+
+
+@lru_cache(maxsize=2)
+def _densities(device: torch.device) -> Tensor:
+    """(256,) optical density of each value of a pixel."""
+    levels = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 3, axis=1)
+    return torch.from_numpy(optical_density(levels)[:, 0].copy()).to(device)
+
+
+def _windows(patch: ImageU8) -> ImageU8:
+    """(W, 64, 64, 3) uint8: windows that cover a patch evenly."""
     size = (max(WINDOW_PX, patch.shape[1] // _SHRINK), max(WINDOW_PX, patch.shape[0] // _SHRINK))
     small = np.asarray(cv2.resize(patch, size, interpolation=cv2.INTER_AREA), np.uint8)
-    od = torch.from_numpy(optical_density(small)).permute(2, 0, 1)
-    windows = [
-        od[:, y : y + WINDOW_PX, x : x + WINDOW_PX]
-        for y in _starts(size[1])
-        for x in _starts(size[0])
-    ]
-    return standardised(torch.stack(windows)).contiguous(memory_format=torch.channels_last)
+    return np.stack(
+        [
+            small[y : y + WINDOW_PX, x : x + WINDOW_PX]
+            for y in _starts(size[1])
+            for x in _starts(size[0])
+        ]
+    )
 
 
 def _starts(side: int) -> list[int]:

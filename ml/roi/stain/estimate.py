@@ -14,7 +14,6 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.imaging.grid import StoredLevel
 from ml.imaging.slides import SlideImage
-from ml.roi.nuclei import MAX_MPP, nucleus_mask
 from ml.roi.patches import checked_image
 from ml.roi.stain.deconvolution import (
     MIN_TISSUE_OD,
@@ -27,6 +26,7 @@ from ml.roi.stain.deconvolution import (
     optical_density,
 )
 from ml.roi.stain.fields import TissueFields, tissue_fields
+from ml.roi.stain.nuclei import MAX_MPP, nucleus_mask
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ImageU8
 
 STAIN_METHODS = ("nuclei", "macenko", "none")

@@ -17,8 +17,8 @@ from ml.roi import (
     load_graph_encoder,
 )
 from ml.roi.config import EncoderConfig
-from ml.roi.keypoint_encoder import KeypointEncoderConfig
-from ml.roi.keypoint_weights import save_keypoint_encoder
+from ml.roi.keypoints.encoder import KeypointEncoderConfig
+from ml.roi.keypoints.weights import save_keypoint_encoder
 from ml.roi.weights import save_encoder
 
 

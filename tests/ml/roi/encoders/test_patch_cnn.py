@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,9 @@ from ml.errors import WeightsError
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.roi.encoders.patch_cnn import (
     ARCHITECTURE,
+    GPU_BATCH,
     PatchCnnEncoder,
+    _as_images,
     _windows,
     load_patch_cnn,
     save_patch_cnn,
@@ -32,26 +36,30 @@ def with_densities(image, factors):
     return np.clip(np.round(pixels), 0, 255).astype(np.uint8)
 
 
+def images_of(patch):
+    """The windows of a patch as the network gets them."""
+    return _as_images(torch.from_numpy(_windows(patch)))
+
+
 @pytest.mark.parametrize(
     ("height", "width", "count"),
     [(224, 224, 4), (128, 128, 1), (224, 128, 2), (30, 50, 1), (300, 224, 6)],
 )
 def test_windows_cover_a_patch_of_any_size(tissue, height, width, count):
-    windows = _windows(tissue(height, width))
+    windows = images_of(tissue(height, width))
     assert windows.shape == (count, 3, 64, 64) and windows.dtype == torch.float32
     assert torch.allclose(windows.mean(dim=(2, 3)), torch.zeros(count, 3), atol=1e-4)
 
 
 def test_windows_meet_both_edges_of_a_patch(tissue):
     patch = tissue(224, 224, seed=2)
-    alone = _windows(patch[96:, 96:])
-    assert torch.allclose(_windows(patch)[-1], alone[-1], atol=1e-5)
+    assert np.array_equal(_windows(patch)[-1], _windows(patch[96:, 96:])[-1])
 
 
 def test_a_patch_is_the_mean_of_its_windows(cnn, tissue):
     patch = tissue(224, 224)
     with torch.inference_mode():
-        rows = [cnn.network(window[None])[0].numpy() for window in _windows(patch)]
+        rows = [cnn.network(window[None])[0].numpy() for window in images_of(patch)]
     found = cnn.encode([patch], fixed_stains(patch))[0]
     assert np.allclose(found, np.mean(rows, axis=0), atol=1e-5)
 
@@ -95,3 +103,20 @@ def test_weights_of_an_earlier_input_are_refused(cnn, tmp_path, monkeypatch):
     monkeypatch.undo()
     with pytest.raises(WeightsError, match=f"'patch-cnn', expected '{ARCHITECTURE}'"):
         load_patch_cnn(path)
+
+
+def test_in_batches_and_half_precision_the_vectors_are_nearly_the_same(cnn, tissue, fast):
+    patches = [tissue(224, 224, seed=seed) for seed in range(5)]
+    stains = fixed_stains(patches[0])
+    reference = cnn.encode(patches, stains)
+    quick = PatchCnnEncoder(copy.deepcopy(cnn.network), compute=fast)
+    assert (cnn.batch, quick.batch) == (1, GPU_BATCH)
+    off = np.linalg.norm(quick.encode(patches, stains) - reference, axis=1)
+    assert (off < 0.02 * np.linalg.norm(reference, axis=1)).all()
+
+
+def test_on_a_cpu_the_other_patches_do_not_change_a_vector(cnn, tissue):
+    patches = [tissue(224, 224, seed=seed) for seed in range(3)]
+    stains = fixed_stains(patches[0])
+    together = cnn.encode(patches, stains)
+    assert np.array_equal(together[1], cnn.encode(patches[1:2], stains)[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ml.keypoints import ImageFeatures, extract, match_features
-from ml.roi.keypoint_encoder import RegionView
+from ml.roi.keypoints.encoder import RegionView
 from ml.types import ArrayF32, ArrayI64
 
 FIRST = 50

@@ -15,7 +15,7 @@ from ml.imaging.slides import open_slide
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad, VladConfig
 from ml.roi import KeypointEncoder
-from ml.roi.keypoint_encoder import KeypointEncoderConfig
+from ml.roi.keypoints.encoder import KeypointEncoderConfig
 from ml.training.common.clusters import k_means
 
 REGION = Polygon([(210, 190), (300, 200), (310, 290), (200, 310)])

@@ -7,7 +7,7 @@ from functools import lru_cache
 import cv2
 import numpy as np
 
-from ml.roi.texture import mean_and_deviation
+from ml.roi.measures.texture import mean_and_deviation
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
 NUCLEI_DIM, SPACE_DIM, CONCENTRATION_DIM = 16, 22, 22

@@ -8,8 +8,8 @@ from shapely.geometry import box
 
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad, VladConfig
-from ml.roi.keypoint_encoder import KeypointEncoder, KeypointEncoderConfig
-from ml.roi.rerank import FIRST, region_features, reranked
+from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig
+from ml.roi.keypoints.rerank import FIRST, region_features, reranked
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_only_the_first_are_looked_at(features, monkeypatch):
         asked.append(candidate)
         return Nothing
 
-    monkeypatch.setattr("ml.roi.rerank.match_features", match)
+    monkeypatch.setattr("ml.roi.keypoints.rerank.match_features", match)
     distance = np.arange(FIRST + 20, dtype=np.float32)[::-1].copy()
     order, matches = reranked("query", list(range(len(distance))), distance)
     assert sorted(asked) == list(range(20, FIRST + 20))

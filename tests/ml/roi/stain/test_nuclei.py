@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, ShapeError
-from ml.roi.nuclei import nucleus_mask
+from ml.roi.stain.nuclei import nucleus_mask
 
 
 def drawn_nuclei(*, side=400, radius_px=5.0, spacing=24, density=0.5, noise=0.02, seed=0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ml.roi.texture import (
+from ml.roi.measures.texture import (
     ENERGY_DIM,
     LBP_DIM,
     SPECTRUM_BANDS,

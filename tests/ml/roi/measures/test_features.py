@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.roi.features import BLOCKS, FEATURE_DIM, patch_features, tissue_share
+from ml.roi.measures.features import BLOCKS, FEATURE_DIM, patch_features, tissue_share
 from ml.roi.stain import fixed_stains, optical_density
 
 

@@ -9,7 +9,7 @@ from ml.keypoints.descriptors.tessera import WEIGHTS as DESCRIPTOR_WEIGHTS
 from ml.keypoints.descriptors.tessera import load_tessera
 from ml.networks.vlad import Vlad
 from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
-from ml.roi.keypoint_encoder import KeypointEncoder, KeypointEncoderConfig
+from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig
 
 ARCHITECTURE = "roi-vlad"
 

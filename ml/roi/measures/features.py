@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ml.errors import ShapeError
-from ml.roi.stain import StainEstimate, deconvolve, optical_density
-from ml.roi.structure import (
+from ml.roi.measures.structure import (
     CONCENTRATION_DIM,
     GRANULOMETRY_DIM,
     NUCLEI_DIM,
@@ -24,7 +23,7 @@ from ml.roi.structure import (
     nuclei,
     open_space,
 )
-from ml.roi.texture import (
+from ml.roi.measures.texture import (
     ENERGY_DIM,
     LBP_DIM,
     SPECTRUM_DIM,
@@ -32,6 +31,7 @@ from ml.roi.texture import (
     lbp_histogram,
     radial_spectrum,
 )
+from ml.roi.stain import StainEstimate, deconvolve, optical_density
 from ml.types import ArrayF32, ImageU8
 
 PATCH_PX = 224  # what the scales and radii of the features are laid out for

@@ -12,8 +12,8 @@ from shapely.geometry import box
 from ml.errors import WeightsError
 from ml.networks.vlad import Vlad, VladConfig
 from ml.networks.weightsfile import write_tensors
-from ml.roi.keypoint_encoder import KeypointEncoderConfig
-from ml.roi.keypoint_weights import (
+from ml.roi.keypoints.encoder import KeypointEncoderConfig
+from ml.roi.keypoints.weights import (
     ARCHITECTURE,
     load_keypoint_encoder,
     save_keypoint_encoder,

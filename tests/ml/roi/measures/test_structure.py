@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from ml.roi.structure import (
+from ml.roi.measures.structure import (
     GRANULOMETRY_RADII_PX,
     NUCLEI_DIM,
     SPACE_DIM,

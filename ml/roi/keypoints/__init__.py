@@ -1,0 +1,1 @@
+"""A region by its key points: descriptors aggregated to a vector, and a second look."""
