@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -47,6 +47,34 @@ ABLATION_GAP = 16
 """The gap at which the paper samples (section IV-A)."""
 
 
+class EpipolarOptions(TypedDict):
+    """How many key points, which gaps, and how many pairs that made."""
+
+    max_keypoints: int
+    gaps: list[int]
+    pairs: int
+
+
+class EpipolarReport(TypedDict):
+    """What ``run`` returns."""
+
+    options: EpipolarOptions
+    sequence: str
+    frames: int
+    versions: dict[str, str]
+    skipped: dict[str, str]
+    scores: dict[str, dict[str, dict[str, float]]]
+    seconds: dict[str, float]
+    compared_with: str
+    t_test: dict[str, float]
+    truth: dict[str, dict[str, Any]]
+    pairs: dict[str, list[dict[str, Any]]]
+    cross_sequence: NotRequired[dict[str, Any]]
+    ablation: NotRequired[dict[str, Any]]
+    pictures: NotRequired[list[str]]
+    plots: NotRequired[list[str]]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate epipolar``."""
     add = parser.add_argument
@@ -65,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     """Score each descriptor at each gap.
 
     Returns:
@@ -84,7 +112,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     scores = _score_all(cache, descriptors, pairs, progress)
     timed = [(cache.masked(a), cache.masked(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
     ours = next(reversed(descriptors))
-    result: dict[str, Any] = {
+    result: EpipolarReport = {
         "options": {
             "max_keypoints": args.max_keypoints,
             "gaps": gaps,
@@ -115,7 +143,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     return result
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: EpipolarReport) -> str:
     """The tables for people."""
     return epipolar_tables(result)
 
@@ -188,7 +216,7 @@ def _score_all(
     return scores
 
 
-def _by_gap(rows: Sequence[EpipolarScore], gaps: Sequence[int]) -> dict[str, Any]:
+def _by_gap(rows: Sequence[EpipolarScore], gaps: Sequence[int]) -> dict[str, dict[str, float]]:
     table = {str(gap): summary([row for row in rows if row.gap == gap]) for gap in gaps}
     return table | {"all": summary(rows)}
 

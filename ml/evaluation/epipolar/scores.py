@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -207,14 +206,14 @@ MEANS = (
 )
 
 
-def summary(scores: Sequence[EpipolarScore]) -> dict[str, Any]:
+def summary(scores: Sequence[EpipolarScore]) -> dict[str, float]:
     """Means over pairs (NaN, a pair without matches, left out), pose AUC, partner found.
 
     Returns:
         ``MEANS``; ``epipolar_px_sd``; ``auc_5deg`` ..., ``magsac_auc_5deg`` ...;
         ``partner_found``, the share of pairs with any match; ``pairs``.
     """
-    table: dict[str, Any] = {"pairs": len(scores)}
+    table: dict[str, float] = {"pairs": len(scores)}
     for key in MEANS:
         table[key] = _mean([getattr(score, key) for score in scores])
     errors = np.array([s.epipolar_px for s in scores if s.matches], np.float64)

@@ -78,7 +78,7 @@ def digest_of(*parts: bytes) -> str:
 
 
 def content_of(item: Any) -> str:
-    """Digest of plain data, arrays, dataclasses, networks and objects of them, as deep as it goes.
+    """Digest of plain data, arrays, devices, dataclasses, networks and objects of them, in depth.
 
     Raises:
         TypeError: something in it is none of these, so that two of it cannot be told apart.
@@ -171,6 +171,8 @@ def _contents(item: Any) -> Iterator[bytes]:
     yield type(item).__name__.encode()
     if item is None or isinstance(item, bool | int | float | str):
         yield repr(item).encode()
+    elif isinstance(item, torch.device | torch.dtype):
+        yield str(item).encode()
     elif isinstance(item, np.ndarray):
         yield f"{item.dtype}{item.shape}".encode()
         yield np.ascontiguousarray(item).tobytes()

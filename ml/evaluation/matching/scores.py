@@ -75,7 +75,7 @@ def in_family(family: str, group: str) -> bool:
     return group in {"all", family} or (group == "core" and family in CORE_FAMILIES)
 
 
-def curve_of(pairs: Sequence[PairMatches]) -> dict[str, Any]:
+def curve_of(pairs: Sequence[PairMatches]) -> dict[str, float | list[float]]:
     """Recall against 1 - precision of pairs together, thinned, with its area and two readings."""
     _, wrong, recall = recall_curve(*pooled(pairs))
     if not len(recall):
@@ -93,7 +93,7 @@ def curve_of(pairs: Sequence[PairMatches]) -> dict[str, Any]:
     }
 
 
-def hard_summary(scores: Sequence[HardScore]) -> dict[str, Any]:
+def hard_summary(scores: Sequence[HardScore]) -> dict[str, dict[str, dict[str, float]]]:
     """Precision and number of right matches under the hard protocol, by family.
 
     Returns:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import cv2
 import numpy as np
@@ -51,6 +52,17 @@ class Attempt:
     loops: int = 0
     dropped: dict[int, str] | None = None
     model: str = ""
+
+
+class _Found(TypedDict):
+    """What a method says of its work; see ``Attempt``."""
+
+    placed: dict[int, ArrayF64]
+    given: tuple[int, ...]
+    pixels: ImageU8 | None
+    loops: NotRequired[int]
+    dropped: NotRequired[dict[int, str]]
+    model: NotRequired[str]
 
 
 def attempt(method: str, sweep: SweepConfig) -> Attempt:
@@ -106,7 +118,7 @@ def _sift_step(matcher: Any, later: tuple[Any, Any], earlier: tuple[Any, Any]) -
     return np.asarray(matrix, np.float64)
 
 
-def _run_tessera(frames: list[ImageU8]) -> dict[str, Any]:
+def _run_tessera(frames: list[ImageU8]) -> _Found:
     with tempfile.TemporaryDirectory() as folder:
         result = build_mosaic(frames, Path(folder) / "mosaic", config=MosaicConfig())
         with open_slide(result.path) as slide:
@@ -126,12 +138,12 @@ def _run_tessera(frames: list[ImageU8]) -> dict[str, Any]:
     }
 
 
-def _run_sift(frames: list[ImageU8]) -> dict[str, Any]:
+def _run_sift(frames: list[ImageU8]) -> _Found:
     placed = sift_chain(frames)
     return {"placed": placed, "given": tuple(range(len(frames))), "pixels": None}
 
 
-def _run_stitcher(frames: list[ImageU8]) -> dict[str, Any]:
+def _run_stitcher(frames: list[ImageU8]) -> _Found:
     """SCANS on evenly chosen frames; at frames under 0.6 MP its cameras hold the affine maps."""
     step = max(1, -(-len(frames) // STITCHER_FRAMES))
     given = tuple(range(0, len(frames), step))
@@ -152,4 +164,8 @@ def _run_stitcher(frames: list[ImageU8]) -> dict[str, Any]:
     return {"placed": placed, "given": given, "pixels": pixels}
 
 
-_METHODS = {"tessera": _run_tessera, "sift-chain": _run_sift, "opencv-scans": _run_stitcher}
+_METHODS: dict[str, Callable[[list[ImageU8]], _Found]] = {
+    "tessera": _run_tessera,
+    "sift-chain": _run_sift,
+    "opencv-scans": _run_stitcher,
+}

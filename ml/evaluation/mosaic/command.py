@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import cv2
 import numpy as np
@@ -25,7 +25,7 @@ from ml.evaluation.mosaic.ncc import (
     sift_pairs,
     visible,
 )
-from ml.evaluation.mosaic.table import SWEEPS, simulate_table, to_markdown
+from ml.evaluation.mosaic.table import SWEEPS, SweepTable, simulate_table, to_markdown
 from ml.evaluation.mosaic.truth import (
     TruthScore,
     accumulate,
@@ -40,6 +40,30 @@ from ml.mosaic import MosaicConfig, build_mosaic
 from ml.mosaic.sources import open_source
 from ml.reports.cards import update_card
 from ml.types import ArrayF64, Progress
+
+
+class FrameScores(TypedDict):
+    """Scores of the mosaic of one folder or video.
+
+    Attributes:
+        ncc: mean NCC of overlapping frames, by way of registering them and by distance.
+        reference_px, backward_px: median corner distance to the given reference, and to a run over
+            the reversed frames, by distance. truth: the fields of ``TruthScore``.
+    """
+
+    data_set: str
+    frames: int
+    registered: int
+    components: int
+    model: str
+    width_px: int
+    height_px: int
+    seconds: float
+    cpu_seconds: float
+    ncc: NotRequired[dict[str, dict[str, float]]]
+    reference_px: NotRequired[dict[str, float]]
+    backward_px: NotRequired[dict[str, float]]
+    truth: NotRequired[dict[str, Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,24 +94,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="keep the mosaic in this folder")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> SweepTable | FrameScores:
     """Build the mosaic and score it with what is given, or run the simulated sweeps.
 
     Raises:
         BadInputError: neither frames nor ``--simulate``.
     """
+    result: SweepTable | FrameScores
     if args.simulate:
-        result = simulate_table(args.simulate, progress, pictures=args.pictures)
-        text = to_markdown(result)
+        table = simulate_table(args.simulate, progress, pictures=args.pictures)
+        result, text = table, to_markdown(table)
     else:
-        result = score_frames(args, progress)
-        text = frames_markdown(result)
+        scores = score_frames(args, progress)
+        result, text = scores, frames_markdown(scores)
     if args.card is not None:
         update_card(args.card, str(result["data_set"]), text)
     return result
 
 
-def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
     """Scores of the mosaic of one folder or video."""
     if args.frames is None:
         raise BadInputError("evaluate mosaic: expected frames, or --simulate with sweeps")
@@ -101,7 +126,7 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
     images = clean_frames(args.frames)
     inside = inner_view(mask, next(iter(images.values())).shape)
     ways: dict[str, Pairwise] = {"tessera": chained(placed_transforms(result))}
-    scores: dict[str, Any] = {
+    scores: FrameScores = {
         "data_set": args.frames.parent.name if args.frames.name == "frames" else args.frames.name,
         "frames": len(result.frames),
         "registered": result.registered_count,
@@ -134,7 +159,7 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> dict[str, Any]
     return scores
 
 
-def frames_markdown(scores: Mapping[str, Any]) -> str:
+def frames_markdown(scores: FrameScores) -> str:
     """The scores of one sequence as a list: the one table of a card is that of the sweeps."""
     lines = [
         f"{scores['data_set']}: {scores['registered']} of {scores['frames']} frames registered in "

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import cv2
 import numpy as np
@@ -19,6 +19,51 @@ from ml.geometry import box_corners, transform_points
 from ml.imaging.packaged import packaged_image
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
+
+
+class SweepScores(TypedDict):
+    """What a method made of a sweep: counts, cost, and what could be measured of its mosaic.
+
+    Attributes:
+        mean_px, median_px, max_px: corner errors after the best common placement.
+        middle_px: mean corner error seen from the middle frame.
+        fault_recall, fault_precision: of the unusable frames among those left out.
+        fault_reasons: how often each fault was called what.
+    """
+
+    given: int
+    registered: int
+    usable: int
+    model: str
+    loops: int
+    wall_s: float
+    cpu_s: float
+    cpu_ms_a_frame: int
+    peak_mib: int
+    mean_px: NotRequired[float]
+    median_px: NotRequired[float]
+    max_px: NotRequired[float]
+    middle_px: NotRequired[float]
+    seam: NotRequired[float]
+    fault_recall: NotRequired[float]
+    fault_precision: NotRequired[float]
+    fault_reasons: NotRequired[dict[str, int]]
+
+
+class SweepRow(SweepScores):
+    """One line of the table."""
+
+    sweep: str
+    method: str
+
+
+class SweepTable(TypedDict):
+    """Rows, and the configuration of each sweep."""
+
+    data_set: str
+    sweeps: dict[str, dict[str, Any]]
+    rows: list[SweepRow]
+
 
 SWEEPS: dict[str, SweepConfig] = {
     "glide": SweepConfig(),
@@ -35,13 +80,13 @@ def simulate_table(
     *,
     methods: Sequence[str] = METHODS,
     pictures: Path | None = None,
-) -> dict[str, Any]:
+) -> SweepTable:
     """Run the methods on simulated sweeps; rows of plain values.
 
     Raises:
         BadInputError: no such sweep.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[SweepRow] = []
     for name in names:
         if name not in SWEEPS:
             raise BadInputError(f"sweep {name!r}: expected one of {', '.join(SWEEPS)}")
@@ -61,11 +106,11 @@ def simulate_table(
     return {"data_set": "simulated", "sweeps": used, "rows": rows}
 
 
-def score_attempt(found: Attempt, sweep: SimulatedSweep) -> dict[str, Any]:
+def score_attempt(found: Attempt, sweep: SimulatedSweep) -> SweepScores:
     """Corner errors to the truth, seams, faults, cost."""
     size = sweep.frames[0].shape[1]
     usable = [i for i in found.given if i not in sweep.faults]
-    scores: dict[str, Any] = {
+    scores: SweepScores = {
         "given": len(found.given),
         "registered": len(found.placed),
         "usable": len(usable),
@@ -80,12 +125,10 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep) -> dict[str, Any]:
     if len(common) >= 2:
         errors = corner_errors(found.placed, sweep.truth, common, size)
         seen = middle_errors(found.placed, sweep.truth, common, size)
-        scores |= {
-            "mean_px": round(float(errors.mean()), 2),
-            "median_px": round(float(np.median(errors)), 2),
-            "max_px": round(float(errors.max()), 2),
-            "middle_px": round(float(seen.mean()), 2),
-        }
+        scores["mean_px"] = round(float(errors.mean()), 2)
+        scores["median_px"] = round(float(np.median(errors)), 2)
+        scores["max_px"] = round(float(errors.max()), 2)
+        scores["middle_px"] = round(float(seen.mean()), 2)
         if found.pixels is not None and found.dropped is not None:
             scores["seam"] = round(seam_visibility(found, sweep), 3)
     if sweep.faults and found.dropped is not None:
@@ -183,7 +226,7 @@ _COLUMNS = {
 }
 
 
-def to_markdown(result: Mapping[str, Any]) -> str:
+def to_markdown(result: SweepTable) -> str:
     """The rows as a table, and what the sweeps are."""
     head = ["sweep", "method", *_COLUMNS.values()]
     rows = [

@@ -19,7 +19,7 @@ from ml.networks.graph_encoders import GRAPH_ENCODERS
 from ml.reports.tables import markdown_table
 from ml.roi import RoiEncoder, load_graph_encoder
 from ml.roi.graph import RoiGraph
-from ml.training.roi.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
+from ml.training.roi.encoder.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 from ml.types import ArrayF32, Progress
 
 SEEDS = 3

@@ -12,8 +12,8 @@ from shapely.geometry.base import BaseGeometry
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.imaging.slides import open_slide
 from ml.roi.geometry import checked_region
+from ml.roi.measures.texture import lbp_histogram
 from ml.roi.stain import deconvolve, fixed_stains
-from ml.roi.texture import lbp_histogram
 from ml.types import ArrayF32, ImageU8
 
 _MAX_SIDE_PX = 1024

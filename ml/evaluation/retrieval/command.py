@@ -9,23 +9,35 @@ min(K, relevant), the one to quote, and by the hits among the K, which flatters.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, cast
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.invariance import augmentation_invariance
 from ml.evaluation.retrieval.manifest import RoiRecord, parse_groups, read_manifest
 from ml.evaluation.retrieval.protocols import RetrievalOptions
 from ml.evaluation.retrieval.report import score_tables
-from ml.evaluation.retrieval.scores import evaluate_retrieval
-from ml.evaluation.retrieval.sections import adjacent_sections, section_pairs
+from ml.evaluation.retrieval.scores import RetrievalScores, evaluate_retrieval
+from ml.evaluation.retrieval.sections.pairs import adjacent_sections, section_pairs
+from ml.evaluation.retrieval.stains.invariance import augmentation_invariance
 from ml.evaluation.retrieval.suite import command as suite
 from ml.evaluation.retrieval.suite.table import describe as suite_tables
 from ml.extras import require_extra
 from ml.reports.cards import update_card
 from ml.roi import RoiEncoder, load_graph_encoder
 from ml.types import ArrayF32, Progress
+
+
+class RetrievalReport(RetrievalScores):
+    """The scores of one folder.
+
+    Attributes:
+        signals: what an encoder is chosen by beside the scores. plots: files written.
+    """
+
+    data_set: str
+    signals: NotRequired[dict[str, Any]]
+    plots: NotRequired[list[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     suite.add_arguments(parser)
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> RetrievalReport | suite.SuiteReport:
     """Score by command line arguments; see ``evaluate_retrieval`` and ``suite``."""
     if args.suite is not None:
         return suite.run(args, progress)
@@ -86,11 +98,12 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
         keep=vectors,
         progress=progress,
     )
-    result: dict[str, Any] = {"data_set": Path(args.folder).resolve().name, **scores}
+    # Keys that a later line adds cannot be proved absent from what is unpacked.
+    result = cast("RetrievalReport", {"data_set": Path(args.folder).resolve().name, **scores})
     if args.signals:
         result["signals"] = _signals(encoder, records, args.sections, options, progress)
     if args.plots is not None:
-        from ml.evaluation.retrieval.plots import write_plots
+        from ml.evaluation.retrieval.plots.figures import write_plots
 
         result["plots"] = write_plots(args.plots, records, vectors, encoder.name, options)
     if args.card is not None:
@@ -98,7 +111,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     return result
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: Mapping[str, Any]) -> str:
     """The tables of the scores."""
     return suite_tables(result) if "suite" in result else score_tables(result)
 

@@ -19,7 +19,7 @@ from ml.evaluation.retrieval.protocols import (
 )
 from ml.evaluation.retrieval.representations import representations
 from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
-from ml.evaluation.retrieval.stain_shift import ShiftScores, shifted_scores, shifted_vectors
+from ml.evaluation.retrieval.stains.shift import ShiftScores, shifted_scores, shifted_vectors
 from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
 from ml.roi import RoiEncoder
 from ml.types import ArrayF32, ArrayF64, Progress, no_progress

@@ -17,7 +17,7 @@ from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.splits import SplitConfig, split_patients
 from ml.imaging.slides import open_slide
 from ml.roi import RoiEncoder
-from ml.training.roi.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
+from ml.training.roi.encoder.graph import GraphTrainConfig, embed_graphs, train_graph_encoder
 from ml.types import ArrayF64, Progress
 
 SUPERVISED = "supervised_gnn"

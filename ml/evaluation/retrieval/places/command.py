@@ -41,7 +41,7 @@ from ml.imaging.slides import open_slide
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.roi import KeypointEncoder, load_encoder
-from ml.roi.rerank import region_features, reranked
+from ml.roi.keypoints.rerank import region_features, reranked
 from ml.training.common.sources import source_files
 from ml.training.roi.endoscopy import EndoscopyTrainConfig, drawn_views
 from ml.types import ArrayF32, ImageU8, Progress

@@ -16,7 +16,7 @@ from ml.evaluation.retrieval.baselines import (
 )
 from ml.evaluation.retrieval.places.scenes import Scene
 from ml.roi import KeypointEncoder, RegionEncoder
-from ml.roi.keypoint_encoder import RegionView
+from ml.roi.keypoints.encoder import RegionView
 from ml.types import ArrayF32
 
 WORDS = 256

@@ -30,7 +30,7 @@ from ml.roi.encoders.textons import (
     load_textons,
 )
 from ml.roi.geometry import downsample_for
-from ml.roi.texture import lbp_histogram
+from ml.roi.measures.texture import lbp_histogram
 from ml.training.roi.textons import fit_textons, tile_pixels
 from ml.training.roi.tiles import Tile, balanced, read_tiles
 from ml.types import ArrayF32, ImageU8, Progress

@@ -8,14 +8,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.regions import RegionImage
-from ml.evaluation.retrieval.section_alignment import (
+from ml.evaluation.retrieval.sections.alignment import (
     READ_MPP,
     PairedCells,
     Section,
     paired_cells,
     whole_section,
 )
-from ml.evaluation.retrieval.sections import section_pairs, square
+from ml.evaluation.retrieval.sections.pairs import section_pairs, square
 from ml.evaluation.retrieval.suite.config import SetConfig
 from ml.evaluation.retrieval.suite.sets import Item, Query, SuiteSet, task_of
 from ml.types import ArrayF64, ArrayI64, Progress

@@ -5,18 +5,32 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, cast
 
 from ml.errors import BadInputError
+from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.baselines import baseline_methods
 from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suite
-from ml.evaluation.retrieval.suite.methods import encoder_methods
-from ml.evaluation.retrieval.suite.run import read_sets, run_suite
+from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
+from ml.evaluation.retrieval.suite.run import SuiteResult, read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import score_table
 from ml.reports.cards import update_card
 from ml.types import Progress
+
+
+class SuiteReport(SuiteResult):
+    """What the command returns.
+
+    Attributes:
+        suite: name of the file. choose: whether a choice was asked for. plots: files written.
+    """
+
+    suite: str
+    choose: bool
+    plots: NotRequired[list[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,11 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--expand", type=int, default=0, help="score encoders with expanded queries as well"
     )
     group.add_argument(
+        "--diffuse", action="store_true", help="score encoders with diffusion over the gallery too"
+    )
+    group.add_argument(
+        "--learn",
+        action="store_true",
+        help="score encoders under a metric learned from the labels of the other patients too",
+    )
+    group.add_argument(
         "--choose", action="store_true", help="choose among several --encoder by the suite's rule"
     )
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
     """Score a suite by command line arguments.
 
     Raises:
@@ -53,15 +75,14 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     encoders = encoder_methods(args.encoder or ["default"])
     if args.choose and len(encoders) < 2:
         raise BadInputError("--choose: expected two or more --encoder to choose among")
-    if args.expand:
-        more = [replace(m, name=f"{m.name}, expanded", expand=args.expand) for m in encoders]
-        encoders = (*encoders, *more)
+    encoders = (*encoders, *_asked_otherwise(encoders, args))
     sets = read_sets(config, data, progress)
     baselines = baseline_methods(
         config.training, data, seed=config.seed, cache=args.cache, progress=progress
     )
-    result = run_suite(config, sets, (*encoders, *baselines), cache=args.cache, progress=progress)
-    result = {"suite": args.suite.name, "choose": args.choose, **result}
+    found = run_suite(config, sets, (*encoders, *baselines), cache=args.cache, progress=progress)
+    # Keys that a later line adds cannot be proved absent from what is unpacked.
+    result = cast("SuiteReport", {"suite": args.suite.name, "choose": args.choose, **found})
     if args.card is not None:
         update_card(args.card, "suite", score_table(result))
     if args.plots is not None:
@@ -69,6 +90,21 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
 
         result["plots"] = write_plots(args.plots, result)
     return result
+
+
+def _asked_otherwise(encoders: Sequence[Method], args: argparse.Namespace) -> list[Method]:
+    """The same vectors asked in the other ways that were chosen, a row each."""
+    ways = {
+        "expanded": Asking(expand=args.expand) if args.expand else None,
+        "diffused": Asking(diffuse=True) if args.diffuse else None,
+        "learned": Asking(learn=True) if args.learn else None,
+    }
+    return [
+        replace(method, name=f"{method.name}, {word}", asking=asking)
+        for word, asking in ways.items()
+        if asking is not None
+        for method in encoders
+    ]
 
 
 def _checked(args: argparse.Namespace) -> tuple[SuiteConfig, Path]:

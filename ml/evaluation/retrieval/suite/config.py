@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ml.config import config_from_dict
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.section_alignment import CELL_UM
+from ml.evaluation.retrieval.sections.alignment import CELL_UM
 
 KINDS = ("manifest", "table", "sections")
 SHIPPED = Path(__file__).with_name("suite.toml")

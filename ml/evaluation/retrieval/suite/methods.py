@@ -9,6 +9,7 @@ from typing import Any
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
+from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking
 from ml.roi import load_encoder
 from ml.types import ArrayF32
 
@@ -22,7 +23,7 @@ class Method:
         baseline: what an encoder has to beat.
         embed: the vector of a region, whose Euclidean distance ranks.
         about: plain data for the report.
-        expand: neighbours that a query is expanded by, see ``expanded_query``.
+        asking: how queries are asked.
     """
 
     name: str
@@ -30,7 +31,7 @@ class Method:
     baseline: bool
     embed: Callable[[RegionImage], ArrayF32]
     about: dict[str, Any] = field(default_factory=dict)
-    expand: int = 0
+    asking: Asking = PLAINLY
 
 
 def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
@@ -20,11 +20,53 @@ from ml.evaluation.retrieval.suite.scores import (
     task_scores,
 )
 from ml.evaluation.retrieval.suite.sets import SuiteSet, labelled_set
-from ml.evaluation.retrieval.suite.swap import Stained, drawn_donors, measure_stains, recolourings
+from ml.evaluation.retrieval.suite.swap import (
+    Recolouring,
+    Stained,
+    drawn_donors,
+    measure_stains,
+    recolourings,
+)
 from ml.evaluation.retrieval.suite.vectors import SetVectors, set_vectors
 from ml.types import Progress
 
 AS_IS, SWAPPED = "as_is", "swapped"
+
+
+class Pull(TypedDict):
+    """How often the nearest is of the same patient: by the labels alone, and by each method."""
+
+    labels_alone: float
+    methods: dict[str, float]
+
+
+class TaskResult(TypedDict):
+    """A task: queries of each class, those without a right answer, and ``TaskScores`` by method."""
+
+    classes: dict[str, int]
+    unscored: int
+    chance: float
+    methods: dict[str, dict[str, Any]]
+
+
+class SetResult(TypedDict):
+    """A set: its size, its tasks by name, the pull of patients, seconds an item by method."""
+
+    items: int
+    patients: int
+    choice: bool
+    tasks: dict[str, TaskResult]
+    patient_pull: Pull | None
+    seconds: dict[str, float]
+
+
+class SuiteResult(TypedDict):
+    """A suite: its file, the methods, the sets by name, and ``Choice``."""
+
+    options: dict[str, Any]
+    methods: dict[str, dict[str, Any]]
+    sets: dict[str, SetResult]
+    choice: dict[str, Any] | None
 
 
 def read_sets(config: SuiteConfig, data: Path, progress: Progress) -> tuple[SuiteSet, ...]:
@@ -49,7 +91,7 @@ def run_suite(
     *,
     cache: Path | None,
     progress: Progress,
-) -> dict[str, Any]:
+) -> SuiteResult:
     """Score every method on every set.
 
     Args:
@@ -66,7 +108,7 @@ def run_suite(
         for s, regions in zip(sets, read, strict=True)
     ]
     donors = [unit for s, own in zip(sets, stained, strict=True) if s.config.choice for unit in own]
-    found: dict[str, Any] = {}
+    found: dict[str, SetResult] = {}
     for s, regions, own in zip(sets, read, stained, strict=True):
         swaps = _swaps(s, own, donors, config)
         vectors = set_vectors(s, regions, swaps, methods, cache, progress)
@@ -96,7 +138,7 @@ def _read_regions(suite_set: SuiteSet, progress: Progress) -> list[RegionImage]:
 
 def _swaps(
     suite_set: SuiteSet, own: Sequence[Stained], donors: Sequence[Stained], config: SuiteConfig
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Recolouring]]:
     if not suite_set.config.swap:
         return []
     return [
@@ -110,8 +152,8 @@ def _set_result(
     vectors: dict[str, SetVectors],
     methods: Sequence[Method],
     config: SuiteConfig,
-) -> dict[str, Any]:
-    tasks = {}
+) -> SetResult:
+    tasks: dict[str, TaskResult] = {}
     for task in suite_set.tasks:
         counts: dict[str, int] = {}
         for query in task.queries:
@@ -121,7 +163,7 @@ def _set_result(
             "unscored": task.unscored,
             "chance": chance(task, config),
             "methods": {
-                m.name: asdict(task_scores(task, vectors[m.name], config, expand=m.expand))
+                m.name: asdict(task_scores(task, vectors[m.name], config, m.asking))
                 for m in methods
             },
         }
@@ -135,7 +177,7 @@ def _set_result(
     }
 
 
-def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> dict[str, Any] | None:
+def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
     """Where patients are told apart: neither between sections of one, nor among duplicates."""
     if not suite_set.records or not suite_set.config.choice:
         return None
@@ -145,8 +187,9 @@ def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> dict[str, Any]
     }
 
 
-def _choice(found: dict[str, Any], methods: Sequence[Method]) -> dict[str, Any] | None:
-    encoders = [m.name for m in methods if not m.baseline]
+def _choice(found: dict[str, SetResult], methods: Sequence[Method]) -> dict[str, Any] | None:
+    # A row that is told labels is no candidate: the baselines are not told any.
+    encoders = [m.name for m in methods if not (m.baseline or m.asking.learn)]
     baselines = [m.name for m in methods if m.baseline]
     cells: dict[Cell, dict[str, float]] = {}
     for name, result in found.items():

@@ -11,10 +11,10 @@ from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.metrics import average_precision_at_k, macro_bootstrap, macro_mean
+from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking, asker
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.sets import Task, same_label
 from ml.evaluation.retrieval.suite.vectors import SetVectors
-from ml.index.expansion import expanded_query
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 _RANDOM_RUNS = 100
@@ -50,16 +50,15 @@ class TaskScores:
 
 
 def task_scores(
-    task: Task, vectors: SetVectors, config: SuiteConfig, *, expand: int = 0
+    task: Task, vectors: SetVectors, config: SuiteConfig, asking: Asking = PLAINLY
 ) -> TaskScores:
-    """Score a method on a task, its queries expanded by so many neighbours."""
-    clean = query_precisions(task, vectors.clean, vectors.clean, config.k, expand=expand)
+    """Score a method on a task, asked in one of the ways that ``asking`` has."""
+    clean = query_precisions(task, vectors.clean, vectors.clean, config.k, asking)
     as_is = _scores(task, [clean], config)
     if not vectors.swapped:
         return TaskScores(as_is, None, None)
     draws = [
-        query_precisions(task, vectors.clean, other, config.k, expand=expand)
-        for other in vectors.swapped
+        query_precisions(task, vectors.clean, other, config.k, asking) for other in vectors.swapped
     ]
     swapped = _scores(task, draws, config)
     lost = 100 * (as_is.score - swapped.score) / as_is.score if as_is.score else 0.0
@@ -67,25 +66,15 @@ def task_scores(
 
 
 def query_precisions(
-    task: Task, queries: ArrayF32, gallery: ArrayF32, k: int, *, expand: int = 0
+    task: Task, queries: ArrayF32, gallery: ArrayF32, k: int, asking: Asking = PLAINLY
 ) -> ArrayF64:
     """(Q,) average precision at k of each query of a task.
 
     Args:
         queries, gallery: (N, D) vectors of all items: of those that ask, and of those found.
-        expand: nearest items of a query's own gallery that it is asked with as well.
     """
-    found = gallery.astype(np.float64)
-    return np.array(
-        [
-            _precision(
-                query.relevant,
-                _distances(queries[query.item].astype(np.float64), found[query.gallery], expand),
-                k,
-            )
-            for query in task.queries
-        ]
-    )
+    ask = asker(task, queries, gallery, asking)
+    return np.array([_precision(query.relevant, ask(query), k) for query in task.queries])
 
 
 def chance(task: Task, config: SuiteConfig) -> float:
@@ -146,14 +135,6 @@ def _scores(task: Task, runs: Sequence[ArrayF64], config: SuiteConfig) -> Scores
 def _precision(relevant: ArrayBool, distance: ArrayF64, k: int) -> float:
     order = np.argsort(distance, kind="stable")
     return average_precision_at_k(relevant[order], k=k, n_relevant=int(relevant.sum()))
-
-
-def _distances(query: ArrayF64, gallery: ArrayF64, expand: int) -> ArrayF64:
-    distance = cdist(query[None], gallery)[0]
-    if not expand:
-        return distance
-    nearest = np.argsort(distance, kind="stable")[:expand]
-    return cdist(expanded_query(query, gallery[nearest])[None], gallery)[0]
 
 
 def _by_label(values: ArrayF64, labels: Sequence[str]) -> dict[str, float]:

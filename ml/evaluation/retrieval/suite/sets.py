@@ -7,7 +7,7 @@ in its gallery and which of those are relevant.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +64,17 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Questions that are scored together; those without a right answer are counted only."""
+    """Questions that are scored together; those without a right answer are counted only.
+
+    Attributes:
+        labels, patients: of all items, where a metric may be learned from them; else empty.
+    """
 
     name: str
     queries: tuple[Query, ...]
     unscored: int
+    labels: tuple[str, ...] = ()
+    patients: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +113,18 @@ def labelled_set(config: SetConfig, data: Path) -> SuiteSet:
     for name, groups in config.tasks.items():
         labelled = grouped(records, parse_groups(groups)) if groups else records
         require_examples(labelled)
-        tasks.append(label_task(name, labelled))
+        task = label_task(name, labelled)
+        # A set without a say has no patients to keep apart.
+        tasks.append(_told(task, labelled) if config.choice else task)
     return SuiteSet(config, items, tuple(range(len(items))), tuple(tasks), records)
+
+
+def _told(task: Task, records: Sequence[RoiRecord]) -> Task:
+    return replace(
+        task,
+        labels=tuple(record.label for record in records),
+        patients=tuple(record.patient for record in records),
+    )
 
 
 def label_task(name: str, records: Sequence[RoiRecord]) -> Task:

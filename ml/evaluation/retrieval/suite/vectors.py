@@ -53,7 +53,7 @@ def set_vectors(  # noqa: PLR0917
     cache: Path | None,
     progress: Progress,
 ) -> dict[str, SetVectors]:
-    """The vectors of each method, by its name.
+    """The vectors of each method, by its name; methods of one key share them.
 
     Args:
         regions: of the items of the set, read before.
@@ -66,8 +66,11 @@ def set_vectors(  # noqa: PLR0917
     parts += [
         _Part(f"stain swap {draw}", suite_set.gallery, swap) for draw, swap in enumerate(swaps, 1)
     ]
-    found = [_part_vectors(suite_set, regions, part, methods, cache, progress) for part in parts]
-    return {method.name: _assembled(method.name, parts, found) for method in methods}
+    own = {method.key: method for method in reversed(methods)}  # the first of each key
+    first = [method for method in methods if own[method.key] is method]
+    found = [_part_vectors(suite_set, regions, part, first, cache, progress) for part in parts]
+    shared = {method.key: _assembled(method.name, parts, found) for method in first}
+    return {method.name: shared[method.key] for method in methods}
 
 
 _Found = tuple[ArrayF32, float]

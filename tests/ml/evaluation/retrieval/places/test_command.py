@@ -17,8 +17,8 @@ from ml.evaluation.retrieval.places.scores import PlaceScore
 from ml.evaluation.retrieval.places.sequences import SequenceConfig
 from ml.evaluation.retrieval.places.sweeps import SweepConfig
 from ml.networks.vlad import Vlad, VladConfig
-from ml.roi.keypoint_encoder import KeypointEncoderConfig
-from ml.roi.keypoint_weights import save_keypoint_encoder
+from ml.roi.keypoints.encoder import KeypointEncoderConfig
+from ml.roi.keypoints.weights import save_keypoint_encoder
 from ml.types import no_progress
 from tests.ml.roi.conftest import draw_mucosa
 

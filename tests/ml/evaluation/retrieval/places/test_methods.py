@@ -16,7 +16,7 @@ from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, square
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad, VladConfig
 from ml.roi import KeypointEncoder
-from ml.roi.keypoint_encoder import KeypointEncoderConfig
+from ml.roi.keypoints.encoder import KeypointEncoderConfig
 from tests.ml.roi.conftest import draw_mucosa
 
 

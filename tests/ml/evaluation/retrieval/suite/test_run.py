@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ml.cli import main
+from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.config import read_suite
 from ml.evaluation.retrieval.suite.methods import Method
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
@@ -62,6 +64,35 @@ def test_the_margin_is_that_of_the_cells(result):
     ]
     margin = result["choice"]["margins"]["structure"]
     assert margin["sets"]["dots"] == pytest.approx(np.mean(by_hand))
+
+
+def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_candidate(data):
+    config = read_suite(data / "suite.toml")
+    calls = []
+
+    def counted(region):
+        calls.append(1)
+        return roughness(region)
+
+    plain = Method("structure", "s", False, counted)
+    ways = {"expanded": Asking(expand=1), "learned": Asking(learn=True)}
+    methods = [
+        plain,
+        *(replace(plain, name=name, asking=asking) for name, asking in ways.items()),
+        Method("colour", "c", True, mean_colour),
+    ]
+    sets = read_sets(config, data, no_progress)
+    found = run_suite(config, sets, methods, cache=None, progress=no_progress)
+    assert set(found["choice"]["margins"]) == {"structure", "expanded"}
+    assert set(found["sets"]["dots"]["tasks"]["sizes"]["methods"]) == {
+        "structure",
+        "expanded",
+        "learned",
+        "colour",
+    }
+    own = len(calls)
+    run_suite(config, sets, [plain, methods[-1]], cache=None, progress=no_progress)
+    assert len(calls) == 2 * own
 
 
 def test_the_tables_show_every_method_and_the_chance(result):

@@ -12,7 +12,6 @@ from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.scores import (
-    _distances,
     chance,
     labels_alone_pull,
     patient_pull,
@@ -92,11 +91,3 @@ def test_pull_is_how_often_the_nearest_is_of_the_same_patient():
 def test_labels_alone_pull_is_the_share_of_the_patient_among_its_label():
     # 0 and 1: one of two others with x is of A; 2: none of two; 3 (y): none of one
     assert labels_alone_pull(RECORDS) == pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4)
-
-
-def test_an_expanded_query_follows_its_nearest_neighbour() -> None:
-    query, near = np.array([1.0, 0.0]), [0.8, 0.6]
-    gallery = np.array([near, [0.3, 0.95], [0.6, -0.8]])
-    assert np.argsort(_distances(query, gallery, 0)).tolist() == [0, 2, 1]
-    # It moves to about (.92, .27): what lies beyond the neighbour comes before the other side.
-    assert np.argsort(_distances(query, gallery, 1)).tolist() == [0, 1, 2]

@@ -14,7 +14,7 @@ from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.metrics import reciprocal_ranks
 from ml.evaluation.retrieval.regions import Embedder, RegionImage, region_image
-from ml.evaluation.retrieval.stain_shift import distances, stain_shifted
+from ml.evaluation.retrieval.stains.shift import distances, stain_shifted
 from ml.types import ArrayF32, Progress, no_progress
 
 

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.baselines import region_pixels
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.evaluation.retrieval.plot_style import INK, PALETTE, RIGHT, WRONG, line_handle
+from ml.evaluation.retrieval.plots.style import INK, PALETTE, RIGHT, WRONG, line_handle
 from ml.evaluation.retrieval.protocols import other_patients
 from ml.types import ArrayF32, ImageU8
 

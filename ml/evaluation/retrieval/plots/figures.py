@@ -11,7 +11,8 @@ from scipy.spatial.distance import cdist
 
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.metrics import precision_recall_curve
-from ml.evaluation.retrieval.plot_style import (
+from ml.evaluation.retrieval.plots.query_sheet import queries_figure
+from ml.evaluation.retrieval.plots.style import (
     FAINT,
     INK,
     PALETTE,
@@ -20,9 +21,8 @@ from ml.evaluation.retrieval.plot_style import (
     line_handle,
     new_figure,
 )
+from ml.evaluation.retrieval.plots.tsne import tsne
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients
-from ml.evaluation.retrieval.query_sheet import queries_figure
-from ml.evaluation.retrieval.tsne import tsne
 from ml.types import ArrayF32, ArrayF64
 
 if TYPE_CHECKING:

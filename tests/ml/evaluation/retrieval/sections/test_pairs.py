@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.sections import adjacent_sections, section_pairs
+from ml.evaluation.retrieval.sections.pairs import adjacent_sections, section_pairs
 
 
 def test_the_same_place_is_found_in_the_next_section(tmp_path, mean_colour, section):

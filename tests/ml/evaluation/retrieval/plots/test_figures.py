@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 from shapely.geometry import box
 
 from ml.evaluation.retrieval.manifest import RoiRecord
-from ml.evaluation.retrieval.plots import write_plots
+from ml.evaluation.retrieval.plots.figures import write_plots
+from ml.evaluation.retrieval.plots.tsne import tsne
 from ml.evaluation.retrieval.protocols import RetrievalOptions
-from ml.evaluation.retrieval.tsne import tsne
 
 pytest.importorskip("matplotlib")
 

@@ -8,9 +8,9 @@ from PIL import Image
 from shapely.geometry import box
 
 from ml.errors import BadInputError
-from ml.evaluation.retrieval.invariance import CHANGES, augmentation_invariance
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.regions import region_image
+from ml.evaluation.retrieval.stains.invariance import CHANGES, augmentation_invariance
 
 
 def test_flips_and_turns_leave_a_mean_as_it_is(records, mean_grey):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.evaluation.retrieval.stain_shift import stain_shift_scores, stain_shifted
+from ml.evaluation.retrieval.stains.shift import stain_shift_scores, stain_shifted
 
 
 def test_no_strength_gives_the_image_back_and_some_does_not():

@@ -20,7 +20,12 @@ from scipy.spatial.distance import cdist
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import Embedder
-from ml.evaluation.retrieval.section_alignment import CELL_UM, READ_MPP, paired_cells, whole_section
+from ml.evaluation.retrieval.sections.alignment import (
+    CELL_UM,
+    READ_MPP,
+    paired_cells,
+    whole_section,
+)
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}

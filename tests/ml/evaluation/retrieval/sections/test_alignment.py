@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ml.errors import EmptyRegionError
-from ml.evaluation.retrieval.section_alignment import align_masks, tissue_mask
+from ml.evaluation.retrieval.sections.alignment import align_masks, tissue_mask
 
 
 def test_outlines_are_aligned_whatever_the_turn():

@@ -1,0 +1,1 @@
+"""Pictures of a retrieval: curves, query sheets, maps of vectors."""

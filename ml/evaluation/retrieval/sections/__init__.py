@@ -1,0 +1,1 @@
+"""Adjacent sections: aligned by their outlines, paired cell by cell."""
