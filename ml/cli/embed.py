@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import shapely
@@ -13,6 +13,33 @@ from shapely.geometry.base import BaseGeometry
 from ml.cli.output import terminal_progress
 from ml.errors import BadInputError
 from ml.types import Progress
+
+
+class EmbeddedRegion(TypedDict):
+    """One region: its image, its vector, and of a data set its patient and label."""
+
+    image: str
+    patient: NotRequired[str]
+    label: NotRequired[str]
+    n_patches: int
+    seconds: float
+    stain: Any
+    vector: Any
+
+
+class EmbedReport(TypedDict):
+    """Regions, and the encoder that embedded them."""
+
+    encoder: str
+    version: str
+    config_hash: str
+    dim: int
+    regions: list[EmbeddedRegion]
+
+
+class _Known(TypedDict, total=False):
+    patient: str
+    label: str
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--out", type=Path, help="write the vectors as .npy (N, D)")
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> EmbedReport:
     """Embed one region, or every region of a data set.
 
     Raises:
@@ -39,16 +66,16 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     if args.out is not None:
         with args.out.open("wb") as file:
             np.save(file, np.stack(vectors))
-    summary = {
+    return {
         "encoder": encoder.name,
         "version": encoder.version,
         "config_hash": encoder.config_hash,
         "dim": encoder.dim,
+        "regions": rows,
     }
-    return {**summary, "regions": rows}
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: EmbedReport) -> str:
     """One line a region."""
     lines = [f"{result['encoder']} {result['version']}, {result['dim']} dimensions"]
     lines += [
@@ -60,11 +87,12 @@ def describe(result: dict[str, Any]) -> str:
 
 def _embed_all(
     args: argparse.Namespace, encoder: Any, progress: Progress
-) -> tuple[list[dict[str, Any]], list[Any]]:
+) -> tuple[list[EmbeddedRegion], list[Any]]:
     from ml.imaging.slides import open_slide
 
     jobs = _jobs(args)
-    rows, vectors = [], []
+    rows: list[EmbeddedRegion] = []
+    vectors = []
     for done, (image, polygon, mpp, known) in enumerate(jobs, 1):
         with open_slide(image) as slide:
             embedded = encoder.embed_region(slide, polygon, mpp=mpp)
@@ -85,7 +113,7 @@ def _embed_all(
 
 def _jobs(
     args: argparse.Namespace,
-) -> list[tuple[Path, BaseGeometry | None, float | None, dict[str, str]]]:
+) -> list[tuple[Path, BaseGeometry | None, float | None, _Known]]:
     if not args.source.is_dir():
         if not args.source.is_file():
             raise FileNotFoundError(2, "No such file", str(args.source))

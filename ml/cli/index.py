@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,21 @@ from ml.errors import BadInputError, CorruptFileError
 from ml.index import FaissIndex, open_index
 from ml.index.manifest import read_manifest
 from ml.types import ArrayI64
+
+
+class SearchHit(TypedDict):
+    """One vector found."""
+
+    id: int
+    distance: float
+
+
+class SearchReport(TypedDict):
+    """The nearest vectors, and of which version of whose vectors."""
+
+    version: int
+    tag: str
+    results: list[SearchHit]
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,18 +54,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     info.add_argument("folder", type=Path)
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> Mapping[str, Any]:
     """Carry out one action.
 
     Raises:
         MlError: a file is no such array, or the folder no index.
         FileNotFoundError: it is not there.
     """
-    actions = {"build": _build, "search": _search, "info": _info}
+    actions: dict[str, Callable[[argparse.Namespace], Mapping[str, Any]]] = {
+        "build": _build,
+        "search": _search,
+        "info": _info,
+    }
     return actions[args.action](args)
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: Mapping[str, Any]) -> str:
     """Results of a search one a line, anything else as name and value."""
     if "results" not in result:
         return "\n".join(f"{name}: {value}" for name, value in result.items())
@@ -57,7 +77,7 @@ def describe(result: dict[str, Any]) -> str:
     return "\n".join(lines) or "no vector is permitted"
 
 
-def _build(args: argparse.Namespace) -> dict[str, Any]:
+def _build(args: argparse.Namespace) -> dict[str, int | str]:
     arrays = _load(args.vectors)
     if "vectors" not in arrays:
         raise BadInputError(f"{args.vectors.name}: expected an array named 'vectors'")
@@ -71,7 +91,7 @@ def _build(args: argparse.Namespace) -> dict[str, Any]:
     return _stats(index)
 
 
-def _search(args: argparse.Namespace) -> dict[str, Any]:
+def _search(args: argparse.Namespace) -> SearchReport:
     index = _existing(args.folder)
     queries = np.atleast_2d(_load(args.query)["vectors"])
     if not 0 <= args.row < len(queries):
@@ -79,15 +99,17 @@ def _search(args: argparse.Namespace) -> dict[str, Any]:
     allowed = _load_ids(args.allowed) if args.allowed else None
     excluded = _load_ids(args.excluded) if args.excluded else None
     ids, distance = index.search(queries[args.row], args.k, allowed=allowed, excluded=excluded)
-    hits = [{"id": int(i), "distance": float(d)} for i, d in zip(ids, distance, strict=True)]
+    hits: list[SearchHit] = [
+        {"id": int(i), "distance": float(d)} for i, d in zip(ids, distance, strict=True)
+    ]
     return {"version": index.stats.version, "tag": index.stats.tag, "results": hits}
 
 
-def _info(args: argparse.Namespace) -> dict[str, Any]:
+def _info(args: argparse.Namespace) -> dict[str, int | str]:
     return _stats(_existing(args.folder))
 
 
-def _stats(index: FaissIndex) -> dict[str, Any]:
+def _stats(index: FaissIndex) -> dict[str, int | str]:
     stats = index.stats
     return {name: getattr(stats, name) for name in type(stats).__slots__}
 

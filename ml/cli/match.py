@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import cv2
 import numpy as np
@@ -14,6 +14,16 @@ import numpy.typing as npt
 from ml.errors import BadInputError
 from ml.keypoints import DESCRIPTOR_NAMES, DETECTOR_NAMES, match_images
 from ml.types import Matches
+
+
+class MatchReport(TypedDict):
+    """Points of both images, pixels, with their scores."""
+
+    matches: int
+    seconds: float
+    xy_a: list[list[float]]
+    xy_b: list[list[float]]
+    score: list[float]
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--picture", type=Path, help="draw the matches into this image file")
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> MatchReport:
     """Match; returns the points of both images with their scores."""
     image_a, image_b = read_image(args.image_a), read_image(args.image_b)
     started = time.perf_counter()
@@ -50,7 +60,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: MatchReport) -> str:
     """One line for people."""
     return f"{result['matches']} matches in {result['seconds']} s"
 

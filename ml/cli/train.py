@@ -20,9 +20,13 @@ SCHEMES: Registry = {
         "ml.training.roi.patches",
         "the patch encoder, without labels, by views of patches",
     ),
-    "roi": ("ml.training.roi.encoder", "the ROI encoder, without labels, by SimCLR over graphs"),
+    "roi": (
+        "ml.training.roi.encoder.command",
+        "the ROI encoder, without labels, by SimCLR over graphs",
+    ),
     "endoscopy": ("ml.training.roi.endoscopy", "the ROI encoder of frames and mosaics"),
     "vit": ("ml.training.vit.command", "the adapted vision transformer, by novel-view synthesis"),
+    "metric": ("ml.training.roi.lab_metric", "a metric from a lab's own labels, for an encoder"),
     "calibration": ("ml.training.roi.calibration", "what distance means something, for an encoder"),
 }
 
