@@ -67,6 +67,7 @@ class ApiTokenViewSet(
             user_of(request),
             name=wanted.validated_data["name"],
             scope=TokenScope(wanted.validated_data["scope"]),
+            lab=selectors.lab_of_id(user_of(request), wanted.validated_data.get("lab")),
             expires_in=timedelta(days=wanted.validated_data["expires_in_days"]),
         )
         body = ApiTokenSerializer(token).data | {"secret": secret}

@@ -14,5 +14,11 @@ class LabsConfig(AppConfig):
     label = "labs"
 
     def ready(self) -> None:
-        """Teach the OpenAPI schema our way to sign in."""
+        """Teach the OpenAPI schema our way to sign in; listen to allauth."""
         import_module("portal.labs.schema")
+        import_module("portal.labs.receivers")
+        from portal.core.housekeeping import daily
+        from portal.labs.services import attempts_sweep, sessions_sweep
+
+        daily("attempts to sign in", attempts_sweep)
+        daily("sessions", sessions_sweep)

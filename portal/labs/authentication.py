@@ -1,4 +1,4 @@
-"""Token sign-in of the API: ``Authorization: Bearer <token>``."""
+"""Sign-in of the API: ``Authorization: Bearer <token>``, or the session of a browser."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
+from rest_framework import authentication as session
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from portal.core.bodies import require_csrf
 from portal.labs.models import ApiToken, TokenScope, User
+from portal.labs.selectors import second_factor_missing
 
 LAST_USED_GRAIN = timedelta(minutes=1)  # one write a minute at most, not one a request
 
@@ -39,11 +42,32 @@ class ApiTokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("This token has expired.", code="token-expired")
         if token.last_used_at is None or now - token.last_used_at > LAST_USED_GRAIN:
             ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        token.user.only_lab_id = token.lab_id
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
         """Makes DRF answer 401 rather than 403."""
         return 'Bearer realm="tessera"'
+
+
+class SessionAuthentication(session.SessionAuthentication):
+    """The session of a browser. The CSRF token comes in the header ``X-CSRFToken``: looking for it
+    in the body, as the base does, would read an upload before anything else is known of it.
+    """
+
+    def enforce_csrf(self, request: Request) -> None:
+        """Refuse what was sent from elsewhere."""
+        require_csrf(request._request)
+
+    def authenticate(self, request: Request) -> tuple[User, None] | None:
+        """Who still owes a second factor works as little over REST as on pages."""
+        found: tuple[User, None] | None = super().authenticate(request)
+        if found is not None and second_factor_missing(found[0]):
+            raise PermissionDenied(
+                "Your lab asks for a second factor. Set one up on the pages first.",
+                code="second-factor-missing",
+            )
+        return found
 
 
 class SignedInWithScope(BasePermission):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 
-from portal.labs.models import Role, TokenScope
+from portal.labs.models import Lab, Role, TokenScope
 
 LIVES_DAYS = ((30, "30 days"), (90, "90 days"), (180, "half a year"), (366, "one year"))
 
@@ -20,7 +22,14 @@ class TokenForm(forms.Form):
         widget=forms.TextInput(attrs={"placeholder": "LIS export", "autocomplete": "off"}),
     )
     scope = forms.ChoiceField(label="May", choices=TokenScope.choices, initial=TokenScope.READ)
+    lab = forms.ModelChoiceField(
+        queryset=Lab.objects.none(), required=False, empty_label="All my labs"
+    )
     days = forms.TypedChoiceField(label="Expires after", choices=LIVES_DAYS, coerce=int, initial=90)
+
+    def __init__(self, *args: Any, labs: QuerySet[Lab], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["lab"].queryset = labs  # type: ignore[attr-defined]
 
     @property
     def expires_in(self) -> timedelta:
@@ -29,7 +38,7 @@ class TokenForm(forms.Form):
 
 
 class InviteForm(forms.Form):
-    """A new member of the lab."""
+    """Whom to invite to the lab."""
 
     email = forms.EmailField(
         label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "off"})
@@ -41,16 +50,87 @@ class InviteForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     role = forms.ChoiceField(choices=Role.choices, initial=Role.ANNOTATOR)
-    password = forms.CharField(
-        label="First password",
-        required=False,
-        strip=False,
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Left empty, the person gets a link by e-mail to choose one.",
-    )
 
 
 class RoleForm(forms.Form):
     """A member's new role."""
 
     role = forms.ChoiceField(choices=Role.choices)
+
+
+class AddressForm(forms.Form):
+    """Somebody's e-mail address."""
+
+    email = forms.EmailField(
+        label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
+    )
+
+
+class PasswordForm(forms.Form):
+    """A password that nobody else knows."""
+
+    password = forms.CharField(
+        label="Password",
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="A few words do well. Nobody else can see or set it.",
+    )
+    repeated = forms.CharField(
+        label="Password again",
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def clean_repeated(self) -> str:
+        """Both must be the same."""
+        repeated: str = self.cleaned_data["repeated"]
+        if repeated != self.cleaned_data.get("password", repeated):
+            raise forms.ValidationError("The two passwords differ.")
+        return repeated
+
+
+class NewAccountForm(PasswordForm):
+    """One's own account."""
+
+    full_name = forms.CharField(
+        label="Your name",
+        max_length=120,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+    )
+    field_order: tuple[str, ...] = ("full_name", "password", "repeated")
+
+
+class SetUpForm(NewAccountForm):
+    """The first lab and its manager."""
+
+    token = forms.CharField(
+        label="Token",
+        max_length=100,
+        help_text="The server printed it when it started.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    lab = forms.CharField(label="Name of the lab", max_length=120)
+    email = forms.EmailField(
+        label="Your e-mail address", widget=forms.EmailInput(attrs={"autocomplete": "username"})
+    )
+    field_order = ("token", "lab", "full_name", "email", "password", "repeated")
+
+
+class ProgramForm(forms.Form):
+    """A program of the lab."""
+
+    name = forms.CharField(
+        max_length=120,
+        widget=forms.TextInput(attrs={"placeholder": "LIS export", "autocomplete": "off"}),
+    )
+    role = forms.ChoiceField(
+        choices=[choice for choice in Role.choices if choice[0] != Role.MANAGER.value],
+        help_text="A program never manages people.",
+    )
+
+
+class ProgramTokenForm(forms.Form):
+    """A new token of a program."""
+
+    scope = forms.ChoiceField(label="May", choices=TokenScope.choices, initial=TokenScope.READ)
+    days = forms.TypedChoiceField(label="Expires after", choices=LIVES_DAYS, coerce=int, initial=90)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import uuid
 
 from portal.core.errors import ForbiddenError
-from portal.labs.models import Membership, Role, User
+from portal.labs.models import Lab, Membership, Role, User
 
 
 def role_in(user: User, lab_id: uuid.UUID) -> Role | None:
     """The person's role in the lab, or None."""
-    role = (
-        Membership.objects.filter(user=user, lab_id=lab_id).values_list("role", flat=True).first()
-    )
+    role = Membership.objects.of(user).filter(lab_id=lab_id).values_list("role", flat=True).first()
     return Role(role) if role else None
 
 
@@ -26,3 +24,9 @@ def require_role(user: User, lab_id: uuid.UUID, *, at_least: Role) -> None:
     """Raise ``ForbiddenError`` unless the role suffices; call once the object was found visible."""
     if not has_role(user, lab_id, at_least=at_least):
         raise ForbiddenError(f"This needs the role {at_least.label.lower()} in the lab.")
+
+
+def require_manager(by: User | None, lab: Lab) -> None:
+    """Raise ``ForbiddenError`` unless ``by`` manages the lab; None is the installation itself."""
+    if by is not None:
+        require_role(by, lab.id, at_least=Role.MANAGER)

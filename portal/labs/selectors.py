@@ -3,34 +3,109 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from django.db.models import Case, IntegerField, QuerySet, Value, When
+from allauth.mfa.models import Authenticator
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db.models import Case, IntegerField, Prefetch, QuerySet, Value, When
+from django.utils import timezone
 
 from portal.core.errors import ForbiddenError, InvalidInputError, NotFoundError
-from portal.labs.models import ApiToken, Lab, Membership, Role, User
+from portal.labs.hashing import sha256_of
+from portal.labs.models import (
+    ApiToken,
+    BrowserSession,
+    Invitation,
+    Lab,
+    Membership,
+    OneTimeLink,
+    Role,
+    User,
+)
+from portal.labs.session_life import SEEN
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSeen:
+    """A session as its owner sees it."""
+
+    row: BrowserSession
+    seen_at: datetime
+    is_current: bool
+
+
+def person_to_sign_in(email: str) -> User | None:
+    """Whose active account this address is; a program signs in nowhere."""
+    return User.objects.filter(email=email, is_active=True, is_service=False).first()
+
+
+def second_factor_owed(user: User) -> bool:
+    """Whether this installation asks this person for a second factor."""
+    whom = settings.TESSERA_REQUIRE_SECOND_FACTOR
+    if whom == "off":
+        return False
+    mine = Membership.objects.of(user)
+    return (mine.filter(role=Role.MANAGER) if whom == "managers" else mine).exists()
+
+
+def second_factor_missing(user: User) -> bool:
+    """Whether one is asked for and not there; recovery codes alone are none."""
+    if settings.TESSERA_REQUIRE_SECOND_FACTOR == "off":
+        return False
+    mine = Authenticator.objects.filter(user_id=user.pk)
+    has_one: bool = mine.exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
+    return not has_one and second_factor_owed(user)
 
 
 def memberships_of(user: User) -> QuerySet[Membership]:
     """The person's own memberships with their labs, by the lab's name."""
-    return Membership.objects.filter(user=user).select_related("lab").order_by("lab__name", "id")
+    return Membership.objects.of(user).select_related("lab").order_by("lab__name", "id")
 
 
 def labs_with_role(user: User, *, at_least: Role) -> QuerySet[Lab]:
     """The labs in which the person's role includes ``at_least``, by name."""
     roles = [role for role in Role if role.rank >= at_least.rank]
-    return Lab.objects.filter(memberships__user=user, memberships__role__in=roles).order_by("name")
+    mine = Membership.objects.of(user).filter(role__in=roles)
+    return Lab.objects.filter(pk__in=mine.values("lab_id")).order_by("name")
 
 
-def lab_get(user: User, *, slug: str | None = None) -> Lab:
-    """The lab of that slug, or the first of the person's labs by name.
+def lab_current(user: User, *, chosen: str | None) -> Lab | None:
+    """The lab that was chosen, while the person is a member of it; None: all of theirs."""
+    if not chosen:
+        return None
+    lab: Lab | None = Lab.objects.visible_to(user).filter(slug=chosen).first()
+    return lab
+
+
+def lab_get(user: User, *, slug: str | None = None, chosen: str | None = None) -> Lab:
+    """The lab of that slug, else the one chosen, else the first of the person's labs by name.
 
     Raises:
         NotFoundError: no such lab among those the person is a member of.
     """
     labs = Lab.objects.visible_to(user).order_by("name", "id")
-    lab = labs.filter(slug=slug).first() if slug else labs.first()
+    if slug:
+        lab = labs.filter(slug=slug).first()
+    else:
+        lab = lab_current(user, chosen=chosen) or labs.first()
     if lab is None:
         raise NotFoundError("There is no such lab, or you are not a member of it.")
+    return lab
+
+
+def lab_of_id(user: User, lab_id: uuid.UUID | None) -> Lab | None:
+    """The lab of that id; None for none.
+
+    Raises:
+        NotFoundError: it is none of theirs.
+    """
+    if lab_id is None:
+        return None
+    lab: Lab | None = Lab.objects.visible_to(user).filter(pk=lab_id).first()
+    if lab is None:
+        raise NotFoundError("No such lab.")
     return lab
 
 
@@ -42,11 +117,8 @@ def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
         ForbiddenError: none was named, and the person has the role in no lab.
         InvalidInputError: none was named, and they have it in several.
     """
-    if lab_id is not None:
-        lab: Lab | None = Lab.objects.visible_to(user).filter(pk=lab_id).first()
-        if lab is None:
-            raise NotFoundError("No such lab.")
-        return lab
+    if (named := lab_of_id(user, lab_id)) is not None:
+        return named
     labs = list(labs_with_role(user, at_least=at_least)[:2])
     if not labs:
         raise ForbiddenError(f"This needs the role {at_least.label.lower()} in a lab.")
@@ -56,12 +128,12 @@ def lab_chosen(user: User, lab_id: uuid.UUID | None, *, at_least: Role) -> Lab:
 
 
 def members_of(lab: Lab) -> QuerySet[Membership]:
-    """Everybody in the lab, managers first, then by name. Call with a lab found visible."""
+    """The people of the lab, managers first, then by name. Call with a lab found visible."""
     rank = Case(
         *(When(role=role, then=Value(-role.rank)) for role in Role), output_field=IntegerField()
     )
     return (
-        Membership.objects.filter(lab=lab)
+        Membership.objects.filter(lab=lab, user__is_service=False)
         .select_related("user")
         .order_by(rank, "user__full_name", "user__email")
     )
@@ -84,9 +156,109 @@ def membership_get(user: User, *, membership_id: uuid.UUID) -> Membership:
     return membership
 
 
+def invitations_of(lab: Lab) -> QuerySet[Invitation]:
+    """The lab's open invitations, newest first, expired ones too. Call for its managers."""
+    return (
+        Invitation.objects.open()
+        .filter(lab=lab)
+        .select_related("invited_by")
+        .order_by("-created_at", "id")
+    )
+
+
+def invitation_get(user: User, *, invitation_id: uuid.UUID) -> Invitation:
+    """An invitation to one of the person's labs.
+
+    Raises:
+        NotFoundError: no such invitation there.
+    """
+    invitation = (
+        Invitation.objects.visible_to(user).select_related("lab").filter(pk=invitation_id).first()
+    )
+    if invitation is None:
+        raise NotFoundError("There is no such invitation to your labs.")
+    return invitation
+
+
+def invitation_by_secret(secret: str) -> Invitation | None:
+    """The live invitation of a link, or None where it was used, revoked or has expired."""
+    invitation = (
+        Invitation.objects.select_related("lab", "invited_by")
+        .filter(sha256=sha256_of(secret))
+        .first()
+    )
+    return invitation if invitation is not None and invitation.is_live else None
+
+
+def link_by_secret(secret: str) -> OneTimeLink | None:
+    """The live link of a secret, without using it up; None where there is none."""
+    return (
+        OneTimeLink.objects.select_related("user")
+        .filter(sha256=sha256_of(secret), used_at=None, expires_at__gt=timezone.now())
+        .first()
+    )
+
+
+def anybody_exists() -> bool:
+    """Whether the installation has an account at all."""
+    return User.objects.exists()
+
+
+def account_exists(email: str) -> bool:
+    """Whether an address has an account. Ask only on behalf of somebody who holds a link to it."""
+    return User.objects.filter(email=email).exists()
+
+
+def programs_of(lab: Lab) -> QuerySet[Membership]:
+    """The lab's programs with their tokens, by name. Call for its managers."""
+    live = ApiToken.objects.filter(revoked_at=None).order_by("-created_at", "id")
+    return (
+        Membership.objects.filter(lab=lab, user__is_service=True)
+        .select_related("user", "lab")
+        .prefetch_related(Prefetch("user__api_tokens", queryset=live))
+        .order_by("user__full_name", "id")
+    )
+
+
+def program_get(user: User, *, membership_id: uuid.UUID) -> Membership:
+    """A program of one of the person's labs.
+
+    Raises:
+        NotFoundError: no such program there.
+    """
+    program = membership_get(user, membership_id=membership_id)
+    if not program.user.is_service:
+        raise NotFoundError("There is no such program in your labs.")
+    return program
+
+
+def sessions_of(user: User, *, current: str | None) -> list[SessionSeen]:
+    """The person's live sessions, the present one first, then by last use."""
+    rows = {row.session_key: row for row in BrowserSession.objects.filter(user=user)}
+    live = Session.objects.filter(session_key__in=rows, expire_date__gt=timezone.now())
+    found = []
+    for session in live:
+        row, data = rows[session.session_key], session.get_decoded()
+        seen = datetime.fromtimestamp(data.get(SEEN, row.created_at.timestamp()), UTC)
+        found.append(SessionSeen(row, seen, row.session_key == current))
+    return sorted(found, key=lambda one: (not one.is_current, -one.seen_at.timestamp()))
+
+
+def session_get(user: User, *, session_id: uuid.UUID) -> BrowserSession:
+    """One of the person's own sessions.
+
+    Raises:
+        NotFoundError: it has ended or is somebody else's.
+    """
+    session = BrowserSession.objects.filter(user=user, pk=session_id).first()
+    if session is None:
+        raise NotFoundError("There is no such session among yours.")
+    return session
+
+
 def tokens_of(user: User) -> QuerySet[ApiToken]:
     """The person's own tokens, newest first, dead ones included."""
-    return ApiToken.objects.visible_to(user).order_by("-created_at", "id")
+    return ApiToken.objects.visible_to(user).select_related("lab").order_by("-created_at", "id")
 
 
 def token_get(user: User, *, token_id: uuid.UUID) -> ApiToken:

@@ -14,6 +14,7 @@ TOKEN_FIELDS = (
     "name",
     "prefix",
     "scope",
+    "lab",
     "created_at",
     "expires_at",
     "last_used_at",
@@ -74,6 +75,9 @@ class ApiTokenCreateSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=80)
     scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
+    lab = serializers.UUIDField(
+        required=False, allow_null=True, help_text="the only lab it reaches; left out: all of one's"
+    )
     expires_in_days = serializers.IntegerField(
         min_value=1, max_value=services.LONGEST_LIFE.days, default=90
     )

@@ -11,8 +11,9 @@ from django.db import transaction
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, Membership, Role, User
-from portal.labs.rules import require_role
-from portal.labs.services.accounts import user_create
+from portal.labs.rules import require_manager
+from portal.labs.services.ending import invitations_revoke_of
+from portal.labs.services.tokens import tokens_revoke_of
 
 
 @transaction.atomic
@@ -23,7 +24,7 @@ def member_add(lab: Lab, *, user: User, role: Role, by: User | None = None) -> M
         ForbiddenError: ``by`` is not a manager of the lab.
         ConflictError: already a member.
     """
-    _require_manager(lab, by)
+    require_manager(by, lab)
     membership, created = Membership.objects.get_or_create(
         user=user, lab=lab, defaults={"role": role}
     )
@@ -34,35 +35,21 @@ def member_add(lab: Lab, *, user: User, role: Role, by: User | None = None) -> M
 
 
 @transaction.atomic
-def member_invite(
-    lab: Lab, *, email: str, role: Role, by: User, full_name: str = "", password: str | None = None
-) -> tuple[Membership, bool]:
-    """Add whoever has this address, with a new account if there is none.
-
-    Name and password are used for a new account only: nobody sets another person's password.
-
-    Returns:
-        The membership, and True if an account was made.
-    """
-    _require_manager(lab, by)
-    user = User.objects.filter(email=email.strip().lower()).first()
-    is_new = user is None
-    if user is None:
-        user = user_create(email, password=password, full_name=full_name)
-    return member_add(lab, user=user, role=role, by=by), is_new
-
-
-@transaction.atomic
 def member_set_role(membership: Membership, *, role: Role, by: User | None = None) -> Membership:
     """Change what a member may do. Emits ``member.role_changed``.
+
+    Open invitations of somebody who is no longer a manager are revoked.
 
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
         ConflictError: the lab would be left without a manager.
     """
-    _require_manager(membership.lab, by)
+    require_manager(by, membership.lab)
+    if membership.user.is_service:
+        raise ConflictError("The role of a program stays.", code="program-role")
     if role != Role.MANAGER:
         _keep_a_manager(membership)
+        invitations_revoke_of(membership.user, lab=membership.lab)
     membership.role = role
     membership.save(update_fields=["role", "updated_at"])
     _note("member.role_changed", membership, by)
@@ -73,19 +60,19 @@ def member_set_role(membership: Membership, *, role: Role, by: User | None = Non
 def member_remove(membership: Membership, *, by: User | None = None) -> None:
     """End a membership; the account stays. Emits ``member.removed``.
 
+    The person's API tokens and open invitations end with it: neither may come back to life when
+    they are invited again.
+
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
         ConflictError: it is the lab's last manager.
     """
-    _require_manager(membership.lab, by)
+    require_manager(by, membership.lab)
     _keep_a_manager(membership)
+    invitations_revoke_of(membership.user, lab=membership.lab)
+    tokens_revoke_of(membership.user, lab=membership.lab)
     _note("member.removed", membership, by)
     membership.delete()
-
-
-def _require_manager(lab: Lab, by: User | None) -> None:
-    if by is not None:
-        require_role(by, lab.id, at_least=Role.MANAGER)
 
 
 def _keep_a_manager(membership: Membership) -> None:

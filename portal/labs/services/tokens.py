@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from portal.core.errors import InvalidInputError
+from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.events import event_emit
-from portal.labs.models import ApiToken, TokenScope, User
+from portal.labs.hashing import SECRET_BYTES, sha256_of
+from portal.labs.models import ApiToken, Lab, TokenScope, User
 
 SECRET_BEGINS = "tess_"  # noqa: S105 - so that scanners for leaked secrets can find ours
-SECRET_BYTES = 32  # 43 characters of URL-safe base64
 PREFIX_LENGTH = 12  # tells tokens apart, and gives away 42 bits of 256
 LONGEST_LIFE = timedelta(days=366)
 
 
 @transaction.atomic
 def token_create(
-    user: User, *, name: str, scope: TokenScope, expires_in: timedelta
+    user: User, *, name: str, scope: TokenScope, expires_in: timedelta, lab: Lab | None = None
 ) -> tuple[ApiToken, str]:
-    """Make a token. Emits ``token.created``.
+    """Make a token, for one lab or for all of the person's. Emits ``token.created``.
 
     Returns:
         The row, and the secret: it is kept nowhere and cannot be shown again.
     Raises:
+        NotFoundError: the lab is none of theirs.
         InvalidInputError: no name, an unknown scope, or a life not in (0, 366 days].
     """
     name = name.strip()
@@ -37,12 +38,15 @@ def token_create(
         raise InvalidInputError(f"scope must be one of {', '.join(TokenScope.values)}.")
     if not timedelta(0) < expires_in <= LONGEST_LIFE:
         raise InvalidInputError("A token lives for more than nothing and at most 366 days.")
+    if lab is not None and not Lab.objects.visible_to(user).filter(pk=lab.pk).exists():
+        raise NotFoundError("No such lab.")
     secret = SECRET_BEGINS + secrets.token_urlsafe(SECRET_BYTES)
     token = ApiToken.objects.create(
         user=user,
+        lab=lab,
         name=name,
         prefix=secret[:PREFIX_LENGTH],
-        sha256=hashlib.sha256(secret.encode()).hexdigest(),
+        sha256=sha256_of(secret),
         scope=scope,
         expires_at=timezone.now() + expires_in,
     )
@@ -58,6 +62,14 @@ def token_revoke(token: ApiToken) -> ApiToken:
         token.save(update_fields=["revoked_at", "updated_at"])
         _note_token("token.revoked", token)
     return token
+
+
+@transaction.atomic
+def tokens_revoke_of(user: User, *, lab: Lab | None = None) -> None:
+    """End all of a person's tokens, or those that reach a lab."""
+    live = ApiToken.objects.filter(user=user, revoked_at=None)
+    for token in live if lab is None else live.filter(Q(lab=lab) | Q(lab=None)):
+        token_revoke(token)
 
 
 def _note_token(name: str, token: ApiToken) -> None:

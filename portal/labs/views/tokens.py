@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.core.errors import InvalidInputError
 from portal.labs import selectors, services
 from portal.labs.forms import TokenForm
-from portal.labs.models import TokenScope, User
+from portal.labs.models import Lab, TokenScope, User
 from portal.labs.requests import user_of
 
 
@@ -23,14 +23,15 @@ from portal.labs.requests import user_of
 @require_http_methods(["GET", "POST"])
 def token_list(request: HttpRequest) -> HttpResponse:
     """The person's tokens; POST creates one and shows its secret once."""
-    form, secret, status = TokenForm(), "", 200
+    labs = Lab.objects.visible_to(user_of(request)).order_by("name")
+    form, secret, status = TokenForm(labs=labs), "", 200
     if request.method == "POST":
-        form = TokenForm(request.POST)
+        form = TokenForm(request.POST, labs=labs)
         secret = _token_from(form, user_of(request))
         status = 201 if secret else 400
     context = {
         "tokens": selectors.tokens_of(user_of(request)),
-        "form": TokenForm() if secret else form,
+        "form": TokenForm(labs=labs) if secret else form,
         "secret": secret,
     }
     return render(request, "labs/tokens.html", context, status=status)
@@ -46,6 +47,7 @@ def _token_from(form: TokenForm, user: User) -> str:
             name=form.cleaned_data["name"],
             scope=TokenScope(form.cleaned_data["scope"]),
             expires_in=form.expires_in,
+            lab=form.cleaned_data["lab"],
         )
     except InvalidInputError as error:
         form.add_error(None, error.message)

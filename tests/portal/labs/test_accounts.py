@@ -1,15 +1,27 @@
 from __future__ import annotations
 
+import re
+import socket
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
 import pytest
 from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
-from portal.labs.models import User
+from portal.config import environment
+from portal.config.demo.people import PASSWORD, cast
+from portal.core.mail import mail_flush
+from portal.labs.models import Attempt, TokenScope, User
+from portal.labs.services import token_create
 
 pytestmark = pytest.mark.django_db
 LOGIN = "/accounts/login/"
+RESET = "/accounts/password/reset/"
 
 
 @pytest.fixture(autouse=True)
@@ -37,11 +49,109 @@ def test_a_wrong_password_is_refused_without_saying_which_part(
     assert len(answers) == 1
 
 
-def test_guessing_is_slowed_down(client: Client, viewer: User) -> None:
-    for _ in range(12):
+def test_guessing_shuts_out_the_guesser_and_not_the_owner(client: Client, viewer: User) -> None:
+    for _ in range(6):
         sign_in(client, viewer.email, "wrong")
     response = client.post(LOGIN, {"login": viewer.email, "password": "correct horse battery"})
     assert "Too many failed" in response.content.decode()
+    elsewhere = {"REMOTE_ADDR": "192.0.2.7"}
+    owner = {"login": viewer.email, "password": "correct horse battery"}
+    assert client.post(LOGIN, owner, **elsewhere).status_code == 302
+
+
+def test_a_right_password_does_not_wash_guesses_away(client: Client, viewer: User) -> None:
+    for _ in range(4):
+        sign_in(Client(), "victim@x.example", "wrong")
+        assert sign_in(Client(), viewer.email) == 302
+    assert Attempt.objects.count() == 4 * 3
+
+
+def test_a_known_browser_gets_in_where_others_are_refused(viewer: User) -> None:
+    known = Client()
+    sign_in(known, viewer.email)
+    known.post("/accounts/logout/")
+    for _ in range(6):
+        sign_in(Client(), viewer.email, "wrong")
+    assert sign_in(Client(), viewer.email) == 200  # same address, unknown browser
+    assert sign_in(known, viewer.email) == 302
+    cookie = known.cookies["tessera_device"]
+    assert cookie["httponly"] and cookie["samesite"] == "Lax"
+
+
+def test_clients_behind_one_proxy_are_told_apart(viewer: User, settings: Any) -> None:
+    settings.TESSERA_TRUSTED_PROXIES = 1
+    guesser, owner = ({"X-Forwarded-For": address} for address in ("203.0.113.9", "192.0.2.7"))
+    for _ in range(6):
+        Client().post(LOGIN, {"login": viewer.email, "password": "wrong"}, headers=guesser)
+    right = {"login": viewer.email, "password": "correct horse battery"}
+    assert Client().post(LOGIN, right, headers=guesser).status_code == 200
+    assert Client().post(LOGIN, right, headers=owner).status_code == 302
+
+
+@pytest.mark.parametrize("sent", ["", "a, b", "203.0.113.9"])
+def test_a_forwarded_header_that_does_not_fit_is_no_error(
+    viewer: User, settings: Any, sent: str
+) -> None:
+    settings.TESSERA_TRUSTED_PROXIES = 3
+    right = {"login": viewer.email, "password": "correct horse battery"}
+    assert Client().post(LOGIN, right, headers={"X-Forwarded-For": sent}).status_code == 302
+
+
+def test_sign_in_needs_no_cache(viewer: User, settings: Any) -> None:
+    """With Redis away: in with the right password, slowed with wrong ones, never an error."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    url = f"redis://127.0.0.1:{port}/0"
+    settings.CACHES = {"default": environment.cache(url, folder=Path("/nowhere"))}
+    assert sign_in(Client(), viewer.email) == 302
+    assert Client().post(RESET, {"email": viewer.email}).status_code == 302
+    for _ in range(5):
+        assert sign_in(Client(), viewer.email, "wrong") == 200
+    answer = Client().post(LOGIN, {"login": viewer.email, "password": "correct horse battery"})
+    assert "Too many failed" in answer.content.decode()
+    mail_flush()
+
+
+def sign_in_link() -> str:
+    found = re.search(r"https?://testserver(/link/\S+/)", mail.outbox[-1].body)
+    assert found
+    return found.group(1)
+
+
+def test_the_owner_proves_by_mail_and_is_in_while_others_guess(viewer: User) -> None:
+    for _ in range(6):
+        sign_in(Client(), viewer.email, "wrong")
+    client = Client()
+    client.post("/link/ask/", {"email": viewer.email})
+    mail_flush()
+    path = sign_in_link()
+    client.get(path)
+    assert viewer.email in client.get("/link/").content.decode()
+    assert client.post("/link/").status_code == 302
+    assert client.get("/account/tokens/").status_code == 200
+    viewer.refresh_from_db()
+    assert viewer.email_proven_at is not None
+    assert Client().get(path, follow=True).status_code == 404
+
+
+def test_asking_for_a_link_tells_nothing_of_accounts(viewer: User) -> None:
+    answers = [
+        re.sub(
+            r'(value|Token"): ?"[^"]*"|value="[^"]*"',
+            "",
+            Client().post("/link/ask/", {"email": email}).content.decode(),
+        )
+        for email in (viewer.email, "nobody@north.example")
+    ]
+    assert answers[0].replace(viewer.email, "") == answers[1].replace("nobody@north.example", "")
+    mail_flush()
+    assert [message.to for message in mail.outbox] == [[viewer.email]]
+
+
+def test_links_are_not_asked_for_without_end(viewer: User) -> None:
+    said = [Client().post("/link/ask/", {"email": viewer.email}).status_code for _ in range(4)]
+    assert said == [200, 200, 200, 429]
+    mail_flush()
 
 
 def test_an_inactive_person_does_not_get_in(client: Client, viewer: User) -> None:
@@ -80,9 +190,102 @@ def test_a_password_is_changed(page: Client, annotator: User) -> None:
 
 def test_a_reset_mail_goes_to_accounts_only(client: Client, viewer: User) -> None:
     for email in (viewer.email, "nobody@north.example"):
-        response = client.post("/accounts/password/reset/", {"email": email}, follow=True)
+        response = client.post(RESET, {"email": email}, follow=True)
         assert "Check your e-mail" in response.content.decode()
+    mail_flush()
     assert [message.to for message in mail.outbox] == [[viewer.email]]
+
+
+def reset_link() -> str:
+    found = re.search(
+        r"https?://testserver(/accounts/password/reset/key/\S+)", mail.outbox[-1].body
+    )
+    assert found
+    return found.group(1)
+
+
+def choose_by_link(client: Client, link: str, password: str) -> None:
+    form = client.get(link, follow=True).redirect_chain[-1][0]
+    client.post(form, {"password1": password, "password2": password})
+
+
+class SilentServer:
+    """A mail server that takes the connection and never says a word."""
+
+    def __enter__(self) -> int:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        return int(self.socket.getsockname()[1])
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+
+@pytest.mark.parametrize("server", ["none", "down", "silent"])
+def test_a_reset_tells_nothing_of_accounts_when_mail_fails(
+    client: Client, viewer: User, settings: Any, server: str
+) -> None:
+    smtp, dummy = ("django.core.mail.backends.smtp", "django.core.mail.backends.dummy")
+    settings.EMAIL_BACKEND = f"{dummy if server == 'none' else smtp}.EmailBackend"
+    with SilentServer() as port:
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9 if server == "down" else port
+        settings.EMAIL_TIMEOUT = 3
+        answers, seconds = [], []
+        for email in (viewer.email, "nobody@north.example"):
+            began = time.monotonic()
+            response = client.post(RESET, {"email": email})
+            seconds.append(time.monotonic() - began)
+            answers.append((response.status_code, response["Location"], response.content))
+        mail_flush()
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 302
+    assert max(seconds) < 1.5, seconds  # the mail server's 3 s are not waited for
+
+
+def test_a_reset_revokes_tokens_and_ends_sessions(
+    client: Client, page: Client, annotator: User
+) -> None:
+    _, secret = token_create(
+        annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    client = Client()
+    client.post(RESET, {"email": annotator.email})
+    mail_flush()
+    choose_by_link(client, reset_link(), "another long one")
+    annotator.refresh_from_db()
+    assert annotator.check_password("another long one")
+    assert annotator.email_proven_at is not None
+    answer = Client().get("/api/v1/me/", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.json()["code"] == "token-revoked"
+    assert page.get("/account/tokens/").status_code == 302
+
+
+def test_a_password_change_revokes_tokens_and_other_sessions_but_not_ones_own(
+    page: Client, annotator: User
+) -> None:
+    token, _ = token_create(
+        annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    other = Client()
+    other.force_login(annotator)
+    change = {
+        "oldpassword": "correct horse battery",
+        "password1": "another long one",
+        "password2": "another long one",
+    }
+    page.post("/accounts/password/change/", change)
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+    assert page.get("/account/tokens/").status_code == 200
+    assert other.get("/account/tokens/").status_code == 302
+
+
+def test_a_reset_mail_is_ours_and_its_link_works_once(client: Client, viewer: User) -> None:
+    client.post(RESET, {"email": viewer.email})
+    mail_flush()
+    assert mail.outbox[0].subject == "A new password for Tessera"
+    link = reset_link()
+    choose_by_link(client, link, "another long one")
+    assert "no longer works" in Client().get(link).content.decode()
 
 
 def test_a_used_up_reset_link_says_so(client: Client, db: None) -> None:
@@ -102,3 +305,16 @@ def test_pages_before_signing_in_stand_alone(client: Client, db: None, url: str)
     text = client.get(url).content.decode()
     assert "entrance" in text
     assert 'class="bar"' not in text
+
+
+@pytest.mark.parametrize(("password", "status"), [("correct horse battery", 302), ("wrong", 200)])
+def test_one_confirms_that_it_is_oneself_by_the_password(
+    page: Client, password: str, status: int
+) -> None:
+    assert page.post("/accounts/reauthenticate/", {"password": password}).status_code == status
+
+
+def test_the_demos_people_have_passwords_that_are_accepted() -> None:
+    people = cast()
+    for user in (people.pathologist, people.endoscopist, people.manager):
+        assert sign_in(Client(), user.email, PASSWORD) == 302

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from portal.core.errors import ConflictError, ForbiddenError
 from portal.core.models import Event
 from portal.labs import services
-from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.models import Lab, Membership, Role, TokenScope, User
 
 pytestmark = pytest.mark.django_db
 
@@ -31,28 +33,6 @@ def test_only_a_manager_of_this_lab_changes_its_members(
             services.member_set_role(membership_of(viewer), role=Role.MANAGER, by=person)
         with pytest.raises(ForbiddenError):
             services.member_remove(membership_of(viewer), by=person)
-        with pytest.raises(ForbiddenError):
-            services.member_invite(lab, email="new@lab.example", role=Role.VIEWER, by=person)
-    assert not User.objects.filter(email="new@lab.example").exists()
-
-
-def test_an_invitation_makes_an_account_where_there_is_none(lab: Lab, manager: User) -> None:
-    membership, is_new = services.member_invite(
-        lab, email="New@lab.example", role=Role.REVIEWER, by=manager, full_name="Nele"
-    )
-    assert is_new
-    assert (membership.user.email, membership.user.full_name) == ("new@lab.example", "Nele")
-
-
-def test_an_invitation_never_sets_the_password_of_an_account_that_exists(
-    lab: Lab, manager: User, stranger: User
-) -> None:
-    _, is_new = services.member_invite(
-        lab, email=stranger.email, role=Role.VIEWER, by=manager, password="taken over by me"
-    )
-    stranger.refresh_from_db()
-    assert not is_new
-    assert stranger.check_password("correct horse battery")
 
 
 def test_the_last_manager_is_neither_removed_nor_demoted(lab: Lab, manager: User) -> None:
@@ -77,3 +57,15 @@ def test_every_change_of_members_is_on_record(lab: Lab, manager: User, viewer: U
         ("member.role_changed", "reviewer", str(manager.id)),
         ("member.removed", "reviewer", str(manager.id)),
     ]
+
+
+def test_tokens_of_somebody_who_left_stay_dead_when_they_come_back(
+    lab: Lab, manager: User, viewer: User
+) -> None:
+    token, _ = services.token_create(
+        viewer, name="LIS", scope=TokenScope.WRITE, expires_in=timedelta(days=1)
+    )
+    services.member_remove(membership_of(viewer), by=manager)
+    services.member_add(lab, user=viewer, role=Role.VIEWER, by=manager)
+    token.refresh_from_db()
+    assert token.revoked_at is not None

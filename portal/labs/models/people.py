@@ -1,4 +1,4 @@
-"""People, labs (the tenants), memberships and API tokens."""
+"""People, labs (the tenants) and memberships."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self, TypeVar
 from django.contrib.auth.base_user import BaseUserManager
 from django.contrib.auth.models import AbstractUser, AnonymousUser
 from django.db import models
-from django.utils import timezone
 
 from portal.core.models import BaseModel
 
@@ -37,6 +36,12 @@ class User(AbstractUser):
     username = None  # type: ignore[assignment]
     email = models.EmailField("e-mail", unique=True)
     full_name = models.CharField(max_length=120, blank=True)
+    email_proven_at = models.DateTimeField(null=True, blank=True)
+    """When somebody last came by a link that only the mailbox had seen; None: never."""
+    is_service = models.BooleanField(default=False)
+    """A program of a lab: it has tokens, and no password, no mailbox and no sign-in."""
+    only_lab_id: uuid.UUID | None = None
+    """Set by a token that is for one lab: for this request the person is in no other."""
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
@@ -53,7 +58,7 @@ class LabQuerySet(models.QuerySet["Lab"]):
         """The labs this person is an active member of."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        return self.filter(memberships__user=user)
+        return self.filter(pk__in=Membership.objects.of(user).values("lab_id"))
 
 
 class Lab(BaseModel):
@@ -82,13 +87,18 @@ class Role(models.TextChoices):
 
 
 class MembershipQuerySet(models.QuerySet["Membership"]):
-    """Memberships; begin every query with ``visible_to``."""
+    """Memberships; begin every query with ``visible_to`` or ``of``."""
+
+    def of(self, user: User) -> Self:
+        """The person's own, as far as the token that asks reaches. Rights come from these alone."""
+        mine = self.filter(user=user)
+        return mine if user.only_lab_id is None else mine.filter(lab_id=user.only_lab_id)
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Everybody's memberships in the labs this person is an active member of."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        return self.filter(lab_id__in=Membership.objects.filter(user=user).values("lab_id"))
+        return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
 
 
 class Membership(BaseModel):
@@ -112,55 +122,37 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
         """The rows of the labs this person is an active member of."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        return self.filter(lab_id__in=Membership.objects.filter(user=user).values("lab_id"))
+        return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+
+
+class ShownManager(models.Manager[_Model]):
+    """The rows that the model's ``shown`` leaves; a plain manager beside it has all."""
+
+    def get_queryset(self) -> models.QuerySet[_Model]:
+        """All of them, but for what is hidden."""
+        shown = getattr(self.model, "shown", None)
+        rows = super().get_queryset()
+        return rows if shown is None else shown(rows)
+
+
+LabOwnedManager = ShownManager.from_queryset(LabOwnedQuerySet)
 
 
 class LabOwned(BaseModel):
-    """A row that belongs to one lab."""
+    """A row that belongs to one lab.
+
+    ``objects`` has the rows that ``shown`` leaves, and so have relations to many: what lies in the
+    bin is in no query that does not ask for ``everything``.
+    """
 
     lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
-    objects = LabOwnedQuerySet.as_manager()
+    objects = LabOwnedManager()
+    everything = LabOwnedQuerySet.as_manager()
 
     class Meta:
         abstract = True
 
-
-class TokenScope(models.TextChoices):
-    """What a token may be used for; ``write`` includes ``read``."""
-
-    READ = "read", "Read"
-    WRITE = "write", "Read and write"
-
-
-class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    """Tokens; begin every query with ``visible_to``."""
-
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """One's own; not even a lab manager sees another person's tokens."""
-        return self.filter(user=user) if user.is_authenticated else self.none()
-
-
-class ApiToken(BaseModel):
-    """A program's key to its owner's view of the labs.
-
-    Only the first characters (to recognise it) and a SHA-256 of the whole are kept. 256 random
-    bits need no slow hash.
-    """
-
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=80)
-    prefix = models.CharField(max_length=16)
-    sha256 = models.CharField(max_length=64, unique=True)
-    scope = models.CharField(max_length=8, choices=TokenScope.choices, default=TokenScope.READ)
-    expires_at = models.DateTimeField()
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-    objects = ApiTokenQuerySet.as_manager()
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.prefix}…)"
-
-    @property
-    def is_live(self) -> bool:
-        """Neither expired nor revoked."""
-        return self.revoked_at is None and self.expires_at > timezone.now()
+    @classmethod
+    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """Of all rows those that are not hidden; a model that can be in the bin says which."""
+        return rows

@@ -1,0 +1,82 @@
+"""The forms of the sign-in pages that Tessera answers differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import get_adapter
+from allauth.account.forms import ResetPasswordForm, default_token_generator
+from allauth.account.utils import user_pk_to_url_str
+from allauth.mfa.adapter import get_adapter as get_factor_adapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.webauthn import forms as passkeys
+from django.http import HttpRequest
+
+from portal.core.mail import mail_later, mail_make
+from portal.labs.models import User
+
+
+class ResetForm(ResetPasswordForm):
+    """Asks for a link to choose a new password.
+
+    Known and unknown addresses get the same answer after the same work: a message is made for
+    both and sent, behind the request, for an account only. A mail server that is slow or down
+    shows in the log, not in the answer.
+    """
+
+    def save(self, request: HttpRequest, **kwargs: Any) -> str:
+        """Mail the link to whoever has an account for the address."""
+        email: str = self.cleaned_data["email"]
+        people = [user for user in self.users if not user.is_service]
+        user = next(iter(people), None) or User(email=email)
+        key = f"{user_pk_to_url_str(user)}-{default_token_generator.make_token(user)}"
+        message = mail_make(
+            "account/email/password_reset_key",
+            to=user.email,
+            context={
+                "user": user,
+                "password_reset_url": get_adapter(request).get_reset_password_from_key_url(key),
+            },
+        )
+        if people:
+            mail_later(message)
+        return email
+
+
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What the parsers of a passkey's answer raise where a part is missing, or is something else."""
+
+
+class _PasskeyAnswer:
+    """An answer that no browser would send is refused as any wrong one is."""
+
+    def clean_credential(self) -> Authenticator:
+        """The passkey that the answer was made by."""
+        try:
+            return super().clean_credential()  # type: ignore[misc]
+        except MALFORMED as error:
+            raise get_factor_adapter().validation_error("incorrect_code") from error
+
+
+class PasskeySignInForm(_PasskeyAnswer, passkeys.LoginWebAuthnForm):
+    """Signs in by a passkey alone."""
+
+
+class PasskeyFactorForm(_PasskeyAnswer, passkeys.AuthenticateWebAuthnForm):
+    """The second factor at sign-in."""
+
+
+class PasskeyConfirmForm(_PasskeyAnswer, passkeys.ReauthenticateWebAuthnForm):
+    """Shows who one is once more."""
+
+
+class PasskeyAddForm(passkeys.AddWebAuthnForm):
+    """Adds a passkey."""
+
+    def clean(self) -> dict[str, Any]:
+        """The same for what a new passkey answers."""
+        try:
+            cleaned: dict[str, Any] = super().clean()
+        except MALFORMED as error:
+            raise get_factor_adapter().validation_error("incorrect_code") from error
+        return cleaned

@@ -1,0 +1,39 @@
+"""``manage.py first_run``: while nobody has an account, print the token of the set-up page."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import DatabaseError
+from django.urls import reverse
+
+from portal.labs.services import first_run_open
+
+
+class Command(BaseCommand):
+    """Run where the web process starts: who reads its log may set the installation up."""
+
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Where the portal is reached."""
+        parser.add_argument("--url", default=settings.TESSERA_URL)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Print, or say nothing where there is an account; never keep the web from starting."""
+        try:
+            secret = first_run_open()
+        except DatabaseError:
+            self.stderr.write("The database does not answer or has not been migrated yet.")
+            return
+        if secret is None:
+            return
+        self.stdout.write(
+            "\nNobody has an account here yet. Make the first lab and its manager at\n"
+            f"    {options['url']}{reverse('labs:set_up')}\n"
+            f"with this token, which works once and for a day:\n    {secret}\n"
+            "or by: manage.py setup_lab\n"
+        )

@@ -1,0 +1,84 @@
+"""Invitations to a lab."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import models
+from django.utils import timezone
+
+from portal.core.models import BaseModel
+from portal.labs.models.people import Lab, Membership, Role, User
+
+
+class Delivery(models.TextChoices):
+    """Who has seen the link."""
+
+    NONE = "", "Not delivered"
+    MAIL = "mail", "Sent by e-mail"
+    HAND = "hand", "Handed over"
+
+
+class Ending(models.TextChoices):
+    """How an invitation came to its end."""
+
+    NONE = "", "Open"
+    ACCEPTED = "accepted", "Accepted"
+    DECLINED = "declined", "Declined"
+    REVOKED = "revoked", "Revoked"
+
+
+class InvitationQuerySet(models.QuerySet["Invitation"]):
+    """Invitations; begin every query with ``visible_to``."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Those to the labs this person is an active member of."""
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+
+    def open(self) -> Self:
+        """Neither accepted nor declined nor revoked; perhaps expired."""
+        return self.filter(ended_at=None)
+
+
+class Invitation(BaseModel):
+    """A one-time link that lets the owner of one address join a lab.
+
+    Only the SHA-256 of the link's secret is kept: 256 random bits need no slow hash.
+    """
+
+    lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="invitations")
+    email = models.EmailField()
+    full_name = models.CharField(max_length=120, blank=True)
+    role = models.CharField(max_length=12, choices=Role.choices, default=Role.VIEWER)
+    invited_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    sha256 = models.CharField(max_length=64, unique=True)
+    expires_at = models.DateTimeField()
+    delivery = models.CharField(max_length=4, choices=Delivery.choices, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    ending = models.CharField(max_length=8, choices=Ending.choices, blank=True)
+    objects = InvitationQuerySet.as_manager()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["lab", "email"],
+                condition=models.Q(ended_at=None),
+                name="invitation_open_unique",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.email} to {self.lab}"
+
+    @property
+    def has_expired(self) -> bool:
+        """Nobody came in time."""
+        return self.expires_at <= timezone.now()
+
+    @property
+    def is_live(self) -> bool:
+        """Its link still opens the lab."""
+        return self.ended_at is None and not self.has_expired

@@ -1,0 +1,69 @@
+"""Sign-in through the organization's own OpenID Connect provider: whom it lets in."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount, SocialLogin
+from allauth.socialaccount.providers.base import AuthProcess
+from django.contrib import messages
+from django.http import HttpRequest
+from django.shortcuts import redirect
+
+from portal.labs.models import User
+from portal.labs.selectors import account_exists, person_to_sign_in
+from portal.labs.services import email_prove, invited_account_create
+
+FAILED = "The sign-in service did not answer as it should. Try again, or sign in another way."
+UNPROVEN = "The sign-in service does not vouch for your e-mail address."
+UNKNOWN = "Nobody here has your e-mail address. The manager of your lab invites you."
+OTHER = "This account belongs to somebody else at the sign-in service. Ask who runs Tessera."
+
+
+class LabOidcAdapter(DefaultSocialAccountAdapter):
+    """Lets in whose verified address has an account or an open invitation, and nobody else."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        """A provider's directory is larger than a lab."""
+        return False
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **kwargs: Any) -> None:
+        """Cancelled, expired, or the provider is down: back to the sign-in page."""
+        refuse(request, FAILED)
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Find the person by the verified address; the provider's own id must stay the same."""
+        if sociallogin.state.get("process") != AuthProcess.LOGIN:
+            refuse(request, FAILED)
+        user = self._owner(request, sociallogin)
+        linked = SocialAccount.objects.filter(
+            user=user, provider=sociallogin.account.provider
+        ).first()
+        if sociallogin.is_existing:
+            if sociallogin.user.pk != user.pk:
+                refuse(request, OTHER)
+        elif linked is not None:  # the address went to another person of the directory
+            refuse(request, OTHER)
+        else:
+            sociallogin.connect(request, user)
+        email_prove(user)
+
+    def _owner(self, request: HttpRequest, sociallogin: SocialLogin) -> User:
+        proven = [one.email for one in sociallogin.email_addresses if one.verified is True]
+        if not proven:
+            refuse(request, UNPROVEN)
+        email = proven[0].strip().lower()
+        if not account_exists(email):
+            invited_account_create(email)
+        user = person_to_sign_in(email)
+        if user is None:
+            refuse(request, UNKNOWN)
+        return user
+
+
+def refuse(request: HttpRequest, why: str) -> NoReturn:
+    """Back to the sign-in page, with the reason."""
+    messages.error(request, why)
+    raise ImmediateHttpResponse(redirect("account_login"))

@@ -1,0 +1,61 @@
+"""What Tessera does when allauth says that something happened. Loaded when the app is ready."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.signals import password_changed, password_reset, password_set
+from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import (
+    authentication_failed,
+    authenticator_added,
+    authenticator_removed,
+    authenticator_reset,
+)
+from django.contrib.auth.signals import user_logged_in
+from django.dispatch import receiver
+from django.http import HttpRequest
+
+from portal.core.events import event_emit
+from portal.labs.models import User
+from portal.labs.services import email_prove, session_begin, session_note
+
+
+@receiver(password_reset)
+def note_the_proof(user: User, **kwargs: Any) -> None:
+    """A reset link is only ever mailed: whoever used it reads the mailbox."""
+    email_prove(user)
+
+
+@receiver(user_logged_in)
+def note_the_session(request: HttpRequest, user: User, **kwargs: Any) -> None:
+    """However somebody signed in."""
+    session_begin(request, user)
+
+
+@receiver([password_changed, password_set])
+def note_the_new_key(request: HttpRequest, user: User, **kwargs: Any) -> None:
+    """A new password gives the session that asked for it a new key."""
+    session_note(request, user)
+
+
+@receiver([authenticator_added, authenticator_reset])
+def note_the_factor(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
+    """A second factor was set up, or recovery codes were made."""
+    _tell("account.factor_added", user, authenticator)
+
+
+@receiver(authenticator_removed)
+def note_the_loss(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
+    """One was removed."""
+    _tell("account.factor_removed", user, authenticator)
+
+
+@receiver(authentication_failed)
+def note_the_wrong_code(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
+    """The password was right, the second factor was not."""
+    _tell("account.factor_failed", user, authenticator)
+
+
+def _tell(name: str, user: User, authenticator: Authenticator) -> None:
+    event_emit(name, lab_id=None, payload={"user": str(user.pk), "kind": authenticator.type})

@@ -1,0 +1,113 @@
+"""Writes: throttling of sign-in, counted in the database: all processes share one count, and it
+needs no other server.
+
+Failures are counted for an account from one address, for an account from everywhere and for an
+address. Somebody who guesses at an account shuts out, for minutes, the address they guess from; the
+owner signs in from elsewhere, from a browser that was used before, or by a link from the mailbox.
+An attempt is counted before the password is looked at, and taken back when it was right: many at
+once are no way around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from portal.core.errors import TooManyRequestsError
+from portal.labs.hashing import secret_make, sha256_of
+from portal.labs.models import Attempt, KnownDevice, User
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many failures within so long."""
+
+    count: int
+    within: timedelta
+
+
+PAIR = (Limit(5, timedelta(minutes=5)),)  # an account, from one address
+ACCOUNT = (Limit(50, timedelta(hours=1)),)  # an account, from everywhere: a botnet guesses slowly
+ADDRESS = (Limit(50, timedelta(minutes=5)),)  # an address: a clinic behind one is many people
+DEVICE = (Limit(10, timedelta(minutes=5)), Limit(50, timedelta(days=1)))  # a known browser
+KEPT = timedelta(days=1)  # the longest of them
+DEVICE_LIVES = timedelta(days=180)
+
+
+def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:
+    """Count an attempt that is about to be made.
+
+    Args:
+        network: what counts as one client, see ``client_network``.
+        device: the browser's cookie.
+    Returns:
+        What ``attempt_forget`` takes where the attempt was right.
+    Raises:
+        TooManyRequestsError: not now; it was not counted and the password must not be looked at.
+    """
+    email = email.strip().lower()
+    limits = _limits(email, network, device)
+    rows = [Attempt.objects.create(key=key).pk for key in limits]
+    if any(_is_beyond(key, limit) for key, several in limits.items() for limit in several):
+        attempt_forget(rows)
+        raise TooManyRequestsError(
+            "Too many failed attempts. Wait a few minutes, or use a link by e-mail.",
+            code="too-many-attempts",
+        )
+    return rows
+
+
+def attempt_forget(rows: Iterable[int]) -> None:
+    """The attempt was right: it does not count."""
+    Attempt.objects.filter(pk__in=list(rows)).delete()
+
+
+def attempts_sweep() -> int:
+    """Delete what counts no longer, and browsers not used for half a year; daily."""
+    now = timezone.now()
+    KnownDevice.objects.filter(last_used_at__lt=now - DEVICE_LIVES).delete()
+    return Attempt.objects.filter(at__lt=now - KEPT).delete()[0]
+
+
+@transaction.atomic
+def device_remember(user: User, *, device: str = "") -> str:
+    """Note that the person has signed in with this browser; returns its cookie's value.
+
+    Call it only for somebody who is signed in. A browser that several people use is known for each.
+    """
+    if not KnownDevice.objects.filter(sha256=sha256_of(device)).exists():
+        device, _ = secret_make()  # never one that a stranger has chosen
+    KnownDevice.objects.update_or_create(
+        user=user, sha256=sha256_of(device), defaults={"last_used_at": timezone.now()}
+    )
+    return device
+
+
+def devices_forget(user: User) -> None:
+    """No browser of the person is known any more."""
+    KnownDevice.objects.filter(user=user).delete()
+
+
+def _limits(email: str, network: str, device: str) -> dict[str, tuple[Limit, ...]]:
+    if device and _is_known(email, device):
+        return {sha256_of(f"device:{email}:{device}"): DEVICE}
+    return {
+        sha256_of(f"pair:{email}:{network}"): PAIR,
+        sha256_of(f"account:{email}"): ACCOUNT,
+        sha256_of(f"address:{network}"): ADDRESS,
+    }
+
+
+def _is_known(email: str, device: str) -> bool:
+    since = timezone.now() - DEVICE_LIVES
+    known = KnownDevice.objects.filter(sha256=sha256_of(device), last_used_at__gt=since)
+    return known.filter(user__email=email).exists()
+
+
+def _is_beyond(key: str, limit: Limit) -> bool:
+    counted = Attempt.objects.filter(key=key, at__gt=timezone.now() - limit.within)
+    return counted.count() > limit.count

@@ -1,0 +1,48 @@
+"""Writes: coming in by a one-time link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.db import transaction
+
+from portal.core.errors import InvalidInputError
+from portal.core.mail import mail_later, mail_make
+from portal.labs.models import Purpose, User
+from portal.labs.services.accounts import email_prove, password_check, password_set
+from portal.labs.services.links import LIVES, link_make, link_take
+
+
+def sign_in_link_mail(email: str, *, link_of: Callable[[str], str]) -> None:
+    """Mail a link that signs in, to an address that has an account.
+
+    For one that has none the same work is done and nothing is sent. ``link_of`` makes the address
+    of a secret.
+    """
+    email = email.strip().lower()
+    user = User.objects.filter(email=email, is_active=True, is_service=False).first()
+    secret = link_make(Purpose.SIGN_IN, user=user, is_mailed=True)
+    minutes = int(LIVES[Purpose.SIGN_IN].total_seconds() // 60)
+    context = {"user": user or User(email=email), "link": link_of(secret), "minutes": minutes}
+    message = mail_make("labs/mail/sign_in_link", to=email, context=context)
+    if user is not None:
+        mail_later(message)
+
+
+@transaction.atomic
+def link_use(secret: str, *, purpose: Purpose, password: str | None = None) -> User:
+    """Use a link up and say whom it stands for; sets their new password where one is given.
+
+    Raises:
+        InvalidInputError: the link has been used, or the password is not acceptable; a link is
+            not used up by a bad password.
+    """
+    link = link_take(secret, purpose=purpose)
+    if link is None or link.user is None or not link.user.is_active:
+        raise InvalidInputError("This link no longer works.", code="link-used")
+    if link.is_mailed:
+        email_prove(link.user)
+    if password is not None:
+        password_check(password, link.user)
+        password_set(link.user, password)
+    return link.user

@@ -1,0 +1,175 @@
+"""Writes: invitations to a lab. Each leaves an event: together they are the audit trail.
+
+Nobody sets another person's password and nobody joins without saying so: an invitation is a
+one-time link, bound to an address. Where mail works only the mailbox sees it; where it does not,
+it is shown to the manager, and then proves nothing about who owns the address.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+from django.utils import timezone
+
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from portal.core.mail import mail_make, mail_now
+from portal.labs.hashing import secret_make
+from portal.labs.models import Delivery, Ending, Invitation, Lab, Membership, Role, User
+from portal.labs.rules import require_manager
+from portal.labs.services.accounts import email_prove, user_create
+from portal.labs.services.ending import invitation_end, invitation_note
+from portal.labs.services.members import member_add
+
+LIVES = timedelta(days=7)  # over a weekend and a short leave
+
+
+@transaction.atomic
+def invitation_create(
+    lab: Lab, *, email: str, role: Role, by: User | None, full_name: str = ""
+) -> tuple[Invitation, str]:
+    """Invite the owner of an address. Emits ``invitation.created``; no account is made or changed.
+
+    Returns:
+        The row, and the secret of its link: it is kept nowhere.
+    Raises:
+        ForbiddenError: ``by`` is not a manager of the lab.
+        InvalidInputError: not an address.
+        ConflictError: already a member, or already invited.
+    """
+    require_manager(by, lab)
+    email = email.strip().lower()
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise InvalidInputError(" ".join(error.messages)) from None
+    if Membership.objects.filter(lab=lab, user__email=email).exists():
+        raise ConflictError(f"{email} is already a member of {lab}.", code="already-member")
+    _end_the_expired(lab, email)
+    secret, sha256 = secret_make()
+    invitation, created = Invitation.objects.get_or_create(
+        lab=lab,
+        email=email,
+        ended_at=None,
+        defaults={
+            "role": role,
+            "full_name": full_name.strip(),
+            "invited_by": by,
+            "sha256": sha256,
+            "expires_at": timezone.now() + LIVES,
+        },
+    )
+    if not created:
+        raise ConflictError(
+            f"{email} has been invited already. Send the invitation again, or revoke it first.",
+            code="already-invited",
+        )
+    invitation_note("invitation.created", invitation, by)
+    return invitation, secret
+
+
+@transaction.atomic
+def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
+    """A new link and a new week; the old link stops working. Emits ``invitation.renewed``.
+
+    Raises:
+        ForbiddenError: ``by`` is not a manager of the lab.
+        ConflictError: the invitation has come to its end.
+    """
+    require_manager(by, invitation.lab)
+    invitation = _locked(invitation)
+    secret, sha256 = secret_make()
+    invitation.sha256, invitation.expires_at = sha256, timezone.now() + LIVES
+    invitation.delivery = Delivery.NONE.value
+    invitation.save(update_fields=["sha256", "expires_at", "delivery", "updated_at"])
+    invitation_note("invitation.renewed", invitation, by)
+    return secret
+
+
+def invitation_deliver(invitation: Invitation, *, link: str) -> Delivery:
+    """Mail the link; where that fails it is to be handed over, and proves nothing any more.
+
+    Call it after the invitation was committed: a slow mail server holds no lock.
+    """
+    message = mail_make(
+        "labs/mail/invitation",
+        to=invitation.email,
+        context={"invitation": invitation, "link": link, "days": LIVES.days},
+    )
+    delivery = Delivery.MAIL if mail_now(message) else Delivery.HAND
+    Invitation.objects.filter(pk=invitation.pk).update(delivery=delivery)
+    return delivery
+
+
+@transaction.atomic
+def invitation_revoke(invitation: Invitation, *, by: User | None) -> None:
+    """Take an invitation back. Emits ``invitation.revoked``.
+
+    Raises:
+        ForbiddenError: ``by`` is not a manager of the lab.
+        ConflictError: it has come to its end already.
+    """
+    require_manager(by, invitation.lab)
+    invitation = _locked(invitation)
+    invitation_end(invitation, ending=Ending.REVOKED, by=by)
+
+
+@transaction.atomic
+def invitation_decline(invitation: Invitation) -> None:
+    """The person invited does not want to. Emits ``invitation.declined``."""
+    invitation = _locked(invitation)
+    invitation_end(invitation, ending=Ending.DECLINED, by=None)
+
+
+@transaction.atomic
+def invitation_accept(invitation: Invitation, *, user: User) -> Membership:
+    """Join by one's own consent. Emits ``invitation.accepted`` and ``member.added``.
+
+    Raises:
+        ForbiddenError: the invitation is for another address.
+        ConflictError: it has come to its end, or the person is a member already.
+    """
+    invitation = _locked(invitation)
+    if user.email != invitation.email:
+        raise ForbiddenError(
+            f"This invitation is for {invitation.email}; you are signed in as {user.email}.",
+            code="other-address",
+        )
+    if invitation.delivery == Delivery.MAIL:
+        email_prove(user)
+    invitation_end(invitation, ending=Ending.ACCEPTED, by=user)
+    return member_add(invitation.lab, user=user, role=Role(invitation.role))
+
+
+@transaction.atomic
+def invitation_accept_new(
+    invitation: Invitation, *, full_name: str, password: str
+) -> tuple[User, Membership]:
+    """Make one's own account with one's own password, and join.
+
+    Raises:
+        InvalidInputError: the password is not acceptable.
+        ConflictError: the invitation has come to its end, or the address has an account.
+    """
+    invitation = _locked(invitation)
+    user = user_create(invitation.email, password=password, full_name=full_name)
+    return user, invitation_accept(invitation, user=user)
+
+
+def _locked(invitation: Invitation) -> Invitation:
+    """The row as it is now, held until the end of the transaction: a link works once."""
+    found = Invitation.objects.select_for_update(of=("self",)).select_related("lab")
+    row: Invitation | None = found.filter(pk=invitation.pk).first()
+    if row is None:
+        raise NotFoundError("There is no such invitation.")
+    if row.ended_at is not None:
+        raise ConflictError("This invitation has come to its end.", code="invitation-ended")
+    return row
+
+
+def _end_the_expired(lab: Lab, email: str) -> None:
+    for invitation in Invitation.objects.open().filter(lab=lab, email=email):
+        if invitation.has_expired:
+            invitation_end(invitation, ending=Ending.REVOKED, by=None)

@@ -1,0 +1,62 @@
+"""Writes: the first lab and its first manager."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from portal.core.errors import ConflictError, NotFoundError
+from portal.labs.models import Lab, Purpose, Role, User
+from portal.labs.services.accounts import user_create
+from portal.labs.services.invitations import invitation_create
+from portal.labs.services.labs import lab_create
+from portal.labs.services.links import link_make, link_take
+
+
+def first_run_open() -> str | None:
+    """The secret that opens the set-up page, or None once somebody has an account.
+
+    Asked for again, it is another one: the last that was printed counts.
+    """
+    return None if User.objects.exists() else link_make(Purpose.FIRST_RUN)
+
+
+@transaction.atomic
+def first_run_finish(
+    secret: str, *, lab_name: str, email: str, full_name: str, password: str
+) -> User:
+    """Make the first lab and the account of its manager, who is at the keyboard.
+
+    Raises:
+        NotFoundError: the token is wrong, used or expired.
+        ConflictError: there is an account already.
+        InvalidInputError: name, address or password are not acceptable.
+    """
+    if link_take(secret, purpose=Purpose.FIRST_RUN) is None:
+        raise NotFoundError("This token does not work. The server's log has the present one.")
+    if User.objects.exists():
+        raise ConflictError("This installation has been set up already.", code="set-up-already")
+    user = user_create(email, password=password, full_name=full_name)
+    lab_create(lab_name, manager=user)
+    return user
+
+
+@transaction.atomic
+def lab_set_up(
+    name: str, *, slug: str = "", email: str, full_name: str = "", password: str | None = None
+) -> tuple[Lab, str | None]:
+    """Make a lab and its first manager.
+
+    Returns:
+        The lab; and without a password the secret of the manager's invitation.
+    Raises:
+        InvalidInputError: name, address or password are not acceptable.
+        ConflictError: the lab exists, or a password was given for an account that exists.
+    """
+    if password is None:
+        lab = lab_create(name, slug=slug)
+        _, secret = invitation_create(
+            lab, email=email, role=Role.MANAGER, by=None, full_name=full_name
+        )
+        return lab, secret
+    user = user_create(email, password=password, full_name=full_name)
+    return lab_create(name, slug=slug, manager=user), None

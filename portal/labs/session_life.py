@@ -1,0 +1,36 @@
+"""How long a session lasts: so long without a request, and so long in all."""
+
+from __future__ import annotations
+
+import time
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
+
+BEGAN, SEEN = "began_at", "seen_at"  # seconds since 1970, in the session
+GRAIN_S = 60.0  # one write a minute at most, not one a request
+
+
+def session_start(session: SessionBase) -> None:
+    """Somebody has signed in."""
+    session[BEGAN] = session[SEEN] = time.time()
+
+
+def session_is_over(session: SessionBase) -> bool:
+    """Whether a session that somebody signed in to has lasted too long."""
+    if SESSION_KEY not in session:
+        return False
+    now = time.time()
+    idle, life = settings.TESSERA_SESSION_IDLE_S, settings.SESSION_COOKIE_AGE
+    return bool(now - session.get(SEEN, now) > idle or now - session.get(BEGAN, now) > life)
+
+
+def session_seen(session: SessionBase) -> bool:
+    """Note that the person is there; True where the session has to be saved."""
+    now = time.time()
+    if SESSION_KEY not in session or now - session.get(SEEN, 0.0) < GRAIN_S:
+        return False
+    session[SEEN] = now
+    session.setdefault(BEGAN, now)  # of an earlier version
+    return True

@@ -1,0 +1,23 @@
+"""Pages: the lab that somebody with several works in."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from portal.labs import selectors
+from portal.labs.requests import CURRENT_LAB, user_of
+
+
+@login_required
+@require_POST
+def current_lab(request: HttpRequest) -> HttpResponse:
+    """Choose a lab, or all of them by an empty name; it holds for the session."""
+    slug = request.POST.get("lab", "")
+    if slug:
+        request.session[CURRENT_LAB] = selectors.lab_get(user_of(request), slug=slug).slug
+    else:
+        request.session.pop(CURRENT_LAB, None)
+    return redirect("home")

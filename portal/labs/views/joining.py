@@ -1,0 +1,113 @@
+"""Pages: what somebody sees who comes by an invitation's link."""
+
+from __future__ import annotations
+
+from allauth.account.utils import perform_login
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from portal.core.errors import PortalError
+from portal.labs import selectors, services
+from portal.labs.forms import NewAccountForm
+from portal.labs.models import Invitation, User
+from portal.labs.requests import user_of
+
+KEPT = "invitation"
+"""Where the session keeps the secret, so that no address of a page shows it after the first."""
+
+
+@never_cache
+@require_GET
+def invitation_open(request: HttpRequest, secret: str) -> HttpResponse:
+    """The link itself: remembers the secret and goes on to an address without it."""
+    request.session[KEPT] = secret
+    return redirect("labs:invitation")
+
+
+@never_cache
+@sensitive_post_parameters("password", "repeated")
+@require_http_methods(["GET", "POST"])
+def invitation_show(request: HttpRequest) -> HttpResponse:
+    """What the link offers; POST makes an account and joins."""
+    invitation = _invitation(request)
+    if invitation is None:
+        return _page(request, None, status=404)
+    if request.user.is_authenticated or request.method == "GET":
+        return _page(
+            request, invitation, NewAccountForm(initial={"full_name": invitation.full_name})
+        )
+    form = NewAccountForm(request.POST)
+    user = _new_account(form, invitation)
+    if user is None:
+        return _page(request, invitation, form, status=400)
+    request.session.pop(KEPT, None)
+    messages.success(request, f"Welcome to {invitation.lab}.")
+    response: HttpResponse = perform_login(request, user, redirect_url=reverse("home"))
+    return response
+
+
+@require_POST
+def invitation_accept(request: HttpRequest) -> HttpResponse:
+    """Join with the account that is signed in."""
+    invitation = _invitation(request)
+    if invitation is None or not request.user.is_authenticated:
+        return redirect("labs:invitation")
+    try:
+        services.invitation_accept(invitation, user=user_of(request))
+    except PortalError as error:
+        messages.error(request, error.message)
+        return redirect("labs:invitation")
+    request.session.pop(KEPT, None)
+    messages.success(request, f"You are now a member of {invitation.lab}.")
+    return redirect("home")
+
+
+@require_POST
+def invitation_decline(request: HttpRequest) -> HttpResponse:
+    """Do not join; the link stops working."""
+    invitation = _invitation(request)
+    if invitation is not None:
+        services.invitation_decline(invitation)
+        messages.info(request, f"You did not join {invitation.lab}. The link no longer works.")
+    request.session.pop(KEPT, None)
+    return redirect("home")
+
+
+def _invitation(request: HttpRequest) -> Invitation | None:
+    return selectors.invitation_by_secret(request.session.get(KEPT, ""))
+
+
+def _new_account(form: NewAccountForm, invitation: Invitation) -> User | None:
+    """The new account, or None where the form says what is wrong."""
+    if not form.is_valid():
+        return None
+    try:
+        user, _ = services.invitation_accept_new(
+            invitation,
+            full_name=form.cleaned_data["full_name"],
+            password=form.cleaned_data["password"],
+        )
+    except PortalError as error:
+        form.add_error(None, error.message)
+        return None
+    return user
+
+
+def _page(
+    request: HttpRequest,
+    invitation: Invitation | None,
+    form: NewAccountForm | None = None,
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "invitation": invitation,
+        "form": form,
+        "has_account": invitation is not None and selectors.account_exists(invitation.email),
+    }
+    return render(request, "labs/invitation.html", context, status=status)

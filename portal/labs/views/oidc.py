@@ -1,0 +1,36 @@
+"""Pages: to the organization's sign-in service, and back."""
+
+from __future__ import annotations
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect import views
+from django.http import HttpRequest, HttpResponse
+from requests import RequestException
+
+from portal.labs.oidc import FAILED, refuse
+
+BROKEN = (LookupError, OAuth2Error, RequestException, TypeError, ValueError)
+"""What a service that is down, or answers something else, comes to."""
+
+
+def oidc_begin(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """To the service."""
+    return _guarded(views.login, request, provider_id)
+
+
+def oidc_return(request: HttpRequest, provider_id: str) -> HttpResponse:
+    """Back from it."""
+    return _guarded(views.callback, request, provider_id)
+
+
+def _guarded(view: object, request: HttpRequest, provider_id: str) -> HttpResponse:
+    try:
+        try:
+            response: HttpResponse = view(request, provider_id)  # type: ignore[operator]
+        except BROKEN:
+            refuse(request, FAILED)
+    except ImmediateHttpResponse as refusal:
+        answer: HttpResponse = refusal.response
+        return answer
+    return response

@@ -1,0 +1,42 @@
+"""Pages: where one is signed in."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from portal.labs import selectors, services
+from portal.labs.requests import user_of
+
+
+@never_cache
+@login_required
+@require_GET
+def session_list(request: HttpRequest) -> HttpResponse:
+    """One's own sessions."""
+    sessions = selectors.sessions_of(user_of(request), current=request.session.session_key)
+    return render(request, "labs/sessions.html", {"sessions": sessions})
+
+
+@login_required
+@require_POST
+def session_end(request: HttpRequest, session_id: uuid.UUID) -> HttpResponse:
+    """Sign out in another browser."""
+    services.session_end(selectors.session_get(user_of(request), session_id=session_id))
+    messages.success(request, "Signed out there.")
+    return redirect("labs:sessions")
+
+
+@login_required
+@require_POST
+def sessions_end(request: HttpRequest) -> HttpResponse:
+    """Sign out everywhere but here."""
+    count = services.sessions_end_of(user_of(request), but=request.session.session_key)
+    messages.success(request, f"Signed out in {count} other browser{'s' if count != 1 else ''}.")
+    return redirect("labs:sessions")

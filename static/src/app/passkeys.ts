@@ -1,0 +1,13 @@
+/** Says what became of a passkey: the scripts that talk to it only raise an event. */
+import { toast } from "./toasts";
+
+export function watchPasskeys(): void {
+  document.addEventListener("allauth.error", (event) => {
+    event.preventDefault();
+    const { exception } = (event as CustomEvent<{ exception?: unknown }>).detail;
+    const name = exception instanceof Error ? exception.name : "";
+    if (name === "InvalidStateError") toast("This passkey was added already.", "warning");
+    else if (name === "NotAllowedError") toast("No passkey was used. Try again, or use another way.", "warning");
+    else toast("This browser or address cannot use passkeys.", "error");
+  });
+}

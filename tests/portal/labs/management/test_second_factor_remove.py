@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from portal.labs.models import User
+
+pytestmark = pytest.mark.django_db
+
+
+def test_who_lost_every_factor_signs_in_by_the_password_again(viewer: User) -> None:
+    Authenticator.objects.create(user=viewer, type="totp", data={"secret": "x"})
+    before = Client()
+    before.force_login(viewer)
+    call_command("second_factor_remove", viewer.email.upper())
+    assert not Authenticator.objects.exists()
+    assert before.get("/cases/").status_code == 302  # signed out everywhere
+    client = Client()
+    form = {"login": viewer.email, "password": "correct horse battery"}
+    client.post("/accounts/login/", form)
+    assert client.get("/cases/").status_code == 200
+
+
+def test_it_says_where_there_is_nothing_to_remove(viewer: User) -> None:
+    with pytest.raises(CommandError, match="no second factor"):
+        call_command("second_factor_remove", viewer.email)

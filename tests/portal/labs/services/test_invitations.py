@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.utils import timezone
+
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.models import Event
+from portal.labs import selectors, services
+from portal.labs.models import Delivery, Ending, Invitation, Lab, Membership, Role, User
+
+pytestmark = pytest.mark.django_db
+NEW = "new@lab.example"
+
+
+@pytest.fixture
+def invitation(lab: Lab, manager: User) -> Invitation:
+    return services.invitation_create(lab, email=NEW, role=Role.REVIEWER, by=manager)[0]
+
+
+def test_an_invitation_makes_no_account_and_no_member(lab: Lab, manager: User) -> None:
+    invitation, secret = services.invitation_create(
+        lab, email=" New@Lab.example", role=Role.REVIEWER, by=manager, full_name="Nele"
+    )
+    assert invitation.email == NEW
+    assert not User.objects.filter(email=NEW).exists()
+    assert secret not in str(Invitation.objects.values().get())
+    assert selectors.invitation_by_secret(secret) == invitation
+
+
+def test_an_invitation_leaves_an_account_that_exists_as_it_is(
+    lab: Lab, manager: User, stranger: User
+) -> None:
+    before = User.objects.values().get(pk=stranger.pk)
+    services.invitation_create(lab, email=stranger.email, role=Role.MANAGER, by=manager)
+    assert User.objects.values().get(pk=stranger.pk) == before
+    assert not Membership.objects.filter(lab=lab, user=stranger).exists()
+
+
+def test_only_a_manager_of_this_lab_invites(
+    lab: Lab, viewer: User, annotator: User, reviewer: User, stranger: User
+) -> None:
+    for person in (viewer, annotator, reviewer, stranger):
+        with pytest.raises(ForbiddenError, match="lab manager"):
+            services.invitation_create(lab, email=NEW, role=Role.VIEWER, by=person)
+    assert not Invitation.objects.exists()
+
+
+def test_an_address_is_invited_once_at_a_time(
+    lab: Lab, manager: User, invitation: Invitation
+) -> None:
+    with pytest.raises(ConflictError, match="invited already"):
+        services.invitation_create(lab, email=NEW, role=Role.VIEWER, by=manager)
+    services.invitation_revoke(invitation, by=manager)
+    again, _ = services.invitation_create(lab, email=NEW, role=Role.VIEWER, by=manager)
+    Invitation.objects.filter(pk=again.pk).update(expires_at=timezone.now())
+    services.invitation_create(lab, email=NEW, role=Role.VIEWER, by=manager)
+    assert Invitation.objects.open().count() == 1
+
+
+@pytest.mark.parametrize("email", ["", "nonsense", "a@b@c"])
+def test_what_is_no_address_is_not_invited(lab: Lab, manager: User, email: str) -> None:
+    with pytest.raises(InvalidInputError, match="valid email"):
+        services.invitation_create(lab, email=email, role=Role.VIEWER, by=manager)
+
+
+def test_members_are_not_invited(lab: Lab, manager: User, viewer: User) -> None:
+    with pytest.raises(ConflictError, match="already a member"):
+        services.invitation_create(lab, email=viewer.email, role=Role.MANAGER, by=manager)
+
+
+def test_a_link_works_once(lab: Lab, manager: User) -> None:
+    invitation, secret = services.invitation_create(lab, email=NEW, role=Role.VIEWER, by=manager)
+    user, membership = services.invitation_accept_new(
+        invitation, full_name="Nele", password="chosen by myself"
+    )
+    assert (membership.lab, membership.role, user.full_name) == (lab, Role.VIEWER, "Nele")
+    assert user.check_password("chosen by myself")
+    assert selectors.invitation_by_secret(secret) is None
+    with pytest.raises(ConflictError, match="come to its end"):
+        services.invitation_accept_new(invitation, full_name="x", password="chosen by another")
+
+
+@pytest.mark.parametrize("end", ["expire", "revoke", "decline", "renew"])
+def test_a_link_that_has_ended_opens_nothing(lab: Lab, manager: User, end: str) -> None:
+    invitation, secret = services.invitation_create(lab, email=NEW, role=Role.VIEWER, by=manager)
+    if end == "expire":
+        Invitation.objects.update(expires_at=timezone.now())
+    elif end == "revoke":
+        services.invitation_revoke(invitation, by=manager)
+    elif end == "decline":
+        services.invitation_decline(invitation)
+    else:
+        fresh = services.invitation_renew(invitation, by=manager)
+        assert selectors.invitation_by_secret(fresh) == invitation
+    assert selectors.invitation_by_secret(secret) is None
+
+
+def test_somebody_else_cannot_use_the_link(invitation: Invitation, stranger: User) -> None:
+    with pytest.raises(ForbiddenError, match=NEW):
+        services.invitation_accept(invitation, user=stranger)
+    assert Invitation.objects.open().count() == 1
+
+
+def test_an_account_that_exists_is_not_made_again(lab: Lab, manager: User, stranger: User) -> None:
+    invitation, _ = services.invitation_create(
+        lab, email=stranger.email, role=Role.VIEWER, by=manager
+    )
+    with pytest.raises(ConflictError, match="already has an account"):
+        services.invitation_accept_new(invitation, full_name="x", password="taken over by me")
+    stranger.refresh_from_db()
+    assert stranger.check_password("correct horse battery")
+    assert Invitation.objects.open().exists()
+
+
+def test_mail_proves_the_address(invitation: Invitation) -> None:
+    assert services.invitation_deliver(invitation, link="https://x/y") == Delivery.MAIL
+    assert mail.outbox[0].to == [NEW]
+    assert "https://x/y" in mail.outbox[0].body
+    user, _ = services.invitation_accept_new(invitation, full_name="N", password="a long one 1")
+    assert user.email_proven_at is not None
+
+
+@pytest.mark.parametrize("backend", ["dummy.EmailBackend", "smtp.EmailBackend"])
+def test_a_link_that_was_handed_over_proves_nothing(
+    invitation: Invitation, settings: object, backend: str
+) -> None:
+    settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}"  # type: ignore[attr-defined]
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9  # type: ignore[attr-defined]
+    assert services.invitation_deliver(invitation, link="https://x/y") == Delivery.HAND
+    user, _ = services.invitation_accept_new(invitation, full_name="N", password="a long one 1")
+    assert user.email_proven_at is None
+
+
+def test_who_no_longer_manages_invites_nobody_any_more(lab: Lab, manager: User) -> None:
+    for number, change in enumerate(
+        (
+            lambda m: services.member_set_role(m, role=Role.VIEWER),
+            services.member_remove,
+        )
+    ):
+        leaver = User.objects.create_user(f"leaver{number}@lab.example", "x")
+        membership = services.member_add(lab, user=leaver, role=Role.MANAGER)
+        invitation, _ = services.invitation_create(
+            lab, email=f"accomplice{number}@lab.example", role=Role.MANAGER, by=leaver
+        )
+        change(membership)
+        invitation.refresh_from_db()
+        assert invitation.ending == Ending.REVOKED
+
+
+def test_every_step_is_on_record(lab: Lab, manager: User, invitation: Invitation) -> None:
+    services.invitation_renew(invitation, by=manager)
+    services.invitation_revoke(invitation, by=manager)
+    events = Event.objects.filter(name__startswith="invitation.", lab_id=lab.id)
+    assert [(event.name, event.payload["by"]) for event in events] == [
+        ("invitation.created", str(manager.id)),
+        ("invitation.renewed", str(manager.id)),
+        ("invitation.revoked", str(manager.id)),
+    ]
+
+
+def test_expiry_is_a_week(invitation: Invitation) -> None:
+    assert timedelta(days=6) < invitation.expires_at - timezone.now() <= timedelta(days=7)

@@ -1,0 +1,86 @@
+"""A token for one lab reaches no other, whatever its owner may do there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.archive.services import case_create
+from portal.core.errors import NotFoundError
+from portal.labs import services
+from portal.labs.models import Lab, Membership, Role, TokenScope, User
+
+pytestmark = pytest.mark.django_db
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def both(lab: Lab, other_lab: Lab, manager: User) -> User:
+    services.member_add(other_lab, user=manager, role=Role.MANAGER)
+    for where in (lab, other_lab):
+        case_create(lab=where, user=manager, accession=f"{where.slug}-1")
+    return manager
+
+
+def token_for(user: User, lab: Lab | None) -> tuple[Any, Client]:
+    token, secret = services.token_create(
+        user, name="x", scope=TokenScope.WRITE, expires_in=DAY, lab=lab
+    )
+    return token, Client(headers={"Authorization": f"Bearer {secret}"})
+
+
+def accessions(client: Client) -> list[str]:
+    return sorted(row["accession"] for row in client.get("/api/v1/cases/").json()["results"])
+
+
+def test_it_sees_and_writes_in_its_lab_alone(both: User, lab: Lab, other_lab: Lab) -> None:
+    _, narrow = token_for(both, lab)
+    _, wide = token_for(both, None)
+    assert accessions(narrow) == ["north-1"]
+    assert accessions(wide) == ["north-1", "south-1"]
+    assert [one["lab"]["slug"] for one in narrow.get("/api/v1/me/").json()["memberships"]] == [
+        "north"
+    ]
+    sent = {"accession": "N-2", "lab": str(other_lab.pk)}
+    url, kind = "/api/v1/cases/", "application/json"
+    assert narrow.post(url, sent, content_type=kind).status_code == 404
+    assert wide.post(url, sent, content_type=kind).status_code == 201
+    assert narrow.post(url, {"accession": "N-3"}, content_type=kind).status_code == 201
+    there = wide.get("/api/v1/cases/?accession=south-1").json()["results"][0]["id"]
+    assert narrow.get(f"/api/v1/cases/{there}/").status_code == 404
+    assert narrow.get("/api/v1/labels/").status_code == 200
+    assert "south" not in str(narrow.get("/api/v1/labels/").json()).lower()
+
+
+def test_it_is_made_for_ones_own_labs_only(lab: Lab, other_lab: Lab, manager: User) -> None:
+    with pytest.raises(NotFoundError):
+        token_for(manager, other_lab)
+    client = Client()
+    client.force_login(manager)
+    sent = {"name": "x", "lab": str(other_lab.pk)}
+    answer = client.post("/api/v1/tokens/", sent, content_type="application/json")
+    assert answer.status_code == 404
+    sent["lab"] = str(lab.pk)
+    answer = client.post("/api/v1/tokens/", sent, content_type="application/json")
+    assert answer.json()["lab"] == str(lab.pk)
+
+
+def test_leaving_a_lab_ends_the_tokens_that_reach_it(both: User, lab: Lab, other_lab: Lab) -> None:
+    tokens = [token_for(both, where)[0] for where in (lab, other_lab, None)]
+    leaving = Membership.objects.get(user=both, lab=other_lab)
+    services.member_add(other_lab, user=User.objects.create_user("m@x.example"), role=Role.MANAGER)
+    services.member_remove(leaving)
+    for token in tokens:
+        token.refresh_from_db()
+    assert [token.is_live for token in tokens] == [True, False, False]
+
+
+def test_the_page_offers_ones_labs(both: User, other_lab: Lab) -> None:
+    client = Client()
+    client.force_login(both)
+    sent = {"name": "LIS", "scope": "read", "days": "90", "lab": str(other_lab.pk)}
+    text = client.post("/account/tokens/", sent).content.decode()
+    assert "<td>South</td>" in text

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.core.cache import cache
+from django.test import Client
+
+from portal.audit.models import AuditEntry
+from portal.labs import selectors, services
+from portal.labs.models import TokenScope, User
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "correct horse battery"
+LOGIN, FACTORS, CASES = "/accounts/login/", "/accounts/factors/", "/cases/"
+SECOND, ADD = f"{FACTORS}authenticate/", f"{FACTORS}totp/add/"
+
+BROKEN = ["", "{", "[]", "{}", "7", '{"id": 1}', '{"id": "YQ", "rawId": "YQ"}']
+BROKEN += [
+    json.dumps({"id": "YQ", "rawId": "YQ", "type": "public-key", "response": response})
+    for response in (
+        {},
+        {"userHandle": 3},
+        {
+            "clientDataJSON": "YQ",
+            "attestationObject": "YQ",
+            "authenticatorData": "YQ",
+            "signature": "YQ",
+            "userHandle": "YQ",
+        },
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def forget_rate_limits() -> None:
+    cache.clear()
+
+
+def code_of(secret: str, step: int = 0) -> str:
+    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30 + step)))
+
+
+def sign_in(user: User) -> Client:
+    client = Client()
+    client.post(LOGIN, {"login": user.email, "password": PASSWORD})
+    return client
+
+
+def confirm(client: Client) -> None:
+    assert client.post("/accounts/reauthenticate/", {"password": PASSWORD}).status_code == 302
+
+
+def app_added(client: Client) -> tuple[str, list[str]]:
+    """The app's secret and the recovery codes, after the person added one."""
+    confirm(client)
+    secret = re.search(r"mono\">([A-Z2-7]{32})<", client.get(ADD).content.decode())
+    assert secret is not None
+    answer = client.post(ADD, {"code": code_of(secret[1])}, follow=True)
+    return secret[1], re.findall(r"\b\d{8}$", codes_in(answer), re.M)
+
+
+def codes_in(answer: Any) -> str:
+    """What stands in the box of the recovery codes."""
+    text: str = answer.content.decode()
+    return text.partition('id="codes">')[2].partition("</pre>")[0]
+
+
+def is_in(client: Client) -> bool:
+    return client.get(CASES).status_code == 200
+
+
+def test_the_password_alone_is_not_enough_once_an_app_was_added(viewer: User) -> None:
+    secret, _ = app_added(sign_in(viewer))
+    client = sign_in(viewer)
+    assert not is_in(client)
+    assert client.post(SECOND, {"code": "000000"}).status_code == 200
+    assert not is_in(client)
+    assert client.post(SECOND, {"code": code_of(secret, 1)}).status_code == 302
+    assert is_in(client)
+
+
+def test_a_code_works_once(viewer: User) -> None:
+    secret, _ = app_added(sign_in(viewer))
+    code = code_of(secret, 1)
+    assert sign_in(viewer).post(SECOND, {"code": code}).status_code == 302
+    again = sign_in(viewer)
+    assert again.post(SECOND, {"code": code}).status_code == 200
+    assert not is_in(again)
+
+
+def test_guessing_codes_ends_after_a_few(viewer: User) -> None:
+    secret, _ = app_added(sign_in(viewer))
+    client = sign_in(viewer)
+    for _ in range(6):
+        client.post(SECOND, {"code": "000000"})
+    answer = client.post(SECOND, {"code": code_of(secret, 1)})
+    assert "Too many failed attempts" in answer.content.decode()
+    assert not is_in(client)
+
+
+def test_recovery_codes_are_shown_once_and_work_once(viewer: User) -> None:
+    mine = sign_in(viewer)
+    _, codes = app_added(mine)
+    assert len(codes) == 10
+    assert codes[0] not in mine.get(f"{FACTORS}codes/").content.decode()
+    client = sign_in(viewer)
+    assert client.post(SECOND, {"code": codes[0]}).status_code == 302 and is_in(client)
+    again = sign_in(viewer)
+    assert again.post(SECOND, {"code": codes[0]}).status_code == 200 and not is_in(again)
+
+
+def test_a_one_time_link_asks_for_the_second_factor_as_well(viewer: User) -> None:
+    app_added(sign_in(viewer))
+    from portal.labs.models import Purpose
+
+    client = Client()
+    client.get(f"/link/{services.link_make(Purpose.SIGN_IN, user=viewer)}/")
+    assert client.post("/link/").headers["Location"] == SECOND
+    assert not is_in(client)
+
+
+def test_the_secret_of_the_app_is_not_in_the_database(viewer: User) -> None:
+    secret, _ = app_added(sign_in(viewer))
+    rows = json.dumps(list(Authenticator.objects.values_list("data", flat=True)))
+    assert secret not in rows
+    assert Authenticator.objects.get(type="totp").wrap().validate_code(code_of(secret, -1))
+
+
+def test_adding_and_removing_ask_who_one_is(viewer: User) -> None:
+    client = sign_in(viewer)
+    for path in ("totp/add/", "passkeys/add/"):
+        assert "/accounts/reauthenticate/" in client.get(f"{FACTORS}{path}").headers["Location"]
+    app_added(client)
+    other = Client()
+    other.force_login(viewer)
+    assert "reauthenticate" in other.post(f"{FACTORS}totp/remove/").headers["Location"]
+    assert Authenticator.objects.filter(type="totp").exists()
+    client.post(f"{FACTORS}totp/remove/")
+    assert not Authenticator.objects.exists()  # the recovery codes went with it
+
+
+def test_the_audit_log_names_what_was_added_failed_and_removed(
+    viewer: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    mine = sign_in(viewer)
+    with django_capture_on_commit_callbacks(execute=True):
+        app_added(mine)
+        sign_in(viewer).post(SECOND, {"code": "000000"})
+        mine.post(f"{FACTORS}totp/remove/")
+    actions = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {f"account.factor_{word}" for word in ("added", "failed", "removed")} <= actions
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_passkey_that_is_none_signs_nobody_in(viewer: User, text: str) -> None:
+    client = Client()
+    client.get("/accounts/passkey/", headers={"Accept": "application/json"})
+    assert client.post("/accounts/passkey/", {"credential": text}).headers["Location"] == LOGIN
+    assert not is_in(client)
+    mine = sign_in(viewer)
+    confirm(mine)
+    mine.get(f"{FACTORS}passkeys/add/")
+    assert mine.post(f"{FACTORS}passkeys/add/", {"credential": text}).status_code == 200
+    assert not Authenticator.objects.exists()
+
+
+def test_who_owes_a_second_factor_sees_nothing_but_its_pages(
+    viewer: User, manager: User, settings: Any
+) -> None:
+    settings.TESSERA_REQUIRE_SECOND_FACTOR = "managers"
+    assert is_in(sign_in(viewer))
+    client = sign_in(manager)
+    assert client.get(CASES).headers["Location"] == FACTORS
+    refused = client.get("/api/v1/cases/")
+    assert (refused.status_code, refused.json()["code"]) == (403, "second-factor-missing")
+    app_added(client)
+    assert is_in(client) and client.get("/api/v1/cases/").status_code == 200
+
+
+def test_everybody_may_owe_one_and_tokens_owe_none(viewer: User, settings: Any) -> None:
+    settings.TESSERA_REQUIRE_SECOND_FACTOR = "all"
+    assert not is_in(sign_in(viewer))
+    _, secret = services.token_create(
+        viewer, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    answer = Client().get("/api/v1/cases/", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.status_code == 200
+
+
+def test_recovery_codes_alone_are_no_second_factor(viewer: User, settings: Any) -> None:
+    settings.TESSERA_REQUIRE_SECOND_FACTOR = "all"
+    Authenticator.objects.create(user=viewer, type="recovery_codes", data={})
+    assert selectors.second_factor_missing(viewer)
+
+
+def test_removing_the_last_leads_back_to_set_one_up(viewer: User, settings: Any) -> None:
+    settings.TESSERA_REQUIRE_SECOND_FACTOR = "all"
+    client = sign_in(viewer)
+    app_added(client)
+    client.post(f"{FACTORS}totp/remove/")
+    assert client.get(CASES).headers["Location"] == FACTORS
+
+
+def test_without_the_requirement_a_page_asks_nothing_more(
+    viewer: User, settings: Any, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(0):
+        assert not selectors.second_factor_missing(viewer)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from portal.labs.models import Membership, Role, User
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "lab": "Pathology North",
+    "full_name": "Maya Lind",
+    "email": "maya@lab.example",
+    "password": "correct horse battery",
+    "repeated": "correct horse battery",
+}
+
+
+def printed() -> str:
+    out = io.StringIO()
+    call_command("first_run", url="http://t.example", stdout=out)
+    found = re.search(r"for a day:\n\s+(\S+)\n", out.getvalue())
+    return found.group(1) if found else ""
+
+
+def test_who_reads_the_log_makes_the_first_lab_and_is_in(client: Client) -> None:
+    token = printed()
+    assert "Set up Tessera" in client.get("/set-up/").content.decode()
+    response = client.post("/set-up/", FORM | {"token": token}, follow=True)
+    assert "The lab is set up" in response.content.decode()
+    membership = Membership.objects.get(user__email="maya@lab.example")
+    assert (membership.lab.name, membership.role) == ("Pathology North", Role.MANAGER)
+
+
+@pytest.mark.parametrize("token", ["", "guessed"])
+def test_without_the_token_nothing_is_made(client: Client, token: str) -> None:
+    printed()
+    assert client.post("/set-up/", FORM | {"token": token}).status_code == 400
+    assert not User.objects.exists()
+
+
+def test_the_last_token_printed_counts(client: Client) -> None:
+    first, second = printed(), printed()
+    assert client.post("/set-up/", FORM | {"token": first}).status_code == 400
+    assert client.post("/set-up/", FORM | {"token": second}).status_code == 302
+
+
+def test_a_mistake_does_not_use_the_token_up(client: Client) -> None:
+    token = printed()
+    short = {"token": token, "password": "short", "repeated": "short"}
+    response = client.post("/set-up/", FORM | short)
+    assert response.status_code == 400 and "too short" in response.content.decode()
+    assert client.post("/set-up/", FORM | {"token": token}).status_code == 302
+
+
+def test_once_somebody_has_an_account_there_is_no_set_up(client: Client) -> None:
+    token = printed()
+    User.objects.create_user("first@lab.example", "x")
+    assert printed() == ""
+    assert client.get("/set-up/").status_code == 404
+    assert client.post("/set-up/", FORM | {"token": token}).status_code == 404
+
+
+def test_the_sign_in_page_shows_the_way_only_while_nobody_is_there(client: Client) -> None:
+    assert "/set-up/" in client.get("/accounts/login/").content.decode()
+    User.objects.create_user("first@lab.example", "x")
+    assert "/set-up/" not in client.get("/accounts/login/").content.decode()
