@@ -1,0 +1,142 @@
+"""The words of the log: what is noted, by which name, and what the events of other apps become."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ACTIONS: Mapping[str, str] = {
+    "account.deactivated": "Closed an account",
+    "account.factor_added": "Added a second factor",
+    "account.factor_failed": "Gave a wrong second factor",
+    "account.factor_removed": "Removed a second factor",
+    "account.password_set": "Set a new password",
+    "account.sign_in_failed": "Failed to sign in",
+    "account.signed_in": "Signed in",
+    "account.signed_out": "Signed out",
+    "audit.exported": "Exported the audit log",
+    "audit.viewed": "Looked at the audit log",
+    "bin.purged": "Deleted for good",
+    "bin.put": "Deleted into the bin",
+    "bin.restored": "Restored from the bin",
+    "bin.viewed": "Looked into the bin",
+    "canvas.opened": "Opened in the viewer",
+    "canvas.read": "Read pixels or regions",
+    "case.changed": "Changed a case",
+    "case.created": "Created a case",
+    "case.listed": "Listed or searched cases",
+    "case.viewed": "Looked at a case",
+    "encoder.switched": "Switched the encoder",
+    "followup.listed": "Listed follow-ups",
+    "followup.requested": "Asked for a follow-up",
+    "followup.viewed": "Looked at a follow-up",
+    "invitation.accepted": "Accepted an invitation",
+    "invitation.created": "Invited somebody",
+    "invitation.declined": "Declined an invitation",
+    "invitation.renewed": "Invited somebody again",
+    "invitation.revoked": "Revoked an invitation",
+    "item.listed": "Listed slides or videos",
+    "item.received": "Uploaded a file",
+    "item.retried": "Prepared a file again",
+    "item.viewed": "Looked at a slide or video",
+    "job.cancelled": "Cancelled a job",
+    "job.retried": "Tried a job again",
+    "lab.created": "Created the lab",
+    "label.deleted": "Deleted a label",
+    "label.saved": "Saved a label",
+    "member.added": "Added a member",
+    "member.removed": "Removed a member",
+    "member.role_changed": "Changed a role",
+    "mosaic.downloaded": "Downloaded a mosaic",
+    "mosaic.listed": "Listed mosaics",
+    "mosaic.requested": "Asked for a mosaic",
+    "mosaic.viewed": "Looked at a mosaic",
+    "roi.deleted": "Deleted a region",
+    "roi.exported": "Exported regions",
+    "roi.import_undone": "Took an import back",
+    "roi.imported": "Imported regions",
+    "roi.listed": "Listed regions",
+    "roi.purged": "Deleted a region for good",
+    "roi.saved": "Saved a region",
+    "roi.viewed": "Looked at a region",
+    "search.made": "Searched for similar cases",
+    "token.created": "Created an API token",
+    "token.revoked": "Revoked an API token",
+    "video.played": "Played a video",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How an event of ``portal.core.events`` reads as an entry.
+
+    Attributes:
+        key: payload key of the object's id.
+        details: payload keys that are kept; their values name no patient.
+        of_person: payload key of a person: where the event names no lab, it is one of each of
+            their labs.
+    """
+
+    kind: str
+    key: str
+    details: tuple[str, ...] = ()
+    of_person: str = ""
+
+
+_BIN = Told("item", "target_id", ("kind",))
+_INVITATION = Told("invitation", "invitation", ("role",))
+_FACTOR = Told("member", "user", ("kind",), of_person="user")
+EVENTS: Mapping[str, Told] = {
+    "account.deactivated": Told("member", "user", of_person="user"),
+    "account.factor_added": _FACTOR,
+    "account.factor_failed": _FACTOR,
+    "account.factor_removed": _FACTOR,
+    "account.password_set": Told("member", "user", of_person="user"),
+    "bin.purged": _BIN,
+    "bin.put": _BIN,
+    "bin.restored": _BIN,
+    "case.changed": Told("case", "case_id"),
+    "case.created": Told("case", "case_id"),
+    "encoder.switched": Told("encoder", "encoder_id"),
+    "invitation.accepted": _INVITATION,
+    "invitation.created": _INVITATION,
+    "invitation.declined": _INVITATION,
+    "invitation.renewed": _INVITATION,
+    "invitation.revoked": _INVITATION,
+    "item.received": Told("item", "item_id", ("item_kind", "sha256")),
+    "lab.created": Told("lab", "lab"),
+    "label.deleted": Told("label", "label_id"),
+    "label.saved": Told("label", "label_id", ("action",)),
+    "member.added": Told("member", "user", ("role",)),
+    "member.removed": Told("member", "user", ("role",)),
+    "member.role_changed": Told("member", "user", ("role",)),
+    "roi.deleted": Told("roi", "roi_id", ("version",)),
+    "roi.purged": Told("roi", "roi_id"),
+    "roi.saved": Told("roi", "roi_id", ("version", "action")),
+    "token.created": Told("token", "token", ("scope",), of_person="user"),
+    "token.revoked": Told("token", "token", ("scope",), of_person="user"),
+}
+NOT_NOTED = frozenset(
+    {"mosaic.deleted"}
+    | {
+        "bin.purging",
+        "followup.finished",
+        "job.ended",
+        "mosaic.failed",
+        "mosaic.finished",
+        "roi.embedded",
+    }
+    | {"slide.ready", "video.ready"}
+)
+"""Work of the machine on what was asked for and noted, or part of what another event tells."""
+
+
+def told(name: str) -> Told | None:
+    """How to note an event; None where it is none of the log's.
+
+    One that nobody declared is noted by its name and the id it carries: forgetting loses nothing.
+    """
+    if name in NOT_NOTED:
+        return None
+    kind = name.partition(".")[0][:16]
+    return EVENTS.get(name) or Told(kind, f"{kind}_id")

@@ -1,0 +1,90 @@
+"""``/api/v1/audit/``: the log of a lab, for its managers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import QueryDict
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.audit import selectors, services
+from portal.audit.chain import entry_represent
+from portal.audit.forms import EntryForm
+from portal.audit.models import AuditEntry
+from portal.audit.rules import require_read
+from portal.audit.serializers import AuditEntrySerializer, AuditHeadSerializer
+from portal.core.acting import about
+from portal.core.errors import InvalidInputError, NotFoundError
+from portal.labs.models import Lab, Role
+from portal.labs.requests import user_of
+from portal.labs.selectors import lab_chosen
+
+_LAB = OpenApiParameter("lab", str, description="Id of the lab; may be left out by who manages one")
+
+
+class LabQuerySerializer(serializers.Serializer[Any]):
+    """Which lab."""
+
+    lab = serializers.UUIDField(required=False)
+
+
+class AuditViewSet(viewsets.GenericViewSet[AuditEntry]):
+    """Who read or changed what, and when."""
+
+    queryset = AuditEntry.objects.none()
+    serializer_class = AuditEntrySerializer
+    filter_backends = ()
+
+    @extend_schema(
+        parameters=[
+            _LAB,
+            OpenApiParameter("actor", str, description="Id of a person"),
+            OpenApiParameter("action", str, description="As in an entry"),
+            OpenApiParameter("case", str, description="Id of a case"),
+            OpenApiParameter("object", str, description="Id of anything"),
+            OpenApiParameter("since", str, description="A day, YYYY-MM-DD, UTC"),
+            OpenApiParameter("until", str, description="The last day"),
+        ],
+        responses=AuditEntrySerializer(many=True),
+        summary="Search the audit log of a lab",
+    )
+    def list(self, request: Request) -> Response:
+        """Newest first. Only a manager of the lab."""
+        lab = _lab(request)
+        form = EntryForm(QueryDict(request.query_params.urlencode()))
+        if not form.is_valid():
+            details = {name: [str(e) for e in errors] for name, errors in form.errors.items()}
+            raise InvalidInputError("The filter is not valid.", details={"errors": details})
+        services.entries_seal()
+        found = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
+        rows = self.paginate_queryset(found) or []
+        return self.get_paginated_response([entry_represent(entry) for entry in rows])
+
+    @extend_schema(
+        parameters=[_LAB], responses=AuditHeadSerializer, summary="The end of the lab's chain"
+    )
+    @action(detail=False, methods=["get"], pagination_class=None)
+    def head(self, request: Request) -> Response:
+        """Kept elsewhere, it lets `manage.py audit_verify --expect` prove that nothing was cut."""
+        lab = _lab(request)
+        services.entries_seal(all_of_them=True)
+        found = selectors.chain_head(lab.pk)
+        if found is None:
+            raise NotFoundError("Nothing was noted in this lab yet.")
+        return Response(AuditHeadSerializer(found).data)
+
+
+def _lab(request: Request) -> Lab:
+    asked = LabQuerySerializer(data=request.query_params)
+    asked.is_valid(raise_exception=True)
+    lab = lab_chosen(user_of(request), asked.validated_data.get("lab"), at_least=Role.MANAGER)
+    about(request, lab.pk)
+    require_read(user_of(request), lab.pk)
+    return lab
+
+
+router_entries = [("audit", AuditViewSet, "audit")]

@@ -1,0 +1,52 @@
+"""Check the chains of the audit log."""
+
+from __future__ import annotations
+
+import uuid
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.audit import selectors, services
+from portal.audit.append_only import triggers_missing
+from portal.audit.selectors import Head
+
+
+class Command(BaseCommand):
+    """Finds the first broken link of each lab's chain; prints the heads to be kept elsewhere."""
+
+    help = "Check the hash chains of the audit log and print their heads."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Heads that were kept."""
+        parser.add_argument(
+            "--expect",
+            action="append",
+            default=[],
+            metavar="LAB:NUMBER:HASH",
+            help="a head printed earlier; may be given more than once",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Exit 1 with a line for each chain that does not hold."""
+        kept = {head.lab_id: head for head in map(_head, options["expect"])}
+        broken = [f"the trigger {name} is missing" for name in triggers_missing()]
+        while services.entries_seal(all_of_them=True):
+            pass
+        for lab_id in sorted({*selectors.chain_labs(), *kept}):
+            found = selectors.chain_break(lab_id, expected=kept.get(lab_id))
+            if found:
+                broken.append(f"lab {lab_id}: number {found.number}: {found.reason}")
+            elif head := selectors.chain_head(lab_id):
+                self.stdout.write(f"{head.lab_id}:{head.number}:{head.hash}")
+        if broken:
+            raise CommandError("The audit log does not hold.\n" + "\n".join(broken))
+
+
+def _head(text: str) -> Head:
+    try:
+        lab_id, number, found = text.split(":")
+        return Head(uuid.UUID(lab_id), int(number), found.lower())
+    except ValueError:
+        raise CommandError(f"--expect: {text!r} is not LAB:NUMBER:HASH.") from None

@@ -1,0 +1,13 @@
+"""Who may: managers read the log of their lab. Nobody writes it but the portal itself."""
+
+from __future__ import annotations
+
+import uuid
+
+from portal.labs.models import Role, User
+from portal.labs.rules import require_role
+
+
+def require_read(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless the person manages the lab."""
+    require_role(user, lab_id, at_least=Role.MANAGER)

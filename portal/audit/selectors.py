@@ -1,0 +1,123 @@
+"""Reads of the audit log."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from portal.audit.chain import GENESIS, seal_hash
+from portal.audit.models import AuditEntry, AuditSeal
+from portal.labs.models import Lab, User
+
+CHUNK = 2000  # rows in memory while the whole log is read
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """What a manager looks for; what is None does not matter."""
+
+    actor_id: uuid.UUID | None = None
+    action: str = ""
+    object_id: uuid.UUID | None = None
+    case_id: uuid.UUID | None = None
+    since: datetime.datetime | None = None
+    until: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The last seal of a chain: whoever keeps it can tell later that nothing was cut off."""
+
+    lab_id: uuid.UUID
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The first place where a chain does not hold."""
+
+    number: int
+    reason: str
+
+
+def entry_list(user: User, *, lab: Lab, wanted: EntryFilter | None = None) -> QuerySet[AuditEntry]:
+    """The lab's entries, newest first; none unless the person manages the lab."""
+    entries: QuerySet[AuditEntry] = AuditEntry.objects.visible_to(user).filter(lab_id=lab.pk)
+    wanted = wanted or EntryFilter()
+    exact = {
+        "actor_id": wanted.actor_id,
+        "action": wanted.action or None,
+        "object_id": wanted.object_id,
+        "case_id": wanted.case_id,
+        "at__gte": wanted.since,
+        "at__lt": wanted.until,
+    }
+    entries = entries.filter(**{name: value for name, value in exact.items() if value is not None})
+    return entries.select_related("seal").order_by("-id")
+
+
+def people_names(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Names of accounts, also of people who left the lab."""
+    return {user.pk: str(user) for user in User.objects.filter(pk__in=ids)} if ids else {}
+
+
+def chain_head(lab_id: uuid.UUID) -> Head | None:
+    """The last seal of a lab; None where nothing was sealed yet."""
+    seal = AuditSeal.objects.filter(lab_id=lab_id).order_by("-number").first()
+    return Head(lab_id, seal.number, seal.hash) if seal else None
+
+
+def chain_labs() -> list[uuid.UUID]:
+    """The labs that have entries or seals."""
+    tables = (AuditEntry, AuditSeal)
+    found = {pk for t in tables for pk in t.objects.order_by().values_list("lab_id").distinct()}
+    return sorted(pk for (pk,) in found)
+
+
+def chain_break(lab_id: uuid.UUID, *, expected: Head | None = None) -> Break | None:
+    """The first link that is broken, or None where the whole chain holds.
+
+    Args:
+        expected: a head that was kept elsewhere; it must be part of the chain.
+    """
+    number, previous = 0, GENESIS
+    for seal, entry in _links(lab_id):
+        if reason := _wrong(seal, entry, after=number, previous=previous):
+            return Break(number + 1, reason)
+        number, previous = seal.number, seal.hash
+        if expected and expected.number == number and expected.hash != previous:
+            return Break(number, "it is not the head that was kept")
+    if expected and expected.number > number:
+        return Break(number + 1, f"the chain ends before number {expected.number}, which was kept")
+    return None
+
+
+def _wrong(seal: AuditSeal, entry: AuditEntry | None, *, after: int, previous: str) -> str:
+    """What is wrong with a link, or nothing."""
+    if seal.number != after + 1:
+        return "its seal is missing"
+    if seal.previous != previous:
+        return "it does not follow the one before it"
+    if entry is None:
+        return "its entry is missing"
+    is_same = seal.hash == seal_hash(entry, number=seal.number, previous=previous)
+    return "" if is_same and entry.lab_id == seal.lab_id else "its entry was changed"
+
+
+def _links(lab_id: uuid.UUID) -> Iterator[tuple[AuditSeal, AuditEntry | None]]:
+    """Seals in order with their entries, some thousands in memory at a time."""
+    after = 0
+    while True:
+        seals = AuditSeal.objects.filter(lab_id=lab_id, number__gt=after).order_by("number")
+        page = list(seals[:CHUNK])
+        if not page:
+            return
+        entries = AuditEntry.objects.in_bulk([seal.entry_id for seal in page])
+        for seal in page:
+            yield seal, entries.get(seal.entry_id)
+        after = page[-1].number

@@ -1,0 +1,116 @@
+"""Writes of the audit log: entries, and the seals that chain them."""
+
+from __future__ import annotations
+
+import hmac
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest
+
+from portal.audit.chain import GENESIS, seal_hash
+from portal.audit.models import INSTALLATION, AuditEntry, AuditSeal, Outcome
+from portal.core.acting import request_now
+from portal.core.clients import client_address
+from portal.labs.models import ApiToken, Membership
+
+Details = Mapping[str, str | int | bool]
+SEAL_AT_ONCE = 2000  # entries of one transaction
+LATE_BY = 20_000
+"""Entries that a transaction of the same time may have been given before it committed."""
+
+
+def entry_note(
+    action: str,
+    *,
+    lab_ids: Iterable[uuid.UUID],
+    kind: str = "",
+    object_id: uuid.UUID | None = None,
+    case_id: uuid.UUID | None = None,
+    actor_id: uuid.UUID | None = None,
+    outcome: Outcome = Outcome.DONE,
+    details: Details | None = None,
+) -> None:
+    """Add an entry to the log of each lab, or of the installation where there is none.
+
+    Who acts is taken from the request that is being answered, ``actor_id`` where there is none.
+    One insert, in the caller's transaction.
+    """
+    request = request_now()
+    token = getattr(request, "auth", None)
+    user = getattr(request, "user", None)
+    if user is not None and user.is_authenticated:
+        actor_id = user.pk
+    entries = [
+        AuditEntry(
+            lab_id=lab_id,
+            actor_id=actor_id,
+            token_id=token.pk if isinstance(token, ApiToken) else None,
+            action=action,
+            outcome=outcome,
+            kind=kind,
+            object_id=object_id,
+            case_id=case_id,
+            address=_address(request),
+            details=dict(details or {}),
+        )
+        for lab_id in (tuple(lab_ids) or (INSTALLATION,))
+    ]
+    AuditEntry.objects.bulk_create(entries)
+
+
+def labs_of(user_id: uuid.UUID) -> list[uuid.UUID]:
+    """The labs in whose logs a person's own affairs stand: sign-ins, tokens, lists."""
+    found = Membership.objects.filter(user_id=user_id).order_by("lab_id")
+    return list(found.values_list("lab_id", flat=True))
+
+
+def keyed_hash(text: str) -> str:
+    """Stands for a text that must not stand in the log; equal texts can be told to be equal."""
+    key = sha256(b"tessera.audit:" + settings.SECRET_KEY.encode()).digest()
+    return hmac.new(key, text.strip().lower().encode(), sha256).hexdigest()[:16]
+
+
+def entries_seal(*, all_of_them: bool = False) -> int:
+    """Put entries that have no seal yet at the end of their labs' chains. Returns how many.
+
+    Safe to run anywhere at any time: of two that seal at once, the database lets one through.
+
+    Args:
+        all_of_them: look at the whole log, not at its newest part alone.
+    """
+    waiting = AuditEntry.objects.filter(seal=None).order_by("id")
+    if not all_of_them:
+        newest = AuditSeal.objects.order_by("-entry_id").values_list("entry_id", flat=True).first()
+        waiting = waiting.filter(pk__gt=(newest or 0) - LATE_BY)
+    chains: defaultdict[uuid.UUID, list[AuditEntry]] = defaultdict(list)
+    for entry in waiting[:SEAL_AT_ONCE]:
+        chains[entry.lab_id].append(entry)
+    return sum(_chain_on(lab_id, entries) for lab_id, entries in chains.items())
+
+
+def _chain_on(lab_id: uuid.UUID, entries: list[AuditEntry]) -> int:
+    last = AuditSeal.objects.filter(lab_id=lab_id).order_by("-number").first()
+    number, previous = (last.number, last.hash) if last else (0, GENESIS)
+    seals = []
+    for entry in entries:
+        number += 1
+        found = seal_hash(entry, number=number, previous=previous)
+        seals.append(
+            AuditSeal(lab_id=lab_id, number=number, entry=entry, previous=previous, hash=found)
+        )
+        previous = found
+    try:
+        with transaction.atomic():
+            AuditSeal.objects.bulk_create(seals)
+    except IntegrityError:  # somebody else sealed these, or others before them
+        return 0
+    return len(seals)
+
+
+def _address(request: HttpRequest | None) -> str:
+    return client_address(request)[:45] if request is not None else ""

@@ -1,0 +1,102 @@
+"""Pages: the audit log of a lab, for its managers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from portal.audit import selectors, services
+from portal.audit.actions import ACTIONS
+from portal.audit.downloads import FORMATS, export_response
+from portal.audit.forms import EntryForm
+from portal.audit.models import AuditEntry
+from portal.audit.naming import names_of
+from portal.audit.rules import require_read
+from portal.core.acting import about
+from portal.core.errors import InvalidInputError, NotFoundError
+from portal.labs.models import Lab
+from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.selectors import lab_get
+
+PER_PAGE = 50  # two screens
+
+
+@never_cache
+@login_required
+@require_GET
+def entry_list(request: HttpRequest) -> HttpResponse:
+    """Search by who, what and when."""
+    lab = _lab(request)
+    form = EntryForm(request.GET, lab=lab)
+    entries = selectors.entry_list(
+        user_of(request), lab=lab, wanted=form.wanted if form.is_valid() else None
+    )
+    services.entries_seal()
+    page = Paginator(entries, PER_PAGE).get_page(request.GET.get("page"))
+    asked = request.GET.copy()
+    asked.pop("page", None)
+    context = {
+        "lab": lab,
+        "can_manage": True,
+        "form": form,
+        "page_obj": page,
+        "rows": _rows(list(page)),
+        "head": selectors.chain_head(lab.pk),
+        "asked": asked.urlencode(),
+        "is_filtered": any(asked.get(name) for name in form.fields),
+    }
+    return render(request, "audit/list.html", context, status=400 if form.errors else 200)
+
+
+@never_cache
+@login_required
+@require_GET
+def entry_export(request: HttpRequest, kind: str) -> HttpResponseBase:
+    """What the page shows, all of it, as a file."""
+    if kind not in FORMATS:
+        raise NotFoundError(f"The log can be had as {' or '.join(FORMATS)}.")
+    lab = _lab(request)
+    form = EntryForm(request.GET, lab=lab)
+    if not form.is_valid():
+        raise InvalidInputError("The filter of the log is not valid.")
+    services.entries_seal(all_of_them=True)
+    entries = selectors.entry_list(user_of(request), lab=lab, wanted=form.wanted)
+    return export_response(entries, lab=lab, kind=kind)
+
+
+def _lab(request: HttpRequest) -> Lab:
+    lab = lab_get(user_of(request), slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
+    about(request, lab.pk)
+    require_read(user_of(request), lab.pk)
+    return lab
+
+
+def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
+    members = {e.object_id for e in entries if e.kind == "member" and e.object_id}
+    people = selectors.people_names({e.actor_id for e in entries if e.actor_id} | members)
+    cases = names_of("case", {entry.case_id for entry in entries if entry.case_id})
+    return [
+        {
+            "entry": entry,
+            "who": people.get(entry.actor_id) if entry.actor_id else None,
+            "what": ACTIONS.get(entry.action, entry.action),
+            "case": cases.get(entry.case_id) if entry.case_id else None,
+            "about": _about(entry, people),
+        }
+        for entry in entries
+    ]
+
+
+def _about(entry: AuditEntry, people: Mapping[uuid.UUID, str]) -> str:
+    if entry.object_id is None or entry.kind in {"case", "lab"}:
+        return ""
+    return people.get(entry.object_id) or f"{entry.kind} {str(entry.object_id)[:8]}"

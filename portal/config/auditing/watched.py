@@ -1,0 +1,188 @@
+"""What the audit log notes of each address: one line for each method of the URL table.
+
+Writes are noted by their events, in their own transactions (``portal.audit.receivers``); here
+stand reads, downloads, and what was refused. Every address has its line, or stands in ``NOTHING``:
+a test compares this table with the URLs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+MINUTE_S, HOUR_S = 60.0, 3600.0
+ITEM = "item"
+"""A slide or a video, whichever the address says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What to note of a request that was answered or refused.
+
+    Attributes:
+        parameter: of the path, with the object's id; ``?name`` of the query. A view may say it by
+            ``portal.core.acting.about``. Without an object it is noted in each of one's labs.
+        every_s: note it once in so long for one person and object: what a page asks for many times.
+        is_told: the write itself is noted by its event; only a refusal is noted here.
+        only_tokens: a session asks for it as part of a page that is noted.
+    """
+
+    action: str
+    kind: str = ""
+    parameter: str = ""
+    every_s: float = 0.0
+    is_told: bool = False
+    only_tokens: bool = False
+
+
+def _told(action: str, kind: str = "", parameter: str = "") -> Watch:
+    return Watch(action, kind, parameter, is_told=True)
+
+
+_CASE = Watch("case.viewed", "case", "case_id")
+_CANVAS = Watch("canvas.read", "canvas", "pk", every_s=HOUR_S)
+_MOSAIC = Watch("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S)
+_DOWNLOAD = Watch("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S)
+_ROI = Watch("roi.viewed", "roi", "pk", every_s=MINUTE_S)
+
+WATCHED: Mapping[str, Mapping[str, Watch]] = {
+    "annotations:labels": {"POST": _told("label.saved")},
+    "annotations:label_edit": {"POST": _told("label.saved", "label", "label_id")},
+    "annotations:label_remove": {"POST": _told("label.deleted", "label", "label_id")},
+    "api:audit-list": {"GET": Watch("audit.viewed", "lab")},
+    "api:bin-detail": {"DELETE": _told("bin.purged")},
+    "api:bin-list": {"GET": Watch("bin.viewed")},
+    "api:bin-restore": {"POST": _told("bin.restored")},
+    "api:canvas-detail": {"GET": Watch("canvas.opened", "canvas", "pk")},
+    "api:canvas-frame": {"GET": _CANVAS},
+    "api:canvas-rois-geojson": {
+        "GET": Watch("roi.exported", "canvas", "id"),
+        "POST": Watch("roi.imported", "canvas", "id"),
+    },
+    "api:canvas-thumbnail": {
+        "GET": Watch("canvas.read", "canvas", "pk", every_s=HOUR_S, only_tokens=True)
+    },
+    "api:canvas-tile": {"GET": _CANVAS},
+    "api:case-detail": {
+        "GET": Watch("case.viewed", "case", "pk"),
+        "PUT": _told("case.changed", "case", "pk"),
+        "PATCH": _told("case.changed", "case", "pk"),
+        "DELETE": _told("bin.put", "case", "pk"),
+    },
+    "api:case-list": {"GET": Watch("case.listed"), "POST": _told("case.created")},
+    "api:followup-detail": {"GET": Watch("followup.viewed", "followup", "pk", every_s=MINUTE_S)},
+    "api:followup-list": {
+        "GET": Watch("followup.listed"),
+        "POST": Watch("followup.requested", "roi"),
+    },
+    "api:followup-picture": {"GET": Watch("followup.viewed", "followup", "pk", every_s=HOUR_S)},
+    "api:job-cancel": {"POST": Watch("job.cancelled", "job", "pk")},
+    "api:job-retry": {"POST": Watch("job.retried", "job", "pk")},
+    "api:label-detail": {
+        "PATCH": _told("label.saved", "label", "pk"),
+        "DELETE": _told("label.deleted", "label", "pk"),
+    },
+    "api:label-list": {"POST": _told("label.saved")},
+    "api:mosaic-detail": {
+        "GET": Watch("mosaic.viewed", "mosaic", "pk", every_s=MINUTE_S),
+        "DELETE": _told("bin.put", "mosaic", "pk"),
+    },
+    "api:mosaic-frames": {"GET": _MOSAIC},
+    "api:mosaic-frames-at-point": {"GET": _MOSAIC},
+    "api:mosaic-image": {"GET": _DOWNLOAD},
+    "api:mosaic-layer": {"GET": _MOSAIC},
+    "api:mosaic-list": {
+        "GET": Watch("mosaic.listed"),
+        "POST": Watch("mosaic.requested", "video"),
+    },
+    "api:mosaic-manifest": {"GET": _DOWNLOAD},
+    "api:mosaic-outlines": {"GET": _MOSAIC},
+    "api:mosaic-preview": {"GET": _MOSAIC},
+    "api:mosaic-projected-rois": {"GET": _MOSAIC},
+    "api:mosaic-pyramid": {"GET": _DOWNLOAD},
+    "api:mosaic-roi-frames": {"GET": _MOSAIC},
+    "api:roi-detail": {
+        "GET": _ROI,
+        "PATCH": _told("roi.saved", "roi", "pk"),
+        "DELETE": _told("roi.deleted", "roi", "pk"),
+    },
+    "api:roi-import-undo": {"POST": Watch("roi.import_undone", "canvas")},
+    "api:roi-list": {
+        "GET": Watch("roi.listed", "canvas", "?canvas", every_s=HOUR_S),
+        "POST": _told("roi.saved"),
+    },
+    "api:roi-restore": {"POST": _told("roi.saved", "roi", "pk")},
+    "api:roi-revisions": {"GET": _ROI},
+    "api:roi-similar": {"GET": Watch("search.made", "roi", "roi_id")},
+    "api:search": {"POST": Watch("search.made", "roi")},
+    "api:slide-detail": {
+        "GET": Watch("item.viewed", "slide", "pk"),
+        "DELETE": _told("bin.put", "slide", "pk"),
+    },
+    "api:slide-list": {"GET": Watch("item.listed"), "POST": _told("item.received")},
+    "api:video-detail": {
+        "GET": Watch("item.viewed", "video", "pk"),
+        "DELETE": _told("bin.put", "video", "pk"),
+    },
+    "api:video-frames": {"GET": Watch("item.viewed", "video", "pk", every_s=HOUR_S)},
+    "api:video-list": {"GET": Watch("item.listed"), "POST": _told("item.received")},
+    "api:video-media": {"GET": Watch("video.played", "video", "pk", every_s=HOUR_S)},
+    "archive:case_delete": {"POST": _told("bin.put", "case", "case_id")},
+    "archive:case_detail": {"GET": _CASE},
+    "archive:case_edit": {"GET": _CASE, "POST": _told("case.changed", "case", "case_id")},
+    "archive:case_list": {"GET": Watch("case.listed")},
+    "archive:case_new": {"POST": _told("case.created")},
+    "archive:case_upload": {"GET": _CASE, "POST": _told("item.received", "case", "case_id")},
+    "archive:item_card": {"GET": Watch("item.viewed", ITEM, "item_id", every_s=HOUR_S)},
+    "archive:item_delete": {"POST": _told("bin.put", ITEM, "item_id")},
+    "archive:item_retry": {"POST": Watch("item.retried", ITEM, "item_id")},
+    "archive:viewer": {"GET": Watch("canvas.opened", "canvas", "canvas_id")},
+    "audit:export": {"GET": Watch("audit.exported", "lab")},
+    "audit:list": {"GET": Watch("audit.viewed", "lab")},
+    "jobs:cancel": {"POST": Watch("job.cancelled", "job", "job_id")},
+    "jobs:retry": {"POST": Watch("job.retried", "job", "job_id")},
+    "keeping:bin": {"GET": Watch("bin.viewed")},
+    "keeping:bin_purge": {"POST": _told("bin.purged")},
+    "keeping:bin_restore": {"POST": _told("bin.restored")},
+    "keeping:roi_purge": {"POST": _told("roi.purged", "roi", "roi_id")},
+    "keeping:roi_restore": {"POST": _told("roi.saved", "roi", "roi_id")},
+    "mosaics:case_mosaics": {"GET": Watch("case.viewed", "case", "case_id", every_s=HOUR_S)},
+    "mosaics:followup_detail": {
+        "GET": Watch("followup.viewed", "followup", "followup_id", every_s=MINUTE_S)
+    },
+    "mosaics:followup_new": {
+        "GET": Watch("roi.viewed", "roi", "roi_id"),
+        "POST": Watch("followup.requested", "roi", "roi_id"),
+    },
+    "mosaics:mosaic_create": {"POST": Watch("mosaic.requested", "video", "video_id")},
+    "mosaics:mosaic_delete": {"POST": _told("bin.put", "mosaic", "mosaic_id")},
+    "mosaics:mosaic_detail": {
+        "GET": Watch("mosaic.viewed", "mosaic", "mosaic_id", every_s=MINUTE_S)
+    },
+    "mosaics:video_mosaics": {"GET": Watch("item.viewed", "video", "video_id", every_s=MINUTE_S)},
+    "retrieval:similar": {"GET": Watch("search.made", "roi", "roi_id", every_s=MINUTE_S)},
+}
+NOTHING = frozenset(
+    # No patient's data, or a redirect to a page that is noted, or part of one.
+    {"annotations:roi_open", "archive:slide_open", "archive:video_open", "archive:tile", "home"}
+    | {"account_inactive", "account_login", "account_logout", "account_reauthenticate"}
+    | {"account_change_password", "account_reset_password", "account_reset_password_done"}
+    | {"account_reset_password_from_key", "account_reset_password_from_key_done"}
+    | {"account_set_password", "account_signup", "api-docs", "api-not-found", "api-schema"}
+    | {"api:audit-head", "api:encoder-detail", "api:encoder-list", "api:job-detail"}
+    | {"api:job-list", "api:me", "api:mosaic-estimate", "api:token-detail", "api:token-list"}
+    | {"healthz", "jobs:detail", "jobs:list", "labs:members", "metrics", "readyz"}
+    | {"retrieval:embed", "retrieval:thumbnail"}
+    # Noted by their events.
+    | {"mfa_activate_totp", "mfa_add_webauthn", "mfa_authenticate", "mfa_deactivate_totp"}
+    | {"mfa_generate_recovery_codes", "mfa_index", "mfa_list_webauthn", "mfa_login_webauthn"}
+    | {"mfa_reauthenticate", "mfa_reauthenticate_webauthn", "mfa_remove_webauthn"}
+    | {"mfa_view_recovery_codes", "openid_connect_callback", "openid_connect_login"}
+    | {"labs:invitation", "labs:invitation_accept", "labs:invitation_decline"}
+    | {"labs:invitation_open", "labs:invitation_renew", "labs:invitation_revoke", "labs:invite"}
+    | {"labs:current_lab", "labs:link", "labs:link_ask", "labs:link_open", "labs:member_remove"}
+    | {"labs:member_role", "labs:session_end", "labs:sessions", "labs:sessions_end"}
+    | {"labs:program_remove", "labs:program_token", "labs:program_tokens_revoke"}
+    | {"labs:programs", "labs:set_up"}
+    | {"labs:token_revoke", "labs:tokens"}
+)

@@ -1,0 +1,144 @@
+"""The chain: what it covers, what breaks it, and that many who write and seal leave one chain."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from portal.audit.append_only import TABLES
+from portal.audit.chain import GENESIS
+from portal.audit.models import INSTALLATION, AuditEntry, AuditSeal
+from portal.audit.selectors import Head, chain_break, chain_head
+from portal.audit.services import entries_seal, entry_note
+from portal.labs.models import Lab
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def chain(lab: Lab) -> list[AuditSeal]:
+    for number in range(5):
+        entry_note("case.viewed", lab_ids=[lab.pk], kind="case", details={"step": number})
+    entries_seal()
+    return list(AuditSeal.objects.filter(lab_id=lab.pk).order_by("number"))
+
+
+def _behind_the_models(statement: str, *values: Any) -> None:
+    """What somebody with the database's own rights can do: triggers off, then the change."""
+    with connection.cursor() as cursor:
+        for table in TABLES:
+            if connection.vendor == "postgresql":
+                cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+            else:
+                cursor.execute(f"DROP TRIGGER IF EXISTS {table}_no_update")
+                cursor.execute(f"DROP TRIGGER IF EXISTS {table}_no_delete")
+        cursor.execute(statement, values)
+
+
+def test_each_seal_holds_the_hash_of_the_one_before(chain: list[AuditSeal]) -> None:
+    assert [seal.number for seal in chain] == [1, 2, 3, 4, 5]
+    assert [seal.previous for seal in chain] == [GENESIS, *(seal.hash for seal in chain[:-1])]
+    assert len({seal.hash for seal in chain}) == 5
+
+
+def test_sealing_again_adds_nothing(chain: list[AuditSeal], lab: Lab) -> None:
+    assert entries_seal() == entries_seal(all_of_them=True) == 0
+    assert chain_break(lab.pk) is None
+
+
+def test_each_lab_has_a_chain_of_its_own(chain: list[AuditSeal], lab: Lab, other_lab: Lab) -> None:
+    entry_note("case.viewed", lab_ids=[lab.pk, other_lab.pk])
+    entry_note("account.sign_in_failed", lab_ids=[])
+    assert entries_seal() == 3
+    heads = [chain_head(lab_id) for lab_id in (lab.pk, other_lab.pk, INSTALLATION)]
+    assert [head.number if head else 0 for head in heads] == [6, 1, 1]
+
+
+CHANGES: dict[str, tuple[str, Callable[[AuditSeal], tuple[Any, ...]], str]] = {
+    "action": (
+        "UPDATE audit_auditentry SET action = 'x' WHERE id = %s",
+        lambda seal: (seal.entry_id,),
+        "its entry was changed",
+    ),
+    "time": (
+        "UPDATE audit_auditentry SET at = '2001-01-01 00:00:00+00:00' WHERE id = %s",
+        lambda seal: (seal.entry_id,),
+        "its entry was changed",
+    ),
+    "entry": (
+        "DELETE FROM audit_auditentry WHERE id = %s",
+        lambda seal: (seal.entry_id,),
+        "its entry is missing",
+    ),
+    "seal": (
+        "DELETE FROM audit_auditseal WHERE id = %s",
+        lambda seal: (seal.pk,),
+        "its seal is missing",
+    ),
+    "hash": (
+        "UPDATE audit_auditseal SET hash = 'f' WHERE id = %s",
+        lambda seal: (seal.pk,),
+        "its entry was changed",
+    ),
+    "previous": (
+        "UPDATE audit_auditseal SET previous = 'f' WHERE id = %s",
+        lambda seal: (seal.pk,),
+        "it does not follow the one before it",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_first_broken_link_is_found(chain: list[AuditSeal], lab: Lab, what: str) -> None:
+    statement, values, reason = CHANGES[what]
+    assert chain_break(lab.pk) is None
+    _behind_the_models(statement, *values(chain[2]))
+    found = chain_break(lab.pk)
+    assert found is not None and (found.number, found.reason) == (3, reason)
+
+
+def test_a_chain_that_was_cut_off_is_known_by_the_head_that_was_kept(
+    chain: list[AuditSeal], lab: Lab
+) -> None:
+    head = chain_head(lab.pk)
+    assert head == Head(lab.pk, 5, chain[-1].hash)
+    _behind_the_models("DELETE FROM audit_auditseal WHERE id = %s", chain[-1].pk)
+    assert chain_break(lab.pk) is None  # the chain alone cannot know
+    found = chain_break(lab.pk, expected=head)
+    assert found is not None and found.number == 5
+    other = Head(lab.pk, 4, "0" * 64)
+    found = chain_break(lab.pk, expected=other)
+    assert found is not None and found.reason == "it is not the head that was kept"
+
+
+def test_the_command_prints_the_heads_and_fails_on_a_break(
+    chain: list[AuditSeal], lab: Lab
+) -> None:
+    out = StringIO()
+    call_command("audit_verify", stdout=out)
+    line = f"{lab.pk}:5:{chain[-1].hash}"
+    assert out.getvalue().splitlines() == [line]
+    call_command("audit_verify", "--expect", line, stdout=StringIO())
+    with pytest.raises(CommandError, match="is not LAB:NUMBER:HASH"):
+        call_command("audit_verify", "--expect", "nothing")
+    with pytest.raises(CommandError, match="number 1: the chain ends before number 9"):
+        call_command("audit_verify", "--expect", f"{uuid.UUID(int=7)}:9:{'0' * 64}")
+    _behind_the_models("UPDATE audit_auditentry SET action = 'x' WHERE id = %s", chain[1].entry_id)
+    with pytest.raises(CommandError, match=f"trigger .* is missing[^$]*lab {lab.pk}: number 2"):
+        call_command("audit_verify", stdout=StringIO())
+
+
+def test_an_entry_of_a_late_transaction_is_sealed_later(lab: Lab) -> None:
+    early = AuditEntry(pk=100, lab_id=lab.pk, action="case.viewed")
+    AuditEntry.objects.bulk_create([AuditEntry(pk=101, lab_id=lab.pk, action="case.viewed")])
+    assert entries_seal() == 1
+    AuditEntry.objects.bulk_create([early])
+    assert entries_seal() == 1
+    assert [seal.entry_id for seal in AuditSeal.objects.order_by("number")] == [101, 100]
+    assert chain_break(lab.pk) is None
