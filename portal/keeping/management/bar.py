@@ -1,0 +1,30 @@
+"""A bar on a terminal, nothing elsewhere: logs stay readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tqdm import tqdm
+
+from portal.keeping.progress import Progress, silent
+
+
+@contextmanager
+def bar(stream: Any) -> Iterator[Progress]:
+    """Progress shown on ``stream`` if it is a terminal."""
+    if not stream.isatty():
+        yield silent
+        return
+    shown: tqdm[Any] = tqdm(total=0, leave=False, dynamic_ncols=True, file=stream)
+
+    def show(done: int, total: int, phase: str) -> None:
+        shown.total, shown.n = total, done
+        shown.set_description(phase, refresh=False)
+        shown.update(0)
+
+    try:
+        yield show
+    finally:
+        shown.close()

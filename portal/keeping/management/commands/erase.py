@@ -1,0 +1,65 @@
+"""``manage.py erase LAB --case ACCESSION | --patient KEY --by MANAGER``: a patient, for good.
+
+Without ``--now`` the cases go into the bin, from which they can still be restored.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.archive.models import Case
+from portal.archive.services import case_delete
+from portal.core.errors import PortalError
+from portal.keeping import services
+from portal.labs.models import Lab, User
+
+
+class Command(BaseCommand):
+    """Erases cases with all that is known of them, and certifies that they are gone."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which cases, and by whose order."""
+        parser.add_argument("lab", help="the short name of the lab")
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--case", default="", metavar="ACCESSION")
+        which.add_argument("--patient", default="", metavar="KEY")
+        parser.add_argument("--by", required=True, help="e-mail of the manager who orders it")
+        parser.add_argument("--reason", default="", help="kept: it must not name the patient")
+        parser.add_argument("--now", action="store_true", help="erase; nothing brings it back")
+
+    def handle(self, *args: Any, lab: str, by: str, **options: Any) -> None:
+        """Do it; the certificate goes to the standard output."""
+        try:
+            found_lab = Lab.objects.get(slug=lab)
+            user = User.objects.get(email=by.strip().lower())
+        except (Lab.DoesNotExist, User.DoesNotExist) as error:
+            raise CommandError(f"{lab} or {by}: no such lab or person.") from error
+        try:
+            cases = services.cases_of(
+                lab=found_lab, accession=options["case"], patient_key=options["patient"]
+            )
+            if not options["now"]:
+                self._into_bin(cases, user)
+                return
+            erasure = services.erasure_run(
+                services.erasure_begin(
+                    lab=found_lab, cases=cases, user=user, reason=options["reason"]
+                )
+            )
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(json.dumps(erasure.certificate, indent=1))
+        if erasure.state != "done":
+            raise CommandError(erasure.error_message)
+
+    def _into_bin(self, cases: list[Case], user: User) -> None:
+        for case in cases:
+            if case.bin_entry_id is None:
+                case_delete(case=case, user=user)
+        self.stdout.write(f"{len(cases)} cases are in the bin; --now erases them for good.")

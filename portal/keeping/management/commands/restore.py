@@ -1,0 +1,50 @@
+"""``manage.py restore SRC``: an empty installation becomes what a backup holds."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.core.errors import PortalError
+from portal.keeping import services
+from portal.keeping.management.bar import bar
+
+
+class Command(BaseCommand):
+    """Brings rows and files back; search indexes are built again once a worker runs."""
+
+    help = __doc__
+    requires_migrations_checks = False
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which backup, and whether something may be replaced."""
+        parser.add_argument("source", type=Path, help="the destination of backups")
+        parser.add_argument("--generation", help="its name; the newest where none is named")
+        parser.add_argument(
+            "--overwrite", action="store_true", help="replace the database of this installation"
+        )
+
+    def handle(self, *args: Any, source: Path, **options: Any) -> None:
+        """Restore and say what is there."""
+        try:
+            with bar(self.stderr) as progress:
+                report = services.restore(
+                    source=source.resolve(),
+                    name=options["generation"],
+                    overwrite=options["overwrite"],
+                    progress=progress,
+                )
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        except OSError as error:
+            raise CommandError(f"The restore stopped: {error}") from error
+        manifest = report.manifest
+        self.stdout.write(
+            f"{manifest.name} of {manifest.taken_at}: {report.labs} labs, {report.people} people,"
+            f" {manifest.files} files; {report.indexes} search indexes will be built"
+        )
+        if manifest.missing:
+            self.stdout.write(f"not in the backup: {', '.join(manifest.missing)}")

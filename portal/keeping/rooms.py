@@ -1,0 +1,60 @@
+"""Which files of the storage a backup takes, and which it leaves because they can be made again.
+
+What is not known here is taken: a new room of the storage is in backups from its first day.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.archive import storage
+from portal.archive.models import Asset, Canvas, Video
+from portal.keeping.dumps import Query
+
+LEFT_OUT = frozenset({"cache", "incoming", "indexes", "scratch", "trash"})
+"""Cached, half received (sent again), derived from rows, at work, or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file to copy; ``sha256`` where its name tells it."""
+
+    path: str
+    sha256: str = ""
+    size_bytes: int = 0
+
+
+def assets_of(ask: Query) -> list[Wanted]:
+    """The originals that the rows of the dump name."""
+    rows = ask(f"SELECT lab_id, sha256, size_bytes FROM {Asset._meta.db_table}")  # noqa: S608
+    return [
+        Wanted(storage.relative(storage.asset_path(uuid.UUID(str(lab)), sha256)), sha256, size)
+        for lab, sha256, size in rows
+    ]
+
+
+def paths_of(ask: Query) -> set[str]:
+    """Paths that the rows of the dump name: each has to be in the backup."""
+    canvases = f"SELECT pixels_path, thumbnail_path FROM {Canvas._meta.db_table}"  # noqa: S608
+    videos = f"SELECT frames_path, media_path FROM {Video._meta.db_table}"  # noqa: S608
+    return {path for row in [*ask(canvases), *ask(videos)] for path in row if path}
+
+
+def others() -> Iterator[Wanted]:
+    """Every other file worth keeping, by what lies there now."""
+    root = storage.root()
+    for room in sorted(root.iterdir()) if root.is_dir() else ():
+        if room.name in LEFT_OUT or room.name == "assets":
+            continue
+        for path in [room] if room.is_file() else sorted(room.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                yield Wanted(storage.relative(path))
+
+
+def is_plain(path: str) -> bool:
+    """Whether a path of a manifest stays below the storage's root."""
+    parts = Path(path).parts
+    return bool(parts) and not Path(path).is_absolute() and ".." not in parts

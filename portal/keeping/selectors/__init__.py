@@ -1,0 +1,23 @@
+"""Reads of keeping."""
+
+from portal.keeping.selectors.bin import (
+    BinRow,
+    bin_days,
+    bin_get,
+    bin_list,
+    bin_rows,
+    purge_before,
+    roi_in_bin,
+    rois_in_bin,
+)
+
+__all__ = [
+    "BinRow",
+    "bin_days",
+    "bin_get",
+    "bin_list",
+    "bin_rows",
+    "purge_before",
+    "roi_in_bin",
+    "rois_in_bin",
+]

@@ -1,0 +1,20 @@
+"""Writes of keeping: backups and their way back, the bin, erasure."""
+
+from portal.keeping.services.backup import BackupReport, backup_prune, backup_take, backup_verify
+from portal.keeping.services.bin import bin_purge_due, roi_purge
+from portal.keeping.services.erasing import cases_of, erasure_begin, erasure_run
+from portal.keeping.services.restore import RestoreReport, restore
+
+__all__ = [
+    "BackupReport",
+    "RestoreReport",
+    "backup_prune",
+    "backup_take",
+    "backup_verify",
+    "bin_purge_due",
+    "cases_of",
+    "erasure_begin",
+    "erasure_run",
+    "restore",
+    "roi_purge",
+]

@@ -1,0 +1,190 @@
+"""The act of erasing, its proof, and its repetition after a restore."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Collection
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from portal.archive import storage
+from portal.archive.models import BinEntry, Case
+from portal.archive.services import asset_purge, bin_purge, bin_put
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
+from portal.jobs.models import ENDED, Job
+from portal.jobs.services import job_cancel
+from portal.keeping.models import Backup, Erasure, ErasureState
+from portal.keeping.rules import require_purge
+from portal.keeping.services.erasing.inventory import (
+    Inventory,
+    files_left,
+    inventory_of,
+    rows_left,
+)
+from portal.keeping.services.erasing.scrub import database_rewrite, texts_delete, words_left
+from portal.keeping.vault import Vault
+from portal.labs.models import Lab, User
+from portal.retrieval.services import indexes_forget
+
+
+def cases_of(*, lab: Lab, accession: str = "", patient_key: str = "") -> list[Case]:
+    """The cases of an accession number or of a patient's key, in the bin or not.
+
+    Raises:
+        NotFoundError: the lab has none.
+    """
+    cases = Case.everything.filter(lab=lab).order_by("created_at")
+    if patient_key:
+        found = list(cases.filter(patient_key=patient_key))
+    else:
+        found = list(cases.filter(accession=accession)) if accession else []
+    if not found:
+        raise NotFoundError("The lab has no such case, not even among the deleted.")
+    return found
+
+
+def erasure_begin(*, lab: Lab, cases: Collection[Case], user: User, reason: str) -> Erasure:
+    """Put the cases into the bin and write down that they are to be erased; stops work on them.
+
+    Raises:
+        ForbiddenError: not a manager.
+        InvalidInputError: the reason names what is to be erased.
+        ConflictError: a job is still at work on one of them; again once it has stopped.
+    """
+    require_purge(user, lab.pk)
+    reason = " ".join(reason.split())[:200]
+    found = inventory_of([case.pk for case in cases])
+    if any(word.lower() in reason.lower() for word in found.words):
+        raise InvalidInputError("The reason names what is to be erased, and it is kept.")
+    for job in _jobs_of(found, lab.pk):
+        job_cancel(job=job, user=user)
+    with transaction.atomic():
+        for case in cases:
+            if case.bin_entry_id is None:
+                bin_put(item=case, user=user)
+        return Erasure.objects.create(
+            lab=lab, case_ids=[str(case.pk) for case in cases], reason=reason, requested_by=user
+        )
+
+
+def erasure_run(erasure: Erasure) -> Erasure:
+    """Erase for good, look whether it is gone, and write the certificate.
+
+    Running it again after a failure goes on; one that is done stays as it is.
+
+    Raises:
+        ConflictError: a job is still at work on one of the cases; again once it has ended.
+    """
+    if erasure.state == ErasureState.DONE:
+        return erasure
+    case_ids = [uuid.UUID(pk) for pk in erasure.case_ids]
+    found = inventory_of(case_ids)
+    if _jobs_of(found, erasure.lab_id):
+        raise ConflictError(
+            "A job is still at work on what is to be erased; try again once it has stopped.",
+            code="erasure-job-at-work",
+        )
+    with transaction.atomic():
+        for entry in BinEntry.objects.filter(target_id__in=case_ids):
+            bin_purge(entry=entry, user=None, erase=True)
+        texts = texts_delete(found, lab_id=erasure.lab_id)
+        indexes_forget(lab_id=erasure.lab_id)
+    for original in found.originals:  # copies that lay in the trash already
+        asset_purge(lab_id=erasure.lab_id, sha256=original.sha256)
+    for folder in found.folders:
+        storage.folder_drop(folder)
+    is_rewritten = database_rewrite()
+    erasure.certificate = _certificate(erasure, found, texts, is_rewritten)
+    is_gone = erasure.certificate["verified"]["is_gone"]
+    erasure.state = ErasureState.DONE if is_gone else ErasureState.FAILED
+    erasure.error_message = "" if is_gone else "Something is left; the certificate names it."
+    erasure.finished_at = timezone.now()
+    erasure.save()
+    return erasure
+
+
+def erasures_pass_on(vault: Vault) -> list[str]:
+    """Tell a destination of backups what was erased; returns its generations that still hold it."""
+    done = Erasure.objects.filter(state=ErasureState.DONE).order_by("finished_at")
+    known = {row["erasure"]: row for row in vault.erasures()}
+    for erasure in done:
+        known[str(erasure.pk)] = {
+            "erasure": str(erasure.pk),
+            "cases": erasure.case_ids,
+            "at": erasure.finished_at.isoformat() if erasure.finished_at else "",
+        }
+    if known:
+        vault.erasures_write(list(known.values()))
+    last = max((row["at"] for row in known.values()), default="")
+    return [name for name in vault.names() if vault.manifest(name).taken_at < last]
+
+
+def erasures_repeat(vault: Vault) -> int:
+    """Erase again what a backup of before brought back; returns how many erasures that were."""
+    count = 0
+    for row in vault.erasures():
+        cases = list(Case.everything.filter(pk__in=row["cases"]).select_related("lab"))
+        if not cases:
+            continue
+        lab = cases[0].lab
+        for job in _jobs_of(inventory_of([case.pk for case in cases]), lab.pk):
+            job.delete()  # of the machine that was lost: nobody is at work on it
+        for case in cases:
+            if case.bin_entry_id is None:
+                bin_put(item=case, user=None)
+        erasure = Erasure.objects.create(
+            lab=lab, case_ids=row["cases"], reason=f"Again after a restore: {row['erasure']}"
+        )
+        erasure_run(erasure)
+        count += 1
+    return count
+
+
+def _jobs_of(found: Inventory, lab_id: uuid.UUID) -> list[Job]:
+    """Jobs that have not ended and work on what was found."""
+    waiting = Job.objects.filter(lab=lab_id).exclude(state__in=ENDED)
+    return [job for job in waiting if str(job.target_id) in found.ids]
+
+
+def _certificate(
+    erasure: Erasure, found: Inventory, texts: dict[str, int], is_rewritten: bool
+) -> dict[str, Any]:
+    """What was erased, by whom and when, and what looking for it afterwards found."""
+    left, files = rows_left(found), files_left(found)
+    content: dict[str, Any] = {
+        "format": 1,
+        "erasure": str(erasure.pk),
+        "lab": erasure.lab.slug,
+        "requested_at": erasure.created_at.isoformat(),
+        "requested_by": erasure.requested_by.email if erasure.requested_by else None,
+        "reason": erasure.reason,
+        "finished_at": timezone.now().isoformat(),
+        "cases": erasure.case_ids,
+        "names": sorted(_keyed(word) for word in found.words),
+        "rows": {name: len(ids) for name, ids in found.rows.items()} | found.counts | texts,
+        "originals": [asdict(one) for one in found.originals],
+        "verified": {
+            "is_gone": not left and not files,
+            "rows_left": left,
+            "files_left": files,
+            "names_left_in": words_left(found),
+            "database_rewritten": is_rewritten,
+        },
+        "backups": [
+            {"destination": backup.destination, "name": backup.name}
+            for backup in Backup.objects.filter(gone_at=None)
+        ],
+    }
+    text = json.dumps(content, sort_keys=True)
+    return content | {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _keyed(word: str) -> str:
+    """Tells nothing by itself; who has the word and the portal's secret key can compare."""
+    return salted_hmac("tessera.erasure", word, algorithm="sha256").hexdigest()

@@ -1,0 +1,148 @@
+"""What there is of cases: ids, words and files, gathered before they go to be looked for after."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.db.models import Model, Q
+
+from portal.annotations.models import Roi, RoiRevision
+from portal.archive import storage
+from portal.archive.models import Asset, BinEntry, Canvas, Case, Slide, Upload, Video
+from portal.mosaics.build_cache import build_cache_folder
+from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
+from portal.retrieval.models import CanvasStain, Embedding
+
+WORD_LEAST = 6
+"""Shorter words stand in texts of other patients as well; they are not looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """An uploaded file; ``is_shared``: a case that stays has it as well."""
+
+    sha256: str
+    size_bytes: int
+    is_shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What there is.
+
+    Attributes:
+        rows: ids by the name of their model.
+        counts: of rows that go with those, without ids of their own to look for.
+        words: accession numbers, the patient's key, names of files and items.
+        folders: derived, cached and half-built; ``paths`` are originals and transfers.
+    """
+
+    rows: dict[str, set[uuid.UUID]]
+    counts: dict[str, int]
+    words: set[str]
+    originals: list[Original]
+    folders: list[Path] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
+
+    @property
+    def ids(self) -> set[str]:
+        """Every id, as JSON has it."""
+        return {str(pk) for found in self.rows.values() for pk in found}
+
+
+def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
+    """Everything of these cases, in the bin or not."""
+    cases = Case.everything.filter(pk__in=case_ids)
+    slides, videos = (model.everything.filter(case__in=case_ids) for model in (Slide, Video))
+    mosaics = Mosaic.everything.filter(case__in=case_ids)
+    canvases = Canvas.everything.filter(case__in=case_ids)
+    uploads = Upload.objects.filter(case__in=case_ids)
+    rois = Roi.everything.filter(canvas__in=canvases.values("pk"))
+    of_canvas = Q(target__in=canvases.values("pk")) | Q(roi__in=rois.values("pk"))
+    followups = Followup.everything.filter(of_canvas)
+    entries = BinEntry.objects.filter(case_id__in=case_ids)
+    found = (cases, slides, videos, mosaics, canvases, uploads, rois, followups, entries)
+    rows = {
+        str(query.model._meta.model_name): set(query.order_by().values_list("pk", flat=True))
+        for query in found
+    }
+    words = {*cases.values_list("accession", flat=True)}
+    words |= {*cases.values_list("patient_key", flat=True)}
+    words |= {*uploads.values_list("filename", flat=True)}
+    for query in (slides, videos, mosaics, canvases):
+        words |= {*query.values_list("name", flat=True)}
+    owners = [*slides, *videos, *mosaics, *followups]
+    folders = [storage.derived_folder(owner.pk) for owner in owners]
+    folders += [storage.cache_folder(pk) for pk in rows["canvas"]]
+    folders += [build_cache_folder(mosaic) for mosaic in mosaics]
+    originals = _originals(rows)
+    lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)
+    paths = [storage.asset_path(lab_id, one.sha256) for one in originals if not one.is_shared]
+    paths += [storage.incoming_path(str(pk)) for pk in rows["upload"]]
+    return Inventory(rows, _counts(rows), words - {""}, originals, folders, paths)
+
+
+def rows_left(inventory: Inventory) -> int:
+    """How many of the rows are still there."""
+    models: tuple[type[Model], ...] = (
+        Case,
+        Slide,
+        Video,
+        Mosaic,
+        Canvas,
+        Upload,
+        Roi,
+        Followup,
+        BinEntry,
+    )
+    return sum(
+        model._base_manager.filter(pk__in=chunk).count()
+        for model in models
+        for chunk in _chunks(inventory.rows[str(model._meta.model_name)])
+    ) + sum(_counts(inventory.rows).values())
+
+
+def files_left(inventory: Inventory) -> list[str]:
+    """Which of the files and folders are still there."""
+    places = [*inventory.folders, *inventory.paths]
+    return [storage.relative(path) for path in places if path.exists()]
+
+
+def _originals(rows: dict[str, set[uuid.UUID]]) -> list[Original]:
+    named = (
+        Q(slides__in=rows["slide"]) | Q(videos__in=rows["video"]) | Q(uploads__in=rows["upload"])
+    )
+    found = []
+    for asset in Asset.objects.filter(named).distinct():
+        others = (
+            Slide.everything.filter(asset=asset).exclude(pk__in=rows["slide"]),
+            Video.everything.filter(asset=asset).exclude(pk__in=rows["video"]),
+            Upload.objects.filter(asset=asset).exclude(pk__in=rows["upload"]),
+        )
+        is_shared = any(query.exists() for query in others)
+        found.append(Original(asset.sha256, asset.size_bytes, is_shared))
+    return found
+
+
+def _counts(rows: dict[str, set[uuid.UUID]]) -> dict[str, int]:
+    rois, canvases, mosaics = rows["roi"], rows["canvas"], rows["mosaic"]
+    return {
+        "roirevision": _count(RoiRevision, "roi", rois),
+        "embedding": _count(Embedding, "canvas", canvases),
+        "canvasstain": _count(CanvasStain, "canvas", canvases),
+        "mosaiccomponent": _count(MosaicComponent, "mosaic", mosaics),
+        "mosaicframe": _count(MosaicFrame, "mosaic", mosaics),
+    }
+
+
+def _count(model: type[Model], field_name: str, ids: set[uuid.UUID]) -> int:
+    rows = model._base_manager
+    return sum(rows.filter(**{f"{field_name}__in": chunk}).count() for chunk in _chunks(ids))
+
+
+def _chunks(ids: set[uuid.UUID], size: int = 5000) -> list[list[uuid.UUID]]:
+    listed = sorted(ids)
+    return [listed[i : i + size] for i in range(0, len(listed), size)]

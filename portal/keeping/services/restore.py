@@ -1,0 +1,160 @@
+"""From a backup to an installation: files first, the database last, then what is derived."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from django.core.management import call_command
+from django.db import connection
+from django.db.utils import DatabaseError
+
+from ml.files import replacing, sync_folder, write_text
+from portal.archive import storage
+from portal.archive.models import Upload
+from portal.archive.services import identity_adopt
+from portal.core.errors import ConflictError
+from portal.jobs.models import WorkerSign
+from portal.keeping import rooms
+from portal.keeping.dumps import engine_of, require_known
+from portal.keeping.models import Backup
+from portal.keeping.progress import Progress, silent
+from portal.keeping.services.backup import dump_damage, require_whole
+from portal.keeping.services.erasing import erasures_repeat
+from portal.keeping.vault import Manifest, StoredFile, Vault
+from portal.labs.models import Lab, User
+from portal.retrieval.services import indexes_forget
+
+UNDER_WAY = "restore-under-way"
+"""A file of the storage's root: a restore that was stopped may go on among its own files."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """What a restore brought back."""
+
+    manifest: Manifest
+    labs: int
+    people: int
+    indexes: int
+
+
+def restore(
+    *,
+    source: Path,
+    name: str | None = None,
+    overwrite: bool = False,
+    progress: Progress = silent,
+) -> RestoreReport:
+    """Make this installation what a generation (the newest unless named) holds.
+
+    The dump and the presence of every file are checked before anything is touched, and each file
+    is hashed as it is copied. The database comes last: until then the installation is empty, and a
+    restore that was stopped is begun again. Search indexes are built again by jobs; transfers that
+    were under way begin anew.
+
+    Args:
+        overwrite: also where the installation is not empty: its database is replaced.
+    Raises:
+        BackupDamagedError: naming what is damaged.
+        ConflictError: the installation is not empty, runs on another kind of database or is of an
+            older version.
+    """
+    vault = Vault(source)
+    manifest = vault.manifest(name or vault.newest())
+    engine = engine_of(manifest.engine)
+    require_known(manifest.schema)
+    if not overwrite:
+        _require_empty()
+    damaged = dump_damage(vault, manifest)
+    require_whole(manifest, damaged or _missing(vault, manifest))
+    storage.root().mkdir(parents=True, exist_ok=True)
+    marker = storage.root() / UNDER_WAY
+    write_text(marker, manifest.name, durable=True)
+    _copy_back(vault, manifest, progress)
+    progress(0, 0, "database")
+    engine.load(vault.generation(manifest.name), manifest.schema)
+    call_command("migrate", interactive=False, verbosity=0)
+    report = _settle(vault, manifest)
+    erasures_repeat(vault)
+    marker.unlink()
+    return report
+
+
+def _require_empty() -> None:
+    """Nobody's data is overwritten by a slip."""
+    try:
+        people = Lab.objects.count() + User.objects.count()
+    except DatabaseError:
+        people = 0  # not migrated yet
+    finally:
+        if connection.in_atomic_block is False:
+            connection.close()
+    held = storage.root() / "assets"
+    has_files = held.is_dir() and any(path.is_file() for path in held.rglob("*"))
+    if people or (has_files and not (storage.root() / UNDER_WAY).exists()):
+        what = "database holds labs or people" if people else "storage holds files"
+        raise ConflictError(
+            f"A backup is restored into an empty installation only, and this one's {what}. Point"
+            " TESSERA_DATABASE_URL and TESSERA_STORAGE at new places, or say --overwrite.",
+            code="restore-not-empty",
+        )
+
+
+def _missing(vault: Vault, manifest: Manifest) -> list[str]:
+    return [
+        f"{file.path} is missing"
+        for file in vault.files(manifest.name)
+        if not vault.holds(file.sha256, file.size_bytes) or not rooms.is_plain(file.path)
+    ]
+
+
+def _copy_back(vault: Vault, manifest: Manifest, progress: Progress) -> None:
+    done, damaged, folders = 0, [], set()
+    for file in vault.files(manifest.name):
+        if not _copy_file(vault, file):
+            damaged.append(f"{file.path} is damaged")
+        folders.add(storage.resolve(file.path).parent)
+        done += file.size_bytes
+        progress(done, manifest.size_bytes, "files")
+    require_whole(manifest, damaged)
+    for folder in folders:
+        sync_folder(folder)
+
+
+def _copy_file(vault: Vault, file: StoredFile) -> bool:
+    """Put one file in its place; False where its content is not what its hash says."""
+    target = storage.resolve(file.path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as temporary:
+        shutil.copyfile(vault.object_path(file.sha256), temporary)
+        is_whole = storage.file_sha256(temporary) == file.sha256
+        os.utime(temporary, ns=(file.mtime_ns, file.mtime_ns))
+    if not is_whole:
+        target.unlink()
+    elif file.path.startswith("assets/"):
+        target.chmod(0o440)
+    return is_whole
+
+
+def _settle(vault: Vault, manifest: Manifest) -> RestoreReport:
+    """What the dump says of files and processes that are no more."""
+    WorkerSign.objects.all().delete()
+    for upload in Upload.objects.filter(asset=None):
+        storage.incoming_path(str(upload.pk)).touch()
+    Upload.objects.filter(asset=None).update(received_bytes=0)
+    built = indexes_forget()
+    identity_adopt()
+    Backup.objects.get_or_create(
+        destination=str(vault.folder),
+        name=manifest.name,
+        defaults={
+            "taken_at": datetime.fromisoformat(manifest.taken_at),
+            "files": manifest.files,
+            "size_bytes": manifest.size_bytes,
+        },
+    )
+    return RestoreReport(manifest, Lab.objects.count(), User.objects.count(), built)

@@ -1,0 +1,51 @@
+"""The page of deleted things."""
+
+from __future__ import annotations
+
+from django.test import Client
+from django.urls import reverse
+
+from portal.archive.models import BinEntry, Case
+from portal.archive.services import case_create, case_delete
+from portal.labs.models import Lab, User
+
+PAGE = "/bin/?lab=north"
+
+
+def test_the_page_lists_restores_and_purges(client: Client, manager: User, lab: Lab) -> None:
+    client.force_login(manager)
+    assert "Nothing here" in client.get(PAGE).content.decode()
+    for name in ("S-1", "S-2"):
+        case_delete(case=case_create(lab=lab, user=manager, accession=name), user=manager)
+    text = client.get(PAGE).content.decode()
+    assert text.index("S-2") < text.index("S-1")
+    for name, act in (("S-1", "restore"), ("S-2", "purge")):
+        entry = BinEntry.objects.get(name=name)
+        client.post(reverse(f"keeping:bin_{act}", args=[entry.pk]))
+    assert [case.accession for case in Case.everything.all()] == ["S-1"]
+    assert Case.objects.exists()
+
+
+def test_the_page_asks_few_questions_however_much_there_is(
+    client: Client, manager: User, lab: Lab, django_assert_max_num_queries: object
+) -> None:
+    client.force_login(manager)
+    for number in range(12):
+        case = case_create(lab=lab, user=manager, accession=f"S-{number}")
+        case_delete(case=case, user=manager)
+    with django_assert_max_num_queries(22):  # type: ignore[operator]
+        client.get(PAGE)
+
+
+def test_annotators_do_not_see_the_button_that_deletes_for_good(
+    page: Client, annotator: User, lab: Lab
+) -> None:
+    case_delete(case=case_create(lab=lab, user=annotator, accession="S-1"), user=annotator)
+    text = page.get(PAGE).content.decode()
+    assert "Restore S-1" in text
+    assert "for good" not in text.partition("<tbody>")[2]
+
+
+def test_viewers_do_not_see_the_bin(client: Client, viewer: User) -> None:
+    client.force_login(viewer)
+    assert client.get(PAGE).status_code == 403
