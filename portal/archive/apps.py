@@ -17,12 +17,18 @@ class ArchiveConfig(AppConfig):
     label = "archive"
 
     def ready(self) -> None:
-        """Hear of jobs that ended, so that an item whose ingest failed says why; sweep daily."""
+        """Hear of jobs that ended, so that an item whose ingest failed says why; sweep daily.
+
+        Tell the audit log what its cases are called.
+        """
+        from portal.archive.selectors import case_names
+        from portal.audit.naming import namer_register
         from portal.core.events import subscribe
         from portal.core.housekeeping import daily
 
         subscribe("job.ended")(_job_ended)
         daily("archive sweep", _sweep)
+        namer_register("case", case_names)
 
 
 def _job_ended(event: Event) -> None:

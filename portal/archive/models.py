@@ -2,10 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 
+from portal.core.models import BaseModel
 from portal.labs.models import LabOwned
+
+PRESENT = models.Q(bin_entry=None)
+"""Rows that are not in the bin: only they have to be unique."""
+
+
+class BinKind(models.TextChoices):
+    """What can be put into the bin by itself."""
+
+    CASE = "case", "Case"
+    SLIDE = "slide", "Slide"
+    VIDEO = "video", "Video"
+    MOSAIC = "mosaic", "Mosaic"
+
+
+class BinEntry(LabOwned):
+    """One act of deletion: who, when (``created_at``), of what, and what it took along.
+
+    Every row that went with it points here, so that restoring brings back exactly those: what was
+    in the bin before by an act of its own stays there.
+    """
+
+    kind = models.CharField(max_length=8, choices=BinKind.choices)
+    target_id = models.UUIDField(unique=True)
+    name = models.CharField(max_length=200)
+    case_id = models.UUIDField(db_index=True, help_text="Of the target, or the target itself")
+    holds = models.JSONField(default=dict, help_text="What it took along: words to numbers")
+    deleted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("-created_at", "id")
+        verbose_name_plural = "bin entries"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def canvases_in_bin() -> models.QuerySet[Canvas, Any]:
+    """Ids of canvases in the bin, as a subquery."""
+    return Canvas.everything.exclude(bin_entry=None).order_by().values("pk")
+
+
+class Binnable(LabOwned):
+    """A row that can be in the bin. ``objects`` has those that are not, ``everything`` has all."""
+
+    bin_entry = models.ForeignKey(
+        BinEntry, null=True, blank=True, editable=False, on_delete=models.RESTRICT, related_name="+"
+    )
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """Those that are not in the bin."""
+        return rows.filter(bin_entry=None)
 
 
 class Sex(models.TextChoices):
@@ -33,7 +93,7 @@ class AgeBand(models.TextChoices):
     A90 = "90+", "90+"
 
 
-class Case(LabOwned):
+class Case(Binnable):
     """One patient examination.
 
     ``search_text`` is what the list searches, one value a line, lower case, tags after a ``#``:
@@ -57,7 +117,9 @@ class Case(LabOwned):
     class Meta:
         ordering = ("-created_at", "id")
         constraints = (
-            models.UniqueConstraint(fields=["lab", "accession"], name="case_accession_unique"),
+            models.UniqueConstraint(
+                fields=["lab", "accession"], condition=PRESENT, name="case_accession_unique"
+            ),
         )
         indexes = (models.Index(fields=["lab", "patient_key"], name="case_lab_patient"),)
 
@@ -74,6 +136,24 @@ class Asset(LabOwned):
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["lab", "sha256"], name="asset_unique"),)
+
+
+class StorageIdentity(BaseModel):
+    """One row: its id names this database in ``identity.json`` of the storage."""
+
+    only = models.BooleanField(default=True, unique=True, editable=False)
+
+    class Meta:
+        verbose_name_plural = "storage identities"
+
+
+class LabQuota(LabOwned):
+    """What the originals of one lab may hold, where it differs from the setting."""
+
+    limit_bytes = models.BigIntegerField()
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=["lab"], name="lab_quota_unique"),)
 
 
 class Upload(LabOwned):
@@ -98,7 +178,7 @@ class CanvasKind(models.TextChoices):
     MOSAIC = "mosaic", "Mosaic"
 
 
-class Canvas(LabOwned):
+class Canvas(Binnable):
     """A pixel plane with width, height, microns per pixel and, for video, time.
 
     ``pixels_path`` is relative to the storage root: the file tiles are served from (for a video,
@@ -133,7 +213,7 @@ class ItemState(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
-class CaseItem(LabOwned):
+class CaseItem(Binnable):
     """What a case holds: it is made by a job and, once ready, shows on a canvas."""
 
     name = models.CharField(max_length=200)
@@ -166,7 +246,9 @@ class Slide(CaseItem):
     class Meta:
         ordering = ("created_at", "id")
         constraints = (
-            models.UniqueConstraint(fields=["case", "asset"], name="slide_case_asset_unique"),
+            models.UniqueConstraint(
+                fields=["case", "asset"], condition=PRESENT, name="slide_case_asset_unique"
+            ),
         )
 
 
@@ -188,5 +270,7 @@ class Video(CaseItem):
     class Meta:
         ordering = ("created_at", "id")
         constraints = (
-            models.UniqueConstraint(fields=["case", "asset"], name="video_case_asset_unique"),
+            models.UniqueConstraint(
+                fields=["case", "asset"], condition=PRESENT, name="video_case_asset_unique"
+            ),
         )

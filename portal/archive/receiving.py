@@ -1,19 +1,31 @@
-"""Django's upload handler that writes a form's file once, to the storage volume, hashing it."""
+"""Files of a request: who may send is settled first, then they are written once, hashed meanwhile.
+
+``files_receive`` reads a multipart body part by part. Fields that stand before the first file
+(the CSRF token of a plain form, the case of a REST upload) are handed to ``admit``; only when that
+raises nothing is the first byte of a file read. A file goes straight to the storage volume, in
+pieces of 64 KiB, and is deleted at once where anything fails.
+"""
 
 from __future__ import annotations
 
-from typing import IO, Any
+from collections.abc import Callable
+from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 from django.http import HttpRequest, QueryDict
+from django.http.multipartparser import MultiPartParser
 from django.utils.datastructures import MultiValueDict
 
-from portal.archive.storage import Incoming, require_size
-from portal.core.errors import TooLargeInputError
+from portal.archive.storage import Incoming, limit_bytes
+from portal.core.bodies import body_length, require_acceptable
+from portal.core.disk import require_room
+from portal.core.errors import InvalidInputError, PortalError
 
 FORM_OVERHEAD_BYTES = 2**20
 """What a multipart body may hold beside its file."""
+
+Files = MultiValueDict[str, UploadedFile]  # type: ignore[type-arg] # it takes none at run time
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg] # it takes none at run time
@@ -31,33 +43,73 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg] # it takes none at r
         self.incoming.discard()
 
 
-class AssetUploadHandler(FileUploadHandler):
-    """Streams to ``incoming/``. Beyond the limit it stops reading: the view then finds
-    ``upload_refused`` on the request (see ``require_received``).
+def files_receive(
+    request: HttpRequest, *, admit: Callable[[QueryDict], None]
+) -> tuple[QueryDict, Files]:
+    """Read a form with files. Afterwards ``request.POST`` and ``request.FILES`` hold it as well.
+
+    Args:
+        admit: called once, with the fields sent before the first file (all, where there is none);
+            raises to refuse. No byte of a file has been read by then.
+    Raises:
+        PortalError: what ``admit`` raised, or a file was too large or found no room. Nothing of
+            the body is kept.
+        InvalidInputError: the body is no multipart form.
     """
+    if request.content_type != "multipart/form-data":
+        raise InvalidInputError("Send the file as multipart/form-data.")
+    require_acceptable(request, limit_bytes=body_limit_bytes())
+    require_room(announced_bytes(request))
+    handler = AssetUploadHandler(request)
+    parser = MultiPartParser(request.META, request, [handler], request.encoding or "utf-8")
+    handler.admit = lambda: admit(_fields(parser))
+    try:
+        fields, files = parser.parse()
+        if handler.refused is None and not handler.is_admitted:
+            admit(fields)
+    except BaseException:
+        handler.upload_interrupted()
+        raise
+    request._post, request._files = fields, files  # type: ignore[attr-defined] # closed at its end
+    if handler.refused is not None:
+        raise handler.refused
+    return fields, files
 
-    incoming: Incoming | None = None
 
-    def handle_raw_input(
-        self,
-        input_data: IO[bytes],
-        META: dict[str, str],  # noqa: N803 - Django's name
-        content_length: int,
-        boundary: Any,
-        encoding: str | None = None,
-    ) -> tuple[QueryDict, MultiValueDict[str, UploadedFile[bytes]]] | None:
-        """A body whose length exceeds the limit is not read at all: an empty form is handed on."""
-        try:
-            require_size(content_length - FORM_OVERHEAD_BYTES)
-        except TooLargeInputError as error:
-            self._note(error)
-            return QueryDict(), MultiValueDict()
-        return None
+def admitted(fields: QueryDict) -> None:
+    """The ``admit`` of a request about which all was known from its head."""
+
+
+def body_limit_bytes() -> int:
+    """Most bytes of a body with files."""
+    return limit_bytes() + FORM_OVERHEAD_BYTES
+
+
+def announced_bytes(request: HttpRequest) -> int:
+    """About how many bytes of files a body announces."""
+    return max(0, body_length(request) - 4096)  # boundaries and fields
+
+
+class AssetUploadHandler(FileUploadHandler):
+    """Streams to ``incoming/``. Stops reading at the first refusal, kept in ``refused``."""
+
+    def __init__(self, request: HttpRequest | None = None) -> None:
+        super().__init__(request)
+        self.admit: Callable[[], None] = _nobody
+        self.is_admitted = False
+        self.refused: PortalError | None = None
+        self.incoming: Incoming | None = None
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         """A file part begins."""
         super().new_file(*args, **kwargs)
-        self.incoming = Incoming()
+        try:
+            if not self.is_admitted:
+                self.admit()
+                self.is_admitted = True
+            self.incoming = Incoming()
+        except PortalError as error:
+            self._refuse(error)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         """Write and hash; nothing is left for other handlers."""
@@ -65,17 +117,19 @@ class AssetUploadHandler(FileUploadHandler):
             return
         try:
             self.incoming.write(raw_data)
-        except TooLargeInputError as error:
-            self._note(error)
-            self.upload_interrupted()
-            raise StopUpload(connection_reset=True) from error
+        except PortalError as error:
+            self._refuse(error)
 
     def file_complete(self, file_size: int) -> ReceivedFile | None:
         """Hand the sealed file to the form."""
-        incoming, self.incoming = self.incoming, None
+        incoming = self.incoming
         if incoming is None:
             return None
-        incoming.seal()
+        try:
+            incoming.seal()
+        except PortalError as error:
+            self._refuse(error)
+        self.incoming = None
         return ReceivedFile(
             incoming,
             name=self.file_name,
@@ -86,18 +140,22 @@ class AssetUploadHandler(FileUploadHandler):
         )
 
     def upload_interrupted(self) -> None:
-        """The client went away, or the limit was passed."""
+        """The client went away, or the file was refused: delete what arrived."""
         if self.incoming is not None:
             self.incoming.discard()
             self.incoming = None
 
-    def _note(self, error: TooLargeInputError) -> None:
-        if self.request is not None:
-            self.request.upload_refused = error  # type: ignore[attr-defined]
+    def _refuse(self, error: PortalError) -> None:
+        self.refused = error
+        self.upload_interrupted()
+        raise StopUpload(connection_reset=True) from error
 
 
-def require_received(request: HttpRequest) -> None:
-    """Raise what the handler refused while the body was read. Call after touching the files."""
-    refused = getattr(request, "upload_refused", None)
-    if refused is not None:
-        raise refused
+def _fields(parser: MultiPartParser) -> QueryDict:
+    """The fields read so far; the parser keeps them until it hands them over."""
+    fields = parser._post  # type: ignore[attr-defined]
+    return fields if isinstance(fields, QueryDict) else QueryDict()
+
+
+def _nobody() -> None:
+    raise NotImplementedError("files_receive sets who admits")

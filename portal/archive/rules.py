@@ -1,4 +1,4 @@
-"""Who may: members see, annotators fill the archive."""
+"""Who may: members see, annotators fill the archive, managers delete for good."""
 
 from __future__ import annotations
 
@@ -9,8 +9,18 @@ from portal.labs.rules import has_role, require_role
 
 
 def may_edit(user: User, lab_id: uuid.UUID) -> bool:
-    """Create and change cases, upload, retry, delete what holds no work of others."""
+    """Create and change cases, upload, retry, put into the bin and restore."""
     return has_role(user, lab_id, at_least=Role.ANNOTATOR)
+
+
+def may_purge(user: User, lab_id: uuid.UUID) -> bool:
+    """Delete for good what is in the bin."""
+    return has_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def require_purge(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless ``may_purge``."""
+    require_role(user, lab_id, at_least=Role.MANAGER)
 
 
 def require_edit(user: User, lab_id: uuid.UUID) -> None:

@@ -8,19 +8,18 @@ A file that the engine refuses (``MlError``) ends its job with that reason, as a
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ml.errors import MlError
-from ml.imaging.sandbox import Limits, run_limited
-from portal.archive import storage
+from ml.imaging.sniff import PIXELS_NAME
+from portal.archive import inspection, storage
 from portal.archive.inspection import SlideInspection, VideoInspection
 from portal.archive.models import ItemState, Slide, Video
 from portal.archive.services import item_preparing, slide_ready, video_ready
 from portal.core.tasks import JobContext, JobResult, UserError, task
-
-LIMITS = Limits()
-RENDITION_NAME = "rendition.mp4"
 
 _Item = TypeVar("_Item", Slide, Video)
 
@@ -35,12 +34,12 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     source = storage.asset_path(slide.lab_id, slide.asset.sha256)
     with context.scratch() as scratch:
         folder = _folder(scratch)
-        found = _inspect(context, "inspect_slide", source, folder)
-        pixels = found.get("pixels")
-        content_hash = storage.file_sha256(folder / pixels) if pixels else slide.asset.sha256
-        inspection = SlideInspection.of(found, content_hash=content_hash)
+        found = _inspected(context, inspection.slide_inspect, source, folder)
+        made = found.get("pixels") == PIXELS_NAME
+        content_hash = storage.file_sha256(folder / PIXELS_NAME) if made else slide.asset.sha256
+        described = SlideInspection.of(found, content_hash=content_hash)
         with context.effect():
-            canvas = slide_ready(slide=slide, folder=folder, found=inspection)
+            canvas = slide_ready(slide=slide, folder=folder, found=described)
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
 
@@ -54,19 +53,18 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
     source = storage.asset_path(video.lab_id, video.asset.sha256)
     with context.scratch() as scratch:
         folder = _folder(scratch)
-        found = _inspect(context, "inspect_video", source, folder)
-        if found["browser_playable"]:
-            inspection = VideoInspection.of(found)
-        else:
-            offset_pts = _rendition(context, source, folder / RENDITION_NAME)
-            inspection = VideoInspection.of(found, rendition=RENDITION_NAME, offset_pts=offset_pts)
+        found = _inspected(context, inspection.video_inspect, source, folder)
+        if not found["browser_playable"]:
+            make = partial(inspection.rendition_make, found=found)
+            found |= _inspected(context, make, source, folder)
+        described = VideoInspection.of(found)
         with context.effect():
-            canvas = video_ready(video=video, folder=folder, found=inspection)
+            canvas = video_ready(video=video, folder=folder, found=described)
     return {
         "canvas_id": str(canvas.pk),
-        "frame_count": inspection.frame_count,
-        "duration_s": inspection.duration_s,
-        "warnings": list(inspection.warnings),
+        "frame_count": described.frame_count,
+        "duration_s": described.duration_s,
+        "warnings": list(described.warnings),
     }
 
 
@@ -83,24 +81,12 @@ def _folder(scratch: Path) -> Path:
     return folder
 
 
-def _inspect(context: JobContext, function: str, source: Path, folder: Path) -> dict[str, Any]:
+def _inspected(
+    context: JobContext, inspect: Callable[..., dict[str, Any]], source: Path, folder: Path
+) -> dict[str, Any]:
+    """What a child process found; what is wrong with the file becomes the job's reason."""
     try:
-        return run_limited(
-            f"ml.imaging.ingest:{function}",
-            {"path": str(source), "out_dir": str(folder)},
-            limits=LIMITS,
-            progress=context.progress,
-        )
-    except MlError as error:
-        raise UserError(_sentence(error), code=error.code) from error
-
-
-def _rendition(context: JobContext, source: Path, target: Path) -> int:
-    """Write what the browser plays; returns the PTS that it subtracted from every frame's."""
-    from ml.imaging.transcode import transcode_h264
-
-    try:
-        return transcode_h264(source, target, context.progress).offset_pts
+        return inspect(source, folder, progress=context.progress)
     except MlError as error:
         raise UserError(_sentence(error), code=error.code) from error
 

@@ -66,6 +66,6 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete an empty case; 409 where it holds anything."""
+        """Into the bin, with all that it holds; 409 while something in it is being prepared."""
         services.case_delete(case=self.get_object(), user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -20,13 +21,14 @@ from ml.imaging.sniff import FileKind
 from portal.archive import selectors, services
 from portal.archive.api.media import media_response
 from portal.archive.filters import SlideFilter, VideoFilter
-from portal.archive.models import Slide, Video
-from portal.archive.receiving import require_received
+from portal.archive.models import Case, Slide, Video
+from portal.archive.receiving import admitted, announced_bytes, files_receive
 from portal.archive.selectors import frame_page
 from portal.archive.serializers import (
     FramePageSerializer,
     ItemUploadSerializer,
     SlideSerializer,
+    UploadTargetSerializer,
     VideoSerializer,
 )
 from portal.archive.services import ItemReceived
@@ -65,18 +67,35 @@ class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     """What slides and videos have in common: sent as a file, prepared by a job."""
 
     only: tuple[FileKind, ...] = ()
+    receives_files = True  # who sends is known before the body is read
     parser_classes = (MultiPartParser,)
     lookup_value_regex = UUID_REGEX
 
     def create(self, request: Request) -> Response:
         """Receive a file. 202 with the job that prepares it; 200 where the case has it already."""
-        sent = ItemUploadSerializer(data=request.data)
-        require_received(request._request)
+        user, http = user_of(request), request._request
+        cases: list[Case] = []
+
+        def admit(fields: QueryDict) -> None:
+            named = UploadTargetSerializer(data=http.GET.dict() | fields.dict())
+            if not named.is_valid():
+                raise InvalidInputError(
+                    "case: name the case in a field before the file, or in the address.",
+                    details={"errors": named.errors},
+                )
+            case = selectors.case_get(user=user, case_id=named.validated_data["case"])
+            services.upload_admit(case=case, user=user, size_bytes=announced_bytes(http))
+            cases.append(case)
+
+        is_known = "case" in http.GET
+        if is_known:
+            admit(QueryDict())
+        fields, files = files_receive(http, admit=admitted if is_known else admit)
+        sent = ItemUploadSerializer(data={"case": cases[0].pk, **fields.dict(), **files.dict()})
         sent.is_valid(raise_exception=True)
-        user = user_of(request)
         file = sent.validated_data["file"]
         received = services.item_receive(
-            case=selectors.case_get(user=user, case_id=sent.validated_data["case"]),
+            case=cases[0],
             file=file,
             filename=file.name or "",
             name=sent.validated_data.get("name", ""),
@@ -87,7 +106,7 @@ class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete; 409 where regions or mosaics hang on it."""
+        """Into the bin, with its regions and mosaics; 409 while it is being prepared."""
         services.item_delete(item=self.get_object(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 

@@ -1,11 +1,12 @@
 """Reads of the archive."""
 
-from portal.archive.selectors.canvases import canvas_get, canvas_list, canvas_of_grant, canvas_video
+from portal.archive.selectors.canvases import canvas_get, canvas_list, canvas_video
 from portal.archive.selectors.cases import (
     case_facets,
     case_get,
     case_holding,
     case_list,
+    case_names,
     case_search,
     case_tagged,
     with_thumbnails,
@@ -24,12 +25,12 @@ __all__ = [
     "ItemCard",
     "canvas_get",
     "canvas_list",
-    "canvas_of_grant",
     "canvas_video",
     "case_facets",
     "case_get",
     "case_holding",
     "case_list",
+    "case_names",
     "case_search",
     "case_tagged",
     "frame_etag",

@@ -24,15 +24,6 @@ def canvas_get(*, user: User, canvas_id: uuid.UUID) -> Canvas:
     return canvas
 
 
-def canvas_of_grant(*, user_id: uuid.UUID, canvas_id: uuid.UUID) -> Canvas:
-    """The canvas of a tile grant, if that user is active and still a member of its lab."""
-    user = User.objects.filter(pk=user_id, is_active=True).first()
-    canvas = Canvas.objects.visible_to(user).filter(pk=canvas_id).first() if user else None
-    if canvas is None:
-        raise NotFoundError("There is no such canvas, or you may no longer see it.")
-    return canvas
-
-
 def canvas_video(canvas: Canvas) -> Video:
     """The video behind a canvas; ``NotFoundError`` where it shows none."""
     video: Video | None = getattr(canvas, "video", None)

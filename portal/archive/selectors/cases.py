@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, IntegerField, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
+from django.urls import reverse
 
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Slide, Video
+from portal.audit.naming import Named
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
 
@@ -40,6 +43,12 @@ def case_list(*, user: User) -> QuerySet[Case]:
     )
 
 
+def case_names(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Named]:
+    """Accession numbers and pages of cases, for the audit log of the lab they belong to."""
+    found = Case.objects.filter(pk__in=ids).values_list("pk", "accession")
+    return {pk: Named(name, reverse("archive:case_detail", args=[pk])) for pk, name in found}
+
+
 def with_thumbnails(cases: QuerySet[Case]) -> QuerySet[Case]:
     """Add ``thumbnails``: the first canvases of each case, in one query for the whole page."""
     canvases = Canvas.objects.exclude(thumbnail_path="").order_by("created_at", "id")
@@ -64,7 +73,13 @@ def case_tagged(cases: QuerySet[Case], tag: str) -> QuerySet[Case]:
 def case_holding(cases: QuerySet[Case], kind: str) -> QuerySet[Case]:
     """Cases that hold a slide, still, video or mosaic ("empty": none of them)."""
     if kind == "empty":
-        return cases.filter(slides=None, videos=None, canvases=None)
+        for holding in (
+            Slide.objects.order_by().values_list("case_id", flat=True),
+            Video.objects.order_by().values_list("case_id", flat=True),
+            Canvas.objects.order_by().values_list("case_id", flat=True),
+        ):
+            cases = cases.exclude(pk__in=holding)
+        return cases
     found = Q(pk__in=Canvas.objects.filter(kind=kind).values("case_id"))
     if kind == CanvasKind.VIDEO:
         found |= Q(pk__in=Video.objects.values("case_id"))
@@ -84,11 +99,16 @@ def case_facets(*, user: User) -> CaseFacets:
     cases = Case.objects.visible_to(user).order_by()
     rows = cases.values_list("organ", "procedure", "diagnosis").distinct()
     organs, procedures, diagnoses = (
-        sorted({value for value in column if value}, key=str.lower)
-        for column in (zip(*rows, strict=True) if rows else ((), (), ()))
+        _words(column) for column in (zip(*rows, strict=True) if rows else ((), (), ()))
     )
     tags = {tag for row in cases.exclude(tags=[]).values_list("tags", flat=True) for tag in row}
     return CaseFacets(organs, procedures, diagnoses, sorted(tags, key=str.lower))
+
+
+def _words(values: Iterable[str]) -> list[str]:
+    """Each word once, however its letters are written: a filter finds all of its spellings."""
+    spelled = {value.casefold(): value for value in sorted(values, reverse=True) if value}
+    return [spelled[word] for word in sorted(spelled)]
 
 
 def _count(rows: QuerySet[Slide] | QuerySet[Video] | QuerySet[Canvas]) -> Coalesce:

@@ -1,5 +1,13 @@
 """Writes of the archive."""
 
+from portal.archive.services.assets import (
+    asset_purge,
+    asset_release,
+    asset_restore,
+    asset_trash,
+    trash_purge,
+)
+from portal.archive.services.bin import bin_purge, bin_put, bin_restore
 from portal.archive.services.cases import (
     MAX_TAG_LENGTH,
     MAX_TAGS,
@@ -8,6 +16,7 @@ from portal.archive.services.cases import (
     case_update,
     tags_clean,
 )
+from portal.archive.services.identity import identity_adopt, identity_problem
 from portal.archive.services.ingest import item_job_ended, item_preparing, slide_ready, video_ready
 from portal.archive.services.items import (
     ItemReceived,
@@ -16,9 +25,11 @@ from portal.archive.services.items import (
     item_receive,
     item_retry,
 )
-from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, storage_sweep
+from portal.archive.services.quotas import quota_limit_bytes, quota_set, quota_used_bytes
+from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, Swept, storage_sweep
 from portal.archive.services.uploads import (
     name_clean,
+    upload_admit,
     upload_append,
     upload_begin,
     upload_complete,
@@ -31,9 +42,19 @@ __all__ = [
     "MAX_TAG_LENGTH",
     "OLDER_THAN",
     "ItemReceived",
+    "Swept",
+    "asset_purge",
+    "asset_release",
+    "asset_restore",
+    "asset_trash",
+    "bin_purge",
+    "bin_put",
+    "bin_restore",
     "case_create",
     "case_delete",
     "case_update",
+    "identity_adopt",
+    "identity_problem",
     "item_create",
     "item_delete",
     "item_job_ended",
@@ -41,9 +62,14 @@ __all__ = [
     "item_receive",
     "item_retry",
     "name_clean",
+    "quota_limit_bytes",
+    "quota_set",
+    "quota_used_bytes",
     "slide_ready",
     "storage_sweep",
     "tags_clean",
+    "trash_purge",
+    "upload_admit",
     "upload_append",
     "upload_begin",
     "upload_complete",

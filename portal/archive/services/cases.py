@@ -1,23 +1,24 @@
-"""Cases: create, change, delete while empty."""
+"""Cases: create, change, delete."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from portal.archive import storage
-from portal.archive.models import Asset, Case
+from portal.archive.models import BinEntry, Case
 from portal.archive.rules import require_edit
+from portal.archive.services.bin import bin_put
+from portal.archive.services.items import require_prepared
 from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.events import event_emit
 from portal.labs.models import Lab, User
 
 MAX_TAGS = 20  # beyond it a list of tags cannot be read
 MAX_TAG_LENGTH = 40  # a tag is a word or two, shown as a pill
+_VOCABULARY = {"organ", "procedure", "diagnosis"}  # words that a lab's cases share
 _TEXT = ("accession", "patient_key", "organ", "procedure", "diagnosis")
 
 
@@ -34,7 +35,7 @@ class CaseFields(TypedDict, total=False):
 
 
 def case_create(*, lab: Lab, user: User, accession: str, **fields: Unpack[CaseFields]) -> Case:
-    """Create a case in a lab.
+    """Create a case in a lab. Emits ``case.created``.
 
     Raises:
         ForbiddenError: below annotator.
@@ -43,73 +44,70 @@ def case_create(*, lab: Lab, user: User, accession: str, **fields: Unpack[CaseFi
     """
     require_edit(user, lab.pk)
     case = Case(lab=lab, created_by=user)
-    return _save(case, {"accession": accession, **fields})
+    return _save(case, {"accession": accession, **fields}, event="case.created")
 
 
 def case_update(*, case: Case, user: User, **changes: Any) -> Case:
-    """Change any of ``CaseFields`` or the accession number; the rest stays. Raises as create."""
+    """Change any of ``CaseFields`` or the accession number; the rest stays. Raises as create.
+
+    Emits ``case.changed``.
+    """
     require_edit(user, case.lab_id)
-    return _save(case, changes)
+    return _save(case, changes, event="case.changed")
 
 
-def case_delete(*, case: Case, user: User) -> None:
-    """Delete an empty case, with traces of its transfers.
+def case_delete(*, case: Case, user: User) -> BinEntry:
+    """Put a case into the bin, with all that it holds.
 
     Raises:
-        ConflictError: it still holds slides, videos or mosaics; the message counts them.
+        NotFoundError: it was deleted meanwhile.
+        ConflictError: something in it is still being prepared.
     """
     require_edit(user, case.lab_id)
     with transaction.atomic():
-        held = {
-            "slide": case.slides.count(),
-            "video": case.videos.count(),
-            "mosaic": case.canvases.filter(kind="mosaic").count(),
-        }
-        if any(held.values()):
-            raise ConflictError(
-                f"Case {case.accession} still holds {_counted(held)}. "
-                "Delete those first; a case with content is never deleted silently.",
-                code="case-not-empty",
-                details={"holds": held},
-            )
-        assets = list(Asset.objects.filter(uploads__case=case).distinct())
-        unfinished = [storage.incoming_path(str(pk)) for pk in _unfinished(case)]
-        case.delete()
-        for path in unfinished:
-            transaction.on_commit(partial(path.unlink, missing_ok=True))
-        for asset in assets:
-            asset_release(asset)
+        require_prepared([*case.slides.all(), *case.videos.all()])
+        return bin_put(item=case, user=user)
 
 
-def asset_release(asset: Asset) -> None:
-    """Delete an asset that nothing names any more; its bytes go when the transaction commits."""
-    if asset.slides.exists() or asset.videos.exists() or asset.uploads.exists():
-        return
-    lab_id, sha256 = asset.lab_id, asset.sha256
-    asset.delete()
-    transaction.on_commit(lambda: storage.asset_drop(lab_id=lab_id, sha256=sha256))
+def _emit(case: Case, event: str) -> None:
+    event_emit(event, lab_id=case.lab_id, payload={"case_id": str(case.pk)})
 
 
-def _unfinished(case: Case) -> Iterable[uuid.UUID]:
-    return case.uploads.filter(asset=None).values_list("pk", flat=True)
-
-
-def _save(case: Case, values: Mapping[str, Any]) -> Case:
+def _save(case: Case, values: Mapping[str, Any], *, event: str) -> Case:
     unknown = set(values) - {*_TEXT, "age_band", "sex", "tags"}
     if unknown:
         raise InvalidInputError(f"A case has no {', '.join(sorted(unknown))}.")
+    is_new = case._state.adding
     for name, value in values.items():
         setattr(case, name, _clean(name, value))
+    for name in _VOCABULARY & values.keys():
+        setattr(case, name, _as_spelled_before(case, name))
     case.search_text = search_text(case)
     _validate(case)
     try:
         with transaction.atomic():
-            case.save()
+            if is_new:
+                case.save(force_insert=True)
+            else:  # not what others wrote meanwhile: it may have gone into the bin
+                case.save(update_fields=[*values, "search_text", "updated_at"])
+            _emit(case, event)
     except IntegrityError:
         raise ConflictError(
             f"There is already a case {case.accession} in this lab.", code="accession-taken"
         ) from None
     return case
+
+
+def _as_spelled_before(case: Case, name: str) -> str:
+    """The word as the lab's other cases write it: "colon" beside "Colon" would be two organs."""
+    word = getattr(case, name)
+    same = Case.objects.filter(lab_id=case.lab_id, **{f"{name}__iexact": word})
+    known = (
+        same.exclude(pk=case.pk).order_by("created_at").values_list(name, flat=True).first()
+        if word
+        else None
+    )
+    return str(known or word)
 
 
 def _clean(name: str, value: Any) -> Any:
@@ -150,9 +148,3 @@ def search_text(case: Case) -> str:
     lines = [str(getattr(case, name)).lower() for name in _TEXT]
     lines += [f"#{tag.lower()}" for tag in case.tags]
     return "\n" + "\n".join(line for line in lines if line) + "\n"
-
-
-def _counted(held: Mapping[str, int]) -> str:
-    return ", ".join(
-        f"{count} {name}{'' if count == 1 else 's'}" for name, count in held.items() if count
-    )

@@ -81,7 +81,7 @@ def item_job_ended(*, payload: Mapping[str, Any]) -> None:
         return
     if payload.get("state") not in ("failed", "cancelled"):
         return
-    model.objects.filter(pk=payload["target_id"]).exclude(state=ItemState.READY).update(
+    model.everything.filter(pk=payload["target_id"]).exclude(state=ItemState.READY).update(
         state=ItemState.FAILED,
         error_code=str(payload.get("error_code") or payload["state"]),
         error_message=str(payload.get("error_message") or "The work was cancelled."),

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from django.core.files.base import File
 from django.db import transaction
-from django.db.models.deletion import Collector
 
 from ml.imaging.sniff import FileKind
-from portal.archive import storage
-from portal.archive.models import Canvas, Case, CaseItem, ItemState, Slide, Upload, Video
+from portal.archive.models import BinEntry, Case, CaseItem, ItemState, Slide, Upload, Video
 from portal.archive.rules import require_edit
-from portal.archive.services.cases import asset_release
-from portal.archive.services.uploads import content_kind, name_clean, upload_receive
+from portal.archive.services.assets import asset_lock
+from portal.archive.services.bin import bin_put
+from portal.archive.services.uploads import content_kind_of, name_clean, upload_receiving
 from portal.core.errors import ConflictError
+from portal.core.events import event_emit
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
 from portal.jobs.services import job_submit
 from portal.labs.models import User
+
+_MODELS: dict[FileKind, type[Slide] | type[Video]] = {
+    "slide": Slide,
+    "still": Slide,
+    "video": Video,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +52,22 @@ def item_receive(
     Forms, API and demo all come this way. The same bytes in the same case give the item there is.
     Raises what ``upload_receive`` raises.
     """
-    upload = upload_receive(case=case, file=file, filename=filename, user=user, only=only)
-    return item_create(upload=upload, user=user, name=name)
+    with upload_receiving(
+        case=case, file=file, filename=filename, user=user, only=only
+    ) as received:
+        return _create(_MODELS[received.kind], upload=received.upload, user=user, name=name)
 
 
 def item_create(*, upload: Upload, user: User, name: str = "") -> ItemReceived:
     """A slide or a video from a complete upload, whichever its content is."""
     if upload.asset is None:
         raise ConflictError("This upload is not complete.", code="upload-incomplete")
-    path = storage.asset_path(upload.lab_id, upload.asset.sha256)
-    is_video = content_kind(path, filename=upload.filename) == "video"
-    create = video_create if is_video else slide_create
-    return create(upload=upload, user=user, name=name)
-
-
-def slide_create(*, upload: Upload, user: User, name: str = "") -> ItemReceived:
-    """A slide (or still) in the state *preparing*; submits ``slide_ingest``."""
-    return _create(Slide, upload=upload, user=user, name=name)
-
-
-def video_create(*, upload: Upload, user: User, name: str = "") -> ItemReceived:
-    """A video in the state *preparing*; submits ``video_ingest``."""
-    return _create(Video, upload=upload, user=user, name=name)
+    kind = content_kind_of(upload.asset)
+    with transaction.atomic():
+        asset_lock((upload.lab_id, upload.asset.sha256))
+        if not Upload.objects.filter(pk=upload.pk).exists():
+            raise ConflictError(f"{upload.filename} was deleted meanwhile.", code="upload-gone")
+        return _create(_MODELS[kind], upload=upload, user=user, name=name)
 
 
 def item_retry(*, item: Slide | Video, user: User) -> Job:
@@ -84,31 +85,29 @@ def item_retry(*, item: Slide | Video, user: User) -> Job:
         return _submit(item, user=user)
 
 
-def item_delete(*, item: Slide | Video, user: User) -> None:
-    """Delete a slide or video on which nobody has worked yet, with its canvas and its bytes.
+def item_delete(*, item: Slide | Video, user: User) -> BinEntry:
+    """Put a slide or video into the bin, with its canvas and all that lies on it.
+
+    Emits ``item.deleted``.
 
     Raises:
-        ConflictError: regions, mosaics or anything else hangs on it; the message counts them.
+        NotFoundError: it was deleted meanwhile.
+        ConflictError: it, or a mosaic of it, is still being prepared.
     """
     require_edit(user, item.lab_id)
     with transaction.atomic():
-        if item.state == ItemState.PREPARING:
-            job = _latest_job(item)
-            if job is not None and not job.has_ended:
-                raise ConflictError(
-                    f"{item.name} is still being prepared; cancel its job first.", code="item-state"
-                )
-        _require_unused(item)
-        asset, canvas, case, item_id = item.asset, item.canvas, item.case, item.pk
-        item.delete()
-        if canvas is not None:
-            canvas.delete()
-        case.uploads.filter(asset=asset).delete()
-        asset_release(asset)
-        transaction.on_commit(lambda: storage.folder_drop(storage.derived_folder(item_id)))
-        if canvas is not None:
-            cached = storage.cache_folder(canvas.pk)
-            transaction.on_commit(lambda: storage.folder_drop(cached))
+        require_prepared([item])
+        return bin_put(item=item, user=user)
+
+
+def require_prepared(items: Iterable[Slide | Video]) -> None:
+    """Raise ``ConflictError`` where a job is still at work on one of these."""
+    for item in items:
+        job = _latest_job(item) if item.state == ItemState.PREPARING else None
+        if job is not None and not job.has_ended:
+            raise ConflictError(
+                f"{item.name} is still being prepared; cancel its job first.", code="item-state"
+            )
 
 
 def _create(
@@ -128,10 +127,21 @@ def _create(
             },
         )
         if is_new:
+            _emit(item, "item.received", sha256=upload.asset.sha256)
             return ItemReceived(item, _submit(item, user=user), True)
     if item.state == ItemState.FAILED:
         return ItemReceived(item, item_retry(item=item, user=user), False)
     return ItemReceived(item, _latest_job(item), False)
+
+
+def _emit(item: Slide | Video, event: str, **more: str) -> None:
+    payload = {
+        "item_id": str(item.pk),
+        "item_kind": str(item._meta.model_name),
+        "case_id": str(item.case_id),
+        **more,
+    }
+    event_emit(event, lab_id=item.lab_id, payload=payload)
 
 
 def _submit(item: Slide | Video, *, user: User) -> Job:
@@ -149,29 +159,3 @@ def _submit(item: Slide | Video, *, user: User) -> Job:
 def _latest_job(item: CaseItem) -> Job | None:
     name = str(item._meta.model_name)
     return job_latest_for(target_type=name, target_ids=[item.pk]).get(item.pk)
-
-
-def _require_unused(item: Slide | Video) -> None:
-    """Refuse where the deletion would take rows of other apps along."""
-    collector = Collector(using=item._state.db or "default")
-    collector.collect([item])
-    if item.canvas is not None:
-        collector.collect([item.canvas])
-    found: dict[str, int] = {}
-    for model, rows in collector.data.items():
-        _count(found, model, len(rows))
-    for queryset in collector.fast_deletes:
-        _count(found, queryset.model, queryset.count())
-    if found:
-        text = ", ".join(f"{count} {name}" for name, count in found.items())
-        raise ConflictError(
-            f"{item.name} cannot be deleted: it carries {text}.",
-            code="item-in-use",
-            details={"holds": found},
-        )
-
-
-def _count(found: dict[str, int], model: Any, count: int) -> None:
-    if count and model not in (Slide, Video, Canvas):
-        name = str(model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural)
-        found[name] = found.get(name, 0) + count

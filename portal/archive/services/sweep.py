@@ -1,84 +1,184 @@
-"""Housekeeping of the storage: what crashes and viewers leave behind."""
+"""Housekeeping of the storage: what crashes and viewers leave behind.
+
+Nothing here trusts the database blindly. Originals that no row names are moved to the trash, not
+deleted; only a few at a time, since many of them mean that the database is wrong rather than the
+files; and never where the files belong to another database.
+"""
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from django.conf import settings
 from django.utils import timezone
 
 from portal.archive import storage
 from portal.archive.models import Asset, Upload
+from portal.archive.services.assets import asset_restore, asset_trash
+from portal.archive.services.identity import identity_problem
 from portal.archive.services.uploads import upload_discard
+
+logger = logging.getLogger(__name__)
 
 OLDER_THAN = timedelta(hours=48)
 CACHE_BYTES = 20 * 2**30  # decoded tiles of some hundred slides
+MOST_ORPHANS = 20
+MOST_ORPHANS_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many things were deleted."""
+    """How many things went, and what was left alone on purpose.
 
-    transfers: int
-    scratch: int
-    orphans: int
-    cached: int
+    Attributes:
+        orphans: originals without a row, moved to the trash.
+        restored: originals that a row names, found missing and brought back from the trash.
+        expired: files deleted from the trash after their days there.
+        refused: why originals without a row were left alone; empty where they were not.
+    """
+
+    transfers: int = 0
+    scratch: int = 0
+    orphans: int = 0
+    cached: int = 0
+    restored: int = 0
+    expired: int = 0
+    refused: str = ""
 
 
-def storage_sweep(*, older_than: timedelta = OLDER_THAN, cache_bytes: int = CACHE_BYTES) -> Swept:
-    """Delete what nobody needs. Safe beside a running portal: only what is old is touched.
+def storage_sweep(
+    *,
+    older_than: timedelta = OLDER_THAN,
+    cache_bytes: int = CACHE_BYTES,
+    many_orphans: bool = False,
+    dry_run: bool = False,
+) -> Swept:
+    """Clear away what nobody needs. Safe beside a running portal: only what is old is touched.
 
     Args:
         older_than: age of transfers, scratch folders and assets without a row before they go.
         cache_bytes: decoded tiles and frames beyond this go, the longest unused first.
+        many_orphans: move any number of originals without a row to the trash, where otherwise at
+            most 1 % of all, and 20, go at a time. For an administrator who has looked.
+        dry_run: count only; nothing is changed.
     """
     before_s = time.time() - older_than.total_seconds()
-    return Swept(
-        transfers=_transfers(before_s, older_than),
-        scratch=_scratch(before_s),
-        orphans=_orphans(before_s),
-        cached=_cached(cache_bytes),
+    scratch, cached = _scratch(before_s, dry_run), _cached(cache_bytes, dry_run)
+    problem = identity_problem()
+    if problem:
+        return _refused(Swept(scratch=scratch, cached=cached, refused=f"{problem} {_ADVICE}"))
+    orphans, refused = _orphans(before_s, many_orphans, dry_run)
+    restored = _restored(dry_run)  # before the trash is emptied
+    return _refused(
+        Swept(
+            transfers=_transfers(before_s, older_than, dry_run),
+            scratch=scratch,
+            orphans=orphans,
+            cached=cached,
+            restored=restored,
+            expired=storage.trash_expire(days=settings.TESSERA_TRASH_DAYS, dry_run=dry_run),
+            refused=refused,
+        )
     )
 
 
-def _transfers(before_s: float, older_than: timedelta) -> int:
+_ADVICE = (
+    "Nothing that depends on the database was swept. Look at TESSERA_DATABASE_URL and"
+    " TESSERA_STORAGE; if the two do belong together, say so with 'archive_sweep --adopt'."
+)
+
+
+def _refused(swept: Swept) -> Swept:
+    if swept.refused:
+        logger.error("storage sweep: %s", swept.refused)
+    return swept
+
+
+def _transfers(before_s: float, older_than: timedelta, dry_run: bool) -> int:
     stale = Upload.objects.filter(asset=None, updated_at__lt=timezone.now() - older_than)
     uploads = list(stale)
-    for upload in uploads:
-        upload_discard(upload=upload)
+    if not dry_run:
+        for upload in uploads:
+            upload_discard(upload=upload)
     known = {str(pk) for pk in Upload.objects.filter(asset=None).values_list("pk", flat=True)}
     left = [
         path
         for path in _files(storage.root() / "incoming")
         if path.name not in known and path.stat().st_ctime < before_s
     ]
-    return len(uploads) + _unlink(left)
+    return len(uploads) + _unlink(left, dry_run)
 
 
-def _scratch(before_s: float) -> int:
+def _scratch(before_s: float, dry_run: bool) -> int:
     parent = storage.root() / "scratch"
     folders = list(parent.iterdir()) if parent.is_dir() else []
     old = [path for path in folders if path.is_dir() and path.stat().st_ctime < before_s]
-    for folder in old:
+    for folder in old if not dry_run else ():
         shutil.rmtree(folder, ignore_errors=True)
     return len(old)
 
 
-def _orphans(before_s: float) -> int:
+def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, str]:
     """Asset files without a row: bytes are stored before rows, and a crash may come between."""
-    old = [path for path in _files(storage.root() / "assets") if path.stat().st_ctime < before_s]
+    parent = storage.root() / "assets"
+    files = _files(parent)
     known = {
         storage.asset_path(lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
-    return _unlink(path for path in old if path not in known)
+    found = [path for path in files if path not in known and path.stat().st_ctime < before_s]
+    most = orphans_at_once(len(files))
+    if found and not known and not many_orphans:
+        return 0, (
+            f"The database names no file at all, and the storage holds {len(files)}. Was the"
+            " database emptied, or is it another one? Nothing was moved; --many-orphans does it."
+        )
+    if len(found) > most and not many_orphans:
+        return 0, (
+            f"{len(found)} of {len(files)} originals have no row in the database; at most {most}"
+            " go at a time. Was an older database restored? Nothing was moved; look first, then"
+            " --many-orphans moves them to the trash."
+        )
+    return sum(dry_run or _trash(path) for path in found), ""
 
 
-def _cached(cache_bytes: int) -> int:
+def orphans_at_once(files: int) -> int:
+    """How many originals without a row go at a time: 1 % of all, at most 20, at least one."""
+    return min(MOST_ORPHANS, max(1, int(files * MOST_ORPHANS_SHARE)))
+
+
+def _trash(path: Path) -> bool:
+    """Move an asset to the trash under its lock; what has another name was not put there by us."""
+    try:
+        lab_id = uuid.UUID(path.parent.parent.name)
+    except ValueError:
+        storage.trash_put(path)
+        return True
+    return asset_trash(lab_id=lab_id, sha256=path.name)
+
+
+def _restored(dry_run: bool) -> int:
+    """Originals in the trash that a row names, and that are missing where they belong."""
+    there = {item.home for item in storage.trash_list()}
+    if not there:
+        return 0
+    named = (
+        (lab_id, sha256)
+        for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
+        if storage.asset_path(lab_id, sha256) in there
+    )
+    missing = [pair for pair in named if not storage.asset_path(*pair).is_file()]
+    return sum(dry_run or asset_restore(lab_id=lab, sha256=sha256) for lab, sha256 in missing)
+
+
+def _cached(cache_bytes: int, dry_run: bool) -> int:
     entries = [(path.stat(), path) for path in _files(storage.root() / "cache")]
     entries.sort(key=lambda entry: max(entry[0].st_atime, entry[0].st_mtime), reverse=True)
     held, surplus = 0, []
@@ -86,16 +186,17 @@ def _cached(cache_bytes: int) -> int:
         held += stat.st_size
         if held > cache_bytes:
             surplus.append(path)
-    return _unlink(surplus)
+    return _unlink(surplus, dry_run)
 
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
 
 
-def _unlink(paths: Iterable[Path]) -> int:
+def _unlink(paths: Iterable[Path], dry_run: bool) -> int:
     count = 0
     for path in paths:
-        path.unlink(missing_ok=True)
+        if not dry_run:
+            path.unlink(missing_ok=True)
         count += 1
     return count

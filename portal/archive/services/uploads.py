@@ -5,27 +5,46 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from django.core.files.base import File
-from django.db import transaction
 
 from ml.errors import BadInputError
-from ml.imaging.sniff import FileKind, sniff
-from portal.archive import storage
+from ml.imaging.sniff import FileKind
+from portal.archive import inspection, storage
 from portal.archive.models import Asset, Case, Upload
 from portal.archive.receiving import ReceivedFile
 from portal.archive.rules import require_edit
-from portal.core.errors import ConflictError, InvalidInputError
+from portal.archive.services.assets import asset_placing
+from portal.archive.services.identity import identity_mark
+from portal.archive.services.quotas import require_quota
+from portal.core.disk import full_disk_refused, require_room
+from portal.core.errors import ConflictError, InvalidInputError, StorageFullError
 from portal.labs.models import User
 
-MEDIA_TYPES: dict[str, str] = {
+MEDIA_TYPES: dict[FileKind, str] = {
     "slide": "application/vnd.tessera.slide",
     "still": "image/*",
     "video": "video/*",
 }
 MAX_NAME_LENGTH = 200  # as the columns that keep it
+
+
+def upload_admit(*, case: Case, user: User, size_bytes: int) -> None:
+    """Refuse a transfer before its first byte, by what is known of it.
+
+    Raises:
+        ForbiddenError: the role does not allow it.
+        TooLargeInputError: beyond ``TESSERA_UPLOAD_MAX_BYTES``.
+        StorageFullError: no room for it on the disk, or within the lab's quota.
+    """
+    require_edit(user, case.lab_id)
+    storage.require_size(size_bytes)
+    require_quota(case.lab_id, size_bytes)
+    require_room(size_bytes)
 
 
 def upload_receive(
@@ -47,25 +66,53 @@ def upload_receive(
         InvalidInputError: empty, of no kind Tessera opens, or not of ``only``.
         TooLargeInputError: beyond ``TESSERA_UPLOAD_MAX_BYTES``.
     """
+    with upload_receiving(
+        case=case, file=file, filename=filename, user=user, only=only
+    ) as received:
+        return received.upload
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A complete upload and what its content is."""
+
+    upload: Upload
+    kind: FileKind
+
+
+@contextmanager
+def upload_receiving(
+    *,
+    case: Case,
+    file: BinaryIO | File[Any],
+    filename: str,
+    user: User,
+    only: tuple[FileKind, ...] = ("slide", "still", "video"),
+) -> Iterator[Received]:
+    """``upload_receive`` as a block: what it writes is committed in one step with the upload.
+
+    So a slide is there with its bytes or not at all, whoever deletes the same bytes meanwhile.
+    """
     require_edit(user, case.lab_id)
     with _received(file) as incoming:
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
-        return _keep(
-            case=case,
-            received=incoming.path,
-            sha256=incoming.sha256,
-            size_bytes=incoming.size_bytes,
-            kind=kind,
-            filename=filename,
-            user=user,
-        )
+        with asset_placing(case.lab_id, incoming.sha256):
+            upload = _keep(
+                case=case,
+                received=incoming.path,
+                sha256=incoming.sha256,
+                size_bytes=incoming.size_bytes,
+                kind=kind,
+                filename=filename,
+                user=user,
+            )
+            yield Received(upload, kind)
 
 
 def upload_begin(*, case: Case, filename: str, size_bytes: int, user: User) -> Upload:
     """Open a transfer that arrives in pieces. Pieces follow with ``upload_append``."""
-    require_edit(user, case.lab_id)
-    storage.require_size(size_bytes)
+    upload_admit(case=case, user=user, size_bytes=size_bytes)
     upload = Upload.objects.create(
         lab=case.lab,
         case=case,
@@ -82,6 +129,7 @@ def upload_append(*, upload: Upload, offset: int, chunks: Iterable[bytes]) -> Up
 
     Raises:
         ConflictError: another offset is due (``details["offset"]``), or it is complete.
+        StorageFullError: the disk has no room left; the transfer is discarded.
     """
     if upload.asset_id is not None or offset != upload.received_bytes:
         raise ConflictError(
@@ -91,22 +139,37 @@ def upload_append(*, upload: Upload, offset: int, chunks: Iterable[bytes]) -> Up
         )
     path = storage.incoming_path(str(upload.pk))
     try:
-        with path.open("r+b") as file:
-            file.seek(offset)
-            file.truncate()
-            for chunk in chunks:
-                if file.tell() + len(chunk) > upload.size_bytes:
-                    raise InvalidInputError(
-                        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
-                        code="upload-size",
-                    )
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        upload.received_bytes = path.stat().st_size
-        upload.save(update_fields=["received_bytes", "updated_at"])
+        _append(path, upload, offset, chunks)
+    except StorageFullError:
+        upload_discard(upload=upload)  # what cannot be finished must not hold the room
+        raise
+    except BaseException:
+        _note_received(upload, path)
+        raise
+    _note_received(upload, path)
     return upload
+
+
+def _append(path: Path, upload: Upload, offset: int, chunks: Iterable[bytes]) -> None:
+    with full_disk_refused(), path.open("r+b", buffering=0) as file:
+        file.seek(offset)
+        file.truncate()
+        for chunk in chunks:
+            at = file.tell()
+            if at + len(chunk) > upload.size_bytes:
+                raise InvalidInputError(
+                    f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
+                    code="upload-size",
+                )
+            if at % storage.ROOM_EVERY_BYTES < len(chunk):
+                require_room()
+            storage.write_whole(file, chunk)
+        os.fsync(file.fileno())
+
+
+def _note_received(upload: Upload, path: Path) -> None:
+    upload.received_bytes = path.stat().st_size
+    upload.save(update_fields=["received_bytes", "updated_at"])
 
 
 def upload_complete(*, upload: Upload, user: User, sha256: str = "") -> Upload:
@@ -138,16 +201,17 @@ def upload_complete(*, upload: Upload, user: User, sha256: str = "") -> Upload:
     except InvalidInputError:
         upload_discard(upload=upload)
         raise
-    return _keep(
-        case=upload.case,
-        received=path,
-        sha256=actual,
-        size_bytes=upload.size_bytes,
-        kind=kind,
-        filename=upload.filename,
-        user=user,
-        upload=upload,
-    )
+    with asset_placing(upload.lab_id, actual):
+        return _keep(
+            case=upload.case,
+            received=path,
+            sha256=actual,
+            size_bytes=upload.size_bytes,
+            kind=kind,
+            filename=upload.filename,
+            user=user,
+            upload=upload,
+        )
 
 
 def upload_discard(*, upload: Upload) -> None:
@@ -165,7 +229,7 @@ def content_kind(
     """What a file is, by its bytes; ``InvalidInputError`` names what was found instead."""
     shown = name_clean(filename)
     try:
-        kind = sniff(path)
+        kind = inspection.file_kind(path)
     except BadInputError as error:
         raise InvalidInputError(
             f"{shown} was not stored: {error}.", code=error.code, details={"filename": shown}
@@ -179,6 +243,11 @@ def content_kind(
             details={"filename": shown, "kind": kind},
         )
     return kind
+
+
+def content_kind_of(asset: Asset) -> FileKind:
+    """What was found in a stored file when it arrived."""
+    return next(kind for kind, media in MEDIA_TYPES.items() if media == asset.media_type)
 
 
 def name_clean(filename: str) -> str:
@@ -217,21 +286,27 @@ def _keep(
     user: User,
     upload: Upload | None = None,
 ) -> Upload:
-    """Bytes first, then rows: a crash in between leaves a stray file, never a row without bytes."""
+    """Bytes first, then rows: a crash in between leaves a stray file, never a row without bytes.
+
+    Call inside ``asset_placing``.
+    """
+    if not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
+        announced = size_bytes if upload is None else 0  # one in pieces is counted already
+        require_quota(case.lab_id, announced)
     storage.asset_keep(received, lab_id=case.lab_id, sha256=sha256)
-    with transaction.atomic():
-        asset, _ = Asset.objects.get_or_create(
-            lab_id=case.lab_id,
-            sha256=sha256,
-            defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
-        )
-        before = Upload.objects.filter(case=case, asset=asset).first()
-        if before is not None:
-            if upload is not None:
-                upload.delete()
-            return before
-        row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)
-        row.filename, row.asset = name_clean(filename), asset
-        row.size_bytes = row.received_bytes = size_bytes
-        row.save()
+    identity_mark()
+    asset, _ = Asset.objects.get_or_create(
+        lab_id=case.lab_id,
+        sha256=sha256,
+        defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
+    )
+    before = Upload.objects.filter(case=case, asset=asset).first()
+    if before is not None:
+        if upload is not None:
+            upload.delete()
+        return before
+    row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)
+    row.filename, row.asset = name_clean(filename), asset
+    row.size_bytes = row.received_bytes = size_bytes
+    row.save()
     return row

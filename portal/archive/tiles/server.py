@@ -1,33 +1,20 @@
-"""Tiles before Django: ``GET /tiles/<grant>/<z>/<x>/<y>.jpg``.
+"""Tiles before Django: ``GET /tiles/<canvas>/<content>/<z>/<x>/<y>.jpg``.
 
 A viewer asks for hundreds of tiles a second. Session, user and membership would be looked up for
-each; here the signed grant in the address is verified once and its permission is checked against
-the database every 30 s, so that a revoked membership shuts the door within that time.
+each; here they are looked up once in ten seconds for each person and canvas.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db import DatabaseError
-
-from portal.archive import selectors
 from portal.archive.tiles.cache import ByteCache
-from portal.archive.tiles.grants import GrantError, grant_read
-from portal.archive.tiles.reading import (
-    MEDIA_TYPE,
-    TilePlane,
-    has_tile,
-    plane_of,
-    tile_etag,
-    tile_read,
-)
-from portal.core.connections import connection_refresh
-from portal.core.errors import NotFoundError, PortalError
+from portal.archive.tiles.permits import Credential, Permit, Permits
+from portal.archive.tiles.reading import MEDIA_TYPE, TilePlane, has_tile, tile_etag, tile_read
+from portal.core.errors import PortalError
+from portal.core.observe.metrics import TILES_FROM_FILE, TILES_FROM_MEMORY
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +23,6 @@ Headers = list[tuple[str, str]]
 Answer = tuple[str, Headers, bytes]
 
 PREFIX = "/tiles/"
-RECHECK_S = 30.0  # a revoked membership shuts the door within it
-MAX_GRANTS = 4096  # about 4 MB; a viewer holds one grant per canvas
 MEMORY_BYTES = 64 * 2**20  # some 3,000 tiles of 20 kB per process
 IMMUTABLE = "private, max-age=31536000, immutable"
 _TEXT: Headers = [
@@ -45,108 +30,81 @@ _TEXT: Headers = [
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
 ]
+_NO_TILE = "This canvas has no such tile, or it cannot be read."
 
 
-class _Permit:
-    """A grant seen by this process: the canvas it opens, or why it opens none (no reason: the
-    database did not answer).
-    """
+class TileRequest(NamedTuple):
+    """What of a request the tile server looks at."""
 
-    __slots__ = ("denied", "expires_s", "plane", "recheck_at")
-
-    def __init__(self, plane: TilePlane | None, denied: str, expires_s: float) -> None:
-        self.plane = plane
-        self.denied = denied
-        self.expires_s = expires_s
-        self.recheck_at = time.monotonic() + RECHECK_S
-
-    def refusal(self) -> Answer:
-        """Why it opens nothing."""
-        if self.plane is None and not self.denied:
-            return _refused("503 Service Unavailable", "Try again in a moment.")
-        if self.plane is None:
-            return _refused("404 Not Found", self.denied)
-        return _refused("403 Forbidden", "This tile address has expired; reload the page.")
+    method: str
+    path: str
+    credential: Credential
+    if_none_match: str = ""
 
 
 class TileServer:
     """Answers tile requests; one per process, shared by its threads."""
 
     def __init__(self) -> None:
-        self._permits: dict[str, _Permit] = {}
-        self._lock = threading.Lock()
-        self._answers: ByteCache[tuple[str, Headers, bytes]] = ByteCache(MEMORY_BYTES)
+        self.permits = Permits()
+        self._answers: ByteCache[Answer] = ByteCache(MEMORY_BYTES)
 
-    def answer(self, method: str, path: str, if_none_match: str) -> Answer:
+    def at_once(self, request: TileRequest) -> Answer | None:
+        """The answer where it takes neither the database nor a file; None where it does."""
+        if request.method not in ("GET", "HEAD"):
+            allow = ("Allow", "GET, HEAD")
+            return _refused("405 Method Not Allowed", "Tiles are only read.", allow)
+        canvas, tail = _split(request.path)
+        permit = self.permits.known(canvas, request.credential)
+        if permit is None or permit.plane is None:
+            return None
+        found = self._answers.get(canvas + tail)
+        if found is None:
+            return None
+        TILES_FROM_MEMORY.inc()
+        return _conditional(found, request.if_none_match)
+
+    def answer(self, request: TileRequest) -> Answer:
         """Status line, headers and body of a request below ``/tiles/``."""
-        if method not in ("GET", "HEAD"):
-            return _refused(
-                "405 Method Not Allowed", "Tiles are only read.", ("Allow", "GET, HEAD")
-            )
-        token, _, tail = path[len(PREFIX) :].partition("/")
-        permit = self._permits.get(token)
-        if permit is None or time.monotonic() >= permit.recheck_at:
-            permit = self._checked(token)
-        if permit.plane is None or time.time() >= permit.expires_s:
-            return permit.refusal()
-        key = permit.plane.key + tail
-        found = self._answers.get(key) or self._made(permit.plane, tail, key)
-        if isinstance(found, str):
-            return _refused(found, "This canvas has no such tile, or it cannot be read.")
-        etag, headers, data = found
-        if if_none_match and (etag in if_none_match or if_none_match == "*"):
-            return "304 Not Modified", headers[2:], b""
-        return "200 OK", headers, data
+        ready = self.at_once(request)
+        if ready is not None:
+            return ready
+        canvas, tail = _split(request.path)
+        permit = self.permits.known(canvas, request.credential)
+        permit = permit or self.permits.checked(canvas, request.credential)
+        if permit.plane is None:
+            return _refused(permit.status, permit.text)
+        return _conditional(self._made(canvas, tail, permit), request.if_none_match)
 
     def clear(self) -> None:
         """Forget permits and tiles (tests)."""
-        self._permits.clear()
+        self.permits.clear()
         self._answers.clear()
 
-    def _checked(self, token: str) -> _Permit:
-        """Verify the token and look the permission up; remembered for 30 s, denials too."""
-        try:
-            grant = grant_read(token)
-        except GrantError:  # not remembered: anyone can invent tokens
-            return _Permit(None, "There is no such tile address.", 0)
-        connection_refresh()
-        try:
-            canvas = selectors.canvas_of_grant(user_id=grant.user_id, canvas_id=grant.canvas_id)
-            permit = _Permit(plane_of(canvas), "", grant.expires_s)
-        except NotFoundError as error:
-            permit = _Permit(None, error.message, grant.expires_s)
-        except DatabaseError:
-            logger.exception("tiles: the permission could not be checked")
-            return _Permit(None, "", 0)
-        finally:
-            connection_refresh()
-        with self._lock:
-            while len(self._permits) >= MAX_GRANTS:
-                self._permits.pop(next(iter(self._permits)))
-            self._permits.pop(token, None)
-            self._permits[token] = permit
-        return permit
-
-    def _made(self, plane: TilePlane, tail: str, key: str) -> tuple[str, Headers, bytes] | str:
-        """Read a tile and keep its ready answer, or the status that says why there is none."""
-        zxy = _parse(tail)
-        if zxy is None or not has_tile(plane, *zxy):
-            return "404 Not Found"
+    def _made(self, canvas: str, tail: str, permit: Permit) -> Answer:
+        """Read a tile and keep its ready answer, or say why there is none."""
+        plane = permit.plane
+        zxy = _parse(plane, tail) if plane else None
+        if plane is None or zxy is None or not has_tile(plane, *zxy):
+            return _refused("404 Not Found", _NO_TILE)
         try:
             data = tile_read(plane, *zxy)
         except PortalError:
             logger.exception("tiles: %s of %s cannot be read", tail, plane.path)
-            return "503 Service Unavailable"
-        etag = tile_etag(plane, *zxy)
+            return _refused("503 Service Unavailable", _NO_TILE)
         headers = [
             ("Content-Type", MEDIA_TYPE),
             ("Content-Length", str(len(data))),
-            ("ETag", etag),
+            ("ETag", tile_etag(plane, *zxy)),
             ("Cache-Control", IMMUTABLE),
+            ("Vary", "Cookie, Authorization"),
             ("X-Content-Type-Options", "nosniff"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
         ]
-        self._answers.put(key, (etag, headers, data), len(data) + 1024)
-        return etag, headers, data
+        answer = ("200 OK", headers, data)
+        TILES_FROM_FILE.inc()
+        self._answers.put(canvas + tail, answer, len(data) + 1024)
+        return answer
 
 
 class TileFastPath:
@@ -162,22 +120,43 @@ class TileFastPath:
         path = environ["PATH_INFO"]
         if not path.startswith(PREFIX):
             return self.application(environ, start_response)
-        method = environ["REQUEST_METHOD"]
-        status, headers, body = TILES.answer(method, path, environ.get("HTTP_IF_NONE_MATCH", ""))
+        request = TileRequest(
+            environ["REQUEST_METHOD"],
+            path,
+            Credential(environ.get("HTTP_COOKIE", ""), environ.get("HTTP_AUTHORIZATION", "")),
+            environ.get("HTTP_IF_NONE_MATCH", ""),
+        )
+        status, headers, body = TILES.answer(request)
         start_response(status, headers.copy())
-        return (body,) if method == "GET" else ()
+        return (body,) if request.method == "GET" else ()
 
 
 TILES = TileServer()
 
 
-def _parse(tail: str) -> tuple[int, int, int] | None:
-    """``z/x/y.jpg`` in its one spelling."""
+def _split(path: str) -> tuple[str, str]:
+    canvas, _, tail = path[len(PREFIX) :].partition("/")
+    return canvas, tail
+
+
+def _parse(plane: TilePlane, tail: str) -> tuple[int, int, int] | None:
+    """``content/z/x/y.jpg`` in its one spelling; None where the content is not this one."""
     parts = tail.removesuffix(".jpg").split("/")
-    if len(parts) != 3 or not all(part.isdecimal() and len(part) < 10 for part in parts):
+    if len(parts) != 4 or not all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
         return None
-    z, x, y = (int(part) for part in parts)
-    return (z, x, y) if f"{z}/{x}/{y}.jpg" == tail else None
+    z, x, y = (int(part) for part in parts[1:])
+    return (z, x, y) if f"{plane.key}/{z}/{x}/{y}.jpg" == tail else None
+
+
+def _conditional(answer: Answer, if_none_match: str) -> Answer:
+    """304 where the client holds these bytes already."""
+    status, headers, _ = answer
+    if not (if_none_match and status.startswith("200")):
+        return answer
+    etag = headers[2][1]
+    if etag in if_none_match or if_none_match == "*":
+        return "304 Not Modified", headers[2:], b""
+    return answer
 
 
 def _refused(status: str, text: str, *extra: tuple[str, str]) -> Answer:

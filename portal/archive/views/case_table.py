@@ -12,6 +12,8 @@ from portal.archive import selectors
 from portal.archive.filters import CONTENT_KINDS, CaseFilter
 from portal.archive.models import AgeBand, Sex
 from portal.labs.models import User
+from portal.labs.requests import lab_chosen_by
+from portal.labs.selectors import lab_current
 
 _COLUMNS = (
     ("accession", "Accession"),
@@ -36,10 +38,13 @@ class Column:
 
 def case_table(request: HttpRequest, *, user: User, per_page: int) -> dict[str, Any]:
     """Context of ``archive/_case_table.html``."""
-    found = CaseFilter(request.GET, queryset=selectors.case_list(user=user))
+    lab = lab_current(user, chosen=lab_chosen_by(request))
+    cases = selectors.case_list(user=user)
+    found = CaseFilter(request.GET, queryset=cases.filter(lab=lab) if lab else cases)
     paginator = Paginator(selectors.with_thumbnails(found.qs), per_page)
     page = paginator.get_page(request.GET.get("page"))
     return {
+        "lab": lab,
         "page_obj": page,
         "page_range": list(paginator.get_elided_page_range(page.number, on_each_side=2, on_ends=1)),
         "columns": _columns(request.GET.get("ordering", "-created_at")),

@@ -18,11 +18,12 @@ from portal.archive.models import Case
 from portal.archive.rules import may_edit, require_edit
 from portal.archive.views.case_table import case_table
 from portal.archive.views.items import video_actions
-from portal.core.errors import ForbiddenError, PortalError
+from portal.archive.views.notices import deleted_notice
+from portal.core.errors import ConflictError, ForbiddenError, PortalError
 from portal.core.htmx import wants_part
 from portal.labs.models import Role
-from portal.labs.requests import user_of
-from portal.labs.selectors import labs_with_role
+from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.selectors import lab_current, labs_with_role
 
 PER_PAGE = 25  # rows of 80 px: two to three screens
 
@@ -52,7 +53,8 @@ def case_new(request: HttpRequest) -> HttpResponse:
     labs = labs_with_role(user, at_least=Role.ANNOTATOR)
     if not labs:
         raise ForbiddenError("This needs the role annotator in a lab.")
-    form = CaseForm(request.POST or None, labs=labs)
+    lab = lab_current(user, chosen=lab_chosen_by(request))
+    form = CaseForm(request.POST or None, labs=labs, initial={"lab": lab} if lab else None)
     if request.method == "POST" and form.is_valid():
         try:
             case = services.case_create(user=user, **form.values)
@@ -88,15 +90,15 @@ def case_edit(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def case_delete(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
-    """Delete an empty case."""
+    """Put a case into the bin."""
     user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     try:
-        services.case_delete(case=case, user=user)
-    except PortalError as error:
+        entry = services.case_delete(case=case, user=user)
+    except ConflictError as error:
         messages.error(request, error.message)
         return redirect("archive:case_detail", case_id=case_id)
-    messages.success(request, f"Case {case.accession} was deleted.")
+    deleted_notice(request, entry)
     return redirect("archive:case_list")
 
 

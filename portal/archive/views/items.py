@@ -13,7 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from portal.archive import extensions, selectors, services
 from portal.archive.rules import may_edit
-from portal.core.errors import PortalError
+from portal.archive.views.notices import deleted_notice
+from portal.core.errors import ConflictError
 from portal.labs.requests import user_of
 
 
@@ -41,7 +42,7 @@ def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespo
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
     try:
         services.item_retry(item=item, user=user)
-    except PortalError as error:
+    except ConflictError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
 
@@ -49,13 +50,13 @@ def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespo
 @login_required
 @require_POST
 def item_delete(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
-    """Delete a slide or video that carries no work."""
+    """Put a slide or video into the bin."""
     user = user_of(request)
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
     try:
-        services.item_delete(item=item, user=user)
-        messages.success(request, f"{item.name} was deleted.")
-    except PortalError as error:
+        entry = services.item_delete(item=item, user=user)
+        deleted_notice(request, entry)
+    except ConflictError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import uuid
+from typing import cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from portal.archive import selectors, services, storage
 from portal.archive.models import Case
-from portal.archive.receiving import require_received
+from portal.archive.receiving import admitted, announced_bytes, files_receive
 from portal.archive.rules import require_edit
 from portal.core.api.problems import CONTENT_TYPE, problem_of
-from portal.core.errors import PortalError
+from portal.core.bodies import receives_files, require_csrf
+from portal.core.errors import ForbiddenError, PortalError
 from portal.labs.requests import user_of
 
 
+@receives_files
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
@@ -37,7 +41,7 @@ def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
 
 def _received_json(request: HttpRequest, case: Case) -> JsonResponse:
     try:
-        files = _files(request)
+        files = _files(request, case)
         if len(files) != 1:
             raise PortalError("Send one file.", code="invalid-input")
         received = _receive(request, case, files[0])
@@ -54,7 +58,9 @@ def _received_json(request: HttpRequest, case: Case) -> JsonResponse:
 
 def _received_form(request: HttpRequest, case: Case) -> HttpResponse:
     try:
-        files = _files(request)
+        files = _files(request, case)
+    except ForbiddenError:
+        raise  # the form was sent from elsewhere
     except PortalError as error:
         messages.error(request, error.message)
         return redirect("archive:case_upload", case_id=case.pk)
@@ -81,7 +87,18 @@ def _receive(request: HttpRequest, case: Case, file: UploadedFile[bytes]) -> ser
     )
 
 
-def _files(request: HttpRequest) -> list[UploadedFile[bytes]]:
-    files = request.FILES.getlist("file")
-    require_received(request)
-    return files
+def _files(request: HttpRequest, case: Case) -> list[UploadedFile[bytes]]:
+    """The files of the form, read once token, size and room are known to be right.
+
+    The script sends the token in a header; a plain form has it in a field before the files.
+    """
+
+    def admit(fields: QueryDict) -> None:
+        require_csrf(request, fields)
+        services.upload_admit(case=case, user=user_of(request), size_bytes=announced_bytes(request))
+
+    is_known = settings.CSRF_HEADER_NAME in request.META
+    if is_known:
+        admit(QueryDict())
+    _, files = files_receive(request, admit=admitted if is_known else admit)
+    return cast("list[UploadedFile[bytes]]", files.getlist("file"))

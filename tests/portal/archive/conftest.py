@@ -87,13 +87,13 @@ def receive(annotator: User) -> Receive:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ingest in this process. A child costs a second; ``test_tasks`` uses real ones."""
-    from portal.archive import tasks
+    from portal.archive import inspection
 
     def run_here(target: str, arguments: dict[str, str], *, progress: Any, **_: Any) -> Any:
         module, _, function = target.partition(":")
         return getattr(import_module(module), function)(**arguments, progress=progress)
 
-    monkeypatch.setattr(tasks, "run_limited", run_here)
+    monkeypatch.setattr(inspection, "run_limited", run_here)
 
 
 @pytest.fixture

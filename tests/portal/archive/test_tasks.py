@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ml.errors import LimitExceededError
-from portal.archive import tasks
+from portal.archive import inspection, tasks
 from portal.archive.models import Canvas, Case, Slide, Video
 from portal.archive.services import item_retry
 from portal.core.errors import InvalidInputError
@@ -139,7 +139,7 @@ def test_a_cancelled_job_marks_its_item(
     def cancelled(*_: Any, **__: Any) -> None:
         raise JobCancelled
 
-    monkeypatch.setattr(tasks, "run_limited", cancelled)
+    monkeypatch.setattr(inspection, "run_limited", cancelled)
     assert run_job(running.job).state == JobState.CANCELLED
     assert set(Slide.objects.values_list("state", "error_code")) == {("failed", "cancelled")}
 
@@ -160,7 +160,7 @@ def test_a_failed_slide_can_be_tried_again(
         raise LimitExceededError("opening the file took longer than 1 s and was stopped")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tasks, "run_limited", full)
+        patch.setattr(inspection, "run_limited", full)
         item = failed(received)
     assert item.error_code == "limit-exceeded"
     assert run_job(item_retry(item=item, user=annotator)).state == JobState.SUCCEEDED

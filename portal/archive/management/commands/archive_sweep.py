@@ -6,30 +6,49 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
-from portal.archive.services import CACHE_BYTES, OLDER_THAN, storage_sweep
+from portal.archive.services import CACHE_BYTES, OLDER_THAN, identity_adopt, storage_sweep
 
 
 class Command(BaseCommand):
-    """Deletes abandoned transfers, left-over scratch, assets without a row, and old cache."""
+    """Clears abandoned transfers, scratch and cache; originals without a row go to the trash."""
 
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Age and size limits."""
+        """Age and size limits, and what an administrator confirms."""
         parser.add_argument(
             "--older-than-hours", type=float, default=OLDER_THAN.total_seconds() / 3600
         )
         parser.add_argument("--cache-gib", type=float, default=CACHE_BYTES / 2**30)
+        parser.add_argument("--dry-run", action="store_true", help="count only, change nothing")
+        parser.add_argument(
+            "--many-orphans",
+            action="store_true",
+            help="move originals without a row to the trash however many they are",
+        )
+        parser.add_argument(
+            "--adopt",
+            action="store_true",
+            help="first declare that the files in the storage belong to this database",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep and say what went."""
+        """Sweep and say what went; exit code 1 where something was refused."""
+        if options["adopt"] and not options["dry_run"]:
+            identity_adopt()
         swept = storage_sweep(
             older_than=timedelta(hours=options["older_than_hours"]),
             cache_bytes=int(options["cache_gib"] * 2**30),
+            many_orphans=options["many_orphans"],
+            dry_run=options["dry_run"],
         )
         self.stdout.write(
-            f"deleted: {swept.transfers} transfers, {swept.scratch} scratch folders, "
-            f"{swept.orphans} assets without a row, {swept.cached} cached tiles and frames"
+            f"{'would delete' if options['dry_run'] else 'deleted'}: {swept.transfers} transfers,"
+            f" {swept.scratch} scratch folders, {swept.cached} cached tiles and frames,"
+            f" {swept.expired} files of the trash; {swept.orphans} originals without a row to the"
+            f" trash, {swept.restored} back from it"
         )
+        if swept.refused:
+            raise CommandError(swept.refused)

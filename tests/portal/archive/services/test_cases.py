@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from portal.archive import services
+from portal.archive import selectors, services
 from portal.archive.models import Case
 from portal.archive.services import tags_clean
 from portal.core.errors import (
@@ -29,6 +29,21 @@ def test_text_is_trimmed_and_searchable(lab: Lab, annotator: User) -> None:
     )
     assert (case.accession, case.diagnosis, case.tags) == ("S 1", "Tubular ADENOMA", ["Rare"])
     assert case.search_text == "\ns 1\ntubular adenoma\n#rare\n"
+
+
+def test_a_word_is_spelled_as_in_the_labs_other_cases(lab: Lab, annotator: User) -> None:
+    first = services.case_create(lab=lab, user=annotator, accession="S-7", organ="Colon")
+    second = services.case_create(lab=lab, user=annotator, accession="S-8", organ="colon")
+    assert second.organ == "Colon"
+    services.case_update(case=second, user=annotator, organ="Lung")
+    services.case_update(case=first, user=annotator, organ="COLON")
+    assert first.organ == "COLON"
+
+
+def test_two_spellings_are_one_choice_of_the_filter(lab: Lab, annotator: User) -> None:
+    for number, organ in enumerate(("colon", "Colon", "Lung")):
+        Case.objects.create(lab=lab, accession=f"S-{number + 20}", organ=organ)
+    assert selectors.case_facets(user=annotator).organs == ["Colon", "Lung"]
 
 
 def test_tags_are_trimmed_and_counted() -> None:

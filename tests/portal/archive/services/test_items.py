@@ -33,13 +33,14 @@ def test_sending_a_failed_file_again_tries_again(case: Case, receive: Any) -> No
     assert second.job != first.job
 
 
-def test_a_slide_with_regions_is_not_deleted(still: Slide, annotator: User) -> None:
+def test_a_slide_with_regions_goes_into_the_bin_with_them(still: Slide, annotator: User) -> None:
     Roi.objects.create(
         lab=still.lab, canvas=still.canvas, geometry={}, left=0, top=0, right=1, bottom=1, area_px=1
     )
-    with pytest.raises(ConflictError, match="it carries 1 roi"):
-        services.item_delete(item=still, user=annotator)
-    assert Slide.objects.filter(pk=still.pk).exists()
+    entry = services.item_delete(item=still, user=annotator)
+    assert (entry.kind, entry.name, entry.deleted_by) == ("slide", still.name, annotator)
+    assert not Roi.objects.exists()
+    assert Roi.everything.exists()
 
 
 def test_a_slide_in_preparation_is_not_deleted(case: Case, receive: Any, annotator: User) -> None:

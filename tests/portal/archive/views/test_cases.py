@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.archive.models import Case, Slide
+from portal.archive.models import BinEntry, Case, Slide
 from portal.archive.services import case_create
 from portal.labs.models import Lab, User
 from tests.portal.archive.support import picture, text_of
@@ -113,10 +113,15 @@ def test_a_taken_accession_is_shown_at_its_field(page: Client, lab: Lab, case: C
     assert "There is already a case S-1 in this lab." in text_of(response)
 
 
-def test_a_full_case_is_not_deleted(page: Client, slide: Slide) -> None:
-    response = page.post(f"/cases/{slide.case_id}/delete/", follow=True)
-    assert "still holds 1 slide" in text_of(response)
-    assert Case.objects.filter(pk=slide.case_id).exists()
+def test_a_full_case_is_deleted_and_one_click_takes_it_back(page: Client, slide: Slide) -> None:
+    text = text_of(page.post(f"/cases/{slide.case_id}/delete/", follow=True))
+    assert "It can be restored for 30 days." in text
+    assert not Case.objects.exists()
+    undo = f"/bin/{BinEntry.objects.get().pk}/restore/"
+    assert undo in text
+    response = page.post(undo, follow=True)
+    assert response.redirect_chain == [(f"/cases/{slide.case_id}/", 302)]
+    assert slide.name in text_of(response)
 
 
 def test_an_empty_case_is_deleted(page: Client, case: Case) -> None:

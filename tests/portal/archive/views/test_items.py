@@ -9,7 +9,8 @@ import pytest
 from django.test import Client
 
 from portal.archive import extensions
-from portal.archive.models import Case, Slide, Upload, Video
+from portal.archive.models import BinEntry, Case, Slide, Upload, Video
+from portal.archive.services import bin_purge
 from portal.jobs.services import job_cancel
 from portal.labs.models import User
 from tests.portal.archive.support import picture, run_job, text_of
@@ -42,14 +43,16 @@ def test_a_failed_card_shows_the_reason_and_can_be_tried_again(
     assert 'data-item-state="preparing"' in text_of(page.get(f"/cases/{case.pk}/"))
 
 
-def test_a_card_is_deleted_with_its_bytes(
+def test_a_card_is_deleted_with_its_bytes_once_it_is_purged(
     page: Client, still: Slide, storage: Path, django_capture_on_commit_callbacks: Any
 ) -> None:
-    with django_capture_on_commit_callbacks(execute=True):
-        page.post(f"/items/slide/{still.pk}/delete/")
+    page.post(f"/items/slide/{still.pk}/delete/")
     assert not Slide.objects.exists()
+    with django_capture_on_commit_callbacks(execute=True):
+        bin_purge(entry=BinEntry.objects.get(), user=None)
     assert not Upload.objects.exists()
-    assert not [path for path in storage.rglob("*") if path.is_file()]
+    left = [path.relative_to(storage) for path in storage.rglob("*") if path.is_file()]
+    assert [path.parts[0] for path in left] == ["trash"]
 
 
 def test_an_item_opens_in_the_viewer(page: Client, video: Video) -> None:

@@ -8,6 +8,8 @@
     <root>/incoming/<upload id>           transfers under way
     <root>/indexes/<encoder>/<lab>/       search indexes (``portal.retrieval.indexes``)
     <root>/scratch/                       jobs under way, and stages of mosaics to go on from
+    <root>/trash/<day>/                   originals that nothing names any more (``storage.trash``)
+    <root>/identity.json                  which database these files belong to
 
 All on one volume, so that a rename publishes a file or a folder at once.
 """
@@ -20,19 +22,28 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
+from io import RawIOBase
 from pathlib import Path
 
 from django.conf import settings
 
 from ml.files import sync_folder, write_bytes
-from portal.core.errors import TooLargeInputError
+from portal.core.disk import full_disk_refused, has_room, require_room
+from portal.core.errors import StorageFullError, TooLargeInputError
 
+ROOM_EVERY_BYTES = 16 * 2**20  # how often a transfer looks whether there is still room
 CHUNK_BYTES = 2**20  # large enough that reading is not bound by calls
 
 
 def root() -> Path:
     """The storage root, as configured."""
     return Path(settings.TESSERA_STORAGE)
+
+
+def identity_path() -> Path:
+    """Where the storage says which database its files belong to."""
+    return root() / "identity.json"
 
 
 def asset_path(lab_id: uuid.UUID, sha256: str) -> Path:
@@ -67,17 +78,24 @@ class Incoming:
     """
 
     def __init__(self, name: str | None = None) -> None:
-        self.path = incoming_path(name or str(uuid.uuid4()))
+        require_room()
         self.size_bytes = 0
+        self._checked_bytes = 0
         self._hash = hashlib.sha256()
-        self._file = self.path.open("wb")
+        with full_disk_refused():
+            self.path = incoming_path(name or str(uuid.uuid4()))
+            self._file = self.path.open("wb", buffering=0)
 
     def write(self, chunk: bytes) -> None:
-        """Append; ``TooLargeInputError`` beyond the limit."""
+        """Append; ``TooLargeInputError`` beyond the limit, ``StorageFullError`` without room."""
         self.size_bytes += len(chunk)
         require_size(self.size_bytes)
+        if self.size_bytes - self._checked_bytes >= ROOM_EVERY_BYTES:
+            self._checked_bytes = self.size_bytes
+            require_room()
         self._hash.update(chunk)
-        self._file.write(chunk)
+        with full_disk_refused():
+            write_whole(self._file, chunk)
 
     def write_all(self, chunks: Iterable[bytes]) -> None:
         """Append every chunk."""
@@ -92,8 +110,8 @@ class Incoming:
     def seal(self) -> None:
         """Bring the bytes to the disk."""
         if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            with full_disk_refused():
+                os.fsync(self._file.fileno())
             self._file.close()
 
     def discard(self) -> None:
@@ -106,6 +124,15 @@ class Incoming:
 
     def __exit__(self, *_: object) -> None:
         self.discard()
+
+
+def write_whole(file: RawIOBase, data: bytes) -> None:
+    """Write all of it. Nothing is buffered: a file that is given up holds nothing back, for which
+    closing it would ask a full disk again.
+    """
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) or 0 :]
 
 
 def incoming_path(name: str) -> Path:
@@ -150,16 +177,12 @@ def file_sha256(path: Path) -> str:
 def asset_keep(received: Path, *, lab_id: uuid.UUID, sha256: str) -> Path:
     """Move received bytes to where the asset belongs, by one rename. The same content stays."""
     target = asset_path(lab_id, sha256)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    received.chmod(0o440)
-    received.replace(target)
-    sync_folder(target.parent)
+    with full_disk_refused():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        received.chmod(0o440)
+        received.replace(target)
+        sync_folder(target.parent)
     return target
-
-
-def asset_drop(*, lab_id: uuid.UUID, sha256: str) -> None:
-    """Delete an asset's bytes. The caller has made sure that no row names it."""
-    asset_path(lab_id, sha256).unlink(missing_ok=True)
 
 
 def folder_publish(made: Path, target: Path) -> None:
@@ -178,6 +201,12 @@ def folder_drop(folder: Path) -> None:
 
 
 def file_publish(target: Path, data: bytes) -> None:
-    """Write a cached file so that a reader sees all of it or nothing."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_bytes(target, data)
+    """Write a cached file so that a reader sees all of it or nothing.
+
+    Where the disk has no room it is left out: what is only cached can be made again.
+    """
+    if not has_room():
+        return
+    with suppress(StorageFullError), full_disk_refused():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(target, data)

@@ -1,0 +1,52 @@
+"""``manage.py archive_trash``: what lies in the trash of the storage, back from it, or gone."""
+
+from __future__ import annotations
+
+import uuid
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.archive import storage
+from portal.archive.services import asset_restore, trash_purge
+
+
+class Command(BaseCommand):
+    """``list``, ``restore`` or ``purge`` files of the trash by the beginning of their SHA-256."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What to do, and to which files."""
+        parser.add_argument("action", choices=["list", "restore", "purge"])
+        parser.add_argument("sha256", nargs="*", help="beginnings of SHA-256; none means all")
+        parser.add_argument("--yes", action="store_true", help="purge without a file named: all")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """List, move back or delete for good."""
+        action, wanted = options["action"], tuple(options["sha256"])
+        if action == "purge" and not wanted and not options["yes"]:
+            raise CommandError("Name the files to purge, or say --yes to empty the trash.")
+        items = [
+            item for item in storage.trash_list() if not wanted or item.home.name.startswith(wanted)
+        ]
+        for item in items:
+            self.stdout.write(
+                f"{item.day} {storage.human_size(item.path.stat().st_size):>10}"
+                f" {storage.relative(item.home)}"
+            )
+        if action != "list":
+            count = sum(_apply(action, item) for item in items)
+            past = {"restore": "restored", "purge": "purged"}[action]
+            self.stdout.write(f"{past}: {count} of {len(items)}")
+
+
+def _apply(action: str, item: storage.Trashed) -> int:
+    try:
+        lab_id = uuid.UUID(item.home.parent.parent.name)
+    except ValueError:  # not an asset: it was put there by hand
+        return 0
+    if action == "restore":
+        return int(asset_restore(lab_id=lab_id, sha256=item.home.name))
+    return int(trash_purge(item, lab_id=lab_id, sha256=item.home.name))

@@ -1,0 +1,135 @@
+"""Assets: bytes and row come and go together, under one lock for each content.
+
+A file is placed, named by a row and dropped by whoever holds the lock of its hash. Without it an
+upload could find bytes in place that a deletion, committed a moment before, was about to remove.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from django.db import DatabaseError, transaction
+
+from portal.archive import storage
+from portal.archive.models import Asset, Slide, Upload, Video
+from portal.core.locks import transaction_lock
+
+logger = logging.getLogger(__name__)
+
+
+def asset_lock(*assets: tuple[uuid.UUID, str]) -> None:
+    """Take the locks of contents (lab and SHA-256) until the transaction ends."""
+    transaction_lock(*(_lock_name(lab_id, sha256) for lab_id, sha256 in assets))
+
+
+@contextmanager
+def asset_placing(lab_id: uuid.UUID, sha256: str) -> Iterator[None]:
+    """A transaction that holds the lock of a content: place its bytes and write its rows inside.
+
+    Where the block fails, no row is written, and bytes that it placed are deleted at once.
+    """
+    path = storage.asset_path(lab_id, sha256)
+    was_there = path.exists()
+    try:
+        with transaction.atomic():
+            # The lab's lock as well: two files at once must not both fit into its last room.
+            transaction_lock(f"lab {lab_id}", _lock_name(lab_id, sha256))
+            yield
+    except BaseException:
+        if not was_there:
+            _withdraw(lab_id, sha256)
+        raise
+
+
+def asset_release(asset: Asset, *, purge: bool = False) -> bool:
+    """Delete an asset's row if nothing names it any more. Call inside a transaction.
+
+    On commit its bytes go to the trash, from which they can be restored for
+    ``TESSERA_TRASH_DAYS`` days.
+
+    Args:
+        purge: the bytes are deleted for good instead, with copies that lie in the trash already.
+    Returns:
+        Whether the row was deleted.
+    """
+    lab_id, sha256 = asset.lab_id, asset.sha256
+    asset_lock((lab_id, sha256))
+    holders = (Slide.everything, Video.everything, Upload.objects)  # those in the bin as well
+    if any(rows.filter(asset=asset).exists() for rows in holders):
+        return False
+    asset.delete()
+    drop = partial(asset_purge if purge else asset_trash, lab_id=lab_id, sha256=sha256)
+    transaction.on_commit(drop, robust=True)  # the sweep takes what a failure here leaves
+    return True
+
+
+def asset_trash(*, lab_id: uuid.UUID, sha256: str) -> bool:
+    """Move the bytes of a content to the trash, unless a row names them; whether they went."""
+    with transaction.atomic():
+        asset_lock((lab_id, sha256))
+        path = storage.asset_path(lab_id, sha256)
+        if _is_named(lab_id, sha256) or not path.is_file():
+            return False
+        storage.trash_put(path)
+    return True
+
+
+def asset_purge(*, lab_id: uuid.UUID, sha256: str) -> int:
+    """Delete the bytes of a content for good, in place and in the trash, unless a row names them.
+
+    Returns:
+        How many files were deleted; 0 where a row names them (erase the rows first).
+    """
+    with transaction.atomic():
+        asset_lock((lab_id, sha256))
+        if _is_named(lab_id, sha256):
+            return 0
+        paths = [storage.asset_path(lab_id, sha256)]
+        paths += [item.path for item in storage.trash_find(lab_id, sha256)]
+        there = [path for path in paths if path.is_file()]
+        for path in there:
+            path.unlink(missing_ok=True)
+    return len(there)
+
+
+def asset_restore(*, lab_id: uuid.UUID, sha256: str) -> bool:
+    """Bring the bytes of a content back from the trash; False where it holds none."""
+    with transaction.atomic():
+        asset_lock((lab_id, sha256))
+        found = storage.trash_find(lab_id, sha256)
+        if found:
+            storage.trash_restore(found[0])
+    return bool(found)
+
+
+def trash_purge(item: storage.Trashed, *, lab_id: uuid.UUID, sha256: str) -> bool:
+    """Delete one file of the trash for good, unless it is all there is of what a row names."""
+    with transaction.atomic():
+        asset_lock((lab_id, sha256))
+        if _is_named(lab_id, sha256) and not item.home.is_file():
+            return False
+        item.path.unlink(missing_ok=True)
+    return True
+
+
+def _lock_name(lab_id: uuid.UUID, sha256: str) -> str:
+    return f"asset {lab_id} {sha256}"
+
+
+def _is_named(lab_id: uuid.UUID, sha256: str) -> bool:
+    return Asset.objects.filter(lab_id=lab_id, sha256=sha256).exists()
+
+
+def _withdraw(lab_id: uuid.UUID, sha256: str) -> None:
+    """Delete bytes that were placed for rows that were not written."""
+    try:
+        with transaction.atomic():
+            asset_lock((lab_id, sha256))
+            if not _is_named(lab_id, sha256):
+                storage.asset_path(lab_id, sha256).unlink(missing_ok=True)
+    except DatabaseError:
+        logger.exception("asset %s was left without a row; the sweep takes it", sha256)

@@ -1,0 +1,59 @@
+"""Whose files these are: the storage carries the identity of its database.
+
+Housekeeping deletes files that no row names. With another database, or an empty one, that would be
+every file; so the two know each other by an id, in a row here and in ``identity.json`` there.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from ml.files import write_json
+from portal.archive import storage
+from portal.archive.models import StorageIdentity
+from portal.core.locks import transaction_lock
+
+
+def identity_mark() -> None:
+    """Write the database's identity beside the files, where there is none yet."""
+    if not storage.identity_path().exists():
+        identity_adopt()
+
+
+def identity_adopt() -> None:
+    """Declare that the files in the storage belong to this database, whatever they said before.
+
+    For a restored backup and after the storage was moved. The file is written on commit: one that
+    names a row which was rolled back would refuse its own database.
+    """
+    with transaction.atomic():
+        transaction_lock("storage identity")
+        row, _ = StorageIdentity.objects.get_or_create(only=True)
+        transaction.on_commit(partial(_write, str(row.pk)), robust=True)
+
+
+def identity_problem() -> str:
+    """Why the files do not belong to this database; empty where they do, or say nothing yet."""
+    path = storage.identity_path()
+    try:
+        found = json.loads(path.read_text())["database"]
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"{path} cannot be read ({error})."
+    row = StorageIdentity.objects.first()
+    if row is None:
+        return f"The files in the storage belong to database {found}; this database is a new one."
+    if str(row.pk) != found:
+        return f"The files in the storage belong to database {found}; this is database {row.pk}."
+    return ""
+
+
+def _write(database: str) -> None:
+    storage.root().mkdir(parents=True, exist_ok=True)
+    content = {"database": database, "written": timezone.now().isoformat()}
+    write_json(storage.identity_path(), content, durable=True)

@@ -1,0 +1,53 @@
+"""What a lab's originals may hold on the storage volume."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db.models import F, Sum
+
+from portal.archive.models import Asset, LabQuota, Upload
+from portal.archive.storage import human_size
+from portal.core.errors import StorageFullError
+from portal.labs.models import Lab
+
+
+def quota_set(*, lab: Lab, limit_bytes: int | None) -> None:
+    """Give a lab a limit of its own; None gives it back that of ``TESSERA_LAB_QUOTA_BYTES``."""
+    if limit_bytes is None:
+        LabQuota.objects.filter(lab=lab).delete()
+    else:
+        LabQuota.objects.update_or_create(lab=lab, defaults={"limit_bytes": limit_bytes})
+
+
+def quota_limit_bytes(lab_id: uuid.UUID) -> int:
+    """Most bytes of a lab's originals; 0 means no limit."""
+    own = LabQuota.objects.filter(lab_id=lab_id).values_list("limit_bytes", flat=True).first()
+    return int(settings.TESSERA_LAB_QUOTA_BYTES) if own is None else own
+
+
+def quota_used_bytes(lab_id: uuid.UUID) -> int:
+    """Bytes of a lab's originals, and what transfers under way have still announced."""
+    stored = Asset.objects.filter(lab_id=lab_id).aggregate(sum=Sum("size_bytes"))["sum"] or 0
+    coming = Upload.objects.filter(lab_id=lab_id, asset=None).aggregate(sum=Sum(F("size_bytes")))
+    return int(stored + (coming["sum"] or 0))
+
+
+def require_quota(lab_id: uuid.UUID, size_bytes: int) -> None:
+    """Refuse what would take a lab beyond its limit.
+
+    Raises:
+        StorageFullError: code ``lab-quota``, naming limit and use.
+    """
+    limit = quota_limit_bytes(lab_id)
+    if not limit:
+        return
+    used = quota_used_bytes(lab_id)
+    if used + size_bytes > limit:
+        raise StorageFullError(
+            f"The lab's room is used up: {human_size(used)} of {human_size(limit)} are taken, and"
+            f" {human_size(size_bytes)} more do not fit.",
+            code="lab-quota",
+            details={"limit_bytes": limit, "used_bytes": used},
+        )

@@ -1,0 +1,108 @@
+"""A real web server on a database and a storage of its own, for tests over sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass
+class Server:
+    """Where it listens, and what it runs on."""
+
+    port: int
+    env: dict[str, str]
+    storage: Path
+    process: subprocess.Popen[bytes]
+
+    def python(self, code: str) -> str:
+        """Run code with the portal's models at hand; what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-c", f"import django; django.setup()\n{code}"],
+            cwd=ROOT,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.strip()
+
+    def peak_mb(self) -> float:
+        """The most memory that one of its processes has held."""
+        pids = [self.process.pid]
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        pids += [int(pid) for pid in children.read_text().split()]
+        return max(_peak_kib(pid) for pid in pids) / 1024
+
+
+def _peak_kib(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+@contextmanager
+def serving(folder: Path, **variables: str) -> Iterator[Server]:
+    """gunicorn with one process and four threads, as ``manage.py serve`` starts it."""
+    (folder / "storage").mkdir(parents=True, exist_ok=True)
+    (folder / "tmp").mkdir(exist_ok=True)
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
+        "TESSERA_DEBUG": "0",
+        "TESSERA_DATABASE_URL": f"sqlite:///{folder / 'db.sqlite3'}",
+        "TESSERA_STORAGE": str(folder / "storage"),
+        "TESSERA_BROKER_FOLDER": str(folder / "broker"),
+        "TESSERA_LOG_LEVEL": "WARNING",
+        "TMPDIR": str(folder / "tmp"),
+        **variables,
+    }
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "-v", "0"], cwd=ROOT, env=env, check=True
+    )
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
+        *("--bind", f"127.0.0.1:{port}", "--worker-class", "gthread"),
+        *("--workers", "1", "--threads", "4", "--log-level", "warning", "--no-control-socket"),
+    ]
+    with (folder / "web.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=log, stderr=log)
+    try:
+        _wait_for(port)
+        yield Server(port, env, folder / "storage", process)
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as probe:
+                probe.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                if probe.recv(12):
+                    return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError("the server did not start")
+
+
+def files_below(folder: Path) -> list[str]:
+    """Every file of some content."""
+    return [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.stat().st_size
+    ]

@@ -1,0 +1,212 @@
+"""Files from users never reach a decoder outside the child, and the child's words are checked."""
+
+from __future__ import annotations
+
+import io
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from ml.errors import LimitExceededError
+from ml.imaging import sandbox
+from ml.types import no_progress
+from portal.archive import inspection, storage
+from portal.archive.inspection import SlideInspection, VideoInspection
+from portal.archive.models import Case, Slide
+from portal.archive.services import upload_receive
+from portal.archive.tiles.reading import plane_of, tile_read
+from portal.core.errors import InvalidInputError
+from portal.labs.models import User
+from tests.ml.imaging.conftest import tiff_bytes
+from tests.ml.imaging.several import write_mrxs, zipped
+from tests.portal.archive.support import picture, run_job
+
+MIB = 1024**2
+
+
+@pytest.fixture
+def children(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Real children; the list names what each was started for."""
+    started: list[str] = []
+
+    def run(target: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        started.append(target)
+        return sandbox.run_limited(target, *arguments, **options)
+
+    monkeypatch.setattr(inspection, "run_limited", run)
+    return started
+
+
+def _claiming_everything(path: Path) -> Path:
+    """200 MB, mostly a hole, whose two lists of tiles are its own bytes, one by one."""
+    count = 190 * MIB
+    path.write_bytes(
+        tiff_bytes([
+            (256, 4, 1, 512), (257, 4, 1, 512), (322, 3, 1, 256), (323, 3, 1, 256),
+            (324, 1, count, 4096), (325, 1, count, 4096),
+        ])
+    )  # fmt: skip
+    with path.open("r+b") as file:
+        file.truncate(200 * MIB)
+    return path
+
+
+def test_a_tiff_that_claims_everything_costs_the_web_process_nothing(
+    case: Case, annotator: User, tmp_path: Path, children: list[str]
+) -> None:
+    path = _claiming_everything(tmp_path / "claims.tif")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with path.open("rb") as file, pytest.raises(InvalidInputError, match="tag 324 claims"):
+        upload_receive(case=case, file=file, filename="claims.tif", user=annotator)
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown_kib < 64 * 1024
+    assert children == ["ml.imaging.sniff:sniff_file"]
+
+
+def test_an_arriving_file_is_looked_at_once_and_in_a_child(
+    case: Case, receive: Any, children: list[str]
+) -> None:
+    received = receive(case, picture(), "a.png")
+    assert children == ["ml.imaging.sniff:sniff_file"]
+    run_job(received.job)
+    assert children[1:] == ["ml.imaging.ingest:inspect_slide"]
+    assert Slide.objects.get().state == "ready"
+
+
+def test_a_text_naming_other_files_is_refused_on_arrival(
+    case: Case, annotator: User, children: list[str]
+) -> None:
+    index = b"[Virtual Microscope Specimen]\nNoLayers=1\nImageFile=../../../../etc/passwd\n"
+    with pytest.raises(InvalidInputError, match="a text file"):
+        upload_receive(case=case, file=io.BytesIO(index), filename="a.vms", user=annotator)
+
+
+def test_a_slide_of_several_files_arrives_as_one_archive(
+    case: Case, receive: Any, tmp_path: Path, children: list[str], annotator: User
+) -> None:
+    write_mrxs(tmp_path / "from")
+    received = receive(case, zipped(tmp_path / "from", tmp_path / "slide.zip"), "slide.zip")
+    assert run_job(received.job).state == "succeeded"
+    slide = Slide.objects.get()
+    assert slide.vendor == "mirax"
+    assert slide.canvas is not None
+    assert slide.canvas.content_hash == slide.asset.sha256
+    pixels = storage.resolve(slide.canvas.pixels_path)
+    assert pixels == storage.derived_folder(slide.pk) / "set" / "slide.mrxs"
+    assert {path.name for path in pixels.parent.iterdir()} == {"slide", "slide.mrxs"}
+    assert tile_read(plane_of(slide.canvas), 0, 0, 0)[:2] == b"\xff\xd8"
+
+
+def test_a_set_that_names_other_files_fails_with_the_reason(
+    case: Case, receive: Any, tmp_path: Path, children: list[str]
+) -> None:
+    write_mrxs(tmp_path / "from", data="../../../../assets/x")
+    received = receive(case, zipped(tmp_path / "from", tmp_path / "slide.zip"), "slide.zip")
+    job = run_job(received.job)
+    assert (job.state, job.error_code) == ("failed", "unsupported-format")
+    assert "names files outside its own folder" in job.error_message
+    assert not storage.derived_folder(received.item.pk).exists()
+
+
+def test_a_dicom_slide_is_alone_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reader takes every file of the folder for the same series if it says so."""
+    shared = tmp_path / "assets"
+    shared.mkdir()
+    uid = b"1.2.840.10008.5.1.4.1.1.77.1.6"
+    for name in ("mine", "theirs"):
+        (shared / name).write_bytes(bytes(128) + b"DICM" + uid)
+    folder = tmp_path / "derived"
+    folder.mkdir()
+    seen: list[list[str]] = []
+
+    def run(target: str, arguments: dict[str, str], *, reads: Any, **_: Any) -> dict[str, Any]:
+        assert reads == (Path(arguments["path"]).parent,)
+        seen.append([path.name for path in Path(arguments["path"]).parent.iterdir()])
+        return {"pixels": None}
+
+    monkeypatch.setattr(inspection, "run_limited", run)
+    found = inspection.slide_inspect(shared / "mine", folder, progress=no_progress)
+    assert seen == [["slide.dcm"]]
+    assert [path.name for path in (folder / found["pixels"]).parent.iterdir()] == ["slide.dcm"]
+    assert (folder / found["pixels"]).read_bytes() == (shared / "mine").read_bytes()
+
+
+def test_a_rendition_is_made_in_a_child(
+    case: Case, receive: Any, odd_video_file: Path, children: list[str]
+) -> None:
+    received = receive(case, odd_video_file, "a.avi")
+    run_job(received.job)
+    assert children[1:] == [
+        "ml.imaging.ingest:inspect_video",
+        "ml.imaging.ingest:make_rendition",
+    ]
+    received.item.refresh_from_db()
+    assert received.item.media_path.endswith("rendition.mp4")
+
+
+def test_a_rendition_obeys_the_limits_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames of 16 megapixels: decoded one by one, but the encoder keeps many."""
+    path = tmp_path / "large.avi"
+    with av.open(str(path), "w") as target:
+        stream = target.add_stream("mjpeg", rate=25)
+        stream.width = stream.height = 4096
+        stream.pix_fmt = "yuvj420p"
+        grey = np.full((4096 * 3 // 2, 4096), 128, np.uint8)
+        frame = av.VideoFrame.from_ndarray(grey, format="yuv420p").reformat(format="yuvj420p")
+        for n in range(20):
+            frame.pts = n
+            target.mux(stream.encode(frame))
+        target.mux(stream.encode(None))
+    monkeypatch.setattr(
+        inspection, "_rendition_limits", lambda *_: sandbox.Limits(memory_bytes=450 * MIB)
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    with pytest.raises(LimitExceededError, match=r"too large for the encoder|GiB of memory"):
+        inspection.rendition_make(path, out, progress=no_progress, found={})
+    assert list(out.iterdir()) == []
+
+
+def test_a_rendition_gets_time_and_bytes_as_the_video_has_frames(odd_video_file: Path) -> None:
+    hour = {"frame_count": 90_000, "width_px": 1920, "height_px": 1080}
+    short = {"frame_count": 10, "width_px": 160, "height_px": 120}
+    long_limits = inspection._rendition_limits(odd_video_file, hour)
+    limits = inspection._rendition_limits(odd_video_file, short)
+    assert limits.cpu_s == 1_800
+    assert long_limits.cpu_s > 10 * 3_600
+    assert limits.file_bytes < 1.1 * 1024**3
+    assert limits.memory_bytes == inspection.INSPECT_LIMITS.memory_bytes
+
+
+@pytest.mark.parametrize("name", ["../../assets/x", "/etc/passwd", "a/../../b", ""])
+def test_a_name_that_leaves_the_folder_is_not_believed(name: str) -> None:
+    slide = {"kind": "slide", "width_px": 1, "height_px": 1, "levels": []}
+    with pytest.raises(ValueError, match="outside its folder"):
+        SlideInspection.of({**slide, "thumbnail": name}, content_hash="0")
+    with pytest.raises(ValueError, match="outside its folder"):
+        SlideInspection.of({**slide, "thumbnail": "t", "pixels": name}, content_hash="0")
+    video = {"width_px": 1, "height_px": 1, "frame_count": 1, "time_base_s": 1, "poster": "p"}
+    with pytest.raises(ValueError, match="outside its folder"):
+        VideoInspection.of({**video, "frames": name})
+    with pytest.raises(ValueError, match="outside its folder"):
+        VideoInspection.of({**video, "frames": "f", "rendition": name})
+
+
+def test_the_web_process_loads_no_decoder_to_receive_a_file() -> None:
+    """Proved in a fresh process: what looks at arriving files imports neither reader."""
+    code = (
+        "import sys, ml.imaging.sniff, ml.imaging.sandbox;"
+        "print([m for m in ('openslide', 'pyvips', 'av', 'PIL') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
