@@ -16,6 +16,9 @@ _env = environ.Env()
 
 BROKER_SCHEMES = ("filesystem", "redis", "rediss", "memory")
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+MAIL_SCHEMES = ("smtp", "smtp+tls", "smtp+ssl", "filemail", "consolemail", "dummymail")
+MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
+MAIL_WAIT_S = 10  # for the mail server; somebody may be waiting for the answer
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -46,6 +49,47 @@ def number(name: str, *, default: float, minimum: float) -> float:
     if not value >= minimum:
         raise ImproperlyConfigured(f"{name} must be at least {minimum}; got {raw!r}.")
     return value
+
+
+def one_of(name: str, choices: tuple[str, ...], *, default: str) -> str:
+    """One of a few words."""
+    value = text(name, default).strip().lower()
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+    return value
+
+
+def oidc() -> list[dict[str, object]]:
+    """``TESSERA_OIDC_...``: the OpenID Connect provider that people sign in through, or none."""
+    names_ = ("NAME", "SERVER", "CLIENT_ID", "CLIENT_SECRET")
+    found = {name: text(f"TESSERA_OIDC_{name}", "") for name in names_}
+    if not any(found.values()):
+        return []
+    if missing := [f"TESSERA_OIDC_{name}" for name, value in found.items() if not value]:
+        raise ImproperlyConfigured(f"{missing[0]} must be set as well.")
+    server = urlsplit(found["SERVER"])
+    if server.scheme != "https" and server.hostname not in {"localhost", "127.0.0.1"}:
+        raise ImproperlyConfigured("TESSERA_OIDC_SERVER must begin with https://.")
+    app: dict[str, object] = {"provider_id": "lab", "name": found["NAME"]}
+    app |= {"client_id": found["CLIENT_ID"], "secret": found["CLIENT_SECRET"]}
+    return [app | {"settings": {"server_url": found["SERVER"].rstrip("/")}}]
+
+
+def limits() -> dict[str, float]:
+    """``TESSERA_JOB_LIMITS``: ``kind=seconds``, comma-separated; they replace single defaults."""
+    found: dict[str, float] = {}
+    for entry in names("TESSERA_JOB_LIMITS"):
+        kind, _, raw = (part.strip() for part in entry.partition("="))
+        try:
+            found[kind] = float(raw)
+        except ValueError:
+            found[kind] = 0.0
+        if not kind or not found[kind] > 0:
+            raise ImproperlyConfigured(
+                "TESSERA_JOB_LIMITS must look like mosaic_build=86400,roi_embed=600;"
+                f" got {entry!r}."
+            )
+    return found
 
 
 def names(name: str, default: str = "") -> list[str]:
@@ -90,17 +134,40 @@ def transport_options(url: str, *, folder: Path) -> dict[str, object]:
     }
 
 
+def mail(default: str) -> dict[str, object]:
+    """``TESSERA_EMAIL_URL`` and ``TESSERA_EMAIL_FROM`` as Django's settings.
+
+    ``smtp+tls://user:password@host:587`` is the usual form; ``dummymail://`` is no mail at all.
+    """
+    url = text("TESSERA_EMAIL_URL", default)
+    parts = urlsplit(url)
+    if parts.scheme not in MAIL_SCHEMES:
+        raise ImproperlyConfigured(
+            f"TESSERA_EMAIL_URL must begin with one of {', '.join(MAIL_SCHEMES)}, like "
+            f"smtp+tls://user:password@host:587; got scheme {parts.scheme!r}."
+        )
+    sender = text("TESSERA_EMAIL_FROM", "tessera@localhost")
+    if parts.scheme.startswith("smtp"):
+        if not parts.hostname:
+            raise ImproperlyConfigured("TESSERA_EMAIL_URL must name the host of the mail server.")
+        if not sender or sender.endswith("@localhost"):
+            raise ImproperlyConfigured(
+                "TESSERA_EMAIL_FROM must be the address that mail comes from, like "
+                "tessera@lab.example."
+            )
+    found = {name: value for name, value in _env.email_url_config(url).items() if value is not None}
+    found.setdefault("EMAIL_PORT", MAIL_PORTS.get(parts.scheme, 25))
+    found |= {"DEFAULT_FROM_EMAIL": sender, "SERVER_EMAIL": sender, "EMAIL_TIMEOUT": MAIL_WAIT_S}
+    return found
+
+
 def cache(broker: str, *, folder: Path) -> dict[str, object]:
     """Django's cache: shared by the processes of one machine, or of all where Redis is used."""
-    if broker.startswith("redis"):
-        return {
-            "BACKEND": "django.core.cache.backends.redis.RedisCache",
-            "LOCATION": broker,
-            "KEY_PREFIX": "tessera-cache",
-        }
+    location = broker if broker.startswith("redis") else str(folder)
     return {
-        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
-        "LOCATION": str(folder),
+        "BACKEND": "portal.core.caches.SteadyCache",
+        "LOCATION": location,
+        "KEY_PREFIX": "tessera-cache",
     }
 
 

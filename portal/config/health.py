@@ -9,6 +9,7 @@ from celery import current_app
 from django.conf import settings
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
 from portal.jobs.selectors import workers_alive
@@ -16,11 +17,13 @@ from portal.jobs.selectors import workers_alive
 BROKER_WAIT_S = 2  # a probe is asked every few seconds; it must not pile up behind a dead broker
 
 
+@require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
     """Alive; touches nothing."""
     return JsonResponse({"status": "ok"})
 
 
+@require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """503 with the failing parts named, 200 when all are well. Names no host and no path."""
     checks: dict[str, Callable[[], str]] = {

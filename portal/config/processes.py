@@ -1,26 +1,18 @@
-"""One process tree: web, worker and reaper, started together and stopped together.
-
-The children die with this process however it dies (``die_with_parent``), so nothing is left behind
-by Ctrl-C, by a closed terminal or by ``kill -9``.
-"""
+"""The processes that make up a portal: their names and command lines."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import shlex
-import signal
+import shutil
 import socket
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from portal.core.children import die_with_parent
-
-STOP_WAIT_S = 8.0  # below the 10 s after which Docker kills
+from portal.config import environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +23,39 @@ class ChildProcess:
     command: Sequence[str]
 
 
-def web(host: str, port: int, *, reload: bool) -> ChildProcess:
-    """The portal: gunicorn, or Django's reloading server for a developer."""
+FRONTS = 2  # tiles of both cores of a small machine; each holds about 60 MiB
+WORKER_NICE = 15  # work that waits in a queue gets what the web leaves, a thirtieth at least
+
+
+def web(host: str, port: int, *, reload: bool) -> list[ChildProcess]:
+    """The portal: fronts on one port and gunicorn behind them, on a socket of this run's own.
+
+    For a developer, Django's reloading server alone.
+    """
     if reload:
         command = [sys.executable, "manage.py", "runserver", f"{host}:{port}"]
-    else:
-        command = [
-            *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
-            *("--bind", f"{host}:{port}", "--worker-class", "gthread"),
-            *("--workers", "2", "--threads", "4", "--keep-alive", "30", "--reuse-port"),
-            *("--max-requests", "0", "--log-level", "warning", "--no-control-socket"),
-        ]
+        return [ChildProcess("web", command)]
+    folder = tempfile.mkdtemp(prefix="tessera-")  # only this user may enter it
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    socket_path = f"{folder}/api.sock"
+    workers = int(environment.number("TESSERA_WEB_WORKERS", default=2, minimum=1))
+    threads = int(environment.number("TESSERA_WEB_THREADS", default=4, minimum=1))
+    calls = max(1, workers * threads // FRONTS)
+    front = [
+        *(sys.executable, "manage.py", "front", "--host", host, "--port", str(port)),
+        *("--api", socket_path, "--calls", str(calls)),
+    ]
+    fronts = [ChildProcess(f"front-{number}", front) for number in range(1, FRONTS + 1)]
+    return [_api(socket_path, workers=workers, threads=threads), *fronts]
+
+
+def _api(socket_path: str, *, workers: int, threads: int) -> ChildProcess:
+    command = [
+        *(sys.executable, "-m", "gunicorn", "portal.config.wsgi:application"),
+        *("--bind", f"unix:{socket_path}", "--worker-class", "gthread"),
+        *("--workers", str(workers), "--threads", str(threads), "--keep-alive", "0"),
+        *("--max-requests", "0", "--log-level", "warning", "--no-control-socket"),
+    ]
     return ChildProcess("web", command)
 
 
@@ -55,7 +69,7 @@ def worker(*, concurrency: int = 2, reload: bool = False) -> ChildProcess:
     if reload:
         watch = [sys.executable, "-m", "watchfiles", "--filter", "python"]
         command = [*watch, shlex.join(command), "portal", "ml"]
-    return ChildProcess("worker", command)
+    return ChildProcess("worker", ["nice", "-n", str(WORKER_NICE), *command])
 
 
 def reaper() -> ChildProcess:
@@ -74,79 +88,3 @@ def free_port(host: str, wanted: int) -> int:
                 continue
             return port
     raise OSError(f"no free port from {wanted} to {wanted + 99} on {host}")
-
-
-class ProcessTree:
-    """Runs processes as children of this process. Use as a context manager."""
-
-    def __init__(
-        self,
-        processes: Sequence[ChildProcess],
-        *,
-        say: Callable[[str], object],
-        log_folder: Path | None = None,
-    ) -> None:
-        """``log_folder``: the children write to a file each instead of to this terminal."""
-        self.processes, self.say, self.log_folder = processes, say, log_folder
-        self.children: dict[str, subprocess.Popen[bytes]] = {}
-
-    def __enter__(self) -> ProcessTree:
-        # A closed terminal or a polite kill ends the tree as Ctrl-C does.
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _as_interrupt)
-        for process in self.processes:
-            self.children[process.name] = self._start(process)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def _start(self, process: ChildProcess) -> subprocess.Popen[bytes]:
-        with ExitStack() as stack:
-            output = None
-            if self.log_folder is not None:
-                self.log_folder.mkdir(parents=True, exist_ok=True)
-                output = stack.enter_context(self._log(process).open("wb"))
-            return subprocess.Popen(
-                process.command,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,  # Ctrl-C reaches the children through us, once
-                preexec_fn=die_with_parent,  # noqa: PLW1509 - no threads run here yet
-            )
-
-    def _log(self, process: ChildProcess) -> Path:
-        return (self.log_folder or Path()) / f"{process.name}.log"
-
-    def wait(self) -> int:
-        """Until a child ends on its own; returns its exit code. Ctrl-C raises."""
-        while True:
-            for process in self.processes:
-                if (code := self.children[process.name].poll()) is not None:
-                    where = f" See {self._log(process)}." if self.log_folder else ""
-                    self.say(f"{process.name} ended by itself (exit code {code}).{where}")
-                    return code or 1
-            time.sleep(0.3)
-
-    def stop(self) -> None:
-        """Ask every child to stop, then insist. Every process group is gone afterwards."""
-        for child in self.children.values():
-            if child.poll() is None:
-                child.terminate()
-        deadline = time.monotonic() + STOP_WAIT_S
-        for child in self.children.values():
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.1, deadline - time.monotonic()))
-            _kill_group(child.pid)
-            child.wait()
-
-
-def _kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
-def _as_interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

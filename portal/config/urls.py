@@ -9,10 +9,10 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import SimpleRouter
 
-from portal.config import health
+from portal.config import health, metrics
 from portal.core.views import ApiDocsView, api_not_found
 
-APPS = ("labs", "archive", "annotations", "jobs", "retrieval", "mosaics")
+APPS = ("labs", "audit", "archive", "annotations", "jobs", "retrieval", "mosaics", "keeping")
 
 
 def _api() -> list[URLPattern | URLResolver]:
@@ -26,10 +26,14 @@ def _api() -> list[URLPattern | URLResolver]:
     return [*extra, *router.urls]
 
 
+_HOME = RedirectView.as_view(
+    pattern_name="archive:case_list", http_method_names=["get", "head", "options"]
+)
 urlpatterns = [
-    path("", RedirectView.as_view(pattern_name="archive:case_list"), name="home"),
+    path("", _HOME, name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("accounts/", include("portal.labs.account_urls")),
     *(path("", include(f"portal.{name}.urls")) for name in APPS),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),

@@ -11,5 +11,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.producti
 django_application = get_wsgi_application()
 
 from portal.archive.tiles.server import TileFastPath  # noqa: E402 - needs the app registry
+from portal.config.peer import BehindFront  # noqa: E402
+from portal.core.observe.traces import traces_start  # noqa: E402
 
-application = TileFastPath(django_application)
+traces_start("tessera-web")
+application = BehindFront(TileFastPath(django_application))

@@ -13,5 +13,9 @@ class CoreConfig(AppConfig):
     label = "core"
 
     def ready(self) -> None:
-        """Import ``tasks`` of every app; they import torch only inside functions."""
+        """Keep a reserve. Import ``tasks`` of every app; they import torch only in functions."""
+        from portal.core.disk import reserve_keep
+        from portal.core.housekeeping import each_pass
+
+        each_pass("disk reserve", reserve_keep)
         autodiscover_modules("tasks")

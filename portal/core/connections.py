@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db import close_old_connections, connection
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 
 def connection_refresh() -> None:
@@ -12,3 +12,10 @@ def connection_refresh() -> None:
     """
     if not connection.in_atomic_block:
         close_old_connections()
+
+
+def database_is_away(error: BaseException | None) -> bool:
+    """Whether this error only says that the database does not answer, or not in time: it will."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    return "database is locked" in str(error) or not connection.is_usable()

@@ -64,7 +64,19 @@ class PreconditionRequiredError(PortalError):
     status, code, title = 428, "precondition-required", "If-Match is required"
 
 
+class TooManyRequestsError(PortalError):
+    """Not now; later, or in another way."""
+
+    status, code, title = 429, "too-many-requests", "Too many requests"
+
+
 class UnavailableError(PortalError):
     """A part the request needs is down for the moment."""
 
     status, code, title = 503, "unavailable", "Not available right now"
+
+
+class StorageFullError(PortalError):
+    """No room is left for what was sent. Nothing of it was kept."""
+
+    status, code, title = 507, "storage-full", "No room is left"

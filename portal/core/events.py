@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
 
 from portal.core.models import Event
 
+EVERY = "*"
 Handler = Callable[[Event], None]
 _HANDLERS: defaultdict[str, list[Handler]] = defaultdict(list)
 
 
 def subscribe(name: str) -> Callable[[Handler], Handler]:
     """Call the decorated function in the emitter's own transaction, with the event row.
+
+    ``EVERY`` hears of every event.
 
     Register from ``AppConfig.ready``. A handler submits jobs or writes rows; it must be quick.
     """
@@ -38,6 +41,20 @@ def event_emit(name: str, *, lab_id: uuid.UUID | None, payload: Mapping[str, Any
     """
     with transaction.atomic():
         event = Event.objects.create(name=name, lab_id=lab_id, payload=dict(payload))
-        for handler in _HANDLERS[name]:
+        for handler in (*_HANDLERS[name], *_HANDLERS[EVERY]):
             handler(event)
     return event
+
+
+def events_emit(
+    name: str, *, lab_id: uuid.UUID | None, payloads: Sequence[Mapping[str, Any]]
+) -> list[Event]:
+    """``event_emit`` for each payload, with one insert for all rows."""
+    with transaction.atomic():
+        events = Event.objects.bulk_create(
+            Event(name=name, lab_id=lab_id, payload=dict(payload)) for payload in payloads
+        )
+        for event in events:
+            for handler in (*_HANDLERS[name], *_HANDLERS[EVERY]):
+                handler(event)
+    return events

@@ -1,13 +1,31 @@
-"""Errors raised by pages become pages, not traces."""
+"""Bodies are judged before they are read, answers are private, errors become pages, not traces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.core.errors import PortalError
-from portal.core.views import error_response
+from portal.core.bodies import (
+    API_BODY_BYTES,
+    PAGE_BODY_BYTES,
+    FilesRefusedError,
+    require_acceptable,
+)
+from portal.core.disk import MESSAGE, is_disk_full, reserve_release
+from portal.core.errors import PortalError, StorageFullError
+from portal.core.views import API_PREFIX, error_response
+
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
+PERMISSIONS_POLICY = ", ".join(
+    f"{name}=()"
+    for name in (
+        *("accelerometer", "autoplay", "camera", "display-capture", "geolocation", "gyroscope"),
+        *("magnetometer", "microphone", "midi", "payment", "usb", "xr-spatial-tracking"),
+    )
+)
+"""No page needs any of them, and none can be had by a script that got into one."""
 
 
 class PortalErrorMiddleware:
@@ -17,11 +35,76 @@ class PortalErrorMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Pass through; only errors concern this middleware."""
+        """Pass through; before a write, the reserve is given back where the disk is full."""
+        if request.method not in SAFE_METHODS:
+            reserve_release()
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer a ``PortalError`` with its status and its sentence."""
+        """Answer a ``PortalError`` with its status and its sentence; a full disk is one."""
+        if is_disk_full(error):
+            reserve_release()
+            error = error if isinstance(error, PortalError) else StorageFullError(MESSAGE)
         if not isinstance(error, PortalError):
             return None
         return error_response(request, error)
+
+
+class PrivacyHeadersMiddleware:
+    """Says of every answer that it is this person's alone. CSP, HSTS and framing have their own.
+
+    What a view says of caching itself stands: pictures whose address names their content.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Add what is missing."""
+        response = self.get_response(request)
+        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        return response
+
+
+class BodyLimitMiddleware:
+    """Refuses what is too large or carries files, before anything reads it. Stands before CSRF.
+
+    Addresses that take files judge their bodies themselves (``portal.core.bodies``), and the API
+    asks who sends before it reads.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Pass through; the view must be known first."""
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., Any], *_: Any
+    ) -> HttpResponse | None:
+        """Answer 411, 413 or 415, or let the request pass."""
+        if request.method in SAFE_METHODS or _receives_files(view):
+            return None
+        is_api = request.path.startswith(API_PREFIX)
+        try:
+            require_acceptable(request, limit_bytes=API_BODY_BYTES if is_api else PAGE_BODY_BYTES)
+            if not is_api and request.content_type == "multipart/form-data":
+                _refuse_files(request)
+        except PortalError as error:
+            return error_response(request, error)
+        return None
+
+
+def _receives_files(view: Callable[..., Any]) -> bool:
+    of_class = getattr(getattr(view, "cls", None), "receives_files", False)
+    return bool(getattr(view, "receives_files", of_class))
+
+
+def _refuse_files(request: HttpRequest) -> None:
+    """Read a form of bounded length, which is kept in memory, and refuse the files in it."""
+    len(request.POST)
+    if getattr(request, "files_refused", False):
+        raise FilesRefusedError("This address takes no files.")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 QUEUES = ("default", "gpu")
 
@@ -55,6 +55,7 @@ JobResult = dict[str, str | int | float | list[str]]
 """What a task reports of its outcome, JSON-able; shown with the job."""
 
 TaskFunction = Callable[..., JobResult | None]
+Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class TaskSpec:
         title: what people read: "Prepare slide".
         retry_on: exceptions worth another attempt; anything else ends the job at once.
         backoff_s: pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
+        version: of the arguments; jobs keep the one they were submitted with.
+        upgrade: arguments of an older version, and that version, to present ones.
     """
 
     kind: str
@@ -74,6 +77,8 @@ class TaskSpec:
     max_attempts: int
     retry_on: tuple[type[Exception], ...]
     backoff_s: float
+    version: int = 1
+    upgrade: Upgrade | None = None
 
 
 REGISTRY: dict[str, TaskSpec] = {}
@@ -87,11 +92,18 @@ def task(
     max_attempts: int = 3,
     retry_on: tuple[type[Exception], ...] = (OSError,),
     backoff_s: float = 5.0,
+    version: int = 1,
+    upgrade: Upgrade | None = None,
 ) -> Callable[[TaskFunction], TaskFunction]:
     """Register ``function(context, **ids)`` as the work of jobs of ``kind``.
 
     The function may run twice (a worker died): it must leave the same rows and bytes.
+
+    Jobs outlive releases. Where the arguments change, raise ``version`` and give ``upgrade``, which
+    turns those of waiting jobs into present ones.
     """
+    if (version > 1) != (upgrade is not None):
+        raise ValueError(f"job kind {kind!r}: version 1 has no upgrade, later ones need one")
     if queue not in QUEUES:
         raise ValueError(f"queue must be one of {QUEUES}, got {queue!r}")
 
@@ -107,6 +119,8 @@ def task(
             max_attempts=max_attempts,
             retry_on=retry_on,
             backoff_s=backoff_s,
+            version=version,
+            upgrade=upgrade,
         )
         return function
 

@@ -10,3 +10,10 @@ class JobsConfig(AppConfig):
 
     name = "portal.jobs"
     label = "jobs"
+
+    def ready(self) -> None:
+        """Register the chore."""
+        from portal.core.housekeeping import daily
+        from portal.jobs.services import signs_prune
+
+        daily("signs of workers", signs_prune)

@@ -1,4 +1,8 @@
-"""Every move of a job row: an UPDATE guarded by state and lease token, so that one caller wins."""
+"""Every move of a job row: an UPDATE guarded by state and lease token, so that one caller wins.
+
+Every time in the ledger is the database's (``Now()``), written and compared there: leases hold
+however far the clocks of the machines around it are apart.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce
-from django.utils import timezone
+from django.db.models.functions import Coalesce, Now
 
 from portal.core.events import event_emit
 from portal.jobs.models import Job, JobState
@@ -25,18 +28,18 @@ def lease_length() -> timedelta:
 
 def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:
     """Take a queued job whose time has come. None where another worker has it or it ended."""
-    now, token = timezone.now(), uuid.uuid4()
+    token = uuid.uuid4()
     taken = (
         Job.objects.filter(pk=job_id, state=JobState.QUEUED)
-        .filter(Q(not_before=None) | Q(not_before__lte=now))
+        .filter(Q(not_before=None) | Q(not_before__lte=Now()))
         .update(
             state=JobState.RUNNING,
             lease_token=token,
-            lease_until=now + lease_length(),
-            heartbeat_at=now,
+            lease_until=Now() + lease_length(),
+            heartbeat_at=Now(),
             worker=worker,
             attempts=F("attempts") + 1,
-            started_at=Coalesce("started_at", now),
+            started_at=Coalesce("started_at", Now()),
             progress_done=0,
             progress_total=0,
             phase="",
@@ -50,6 +53,30 @@ def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:
     return Job.objects.select_related("lab", "created_by").filter(lease_token=token).first()
 
 
+def run_by(workers: list[str]) -> QuerySet[Job]:
+    """What these workers are running."""
+    return Job.objects.filter(state=JobState.RUNNING, worker__in=workers)
+
+
+def hand_back(running: QuerySet[Job], *, message: str) -> int:
+    """Put running jobs back into the queue as if they had not been begun. Returns how many.
+
+    For what is not their fault: a worker that is told to stop, a database that was away. They go on
+    elsewhere at once, and none of their attempts is spent. What still runs them finds its lease
+    lost.
+    """
+    return running.update(
+        state=JobState.QUEUED,
+        lease_token=None,
+        lease_until=None,
+        rung_at=None,
+        not_before=None,
+        attempts=F("attempts") - 1,
+        error_message=message,
+        updated_at=Now(),
+    )
+
+
 def held(job_id: uuid.UUID, token: uuid.UUID) -> QuerySet[Job]:
     """The job's row, if this lease still holds it."""
     return Job.objects.filter(pk=job_id, state=JobState.RUNNING, lease_token=token)
@@ -57,9 +84,8 @@ def held(job_id: uuid.UUID, token: uuid.UUID) -> QuerySet[Job]:
 
 def renew(job_id: uuid.UUID, token: uuid.UUID, **changes: Any) -> bool:
     """Renew the lease and write ``changes`` (progress). False where the lease was lost."""
-    now = timezone.now()
     rows = held(job_id, token).update(
-        lease_until=now + lease_length(), heartbeat_at=now, updated_at=now, **changes
+        lease_until=Now() + lease_length(), heartbeat_at=Now(), updated_at=Now(), **changes
     )
     return rows == 1
 
@@ -69,11 +95,10 @@ def end(rows: QuerySet[Job], job_id: uuid.UUID, state: JobState, **changes: Any)
 
     ``rows`` is the guard: it matches the row only where the caller may end it.
     """
-    now = timezone.now()
     if state != JobState.SUCCEEDED:
         changes["idempotency_key"] = None  # what failed or was cancelled may be asked for again
     with transaction.atomic():
-        if not rows.update(state=state, finished_at=now, updated_at=now, **changes):
+        if not rows.update(state=state, finished_at=Now(), updated_at=Now(), **changes):
             return False
         job = Job.objects.get(pk=job_id)
         event_emit(
@@ -94,14 +119,13 @@ def end(rows: QuerySet[Job], job_id: uuid.UUID, state: JobState, **changes: Any)
 
 def requeue(rows: QuerySet[Job], *, delay_s: float, message: str) -> bool:
     """Give a running job back to the queue, not before ``delay_s``; the reaper rings then."""
-    now = timezone.now()
     changed = rows.update(
         state=JobState.QUEUED,
         lease_token=None,
         lease_until=None,
         rung_at=None,
-        not_before=now + timedelta(seconds=min(delay_s, MAX_BACKOFF_S)),
+        not_before=Now() + timedelta(seconds=min(delay_s, MAX_BACKOFF_S)),
         error_message=message,
-        updated_at=now,
+        updated_at=Now(),
     )
     return changed == 1

@@ -39,6 +39,8 @@ class Job(LabOwned):
     kind = models.CharField(max_length=60)
     queue = models.CharField(max_length=20, default="default")
     args = models.JSONField(default=dict)
+    payload_version = models.PositiveSmallIntegerField(default=1, help_text="Of args; see task()")
+    request_id = models.CharField(max_length=64, blank=True, help_text="Of who asked, for the log")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

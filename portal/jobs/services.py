@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.db import models, transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from portal.core.errors import ConflictError
+from portal.core.observe import ids
 from portal.core.tasks import REGISTRY
 from portal.jobs import ledger
-from portal.jobs.models import Job, JobState
+from portal.jobs.models import Job, JobState, WorkerSign
 from portal.jobs.worker.bell import ring
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
+
+SIGNS_KEPT = timedelta(days=7)
 
 
 def job_submit(
@@ -42,6 +46,8 @@ def job_submit(
         "queue": spec.queue,
         "max_attempts": spec.max_attempts,
         "args": dict(args),
+        "payload_version": spec.version,
+        "request_id": ids.request_id(),
         "created_by": user,
         "target_type": target._meta.model_name if target is not None else "",
         "target_id": target.pk if target is not None else None,
@@ -82,7 +88,7 @@ def job_cancel(*, job: Job, user: User) -> Job:
     )
     if not ended:
         flagged = Job.objects.filter(pk=job.pk, state=JobState.RUNNING).update(
-            cancel_requested=True, updated_at=timezone.now()
+            cancel_requested=True, updated_at=Now()
         )
         if not flagged:
             raise ConflictError("This job has already ended.", code="job-ended")
@@ -102,6 +108,8 @@ def job_retry(*, job: Job, user: User) -> Job:
         queue=spec.queue,
         max_attempts=spec.max_attempts,
         args=job.args,
+        payload_version=job.payload_version,
+        request_id=ids.request_id(),
         created_by=user,
         target_type=job.target_type,
         target_id=job.target_id,
@@ -111,3 +119,9 @@ def job_retry(*, job: Job, user: User) -> Job:
         again.save(force_insert=True)
         transaction.on_commit(partial(ring, again.pk, queue=again.queue))
     return again
+
+
+def signs_prune() -> int:
+    """Forget workers that nobody heard of for a week: each start of one has a name of its own."""
+    old = WorkerSign.objects.filter(seen_at__lt=Now() - SIGNS_KEPT)
+    return old.delete()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from portal.config import environment
 
@@ -18,6 +19,9 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "csp",
     "django_filters",
     "django_htmx",
@@ -26,24 +30,32 @@ INSTALLED_APPS = [
     "rest_framework",
     "portal.core",
     "portal.labs",
+    "portal.audit",
     "portal.jobs",
     "portal.archive",
     "portal.annotations",
     "portal.retrieval",
     "portal.mosaics",
+    "portal.keeping",
     "portal.config",
 ]
 MIDDLEWARE = [
+    "portal.core.observe.middleware.RequestMiddleware",  # outermost: its id is in every line
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.core.middleware.PrivacyHeadersMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "portal.core.middleware.BodyLimitMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "portal.labs.middleware.SessionLifeMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.config.auditing.middleware.AuditMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "portal.labs.middleware.SecondFactorMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "portal.core.middleware.PortalErrorMiddleware",
 ]
@@ -74,22 +86,58 @@ TESSERA_STORAGE = environment.storage_root(VAR / "storage")
 AUTH_USER_MODEL = "labs.User"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("email", "full_name")},
+    },
     {
         "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
-        "OPTIONS": {"min_length": 10},
+        "OPTIONS": {
+            "min_length": int(environment.number("TESSERA_PASSWORD_MIN", default=10, minimum=8))
+        },
     },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
+TESSERA_URL = environment.text("TESSERA_URL", "http://127.0.0.1:8000").rstrip("/")
 ACCOUNT_ADAPTER = "portal.labs.accounts.LabAccountAdapter"
+ACCOUNT_FORMS = {"reset_password": "portal.labs.account_forms.ResetForm"}
+ACCOUNT_RATE_LIMITS = {"login": None}  # portal.labs.services.attempts counts better
+TESSERA_TRUSTED_PROXIES = int(environment.number("TESSERA_TRUSTED_PROXIES", default=0, minimum=0))
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SESSION_REMEMBER = None
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # no mail to strangers who were named in the reset form
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
+vars().update(environment.mail("dummymail://"))  # EMAIL_... and the sender
+MFA_ADAPTER = "portal.labs.factors.LabFactorAdapter"
+MFA_FORMS = {
+    "add_webauthn": "portal.labs.account_forms.PasskeyAddForm",
+    "authenticate_webauthn": "portal.labs.account_forms.PasskeyFactorForm",
+    "login_webauthn": "portal.labs.account_forms.PasskeySignInForm",
+    "reauthenticate_webauthn": "portal.labs.account_forms.PasskeyConfirmForm",
+}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # nobody signs up here: accounts come by invitation
+MFA_TOTP_ISSUER = "Tessera"
+MFA_TOTP_TOLERANCE = 1  # a code of the half minute before or after: clocks of telephones differ
+TESSERA_REQUIRE_SECOND_FACTOR = environment.one_of(
+    "TESSERA_REQUIRE_SECOND_FACTOR", ("off", "managers", "all"), default="off"
+)
+TESSERA_OIDC = environment.oidc()
+SOCIALACCOUNT_ADAPTER = "portal.labs.oidc.LabOidcAdapter"
+SOCIALACCOUNT_LOGIN_ON_GET = True  # a link: a form may not lead to another host (form-action)
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": TESSERA_OIDC}}
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
+SESSION_COOKIE_AGE = int(  # in all, however often it is used
+    environment.number("TESSERA_SESSION_LIFE_H", default=168, minimum=0.01) * 3600
+)
+TESSERA_SESSION_IDLE_S = environment.number("TESSERA_SESSION_IDLE_MIN", default=480, minimum=1) * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "portal.core.views.csrf_failure"
@@ -98,7 +146,7 @@ CSRF_FAILURE_VIEW = "portal.core.views.csrf_failure"
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "portal.labs.authentication.ApiTokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "portal.labs.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["portal.labs.authentication.SignedInWithScope"],
     "DEFAULT_PARSER_CLASSES": ["portal.core.api.parsers.BoundedJsonParser"],
@@ -150,10 +198,22 @@ CELERY_WORKER_MAX_MEMORY_PER_CHILD = int(  # KiB: a child beyond it is replaced
 CELERY_ACCEPT_CONTENT = ["json"]
 TESSERA_JOB_LEASE_S = environment.number("TESSERA_JOB_LEASE_S", default=30, minimum=0.5)
 TESSERA_JOB_REAP_EVERY_S = environment.number("TESSERA_JOB_REAP_EVERY_S", default=5, minimum=0.1)
+# Seconds that one attempt may take before its process is killed and the job has failed. Far above
+# what honest work takes on two slow cores: they end what hangs, not what is slow.
+TESSERA_JOB_LIMIT_S = 6 * 3600.0  # kinds not named below
+TESSERA_JOB_LIMITS_S = {
+    "slide_ingest": 4 * 3600.0,  # 20 GiB to hash, a large still to tile; its child has an hour
+    "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
+    "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
+    "index_build": 3600.0,  # a million vectors read and written: minutes
+    "lab_embed": 3600.0,  # one row for each ROI of a lab
+    "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
+    "followup_find": 3600.0,  # one place against the frames of one examination
+} | environment.limits()
 TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", default=15, minimum=0.1)
 
-# Sign-in rate limits are counted here: one count for all processes, on the broker's Redis where
-# there is one.
+# allauth's rate limits are counted here, on the broker's Redis where there is one. Sign-in itself
+# is counted in the database and needs no cache.
 CACHES = {"default": environment.cache(CELERY_BROKER_URL, folder=VAR / "cache")}
 
 # --- Encoders (portal/retrieval, docs/encoders.md) ----------------------------------------------
@@ -163,14 +223,27 @@ TESSERA_ENCODERS = {
     "endoscopy": environment.text("TESSERA_ENCODER_ENDOSCOPY", "endoscopy"),
 }
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
+TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=3, minimum=0))
+
+# --- Watching it (portal/config/metrics.py, docs/operations.md) ----------------------------------
+TESSERA_METRICS_TOKEN = environment.text("TESSERA_METRICS_TOKEN", "")
 
 # --- Uploads -----------------------------------------------------------------------------------
 TESSERA_UPLOAD_MAX_BYTES = int(
     environment.number("TESSERA_UPLOAD_MAX_BYTES", default=20 * 2**30, minimum=1)
 )
-DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 2**20  # a GeoJSON of 200,000 vertices is about 8 MB
-FILE_UPLOAD_MAX_MEMORY_SIZE = 2**20  # files go to the storage volume by our own handler
-FILE_UPLOAD_HANDLERS = ["portal.archive.receiving.AssetUploadHandler"]
+TESSERA_LAB_QUOTA_BYTES = int(environment.number("TESSERA_LAB_QUOTA_BYTES", default=0, minimum=0))
+TESSERA_STORAGE_FLOOR_BYTES = int(
+    environment.number("TESSERA_STORAGE_FLOOR_BYTES", default=0, minimum=0)
+)
+TESSERA_RESERVE_BYTES = int(
+    environment.number("TESSERA_RESERVE_BYTES", default=256 * 2**20, minimum=0)
+)
+TESSERA_TRASH_DAYS = environment.number("TESSERA_TRASH_DAYS", default=30, minimum=0)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20  # fields of a form; JSON has a limit of its own
+FILE_UPLOAD_HANDLERS = ["portal.core.bodies.NoFilesHandler"]  # views that take files bring theirs
+
+TESSERA_BIN_DAYS = environment.number("TESSERA_BIN_DAYS", default=30, minimum=0)
 
 # --- Pages ---------------------------------------------------------------------------------------
 STATIC_URL = "/static/"
@@ -187,8 +260,10 @@ CONTENT_SECURITY_POLICY = {
         "default-src": ["'self'"],
         "img-src": ["'self'", "data:", "blob:"],
         "media-src": ["'self'", "blob:"],
-        "style-src": ["'self'", "'unsafe-inline'"],
+        "style-src": ["'self'"],
+        "style-src-attr": ["'unsafe-inline'"],  # the colours of labels; no <style>, no other sheet
         "script-src": ["'self'"],
+        "connect-src": ["'self'"],
         "frame-ancestors": ["'none'"],
         "form-action": ["'self'"],
         "base-uri": ["'self'"],
@@ -196,18 +271,31 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 
-LOGGING = {
+LOG_FORMATS = ("line", "json")
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {
+        "line": {"()": "portal.core.observe.logs.LineFormatter"},
+        "json": {"()": "portal.core.observe.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": environment.one_of("TESSERA_LOG_FORMAT", LOG_FORMATS, default="line"),
+        }
+    },
     "root": {
         "handlers": ["stderr"],
         "level": environment.text("TESSERA_LOG_LEVEL", "INFO").upper(),
     },
     # These tell, line by line, what the ledger tells already.
     "loggers": {name: {"level": "WARNING"} for name in ("celery", "pyvips", "PIL")}
-    | {"kombu": {"level": "ERROR"}, "faiss": {"level": "WARNING"}},
+    | {"kombu": {"level": "ERROR"}, "faiss": {"level": "WARNING"}}
+    # A line for each request only where it is collected; on a terminal what went wrong.
+    | {"portal.request": {"level": "WARNING"}}
+    # Servers bring handlers of their own; ours has the format and leaves secrets out.
+    | {"gunicorn.error": {"handlers": ["stderr"], "propagate": False}},
 }
 STORAGES_PRODUCTION = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -1,4 +1,4 @@
-"""A laptop: debug pages, a key that protects nothing, SQLite and the embedded broker."""
+"""A laptop: a key that protects nothing, SQLite and the embedded broker."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from portal.config import environment
 
 from .base import *  # noqa: F403
 
-DEBUG = environment.flag("TESSERA_DEBUG", default=True)
+DEBUG = environment.flag("TESSERA_DEBUG", default=False)  # pages for developers only: `make dev`
+WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_USE_FINDERS = True
 SECRET_KEY = "development-only-" + "0123456789abcdef" * 4
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
-EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+vars().update(environment.mail("consolemail://"))  # for developers; counts as no mail

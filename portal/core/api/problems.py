@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
 from portal.core.errors import NotFoundError, PortalError
+from portal.core.observe import ids
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -27,6 +28,8 @@ def problem(
         "detail": detail,
         "code": code,
     }
+    if ids.request_id():
+        body["request_id"] = ids.request_id()  # what the log knows this answer by
     return body | (extra or {})
 
 

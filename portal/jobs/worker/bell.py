@@ -6,7 +6,8 @@ import logging
 import uuid
 
 from celery import current_app, shared_task  # noqa: TID251 - the one place
-from django.utils import timezone
+from django.db import InterfaceError, OperationalError
+from django.db.models.functions import Now
 from kombu.exceptions import KombuError
 
 from portal.jobs.models import Job
@@ -26,7 +27,7 @@ def ring(job_id: uuid.UUID, *, queue: str) -> bool:
     except (KombuError, OSError) as error:
         logger.warning("job %s: doorbell not rung (%s); the reaper will", job_id, error)
         return False
-    Job.objects.filter(pk=job_id).update(rung_at=timezone.now())
+    Job.objects.filter(pk=job_id).update(rung_at=Now())
     return True
 
 
@@ -35,4 +36,7 @@ def run(job_id: str) -> None:
     """Run the job if it can be claimed; otherwise do nothing."""
     from portal.jobs.worker.runner import job_run
 
-    job_run(uuid.UUID(job_id))
+    try:
+        job_run(uuid.UUID(job_id))
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("job %s: the database is away (%s)", job_id, type(error).__name__)

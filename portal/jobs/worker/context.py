@@ -1,4 +1,4 @@
-"""What a running task holds: its lease, its heartbeat, its progress."""
+"""What a running task holds: its lease, its heartbeat, its progress, and the time it may take."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
+from portal.core.connections import database_is_away
+from portal.core.disk import require_room
 from portal.core.tasks import JobCancelled, LeaseLost
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
+from portal.jobs.worker import limits
 
 logger = logging.getLogger(__name__)
 
@@ -39,9 +45,14 @@ class LedgerContext:
         self._cancelled = threading.Event()
         self._stop = threading.Event()
         self._last: tuple[float, str] = (0.0, "")
-        self._thread = threading.Thread(target=self._beat, daemon=True, name=f"lease-{job.pk}")
+        self._scratch: set[Path] = set()
+        self._kind, self._title = job.kind, job.title
+        self._ends_s = time.monotonic() + limits.limit_s(job.kind)
+        beat = partial(copy_context().run, self._beat)  # logs with the ids of the job
+        self._thread = threading.Thread(target=beat, daemon=True, name=f"lease-{job.pk}")
 
     def __enter__(self) -> LedgerContext:
+        limits.exit_when_silent(limits.silence_s())
         self._thread.start()
         return self
 
@@ -52,6 +63,7 @@ class LedgerContext:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
+        limits.exit_no_more()
         self._thread.join(timeout=5)
 
     def progress(self, done: int, total: int, phase: str) -> None:
@@ -62,11 +74,21 @@ class LedgerContext:
         if phase == last_phase and now - last_at < PROGRESS_EVERY_S and done < total:
             return
         self._last = (now, phase)
-        changes = {"progress_done": done, "progress_total": total, "phase": phase[:80]}
+        try:
+            self._tell(progress_done=done, progress_total=total, phase=phase[:80])
+        except DatabaseError as error:
+            # Hours of work are not thrown away for a bar that stands still. Whether the lease was
+            # lost meanwhile is proven by effect().
+            if not database_is_away(error):
+                raise
+            logger.warning("job %s: progress not written: the database is away", self.job_id)
+            connection.close()
+        self._raise_if_stopped()
+
+    def _tell(self, **changes: Any) -> None:
         if not self.has_effect and not ledger.renew(self.job_id, self.token, **changes):
             self._lost.set()
         self._look_for_cancel()
-        self._raise_if_stopped()
 
     @contextmanager
     def effect(self) -> Iterator[None]:
@@ -87,14 +109,21 @@ class LedgerContext:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A temporary folder on the storage volume, removed afterwards."""
+        """A temporary folder on the storage volume, removed afterwards.
+
+        Raises:
+            StorageFullError: the volume has no room for work; the job is tried again later.
+        """
+        require_room()
         parent = Path(settings.TESSERA_STORAGE) / "scratch"
         parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f"{self.job_id}-", dir=parent))
+        self._scratch.add(folder)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            self._scratch.discard(folder)
 
     def _raise_if_stopped(self) -> None:
         if self._lost.is_set():
@@ -107,14 +136,46 @@ class LedgerContext:
             self._cancelled.set()
 
     def _beat(self) -> None:
-        every_s = settings.TESSERA_JOB_LEASE_S / 3
-        while not self._stop.wait(every_s):
+        while not self._stop.wait(self._pause_s()):
+            limits.exit_when_silent(limits.silence_s())
             try:
-                if not self.has_effect and not ledger.renew(self.job_id, self.token):
-                    self._lost.set()
+                if time.monotonic() >= self._ends_s and self._end_at_limit():
                     return
-                self._look_for_cancel()
+                self._tell()
+                if self._lost.is_set():
+                    return
             except DatabaseError:
                 logger.warning("job %s: heartbeat not written", self.job_id, exc_info=True)
             finally:
                 connection.close()
+
+    def _pause_s(self) -> float:
+        """Until the next heartbeat, or the limit if that comes first."""
+        left_s = self._ends_s - time.monotonic()
+        every_s: float = settings.TESSERA_JOB_LEASE_S / 3
+        return min(every_s, left_s) if left_s > 0 else every_s
+
+    def _end_at_limit(self) -> bool:
+        """End the job as failed, then this process: nothing else stops a task that hears nobody.
+
+        False where the job has ended in the meantime, or belongs to another worker.
+        """
+        limit = limits.in_words(limits.limit_s(self._kind))
+        ended = ledger.end(
+            ledger.held(self.job_id, self.token),
+            self.job_id,
+            JobState.FAILED,
+            error_code="time-limit",
+            error_message=(
+                f"Stopped after {limit}, the longest that “{self._title}” may take. Try a smaller"
+                " input, or ask whoever runs this portal to raise TESSERA_JOB_LIMITS."
+            ),
+        )
+        if not ended:
+            return False
+        logger.error("job %s %s: stopped at its limit of %s", self.job_id, self._kind, limit)
+        for folder in list(self._scratch):
+            shutil.rmtree(folder, ignore_errors=True)
+        connection.close()
+        limits.end_process()
+        return True

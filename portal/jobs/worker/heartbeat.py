@@ -1,20 +1,27 @@
-"""A worker's sign of life, and the promise that its children die with it."""
+"""A worker's sign of life, the promise that its children die with it, and its last will."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import Any
 
+from billiard import active_children
 from celery.signals import worker_process_init, worker_ready, worker_shutting_down
 from django.db import DatabaseError, connection
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from portal.core.children import die_with_parent
+from portal.core.observe.traces import traces_start
+from portal.jobs import ledger
 from portal.jobs.models import WorkerSign
+from portal.jobs.worker.runner import worker_name
 
 logger = logging.getLogger(__name__)
 
+STOPPED = "Its worker was stopped; going on in another."
+FINISH_WITHIN_S = 5.0  # within the 8 s of ``serve`` and the 10 s of Docker before they kill
 EVERY_S = 10.0  # four signs within the 45 s after which a worker counts as silent
 _stop = threading.Event()
 
@@ -22,6 +29,7 @@ _stop = threading.Event()
 @worker_process_init.connect
 def _on_child(**_: Any) -> None:
     die_with_parent()
+    traces_start("tessera-worker")
 
 
 @worker_ready.connect
@@ -34,14 +42,32 @@ def _on_ready(sender: Any = None, **_: Any) -> None:
 @worker_shutting_down.connect
 def _on_stop(**_: Any) -> None:
     _stop.set()
+    threading.Thread(target=_hand_back, daemon=True).start()
+
+
+def _hand_back() -> None:
+    """Short jobs finish; what runs on goes back into the queue, for the workers that come next."""
+    time.sleep(FINISH_WITHIN_S)
+    names = [worker_name(child.pid) for child in active_children()]
+    try:
+        count = ledger.hand_back(ledger.run_by(names), message=STOPPED)
+    except DatabaseError:
+        logger.warning("jobs not handed back; their leases will expire", exc_info=True)
+        return
+    finally:
+        connection.close()
+    logger.info("worker stops: %d jobs handed back", count)
+
+
+def sign(name: str, queues: str) -> None:
+    """Write that this worker lives, at the database's time."""
+    WorkerSign.objects.update_or_create(name=name, defaults={"queues": queues, "seen_at": Now()})
 
 
 def _sign_forever(name: str, queues: str) -> None:
     while True:
         try:
-            WorkerSign.objects.update_or_create(
-                name=name, defaults={"queues": queues, "seen_at": timezone.now()}
-            )
+            sign(name, queues)
         except DatabaseError:
             logger.warning("worker %s: sign of life not written", name, exc_info=True)
         finally:

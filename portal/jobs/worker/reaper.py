@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from datetime import timedelta
 
 from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from portal.core.connections import connection_refresh
-from portal.core.housekeeping import Calendar
+from portal.core.housekeeping import Calendar, run_each_pass
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
+from portal.jobs.selectors import REAPER_QUEUES
+from portal.jobs.worker import heartbeat
 from portal.jobs.worker.bell import ring
+from portal.jobs.worker.runner import worker_name
 
 logger = logging.getLogger(__name__)
 
@@ -27,20 +31,40 @@ RING_AT_MOST = 100
 LOST = "The worker that ran this job went away, each time it was tried."
 
 
-def reap() -> tuple[int, int]:
+def reap(*, take_back: bool = True) -> tuple[int, int]:
     """One pass. Returns how many lost jobs were taken back and how many bells were rung."""
-    return _take_back_lost(), _ring_unheard()
+    return _take_back_lost() if take_back else 0, _ring_unheard()
+
+
+class Grace:
+    """While the database was away nobody could renew a lease: each worker gets one lease's time."""
+
+    def __init__(self) -> None:
+        self._until_s = 0.0
+
+    def database_away(self) -> None:
+        """It does not answer now."""
+        self._until_s = time.monotonic() + ledger.lease_length().total_seconds()
+
+    def is_over(self) -> bool:
+        """Whether an expired lease means a lost worker."""
+        return time.monotonic() >= self._until_s
 
 
 def reap_forever(stop: threading.Event) -> None:
     """Pass after pass until ``stop``; a database that is away is waited for."""
-    calendar = Calendar()
+    calendar, grace, signed_s = Calendar(), Grace(), 0.0
     while not stop.wait(settings.TESSERA_JOB_REAP_EVERY_S):
         try:
             connection_refresh()
-            lost, rung = reap()
+            lost, rung = reap(take_back=grace.is_over())
+            if time.monotonic() - signed_s >= heartbeat.EVERY_S:
+                heartbeat.sign(f"reaper@{worker_name()}", REAPER_QUEUES)
+                signed_s = time.monotonic()
+            run_each_pass()
             calendar.run_due()
         except DatabaseError:
+            grace.database_away()
             logger.warning("reaper: database away", exc_info=True)
             continue
         if lost or rung:
@@ -48,12 +72,11 @@ def reap_forever(stop: threading.Event) -> None:
 
 
 def _take_back_lost() -> int:
-    now = timezone.now()
     count = 0
-    for job in Job.objects.filter(state=JobState.RUNNING, lease_until__lt=now)[:RING_AT_MOST]:
+    for job in Job.objects.filter(state=JobState.RUNNING, lease_until__lt=Now())[:RING_AT_MOST]:
         if job.lease_token is None:
             continue
-        guard = ledger.held(job.pk, job.lease_token).filter(lease_until__lt=now)
+        guard = ledger.held(job.pk, job.lease_token).filter(lease_until__lt=Now())
         if job.cancel_requested:
             count += ledger.end(
                 guard,
@@ -74,12 +97,11 @@ def _take_back_lost() -> int:
 
 
 def _ring_unheard() -> int:
-    now = timezone.now()
-    stale = now - timedelta(seconds=settings.TESSERA_JOB_RING_AFTER_S)
+    stale = Now() - timedelta(seconds=settings.TESSERA_JOB_RING_AFTER_S)
     due = (
         Job.objects.filter(state=JobState.QUEUED)
-        .filter(Q(not_before=None) | Q(not_before__lte=now))
-        .filter(Q(rung_at=None, created_at__lt=now - timedelta(seconds=1)) | Q(rung_at__lt=stale))
+        .filter(Q(not_before=None) | Q(not_before__lte=Now()))
+        .filter(Q(rung_at=None) | Q(rung_at__lt=stale))
         .order_by("created_at")
         .values_list("pk", "queue")[:RING_AT_MOST]
     )

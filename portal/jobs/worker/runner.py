@@ -5,13 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
 import traceback
 import uuid
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
+from django.db import InterfaceError, OperationalError, connection
+from django.db.models.functions import Now
+
 from ml.errors import BadInputError, CancelledError, MlError
-from portal.core.connections import connection_refresh
+from portal.core.connections import connection_refresh, database_is_away
+from portal.core.disk import is_disk_full
+from portal.core.errors import StorageFullError
+from portal.core.observe import ids
+from portal.core.observe.traces import span
 from portal.core.tasks import REGISTRY, JobCancelled, LeaseLost, TaskSpec, UserError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
@@ -19,34 +28,74 @@ from portal.jobs.worker.context import LedgerContext
 
 logger = logging.getLogger(__name__)
 
+UNKNOWN_FOR = timedelta(hours=1)  # longer than any upgrade leaves old workers running
+AGAIN_AFTER_S = 1.0
 INTERNAL_ERROR = "Something went wrong inside Tessera. The details were kept under this job's id."
 
+DISK_FULL = "The portal's disk is full. Once the lab's IT has made room, try again."
+FULL_BACKOFF_S = 60.0  # room is made by people
 
-def worker_name() -> str:
+
+def worker_name(pid: int | None = None) -> str:
     """Host and process: enough to find a log line."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    return f"{socket.gethostname()}:{pid or os.getpid()}"
 
 
 def job_run(job_id: uuid.UUID) -> bool:
     """Claim and run the job; False where there was nothing to claim."""
     connection_refresh()
+    if not _is_known(job_id):
+        return False
     job = ledger.claim(job_id, worker=worker_name())
     if job is None:
         return False
-    spec = REGISTRY.get(job.kind)
-    if spec is None:
-        _fail(job, code="unknown-kind", message=f"No worker knows jobs of kind {job.kind!r}.")
-        return True
-    logger.info("job %s %s: attempt %d begins", job.pk, job.kind, job.attempts)
-    _attempt(job, spec)
+    with ids.named(request=job.request_id, job=str(job.pk)), span(f"job {job.kind}") as trace:
+        spec = REGISTRY.get(job.kind)
+        if spec is None:
+            _fail(job, code="unknown-kind", message=f"No worker knows jobs of kind {job.kind!r}.")
+            return True
+        logger.info("job %s %s: attempt %d begins", job.pk, job.kind, job.attempts)
+        _attempt(job, spec)
+        if trace.is_on:
+            trace.tell(
+                tessera__job_id=str(job.pk),
+                tessera__job_attempt=job.attempts,
+                tessera__job_state=_state(job),
+                tessera__request_id=job.request_id,
+            )
     return True
+
+
+def _state(job: Job) -> str:
+    """How it stands now; the trace is told even where the database is away."""
+    try:
+        return str(Job.objects.values_list("state", flat=True).get(pk=job.pk))
+    except (OperationalError, InterfaceError, Job.DoesNotExist):
+        return "unknown"
+
+
+def _is_known(job_id: uuid.UUID) -> bool:
+    """Whether this release can run it. During an upgrade a newer one may have submitted the job:
+    it is left to workers of that release, and fails only when none came for long.
+    """
+    waiting = Job.objects.filter(pk=job_id)
+    row = waiting.values_list("kind", "payload_version").first()
+    if row is None:
+        return False
+    spec = REGISTRY.get(row[0])
+    if spec is not None and row[1] <= spec.version:
+        return True
+    if spec is None and waiting.filter(created_at__lt=Now() - UNKNOWN_FOR).exists():
+        return True
+    logger.warning("job %s %s: of a newer release; left to its workers", job_id, row[0])
+    return False
 
 
 def _attempt(job: Job, spec: TaskSpec) -> None:
     """Run once; control flow by type: lost, cancelled, tell the user, retry, bug."""
     try:
         with LedgerContext(job) as context:
-            result = spec.function(context, **job.args)
+            result = spec.function(context, **_arguments(job, spec))
         _succeed(job, context, result)
     except LeaseLost:
         logger.warning("job %s: lease lost, another worker has it", job.pk)
@@ -60,9 +109,47 @@ def _attempt(job: Job, spec: TaskSpec) -> None:
         _retry_or_fail(job, spec, error)
     except MlError as error:
         _fail(job, code=error.code, message=str(error))
-    except Exception:
-        logger.exception("job %s %s: bug", job.pk, job.kind)
-        _fail(job, code="internal", message=INTERNAL_ERROR, trace=traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 - the one place; logged with its stack
+        _unforeseen(job, spec, error)
+
+
+def _unforeseen(job: Job, spec: TaskSpec, error: Exception) -> None:
+    """What no task speaks of: a full disk and a database that is away pass, the rest is a bug."""
+    if is_disk_full(error):
+        _retry_or_fail(job, spec, error)
+    elif database_is_away(error):
+        _wait_and_hand_back(job)
+    else:
+        _fail_as_bug(job)
+
+
+def _fail_as_bug(job: Job) -> None:
+    logger.exception("job %s %s: bug", job.pk, job.kind)
+    _fail(job, code="internal", message=INTERNAL_ERROR, trace=traceback.format_exc())
+
+
+def _wait_and_hand_back(job: Job) -> None:
+    """Give the job back once the database is there again. Where that takes longer than a lease the
+    reaper takes it.
+    """
+    logger.warning("job %s %s: the database went away", job.pk, job.kind)
+    deadline_s = time.monotonic() + ledger.lease_length().total_seconds()
+    while time.monotonic() < deadline_s:
+        connection.close()
+        try:
+            ledger.hand_back(_held(job), message="The database was away; going on.")
+        except (OperationalError, InterfaceError):
+            time.sleep(AGAIN_AFTER_S)
+        else:
+            return
+
+
+def _arguments(job: Job, spec: TaskSpec) -> dict[str, Any]:
+    """The job's arguments as this release has them."""
+    found = dict(job.args)
+    if spec.upgrade is not None and job.payload_version < spec.version:
+        found = spec.upgrade(found, job.payload_version)
+    return found
 
 
 def _succeed(job: Job, context: LedgerContext, result: Mapping[str, Any] | None) -> None:
@@ -77,10 +164,14 @@ def _succeed(job: Job, context: LedgerContext, result: Mapping[str, Any] | None)
 def _retry_or_fail(job: Job, spec: TaskSpec, error: Exception) -> None:
     if job.attempts >= job.max_attempts:
         logger.exception("job %s %s: attempts spent", job.pk, job.kind)
+        if is_disk_full(error):
+            _fail(job, code=StorageFullError.code, message=DISK_FULL)
+            return
         message = f"Gave up after {job.attempts} attempts. {INTERNAL_ERROR}"
         _fail(job, code="attempts-spent", message=message, trace=traceback.format_exc())
         return
-    delay_s = spec.backoff_s * 2 ** (job.attempts - 1)
+    backoff_s = FULL_BACKOFF_S if is_disk_full(error) else spec.backoff_s
+    delay_s = backoff_s * 2 ** (job.attempts - 1)
     logger.warning("job %s %s: %s; again in %.0f s", job.pk, job.kind, error, delay_s)
     ledger.requeue(
         _held(job), delay_s=delay_s, message=f"Attempt {job.attempts} failed; trying again."
@@ -88,7 +179,7 @@ def _retry_or_fail(job: Job, spec: TaskSpec, error: Exception) -> None:
 
 
 def _fail(job: Job, *, code: str, message: str, trace: str = "") -> None:
-    logger.info("job %s %s: failed: %s", job.pk, job.kind, message)
+    logger.info("job %s %s: failed: %s", job.pk, job.kind, code)  # the message may name a file
     _end(job, JobState.FAILED, error_code=code, error_message=message, traceback=trace)
 
 

@@ -21,6 +21,14 @@ ROOT = Path(__file__).resolve().parents[3]
         ("TESSERA_BROKER_URL", "amqp://host", lambda: environment.broker_url("filesystem://")),
         ("TESSERA_DATABASE_URL", "mysql://host/db", lambda: environment.database("sqlite:////x")),
         ("TESSERA_STORAGE", "relative/folder", lambda: environment.storage_root(Path("/x"))),
+        ("TESSERA_JOB_LIMITS", "mosaic_build", environment.limits),
+        (
+            "TESSERA_LOG_FORMAT",
+            "xml",
+            lambda: environment.one_of("TESSERA_LOG_FORMAT", ("line", "json"), default="line"),
+        ),
+        ("TESSERA_JOB_LIMITS", "mosaic_build=soon", environment.limits),
+        ("TESSERA_JOB_LIMITS", "mosaic_build=-1", environment.limits),
         ("TESSERA_TLS", "maybe", lambda: environment.flag("TESSERA_TLS", default=True)),
         (
             "TESSERA_JOB_LEASE_S",
@@ -85,3 +93,35 @@ def test_postgresql_without_its_driver_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ImproperlyConfigured, match=r"pip install 'tessera\[postgres\]'"):
         environment.database("sqlite:////x")
+
+
+def test_mail_is_read_from_one_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSERA_EMAIL_URL", "smtp+tls://me%40lab:p%2Fw@mail.lab.example")
+    monkeypatch.setenv("TESSERA_EMAIL_FROM", "tessera@lab.example")
+    found = environment.mail("dummymail://")
+    assert (found["EMAIL_HOST"], found["EMAIL_PORT"]) == ("mail.lab.example", 587)
+    assert (found["EMAIL_HOST_USER"], found["EMAIL_HOST_PASSWORD"]) == ("me@lab", "p/w")
+    assert found["EMAIL_USE_TLS"] is True
+    assert found["DEFAULT_FROM_EMAIL"] == "tessera@lab.example"
+
+
+@pytest.mark.parametrize(
+    ("url", "sender", "named"),
+    [
+        ("pigeon://loft", "a@b.example", "TESSERA_EMAIL_URL"),
+        ("smtp://", "a@b.example", "TESSERA_EMAIL_URL"),
+        ("smtp://mail.lab.example", "", "TESSERA_EMAIL_FROM"),
+    ],
+)
+def test_mail_that_could_not_be_sent_is_refused_at_start(
+    monkeypatch: pytest.MonkeyPatch, url: str, sender: str, named: str
+) -> None:
+    monkeypatch.setenv("TESSERA_EMAIL_URL", url)
+    monkeypatch.setenv("TESSERA_EMAIL_FROM", sender)
+    with pytest.raises(ImproperlyConfigured, match=named):
+        environment.mail("dummymail://")
+
+
+def test_without_settings_there_is_no_mail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TESSERA_EMAIL_URL", raising=False)
+    assert str(environment.mail("dummymail://")["EMAIL_BACKEND"]).endswith("dummy.EmailBackend")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from ml.errors import CorruptFileError
@@ -16,7 +18,7 @@ from portal.core.tasks import LeaseLost, UserError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_cancel, job_retry, job_submit
-from portal.jobs.worker.reaper import reap
+from portal.jobs.worker.reaper import reap, reap_forever
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 
@@ -238,6 +240,31 @@ def test_the_reaper_ends_a_lost_job_that_was_to_be_cancelled(job: Job) -> None:
 def test_the_reaper_leaves_a_living_job_alone(job: Job) -> None:
     ledger.claim(job.pk, worker="alive")
     assert reap() == (0, 0)
+
+
+def test_after_the_database_was_away_workers_get_a_leases_time_to_renew(
+    job: Job, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """Three passes: lost to the outage, still within the grace, and after it."""
+    settings.TESSERA_JOB_LEASE_S, settings.TESSERA_JOB_REAP_EVERY_S = 30, 0
+    _silence(job)
+    clock = [1000.0]
+    states: list[str] = []
+    stop = threading.Event()
+
+    def away_once() -> None:
+        clock[0] += 20
+        if clock[0] == 1020:
+            raise OperationalError("the database system is starting up")
+        job.refresh_from_db()
+        states.append(job.state)
+        if clock[0] == 1080:
+            stop.set()
+
+    monkeypatch.setattr("portal.jobs.worker.reaper.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("portal.jobs.worker.reaper.connection_refresh", away_once)
+    reap_forever(stop)
+    assert states == [JobState.RUNNING, JobState.RUNNING, JobState.QUEUED]
 
 
 def test_the_reaper_rings_what_was_never_heard(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ from portal.config.demo.material import development_material, sample_material
 from portal.config.demo.people import cast
 from portal.config.demo.report import report, sign_in
 from portal.config.demo.run import Outcome, demo_run
-from portal.config.processes import ProcessTree, free_port, reaper, web, worker
+from portal.config.processes import free_port, reaper, web, worker
+from portal.config.supervision import ProcessTree
 
 HOST, PORT = "127.0.0.1", 8000
 
@@ -40,10 +41,10 @@ class Command(BaseCommand):
             port = free_port(HOST, options["port"])
             if port != options["port"]:
                 self.stdout.write(f"Port {options['port']} is taken; using {port} instead.")
-            processes.insert(0, web(HOST, port, reload=False))
+            processes = [*web(HOST, port, reload=False), *processes]
         try:
             logs = settings.TESSERA_STORAGE.parent / "log"
-            with ProcessTree(processes, say=self.stdout.write, log_folder=logs) as tree:
+            with ProcessTree(processes, say=self._say, log_folder=logs) as tree:
                 outcome = self._run(people)
                 outcome.seconds["all"] = time.monotonic() - began
                 report(outcome, people=people, say=self.stdout.write)
@@ -56,7 +57,13 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self.stdout.write("\nStopped.")
             return
-        raise CommandError("A part of the portal ended by itself; see above.", returncode=code)
+        raise CommandError(
+            "A part of the portal cannot be kept running; see above.", returncode=code
+        )
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()  # also where the output is a file
 
     def _run(self, people: Any) -> Outcome:
         folder = settings.TESSERA_STORAGE.parent / "demo"

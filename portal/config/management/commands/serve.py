@@ -5,9 +5,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 
-from portal.config.processes import ProcessTree, free_port, reaper, web, worker
+from portal.config.processes import free_port, reaper, web, worker
+from portal.config.supervision import ProcessTree
 
 
 class Command(BaseCommand):
@@ -20,6 +23,7 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument("--reload", action="store_true", help="for developers")
+        parser.add_argument("--web-only", action="store_true", help="no worker and no reaper")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Start all, wait, stop all."""
@@ -28,14 +32,24 @@ class Command(BaseCommand):
         if port != wanted:
             self.stdout.write(f"Port {wanted} is taken; using {port} instead.")
         reload = options["reload"]
-        processes = [web(host, port, reload=reload), worker(reload=reload), reaper()]
+        processes = web(host, port, reload=reload)
+        if not options["web_only"]:
+            processes += [worker(reload=reload), reaper()]
+        where = {} if options["web_only"] else {"url": f"http://{host}:{port}"}
+        call_command("first_run", stdout=self.stdout, **where)
+        self.stdout.flush()
+        connections.close_all()  # this process only watches the others
         try:
-            with ProcessTree(processes, say=self.stdout.write) as tree:
-                self.stdout.write(f"Tessera is at http://{host}:{port}  (Ctrl-C stops it)")
+            with ProcessTree(processes, say=self._say) as tree:
+                self._say(f"Tessera is at http://{host}:{port}  (Ctrl-C stops it)")
                 code = tree.wait()
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
             return
         raise CommandError(
-            "A part of the portal ended by itself; see its lines above.", returncode=code
+            "A part of the portal cannot be kept running; see its lines above.", returncode=code
         )
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()  # also where the output is a file

@@ -1,0 +1,27 @@
+"""``manage.py doctor``: what is missing, slow or wrong, and what to do about it."""
+
+from collections.abc import Callable
+
+from portal.config.doctor import machine, running, servers
+from portal.config.doctor.findings import Finding, Level
+
+CHECKS: tuple[Callable[[], list[Finding]], ...] = (
+    servers.database,
+    servers.broker,
+    servers.cached,
+    servers.mail,
+    machine.storage,
+    machine.sandbox,
+    machine.libraries,
+    machine.models,
+    running.settings_are_safe,
+    running.of_database,
+)
+
+
+def examine() -> list[Finding]:
+    """Every finding, in the order of the checks."""
+    return [finding for check in CHECKS for finding in check()]
+
+
+__all__ = ["CHECKS", "Finding", "Level", "examine"]

@@ -1,0 +1,40 @@
+"""What a check of the portal found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["ok", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor.
+
+    Attributes:
+        part: what was looked at: ``database``.
+        level: error: something does not work or is not safe; warning: it will not stay well.
+        says: what is, in a sentence.
+        do: what to do about it; empty where all is well.
+    """
+
+    part: str
+    level: Level
+    says: str
+    do: str = ""
+
+
+def ok(part: str, says: str) -> Finding:
+    """All is well."""
+    return Finding(part, "ok", says)
+
+
+def warning(part: str, says: str, do: str) -> Finding:
+    """It will not stay well."""
+    return Finding(part, "warning", says, do)
+
+
+def error(part: str, says: str, do: str) -> Finding:
+    """It does not work, or is not safe."""
+    return Finding(part, "error", says, do)

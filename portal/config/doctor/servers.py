@@ -1,0 +1,103 @@
+"""Database, broker, cache, mail."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from datetime import UTC, datetime
+
+from celery import current_app
+from django.conf import settings
+from django.core.cache import cache
+from django.core.mail import get_connection
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from kombu.exceptions import KombuError
+
+from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.core.mail import mail_works
+from portal.jobs.selectors import database_now
+
+SLOW_DATABASE_S = 0.05  # a page asks a dozen times
+SKEW_S = 5.0  # sessions and tokens are checked by the machine's clock, leases by the database's
+BROKER_WAIT_S = 3
+
+
+def database() -> list[Finding]:
+    """Reachable, quick, migrated, and at one time with this machine."""
+    try:
+        connection.ensure_connection()
+        began = time.perf_counter()
+        now = database_now()
+        took_s = time.perf_counter() - began
+    except DatabaseError as found:
+        says = f"The database does not answer ({type(found).__name__})."
+        return [error("database", says, "Start it, or correct TESSERA_DATABASE_URL.")]
+    return [_speed(took_s), _migrations(), _clock((datetime.now(UTC) - now).total_seconds())]
+
+
+def _speed(took_s: float) -> Finding:
+    says = f"{connection.vendor} answers in {1000 * took_s:.1f} ms."
+    if took_s > SLOW_DATABASE_S:
+        return warning("database", says, "Bring it closer, or look at what keeps it busy.")
+    return ok("database", says)
+
+
+def _migrations() -> Finding:
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if plan:
+        says = f"{len(plan)} migrations are not applied, the first is {plan[0][0]}."
+        return error("migrations", says, "Run: manage.py migrate")
+    return ok("migrations", "All migrations are applied.")
+
+
+def _clock(ahead_s: float) -> Finding:
+    if abs(ahead_s) > SKEW_S:
+        word = "ahead of" if ahead_s > 0 else "behind"
+        says = f"This machine's clock is {abs(ahead_s):.0f} s {word} the database's."
+        return warning("clock", says, "Let both follow a time server (NTP).")
+    return ok("clock", f"Within {SKEW_S:.0f} s of the database's.")
+
+
+def broker() -> list[Finding]:
+    """Reachable."""
+    kind = settings.CELERY_BROKER_URL.partition(":")[0]
+    try:
+        with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as found:
+            found.ensure_connection(max_retries=1, timeout=BROKER_WAIT_S)
+    except (OSError, KombuError) as failed:
+        says = f"The broker ({kind}) does not answer ({type(failed).__name__})."
+        do = "Start it, or correct TESSERA_BROKER_URL. Until then jobs wait; none is lost."
+        return [error("broker", says, do)]
+    return [ok("broker", f"{kind} answers.")]
+
+
+def cached() -> list[Finding]:
+    """What is put into the cache comes out again."""
+    key, value = "doctor", secrets.token_hex(8)
+    try:
+        cache.set(key, value, 60)
+        kept = cache.get(key) == value
+    except Exception as failed:  # noqa: BLE001 - each backend has errors of its own
+        says = f"The cache does not answer ({type(failed).__name__})."
+        return [error("cache", says, "Start Redis, or make the cache's folder writable.")]
+    if not kept:
+        says = "The cache forgets what is put into it."
+        return [error("cache", says, "Sign-in limits need it: see CACHES.")]
+    return [ok("cache", "Keeps what is put into it.")]
+
+
+def mail() -> list[Finding]:
+    """Set up, and the server answers."""
+    if not mail_works():
+        says = "No mail is sent; invitations and new passwords are shown as links."
+        return [warning("mail", says, "Set TESSERA_EMAIL_URL and TESSERA_EMAIL_FROM.")]
+    try:
+        found = get_connection()
+        found.open()
+        found.close()
+    except OSError as failed:  # smtplib's errors are OSErrors
+        says = f"The mail server does not answer ({type(failed).__name__})."
+        return [error("mail", says, "Correct TESSERA_EMAIL_URL, or start the server.")]
+    return [ok("mail", "The mail server answers.")]

@@ -1,0 +1,139 @@
+"""Requests as they come in, and the answers the front gives by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Fields = list[tuple[bytes, bytes]]
+PEER = b"x-tessera-peer"
+"""Tells the API who is connected to the front; see ``portal.config.wsgi``."""
+_HOP_BY_HOP = frozenset(
+    {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding",
+     b"upgrade", b"expect", b"content-length"}
+)  # fmt: skip
+
+
+class BodyError(Exception):
+    """The client went away or sends too slowly."""
+
+
+class Body:
+    """What follows the head, as it comes. ``length`` is None where the client did not say."""
+
+    def __init__(self, length: int | None, *, on_read: Callable[[], None]) -> None:
+        self.length = length
+        self.received = 0
+        self.held = 0
+        self.is_complete = False
+        self._failed = False
+        self._chunks: deque[bytes] = deque()
+        self._changed = asyncio.Event()
+        self._on_read = on_read
+
+    def feed(self, data: bytes) -> None:
+        """A part arrived."""
+        self._chunks.append(data)
+        self.held += len(data)
+        self.received += len(data)
+        self._changed.set()
+
+    def finish(self) -> None:
+        """All arrived."""
+        self.is_complete = True
+        self._changed.set()
+
+    def fail(self) -> None:
+        """No more will arrive."""
+        self._failed = True
+        self._changed.set()
+
+    async def gathered(self, enough_bytes: int) -> bool:
+        """Wait until all is there (True), or so much of it (False)."""
+        while not self.is_complete and self.held < enough_bytes:
+            await self._wait()
+        return self.is_complete
+
+    async def read(self) -> bytes:
+        """The next part; empty at the end."""
+        while not self._chunks and not self.is_complete:
+            await self._wait()
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self.held = 0
+        self._on_read()
+        return data
+
+    async def _wait(self) -> None:
+        if self._failed:
+            raise BodyError
+        self._changed.clear()
+        await self._changed.wait()
+
+
+@dataclass(slots=True)
+class Request:
+    """One request; ``fields`` have lower-case names, each as the client sent it."""
+
+    method: bytes
+    target: bytes
+    version: str
+    fields: Fields
+    keep_alive: bool
+    body: Body
+    began: float
+
+    def field(self, name: bytes) -> str:
+        """A header's text, empty where it was not sent; of several the last."""
+        found = ""
+        for key, value in self.fields:
+            if key == name:
+                found = value.decode("latin-1")
+        return found
+
+    def is_tile(self) -> bool:
+        """Whether the front answers it by itself."""
+        return self.target.startswith(b"/tiles/") and self.method in (b"GET", b"HEAD")
+
+
+def forwarded_head(request: Request, peer: str, *, is_whole: bool) -> bytes:
+    """The head for the API: the client's, without what concerns one connection only.
+
+    Names that begin like ours, or that CGI cannot tell from another, never pass.
+    """
+    lines = [b"%s %s HTTP/%s" % (request.method, request.target, request.version.encode())]
+    for name, value in request.fields:
+        if name not in _HOP_BY_HOP and not name.startswith(b"x-tessera-") and b"_" not in name:
+            lines.append(b"%s: %s" % (name, value))
+    lines += [b"%s: %s" % (PEER, peer.encode()), b"connection: close"]
+    if is_whole and (request.body.received or request.method in (b"POST", b"PUT", b"PATCH")):
+        lines.append(b"content-length: %d" % request.body.received)
+    elif not is_whole and request.body.length is not None:
+        lines.append(b"content-length: %d" % request.body.length)
+    elif not is_whole:
+        lines.append(b"transfer-encoding: chunked")
+    return b"\r\n".join([*lines, b"", b""])
+
+
+def head(status: str, fields: list[tuple[str, str]], *, keep_alive: bool) -> bytes:
+    """Status line and headers of an answer."""
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in fields)]
+    if not keep_alive:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def plain(status: str, text: str) -> bytes:
+    """A whole answer in one line of text, after which the connection ends."""
+    body = (text + "\n").encode()
+    fields = [
+        ("Content-Type", "text/plain; charset=utf-8"),
+        ("Content-Length", str(len(body))),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    if status.startswith("503"):
+        fields.append(("Retry-After", "5"))
+    return head(status, fields, keep_alive=False) + body

@@ -1,0 +1,134 @@
+"""``/metrics``: what Prometheus reads. Requests and tiles are counted by the web processes; jobs,
+indexes and disk are read from the database and the volume when asked, so that they are right
+whichever machine works.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import shutil
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from portal.core.errors import ForbiddenError
+from portal.jobs import selectors as jobs
+from portal.retrieval import selectors as retrieval
+
+LOCAL = ("127.0.0.1", "::1")
+_FORWARDED = ("X-Forwarded-For", "Forwarded", "X-Real-IP")
+
+
+@require_GET
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus' text format, for who has the token; without a token, for this machine alone."""
+    require_reader(request)
+    registry = CollectorRegistry()
+    registry.register(Figures())
+    text = generate_latest(_counted()) + generate_latest(registry)
+    response = HttpResponse(text, content_type=CONTENT_TYPE_LATEST)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def require_reader(request: HttpRequest) -> None:
+    """Raises ForbiddenError. What a proxy passes on is never local, whatever address it has."""
+    token = settings.TESSERA_METRICS_TOKEN
+    if token:
+        sent = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if hmac.compare_digest(sent.encode(), token.encode()):
+            return
+        raise ForbiddenError("Metrics need the token of TESSERA_METRICS_TOKEN.")
+    passed_on = any(name in request.headers for name in _FORWARDED)
+    if passed_on or request.META.get("REMOTE_ADDR") not in LOCAL:
+        raise ForbiddenError("Metrics are for this machine alone; set TESSERA_METRICS_TOKEN.")
+
+
+def _counted() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+class Figures:
+    """Read at each scrape."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Figures of the volume, and of the database where it answers."""
+        free = GaugeMetricFamily("tessera_storage_free_bytes", "Free on the storage volume.")
+        size = GaugeMetricFamily("tessera_storage_size_bytes", "Size of the storage volume.")
+        try:
+            usage = shutil.disk_usage(settings.TESSERA_STORAGE)
+        except OSError:
+            pass  # the figure is absent, which is what an alarm looks for
+        else:
+            free.add_metric((), usage.free)
+            size.add_metric((), usage.total)
+        yield from (free, size)
+        up = GaugeMetricFamily("tessera_database_up", "1 where the database answered.")
+        try:
+            found = [*_jobs(), *_workers(), *_indexes()]
+        except DatabaseError:
+            found = []
+        up.add_metric((), 1.0 if found else 0.0)
+        yield from (up, *found)
+
+
+def _jobs() -> list[Metric]:
+    waiting = GaugeMetricFamily(
+        "tessera_jobs_waiting", "Jobs in the queue.", labels=("kind", "queue")
+    )
+    age = GaugeMetricFamily(
+        "tessera_jobs_oldest_seconds", "How long the oldest has waited.", labels=("kind", "queue")
+    )
+    for row in jobs.queue_lengths():
+        waiting.add_metric((row.kind, row.queue), row.count)
+        age.add_metric((row.kind, row.queue), row.oldest_s)
+    running = GaugeMetricFamily("tessera_jobs_running", "Jobs at work.", labels=("kind",))
+    ended = CounterMetricFamily("tessera_jobs_ended", "Jobs ended.", labels=("kind", "state"))
+    spent = CounterMetricFamily(
+        "tessera_job_seconds", "From first start to end, summed.", labels=("kind", "state")
+    )
+    failed = CounterMetricFamily(
+        "tessera_jobs_failed", "Failed jobs by reason.", labels=("kind", "code")
+    )
+    for kind, count in jobs.running_counts():
+        running.add_metric((kind,), count)
+    for end in jobs.ended_figures():
+        ended.add_metric((end.kind, end.state), end.count)
+        spent.add_metric((end.kind, end.state), end.seconds)
+    for kind, code, count in jobs.failure_counts():
+        failed.add_metric((kind, code), count)
+    return [waiting, age, running, ended, spent, failed]
+
+
+def _workers() -> list[Metric]:
+    alive = GaugeMetricFamily("tessera_workers_alive", "Workers heard of lately.")
+    alive.add_metric((), jobs.workers_alive().count())
+    return [alive]
+
+
+def _indexes() -> list[Metric]:
+    age = GaugeMetricFamily(
+        "tessera_index_age_seconds",
+        "Age of the newest index file, of the scope where it is oldest.",
+        labels=("encoder",),
+    )
+    newer = GaugeMetricFamily(
+        "tessera_index_newer_embeddings",
+        "Embeddings that no index file holds yet; searched from the database.",
+        labels=("encoder",),
+    )
+    for row in retrieval.index_states():
+        age.add_metric((row.encoder,), row.age_s)
+        newer.add_metric((row.encoder,), row.newer)
+    return [age, newer]

@@ -1,0 +1,164 @@
+"""One process tree: web, worker and reaper, started together, kept running, stopped together.
+
+A child that ends by itself is started again after a pause that grows; only one that fails at once,
+again and again, ends the tree. The children die with this process however it dies
+(``die_with_parent``), so nothing is left behind by Ctrl-C, by a closed terminal or by ``kill -9``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.config.processes import ChildProcess
+from portal.core.children import die_with_parent
+
+STOP_WAIT_S = 8.0  # below the 10 s after which Docker kills
+LOOK_EVERY_S = 0.3
+STEADY_AFTER_S = 30.0  # a child that ran this long had started well: count from one again
+GIVE_UP_AFTER = 6  # fast failures in a row: half a minute of pauses, then it is not an accident
+PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+
+
+@dataclass(slots=True)
+class Restarts:
+    """How often a role failed in a row, and what to do about the next time."""
+
+    failures: int = 0
+
+    def pause_s(self, ran_s: float) -> float | None:
+        """Pause before it is started again; None where it has failed fast too often."""
+        self.failures = 1 if ran_s >= STEADY_AFTER_S else self.failures + 1
+        if self.failures >= GIVE_UP_AFTER:
+            return None
+        return min(PAUSE_S * 2.0 ** (self.failures - 1), LONGEST_PAUSE_S)
+
+
+@dataclass(slots=True)
+class _Role:
+    process: ChildProcess
+    restarts: Restarts
+    child: subprocess.Popen[bytes]
+    started_s: float
+    due_s: float | None = None  # when it is started again, while it is down
+
+
+class ProcessTree:
+    """Runs processes as children of this process. Use as a context manager."""
+
+    def __init__(
+        self,
+        processes: Sequence[ChildProcess],
+        *,
+        say: Callable[[str], object],
+        log_folder: Path | None = None,
+    ) -> None:
+        """``log_folder``: the children write to a file each instead of to this terminal."""
+        self.processes, self.say, self.log_folder = processes, say, log_folder
+        self._roles: dict[str, _Role] = {}
+        # Where the web processes add up what they count (portal.core.observe.metrics).
+        self._counts = tempfile.TemporaryDirectory(prefix="tessera-metrics-")
+
+    @property
+    def children(self) -> dict[str, subprocess.Popen[bytes]]:
+        """The child of each role, the newest where there were several."""
+        return {name: role.child for name, role in self._roles.items()}
+
+    def __enter__(self) -> ProcessTree:
+        # A closed terminal or a polite kill ends the tree as Ctrl-C does.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _as_interrupt)
+        for process in self.processes:
+            child = self._start(process, log_mode="wb")
+            self._roles[process.name] = _Role(process, Restarts(), child, time.monotonic())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._counts.cleanup()
+
+    def wait(self) -> int:
+        """Keep every child running. Returns an exit code once one of them cannot be kept."""
+        while True:
+            for role in self._roles.values():
+                code = self._look_after(role)
+                if code is not None:
+                    return code
+            time.sleep(LOOK_EVERY_S)
+
+    def stop(self) -> None:
+        """Ask every child to stop, then insist. Every process group is gone afterwards."""
+        for child in self.children.values():
+            if child.poll() is None:
+                child.terminate()
+        deadline = time.monotonic() + STOP_WAIT_S
+        for child in self.children.values():
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(max(0.1, deadline - time.monotonic()))
+            _kill_group(child.pid)
+            child.wait()
+
+    def _look_after(self, role: _Role) -> int | None:
+        """Start again what ended; the exit code where that has failed too often."""
+        now = time.monotonic()
+        if role.due_s is not None:
+            if now >= role.due_s:
+                role.child = self._start(role.process, log_mode="ab")
+                role.started_s, role.due_s = now, None
+            return None
+        code = role.child.poll()
+        if code is None:
+            return None
+        _kill_group(role.child.pid)  # what it had started must not run beside its successor
+        pause_s = role.restarts.pause_s(now - role.started_s)
+        name, where = role.process.name, self._where(role.process)
+        ended = f"{name} ended by itself ({_cause(code)})."
+        if pause_s is None:
+            self.say(f"{ended}{where} It failed {GIVE_UP_AFTER} times in a row: giving up.")
+            return code if code > 0 else 1
+        self.say(f"{ended}{where} Starting it again in {pause_s:g} s.")
+        role.due_s = now + pause_s
+        return None
+
+    def _start(self, process: ChildProcess, *, log_mode: str) -> subprocess.Popen[bytes]:
+        with ExitStack() as stack:
+            output = None
+            if self.log_folder is not None:
+                self.log_folder.mkdir(parents=True, exist_ok=True)
+                output = stack.enter_context(self._log(process).open(log_mode))
+            return subprocess.Popen(
+                process.command,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": self._counts.name},
+                start_new_session=True,  # Ctrl-C reaches the children through us, once
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - this process has one thread
+            )
+
+    def _log(self, process: ChildProcess) -> Path:
+        return (self.log_folder or Path()) / f"{process.name}.log"
+
+    def _where(self, process: ChildProcess) -> str:
+        return f" See {self._log(process)}." if self.log_folder else ""
+
+
+def _cause(code: int) -> str:
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _as_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,107 @@
+"""What a request may carry: bodies are bounded, and files go only where a view asks for them.
+
+Django reads a form while it checks the CSRF token, before any view has said who may send what.
+``BodyLimitMiddleware`` therefore refuses by the announced length, and accepts no files. A view that
+receives files says so (``receives_files``), is exempt from the general CSRF check and calls
+``require_csrf`` itself, which reads nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+from django.core.files.uploadhandler import FileUploadHandler, SkipFile
+from django.http import HttpRequest, QueryDict
+from django.middleware.csrf import CsrfViewMiddleware
+from django.views.decorators.csrf import csrf_exempt
+
+from portal.core.errors import ForbiddenError, PortalError, TooLargeInputError
+
+PAGE_BODY_BYTES = 2**20  # a form of text
+API_BODY_BYTES = 64 * 2**20  # a GeoJSON of 200,000 vertices is about 8 MB
+_View = TypeVar("_View", bound=Callable[..., Any])
+
+
+class FilesRefusedError(PortalError):
+    """A file was sent to an address that takes none."""
+
+    status, code, title = 415, "files-refused", "No files are accepted here"
+
+
+class LengthRequiredError(PortalError):
+    """A body without a length cannot be judged before it is read."""
+
+    status, code, title = 411, "length-required", "The length of the body is missing"
+
+
+def receives_files(view: _View) -> _View:
+    """Mark a page that takes files. It calls ``require_csrf`` before it reads the body."""
+    view.receives_files = True  # type: ignore[attr-defined]
+    return csrf_exempt(view)
+
+
+def require_acceptable(request: HttpRequest, *, limit_bytes: int) -> None:
+    """Judge a body by its headers.
+
+    Raises:
+        LengthRequiredError: it is sent in chunks of no announced length.
+        TooLargeInputError: it announces more than ``limit_bytes``.
+    """
+    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+        raise LengthRequiredError("Send the body with a Content-Length.")
+    if body_length(request) > limit_bytes:
+        raise TooLargeInputError(
+            f"The body is larger than this address accepts: the limit is {limit_bytes:,} bytes.",
+            details={"limit_bytes": limit_bytes},
+        )
+
+
+def body_length(request: HttpRequest) -> int:
+    """The announced length; 0 where there is none, or none that is a number."""
+    sent = request.META.get("CONTENT_LENGTH") or "0"
+    return int(sent) if sent.isdecimal() else 0
+
+
+class NoFilesHandler(FileUploadHandler):
+    """The upload handler of every address that takes no files: it skips them and remembers it."""
+
+    def new_file(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Skip; ``BodyLimitMiddleware`` answers."""
+        self.request.files_refused = True  # type: ignore[union-attr]
+        raise SkipFile
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        """Never called: the file was skipped."""
+
+    def file_complete(self, file_size: int) -> None:
+        """Never called: the file was skipped."""
+
+
+def require_csrf(request: HttpRequest, fields: QueryDict | None = None) -> None:
+    """Django's CSRF check of header or ``fields``, without reading the body.
+
+    Raises:
+        ForbiddenError: token or origin is wrong.
+    """
+    known = "_post" in request.__dict__
+    if not known:
+        request._post = fields or QueryDict()  # type: ignore[attr-defined] # where the check looks
+    try:
+        refused = _Check(_no_response).process_view(request, None, (), {})  # type: ignore[arg-type]
+    finally:
+        if not known:
+            del request._post  # type: ignore[attr-defined]
+    if refused is not None:
+        raise ForbiddenError(
+            "This form is no longer valid. Go back, reload the page, try again.", code="csrf"
+        )
+
+
+class _Check(CsrfViewMiddleware):
+    def _reject(self, request: HttpRequest, reason: str) -> Any:
+        return reason
+
+
+def _no_response(request: HttpRequest) -> NoReturn:
+    raise NotImplementedError

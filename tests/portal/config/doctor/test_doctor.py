@@ -1,0 +1,340 @@
+"""The doctor: each thing that can be wrong is named, with what to do; the exit code says so too."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import DatabaseError
+from django.utils import timezone
+
+from ml.imaging.sandbox import Confinement
+from portal.config import doctor
+from portal.config.doctor import machine, running, servers
+from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.core.tasks import REGISTRY, task
+from portal.jobs import selectors as jobs
+from portal.jobs.models import Job, WorkerSign
+from portal.jobs.services import job_submit
+from portal.jobs.worker import heartbeat
+from portal.keeping.models import Backup
+from portal.labs.models import Lab
+from portal.retrieval.selectors import IndexState
+
+pytestmark = pytest.mark.django_db
+Usage = type("Usage", (), {})
+
+
+def only(findings: list[Finding], part: str = "") -> Finding:
+    (found,) = [finding for finding in findings if not part or finding.part == part]
+    assert (found.do == "") == (found.level == "ok"), "what is wrong has something to do"
+    return found
+
+
+# --- servers ---------------------------------------------------------------------------------
+
+
+def test_a_database_that_is_well() -> None:
+    levels = {
+        finding.part: finding.level
+        for finding in servers.database()
+        if finding.part != "migrations"
+    }
+    assert levels == {"database": "ok", "clock": "ok"}
+
+
+def test_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise DatabaseError("no")
+
+    monkeypatch.setattr(servers, "database_now", away)
+    found = only(servers.database())
+    assert (found.level, "TESSERA_DATABASE_URL" in found.do) == ("error", True)
+
+
+def test_a_slow_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert servers._speed(0.2).level == "warning"
+    assert servers._speed(0.001).level == "ok"
+
+
+def test_migrations_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Executor:
+        def __init__(self, connection: object) -> None:
+            self.loader = type("L", (), {"graph": type("G", (), {"leaf_nodes": list})})
+
+        def migration_plan(self, targets: object) -> list[tuple[str, bool]]:
+            return plan
+
+    monkeypatch.setattr(servers, "MigrationExecutor", Executor)
+    plan: list[tuple[str, bool]] = [("jobs.0002_payload_and_request", False)]
+    found = servers._migrations()
+    assert found.level == "error" and "1 migrations" in found.says and "migrate" in found.do
+    plan = []
+    assert servers._migrations().level == "ok"
+
+
+@pytest.mark.parametrize(("hours", "word"), [(1, "ahead of"), (-1, "behind")])
+def test_a_wrong_clock(monkeypatch: pytest.MonkeyPatch, hours: int, word: str) -> None:
+    real = jobs.database_now
+    monkeypatch.setattr(servers, "database_now", lambda: real() - timedelta(hours=hours))
+    found = only(servers.database(), "clock")
+    assert found.level == "warning" and word in found.says
+
+
+def test_a_broker_that_is_away(settings: Any) -> None:
+    assert only(servers.broker()).level == "ok"
+    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
+    found = only(servers.broker())
+    assert (found.level, found.says) == (
+        "error",
+        "The broker (redis) does not answer (OperationalError).",
+    )
+
+
+def test_a_cache_that_is_away_or_forgets(settings: Any) -> None:
+    assert only(servers.cached()).level == "ok"
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+    assert "forgets" in only(servers.cached()).says
+    backend = "django.core.cache.backends.redis.RedisCache"
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:1/0"}}
+    assert "does not answer" in only(servers.cached()).says
+
+
+def test_mail_that_is_not_set_up_or_does_not_answer(settings: Any) -> None:
+    assert only(servers.mail()).level == "ok"
+    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+    assert only(servers.mail()).level == "warning"
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    assert only(servers.mail()).level == "error"
+
+
+# --- machine ---------------------------------------------------------------------------------
+
+
+def test_storage_with_room_without_and_that_cannot_be_written(
+    storage: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def usage(free: int) -> Callable[[Path], Any]:
+        found = Usage()
+        found.free, found.total = free, 2**40
+        return lambda _: found
+
+    monkeypatch.setattr(machine.shutil, "disk_usage", usage(2**39))
+    assert only(machine.storage()).level == "ok"
+    monkeypatch.setattr(machine.shutil, "disk_usage", usage(2**30))
+    assert only(machine.storage()).level == "warning"
+    file = storage / "file"
+    file.write_text("not a folder")
+    settings.TESSERA_STORAGE = file
+    assert only(machine.storage()).level == "error"
+
+
+def test_storage_of_another_database(storage: Path) -> None:
+    from portal.archive.storage import identity_path
+
+    identity_path().write_text(json.dumps({"database": "another"}))
+    levels = [finding.level for finding in machine.storage()]
+    assert levels[-1] == "error"
+
+
+def test_a_sandbox_that_shuts_in_only_in_part_or_does_not_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        machine, "confinement", lambda: Confinement("landlock", "seccomp", "seccomp")
+    )
+    assert only(machine.sandbox()).level == "ok"
+    monkeypatch.setattr(machine, "confinement", lambda: Confinement("", "seccomp", "seccomp"))
+    found = only(machine.sandbox())
+    assert found.level == "warning" and "files by nothing" in found.says
+
+    def dead() -> Confinement:
+        raise OSError("no")
+
+    monkeypatch.setattr(machine, "confinement", dead)
+    assert only(machine.sandbox()).level == "error"
+
+
+def test_libraries_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = machine._version
+    monkeypatch.setattr(machine.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert only(machine.libraries()).level == "ok"
+    monkeypatch.setattr(machine.shutil, "which", lambda name: None)
+    assert [finding.level for finding in machine.libraries()] == ["ok", "warning"]
+    monkeypatch.setattr(machine, "_version", lambda name: "" if "faiss" in name else real(name))
+    assert only(machine.libraries()).says == "Not installed: faiss."
+
+
+def test_a_device_and_encoders_that_cannot_be_loaded(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TESSERA_ENCODERS = {"histology": "default", "endoscopy": "/nowhere.safetensors"}
+    loaded = {
+        "device": "cpu",
+        "encoders": {"histology": {"version": "4.0"}, "endoscopy": {"error": "no such file"}},
+    }
+    monkeypatch.setattr(machine, "_loaded", lambda: loaded)
+    assert [finding.level for finding in machine.models()] == ["ok", "ok", "error"]
+    assert "TESSERA_ENCODER_ENDOSCOPY" in machine.models()[2].do
+
+    def fails() -> dict[str, Any]:
+        raise subprocess.CalledProcessError(1, "python")
+
+    monkeypatch.setattr(machine, "_loaded", fails)
+    assert only(machine.models()).level == "error"
+
+
+@pytest.mark.slow
+def test_the_default_encoders_load_in_a_process_of_their_own(settings: Any) -> None:
+    settings.TESSERA_ENCODERS = {"histology": "default", "endoscopy": "no-such-encoder"}
+    found = machine._loaded()
+    assert found["device"] and "version" in found["encoders"]["histology"]
+    assert "no-such-encoder" in found["encoders"]["endoscopy"]["error"]
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+def test_debug_pages_and_a_known_key(settings: Any) -> None:
+    settings.SECRET_KEY = "a1b2c3d4e5" * 6
+    assert [finding.level for finding in running.settings_are_safe()] == ["ok", "ok"]
+    settings.SECRET_KEY = "development-only-" + "x" * 60
+    assert only(running.settings_are_safe(), "secret key").level == "error"
+    settings.SECRET_KEY = "short"
+    assert only(running.settings_are_safe(), "secret key").level == "error"
+    settings.DEBUG = True
+    assert only(running.settings_are_safe(), "debug").level == "warning"
+
+
+def test_a_queue_without_a_worker_is_named() -> None:
+    heartbeat.sign("cpu", "default")
+    found = only(running.workers())
+    assert found.level == "error" and "gpu" in found.says and "default" not in found.says
+    heartbeat.sign("gpu", "gpu")
+    assert only(running.workers()).level == "ok"
+    WorkerSign.objects.update(seen_at=timezone.now() - timedelta(minutes=5))
+    assert "default and gpu" in only(running.workers()).says
+
+
+def test_a_silent_reaper_is_named_and_is_no_worker() -> None:
+    assert only(running.beat()).level == "error"
+    heartbeat.sign("reaper", jobs.REAPER_QUEUES)
+    assert only(running.beat()).level == "ok"
+    assert not jobs.workers_alive().exists()
+
+
+@pytest.fixture
+def kind() -> Iterator[str]:
+    task("waits")(lambda context: None)
+    yield "waits"
+    REGISTRY.pop("waits", None)
+
+
+def test_jobs_that_wait_for_long_or_for_another_release(lab: Lab, kind: str) -> None:
+    assert only(running.queue()).level == "ok"
+    job = job_submit(kind=kind, args={}, lab=lab, user=None)
+    assert only(running.queue()).level == "ok"
+    Job.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(hours=3))
+    found = only(running.queue())
+    assert found.level == "warning" and "3.0 h" in found.says
+    REGISTRY.pop(kind)
+    assert "does not know: waits" in running.queue()[0].says
+
+
+def test_an_index_that_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert only(running.index()).level == "ok"
+    state = IndexState("roi-default 4.0", 10.0, 50_000)
+    monkeypatch.setattr(running.retrieval, "index_states", lambda: [state])
+    found = only(running.index())
+    assert found.level == "warning" and "50000" in found.says
+
+
+def test_a_backup_that_is_missing_old_or_new() -> None:
+    assert only(running.backup()).says == "There is no backup."
+    for hours, level in ((30, "error"), (1, "ok")):
+        taken_at = timezone.now() - timedelta(hours=hours)
+        Backup.objects.create(destination="/backup", name=f"{hours}", taken_at=taken_at)
+        assert only(running.backup()).level == level
+    Backup.objects.update(gone_at=timezone.now())
+    assert only(running.backup()).level == "error"
+
+
+def test_a_database_that_is_away_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> None:
+        raise DatabaseError("no")
+
+    monkeypatch.setattr(running, "workers", away)
+    assert running.of_database() == []
+
+
+# --- the command -----------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    out = StringIO()
+    try:
+        call_command("doctor", *arguments, stdout=out)
+    except SystemExit as ended:
+        return int(str(ended.code)), out.getvalue()
+    return 0, out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("findings", "code", "strict"),
+    [
+        ([ok("a", "Well.")], 0, 0),
+        ([ok("a", "Well."), warning("b", "Nearly.", "Do this.")], 0, 1),
+        ([error("c", "Wrong.", "Do that.")], 1, 1),
+    ],
+)
+def test_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, findings: list[Finding], code: int, strict: int
+) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: findings,))
+    assert run()[0] == code
+    assert run("--strict")[0] == strict
+
+
+def test_one_line_a_finding_and_json_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = [ok("a", "Well."), error("c", "Wrong.", "Do that.")]
+    monkeypatch.setattr(doctor, "CHECKS", (lambda: findings,))
+    assert run()[1].splitlines() == ["ok      a: Well.", "ERROR   c: Wrong. Do that."]
+    assert json.loads(run("--json")[1])[1] == {
+        "part": "c",
+        "level": "error",
+        "says": "Wrong.",
+        "do": "Do that.",
+    }
+
+
+@pytest.mark.slow
+def test_a_fresh_installation_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """A real process on an empty database: it ends with findings, not with a trace."""
+    import os
+
+    env = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
+        "TESSERA_DATABASE_URL": f"sqlite:///{tmp_path / 'db.sqlite3'}",
+        "TESSERA_STORAGE": str(tmp_path / "storage"),
+        "TESSERA_BROKER_FOLDER": str(tmp_path / "broker"),
+    }
+    done = subprocess.run(
+        [sys.executable, "manage.py", "doctor", "--json"],
+        cwd=Path(__file__).resolve().parents[4],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    wrong = {found["part"] for found in json.loads(done.stdout) if found["level"] == "error"}
+    assert "migrations" in wrong

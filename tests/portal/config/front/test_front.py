@@ -1,0 +1,384 @@
+"""The front over real sockets: limits of time, size and number, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.config.front.connection import Connection
+from portal.config.front.limits import Limits
+from portal.config.front.shared import Front
+
+QUICK = Limits(head_s=1, idle_s=2, gap_s=1, write_s=1, queue_s=1)
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+POST = b"POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: %d\r\n\r\n"
+
+
+@dataclass
+class Api:
+    """Stands for gunicorn: takes one request a connection, keeps it, gives the same answer."""
+
+    answer: bytes | Callable[[bytes], bytes] = OK
+    wait_s: float = 0.0
+    early: bool = False
+    requests: list[bytes] = field(default_factory=list)
+    open: int = 0
+    most_open: int = 0
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        self.open += 1
+        self.most_open = max(self.most_open, self.open)
+        try:
+            got = await reader.readuntil(b"\r\n\r\n")
+            if not self.early:
+                got += await self._body(got.lower(), reader)
+            self.requests.append(got)
+            await asyncio.sleep(self.wait_s)
+            writer.write(self.answer(got) if callable(self.answer) else self.answer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            self.open -= 1
+            writer.close()
+
+    async def _body(self, head: bytes, reader: asyncio.StreamReader) -> bytes:
+        if b"content-length: " in head:
+            length = int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
+            return await reader.readexactly(length)
+        if b"transfer-encoding: chunked" in head:
+            return await reader.readuntil(b"\r\n0\r\n\r\n")
+        return b""
+
+
+class Running:
+    """A front and an API in a thread of their own."""
+
+    def __init__(self, folder: Path, api: Api, limits: Limits) -> None:
+        self.api, self.limits = api, limits
+        self.path = str(folder / "api.sock")
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._main(),))
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    async def _main(self) -> None:
+        self._stop = asyncio.Event()
+        self.front = Front(api=self.path, limits=self.limits, access_log=True)
+        upstream = await asyncio.start_unix_server(self.api.handle, self.path, limit=2**24)
+        server = await self._loop.create_server(lambda: Connection(self.front), "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        sweeper = asyncio.create_task(self.front.sweep_forever())
+        self._ready.set()
+        await self._stop.wait()
+        server.close()
+        upstream.close()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in [sweeper, *left]:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def connect(self) -> socket.socket:
+        """A client."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def ask(self, sent: bytes) -> bytes:
+        """All that comes until the front ends the connection."""
+        with self.connect() as client:
+            client.sendall(sent)
+            return _all(client)
+
+    def get(self) -> bytes:
+        """A whole ordinary request."""
+        return self.ask(b"GET /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+
+
+def _all(client: socket.socket) -> bytes:
+    got = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := client.recv(65536):
+            got += data
+    return got
+
+
+def _one(client: socket.socket) -> bytes:
+    """One answer of two bytes."""
+    got = b""
+    while not got.endswith(b"\r\n\r\nok") and (data := client.recv(65536)):
+        got += data
+    return got
+
+
+@pytest.fixture
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Running]]:
+    with contextlib.ExitStack() as stack:
+
+        def start(*, limits: Limits = QUICK, **api: Any) -> Running:
+            folder = tmp_path_factory.mktemp("f")
+            return stack.enter_context(Running(folder, Api(**api), limits))
+
+        yield start
+
+
+def test_a_request_reaches_the_api_with_the_address_of_its_client(run: Any) -> None:
+    running = run()
+    got = running.get()
+    assert got.startswith(b"HTTP/1.1 200 OK") and got.endswith(b"ok")
+    assert b"x-tessera-peer: 127.0.0.1" in running.api.requests[0]
+
+
+def test_a_client_cannot_name_its_own_address(run: Any) -> None:
+    running = run()
+    running.ask(
+        b"GET /a HTTP/1.1\r\nHost: t\r\nX-Tessera-Peer: 10.0.0.1\r\nX_Tessera_Peer: 10.0.0.1\r\n"
+        b"Connection: close\r\n\r\n"
+    )
+    assert running.api.requests[0].count(b"10.0.0.1") == 0
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: t\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\na=",
+        b"",
+    ],
+)
+def test_two_hundred_idle_connections_hold_up_nobody(run: Any, sent: bytes) -> None:
+    running = run()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(running.connect()) for _ in range(200)]
+        for client in clients:
+            client.sendall(sent)
+        began = time.monotonic()
+        assert running.get().endswith(b"ok")
+        assert time.monotonic() - began < 1.0
+        assert running.api.most_open == 1
+        for client in clients:  # and they are ended in time
+            got = _all(client)
+            assert got == b"" or got.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_body_that_only_trickles_is_given_up(run: Any) -> None:
+    running = run()
+    with running.connect() as client:
+        client.sendall(POST % 1000)
+        began = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            while time.monotonic() - began < 8:
+                client.sendall(b"a")
+                time.sleep(0.2)
+        assert time.monotonic() - began < 7
+    assert not running.api.requests
+
+
+def test_more_connections_of_one_address_than_allowed_are_refused(run: Any) -> None:
+    running = run(limits=replace(QUICK, per_address=3))
+    with running.connect(), running.connect(), running.connect():
+        time.sleep(0.2)
+        assert running.get().startswith(b"HTTP/1.1 503 ")
+    time.sleep(0.2)
+    assert running.get().startswith(b"HTTP/1.1 200 ")
+
+
+def test_headers_beyond_measure_are_refused(run: Any) -> None:
+    sent = b"GET /a HTTP/1.1\r\nHost: t\r\nX: " + b"a" * 40_000
+    assert run().ask(sent).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET http://other/ HTTP/1.1\r\nHost: t\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: t\r\nHost: u\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: xchunked\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: t\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: t\r\nX : a\r\n\r\n",
+    ],
+)
+def test_what_two_servers_might_read_differently_is_refused(run: Any, sent: bytes) -> None:
+    running = run()
+    assert running.ask(sent).startswith(b"HTTP/1.1 400 ")
+    assert not running.api.requests
+
+
+def test_a_second_request_in_the_same_packet_is_not_mixed_with_the_first(run: Any) -> None:
+    running = run(wait_s=0.2)
+    got = running.ask(b"GET /one HTTP/1.1\r\nHost: t\r\n\r\nGET /two HTTP/1.1\r\nHost: t\r\n\r\n")
+    assert got.count(b"HTTP/1.1 200 OK") == 1
+    assert len(running.api.requests) == 1
+
+
+def test_a_connection_is_kept_for_the_next_request(run: Any) -> None:
+    running = run()
+    with running.connect() as client:
+        for number in range(3):
+            client.sendall(b"GET /%d HTTP/1.1\r\nHost: t\r\n\r\n" % number)
+            assert _one(client).endswith(b"ok")
+
+
+def test_a_small_body_is_complete_before_the_call_begins(run: Any) -> None:
+    running = run()
+    with running.connect() as client:
+        client.sendall(POST % 6 + b"abc")
+        time.sleep(0.3)
+        assert running.api.most_open == 0
+        client.sendall(b"def")
+        assert _one(client).endswith(b"ok")
+    assert running.api.requests[0].endswith(b"\r\n\r\nabcdef")
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_large_body_is_streamed_whole(run: Any, is_chunked: bool) -> None:
+    running = run()
+    data = bytes(range(256)) * 20_000
+    with running.connect() as client:
+        if is_chunked:
+            client.sendall(b"POST /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n")
+            client.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data))
+        else:
+            client.sendall(POST % len(data) + data)
+        assert _one(client).endswith(b"ok")
+    got = running.api.requests[0].partition(b"\r\n\r\n")[2]
+    assert _dechunked(got) == data if is_chunked else got == data
+
+
+def _dechunked(got: bytes) -> bytes:
+    found = b""
+    while got:
+        size, _, got = got.partition(b"\r\n")
+        found, got = found + got[: int(size, 16)], got[int(size, 16) + 2 :]
+    return found
+
+
+def test_streamed_bodies_leave_turns_for_others(run: Any) -> None:
+    running = run(limits=replace(QUICK, calls=2, bulk=1, gap_s=5))
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            client = stack.enter_context(running.connect())
+            client.sendall(POST % 2**22 + b"a" * (2**20 + 4096))
+        time.sleep(0.4)
+        assert running.api.most_open == 1
+        assert running.get().endswith(b"ok")
+
+
+def test_an_early_answer_to_a_large_body_reaches_the_client(run: Any) -> None:
+    refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+    running = run(answer=refusal, early=True)
+    with running.connect() as client:
+        client.sendall(POST % 2**24)
+        with contextlib.suppress(ConnectionError):
+            client.sendall(b"a" * 2**21)
+        assert _all(client).startswith(b"HTTP/1.1 401 ")
+
+
+def test_calls_beyond_the_turns_wait_and_are_then_told(run: Any) -> None:
+    running = run(limits=replace(QUICK, calls=1, bulk=1, queue_s=0.5), wait_s=1.5)
+    with running.connect() as client:
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+        time.sleep(0.2)
+        busy = running.get()
+        assert busy.startswith(b"HTTP/1.1 503 ") and b"Retry-After" in busy
+        assert _all(client).endswith(b"ok")
+    assert running.api.most_open == 1
+
+
+def test_an_answer_that_breaks_off_is_seen_to_break_off(run: Any) -> None:
+    got = run(answer=b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf").get()
+    assert not got.endswith(b"\r\n\r\n") and len(got.partition(b"\r\n\r\n")[2]) < 100
+
+
+def test_an_api_that_is_not_there_is_said(run: Any) -> None:
+    running = run()
+    running.front.api += ".gone"
+    assert running.get().startswith(b"HTTP/1.1 502 ")
+
+
+def test_chunked_answers_and_those_that_end_with_the_connection_are_passed_on(run: Any) -> None:
+    chunked = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+    )
+    assert _dechunked(run(answer=chunked).get().partition(b"\r\n\r\n")[2]) == b"abcde"
+    closing = b"HTTP/1.1 200 OK\r\n\r\nabcde"
+    assert _dechunked(run(answer=closing).get().partition(b"\r\n\r\n")[2]) == b"abcde"
+    old = run(answer=closing).ask(b"GET /a HTTP/1.0\r\nHost: t\r\n\r\n")
+    assert old.partition(b"\r\n\r\n")[2] == b"abcde"
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+def test_answers_without_a_body_keep_the_connection(run: Any, status: bytes) -> None:
+    running = run(answer=b"HTTP/1.1 %s\r\nConnection: close\r\n\r\n" % status)
+    with running.connect() as client:
+        for _ in range(2):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+            assert status in client.recv(65536)
+
+
+def test_the_answer_to_head_has_no_body(run: Any) -> None:
+    running = run(answer=b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+    assert running.ask(b"HEAD / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").endswith(
+        b"\r\n\r\n"
+    )
+
+
+def test_a_reader_who_stops_reading_holds_no_turn_for_ever(run: Any) -> None:
+    size = 2**25
+    running = run(
+        limits=replace(QUICK, calls=1, bulk=1),
+        answer=b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"a" * size,
+    )
+    with running.connect() as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: t\r\n\r\n")
+        time.sleep(3.5)
+        running.api.answer = OK
+        assert running.get().endswith(b"ok")
+
+
+def test_a_file_is_sent_by_the_front_while_the_api_is_free(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a film.mp4"
+    path.write_bytes(bytes(range(256)) * 200_000)
+    head = "HTTP/1.1 206 Partial Content\r\nContent-Length: %d\r\nX-Tessera-File: 10-%d %s\r\n\r\n"
+    size = path.stat().st_size - 10
+    answer = head % (size, size + 10, str(path).replace(" ", "%20"))
+    running = run(limits=replace(QUICK, calls=1, bulk=1, write_s=5), answer=answer.encode())
+    with running.connect() as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+        time.sleep(0.5)
+        running.api.answer = OK
+        assert running.get().endswith(b"ok")  # while the reader of the film has not read a byte
+        head_sent, _, body = _all(client).partition(b"\r\n\r\n")
+    assert b"X-Tessera-File" not in head_sent
+    assert body == path.read_bytes()[10:]
+
+
+def test_the_log_names_no_query_and_no_header(run: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="portal.config.front.shared")
+    running = run()
+    running.ask(
+        b"GET /a?token=secret HTTP/1.1\r\nHost: t\r\nCookie: sessionid=secret\r\n"
+        b"Connection: close\r\n\r\n"
+    )
+    assert "127.0.0.1 GET /a 200" in caplog.text
+    assert "secret" not in caplog.text
