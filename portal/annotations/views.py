@@ -16,7 +16,7 @@ from portal.annotations.forms import LabelForm
 from portal.annotations.rules import may_manage_labels
 from portal.core.errors import PortalError
 from portal.labs.models import Lab
-from portal.labs.requests import user_of
+from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
 
@@ -32,7 +32,7 @@ def roi_open(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def labels(request: HttpRequest) -> HttpResponse:
     """The lab's labels with what uses them; POST adds one."""
-    lab = lab_get(user_of(request), slug=request.GET.get("lab"))
+    lab = lab_get(user_of(request), slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
     services.label_set_ensure(lab=lab)
     if request.method == "GET":
         return _page(request, lab, LabelForm(initial={"color": services.color_next(lab=lab)}))

@@ -23,10 +23,31 @@ class MosaicsConfig(AppConfig):
         from portal.mosaics.views import mosaics as views
 
         subscribe("job.ended")(_job_ended)
+        subscribe("bin.put")(_binned)
+        subscribe("bin.restored")(_restored)
+        subscribe("bin.purging")(_purging)
         if views.case_section not in extensions.case_sections:
             extensions.case_sections.append(views.case_section)
             extensions.video_actions.append(views.video_action)
             extensions.canvas_actions.append(views.canvas_action)
+
+
+def _binned(event: Event) -> None:
+    from portal.mosaics.services import mosaics_binned
+
+    mosaics_binned(payload=event.payload)
+
+
+def _restored(event: Event) -> None:
+    from portal.mosaics.services import mosaics_restored
+
+    mosaics_restored(payload=event.payload)
+
+
+def _purging(event: Event) -> None:
+    from portal.mosaics.services import mosaics_purge
+
+    mosaics_purge(payload=event.payload)
 
 
 def _job_ended(event: Event) -> None:

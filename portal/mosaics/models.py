@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from django.conf import settings
 from django.db import models
 
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas, Case, CaseItem, ItemState, Video
+from portal.archive.models import (
+    PRESENT,
+    Canvas,
+    Case,
+    CaseItem,
+    ItemState,
+    Video,
+    canvases_in_bin,
+)
 from portal.core.models import BaseModel
 from portal.labs.models import LabOwned
 
@@ -42,7 +50,9 @@ class Mosaic(CaseItem):
         ordering = ("created_at", "id")
         constraints = (
             models.UniqueConstraint(
-                fields=["video", "config_hash"], name="mosaic_video_config_unique"
+                fields=["video", "config_hash"],
+                condition=PRESENT,
+                name="mosaic_video_config_unique",
             ),
         )
 
@@ -158,3 +168,9 @@ class Followup(LabOwned):
                 fields=["roi", "roi_version", "target"], name="followup_unique"
             ),
         )
+
+    @classmethod
+    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """Those of which neither end lies on a canvas in the bin."""
+        places = Roi.everything.filter(canvas__in=canvases_in_bin()).order_by().values("pk")
+        return rows.exclude(target__in=canvases_in_bin()).exclude(roi__in=places)

@@ -14,13 +14,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations.selectors import label_get, roi_get
+from portal.core.acting import about
 from portal.core.errors import NotFoundError
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import user_of
 from portal.retrieval import services
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import SimilarResult
+from portal.retrieval.selectors import SimilarFilters, SimilarResult
 from portal.retrieval.serializers import (
     EncoderSerializer,
     SearchSerializer,
@@ -101,20 +102,21 @@ class RoiSimilarApi(APIView):
 def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> Response:
     user = user_of(request)
     roi = roi_get(user, roi_id)
+    about(request, roi.pk)
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != roi.lab_id:
         raise NotFoundError("There is no such label.")
+    filters: SimilarFilters = {
+        "k": wanted["k"],
+        "exclude_same_patient": wanted["exclude_same_patient"],
+        "organ": wanted.get("organ", ""),
+        "label_id": label_id,
+        "kind": wanted.get("kind", ""),
+    }
+    if "expand" in wanted:
+        filters["expand"] = wanted["expand"]
     found = services.similar_or_embed(
-        roi=roi,
-        user=user,
-        encoder_id=wanted.get("encoder"),
-        filters={
-            "k": wanted["k"],
-            "exclude_same_patient": wanted["exclude_same_patient"],
-            "organ": wanted.get("organ", ""),
-            "label_id": label_id,
-            "kind": wanted.get("kind", ""),
-        },
+        roi=roi, user=user, encoder_id=wanted.get("encoder"), filters=filters
     )
     if isinstance(found, SimilarResult):
         return Response(similar_represent(found))

@@ -26,6 +26,7 @@ class RetrievalConfig(AppConfig):
         subscribe("roi.saved")(_roi_saved)
         subscribe("roi.deleted")(_roi_deleted)
         subscribe("job.ended")(_job_ended)
+        subscribe("bin.restored")(_restored)
         embedded_probe_register(rois_with_embedding)
 
 
@@ -45,6 +46,14 @@ def _roi_deleted(event: Event) -> None:
     from portal.retrieval.services import embeddings_supersede
 
     embeddings_supersede(roi_id=uuid.UUID(event.payload["roi_id"]))
+
+
+def _restored(event: Event) -> None:
+    from portal.retrieval.services import canvases_restored
+
+    if event.lab_id is not None:
+        canvas_ids = [uuid.UUID(pk) for pk in event.payload["canvas_ids"]]
+        canvases_restored(lab_id=event.lab_id, canvas_ids=canvas_ids)
 
 
 def _job_ended(event: Event) -> None:

@@ -20,6 +20,7 @@ class SimilarForm(forms.Form):
     """Filters. What cannot be read falls back to no filter: the address may be old."""
 
     same_patient = forms.BooleanField(required=False, label="Include the same patient")
+    plain = forms.BooleanField(required=False, label="Order by distance alone")
     organ = forms.ChoiceField(required=False)
     label = forms.ChoiceField(required=False)
     kind = forms.ChoiceField(required=False, choices=[("", "Any image"), *CanvasKind.choices])
@@ -40,10 +41,13 @@ class SimilarForm(forms.Form):
         self.is_valid()
         clean = self.cleaned_data
         label = clean.get("label")
-        return {
+        filters: selectors.SimilarFilters = {
             "k": clean.get("k") or K_DEFAULT,
             "exclude_same_patient": not clean.get("same_patient"),
             "organ": clean.get("organ", ""),
             "label_id": uuid.UUID(label) if label else None,
             "kind": clean.get("kind", ""),
         }
+        if clean.get("plain"):
+            filters["expand"] = 0
+        return filters

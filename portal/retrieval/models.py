@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas, CanvasKind
+from portal.archive.models import Canvas, CanvasKind, canvases_in_bin
 from portal.core.models import BaseModel
-from portal.labs.models import Lab, LabOwned, LabOwnedQuerySet
+from portal.labs.models import Lab, LabOwned, LabOwnedManager, LabOwnedQuerySet
 
 CURRENT = models.Q(superseded_at__isnull=True)
 """Embeddings that searches may find."""
@@ -71,6 +73,9 @@ class CanvasStain(models.Model):
 class Embedding(models.Model):
     """A vector of one version of one ROI by one encoder. Its integer id is its id in the index.
 
+    ``objects`` has those that searches may see; an index file is built of ``everything``, and what
+    lies on a canvas in the bin is masked: it is there again the moment it is restored.
+
     Rows never change but for ``superseded_at``, which is set once: when the outline changed, the
     ROI was deleted, or a newer row took its place. A row without it is current.
     """
@@ -93,7 +98,8 @@ class Embedding(models.Model):
     superseded_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = LabOwnedQuerySet["Embedding"].as_manager()
+    objects = LabOwnedManager()
+    everything = LabOwnedQuerySet["Embedding"].as_manager()
 
     class Meta:
         constraints = (
@@ -110,6 +116,11 @@ class Embedding(models.Model):
             ),
             models.Index(fields=["lab", "encoder", "superseded_at"], name="embedding_superseded"),
         )
+
+    @classmethod
+    def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
+        """Those whose canvas is not in the bin."""
+        return rows.exclude(canvas__in=canvases_in_bin())
 
 
 class IndexSnapshot(LabOwned):

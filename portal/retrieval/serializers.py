@@ -10,7 +10,7 @@ from rest_framework import serializers
 from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import K_MOST, Hit, LabelVote, SimilarResult
+from portal.retrieval.selectors import EXPAND_MOST, K_MOST, Hit, LabelVote, SimilarResult
 
 
 class EncoderSerializer(serializers.ModelSerializer[Encoder]):
@@ -35,6 +35,13 @@ class SimilarOptionsSerializer(serializers.Serializer[Any]):
     k = serializers.IntegerField(min_value=1, max_value=K_MOST, default=20)
     exclude_same_patient = serializers.BooleanField(default=True)
     encoder = serializers.UUIDField(required=False, allow_null=True, help_text="default encoder")
+    expand = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=EXPAND_MOST,
+        help_text="By how many of its nearest the query is expanded; 0: order by distance alone; "
+        "left out: as the portal is set",
+    )
 
 
 class SearchSerializer(SimilarOptionsSerializer):
@@ -86,10 +93,13 @@ class HitCanvasSerializer(serializers.Serializer[Any]):
 
 
 class HitSerializer(serializers.Serializer[Any]):
-    """One similar ROI; nearest first, ties by ``embedding``."""
+    """One similar ROI; the best first, ties by ``embedding``."""
 
     rank = serializers.IntegerField()
-    distance = serializers.FloatField(help_text="Euclidean, between the vectors")
+    distance = serializers.FloatField(
+        help_text="Euclidean, between the vectors of the two ROIs; does not ascend where the query "
+        "was expanded"
+    )
     p_value = serializers.FloatField(
         allow_null=True,
         help_text="Share of unrelated regions that come as close; null: encoder not calibrated",
@@ -132,10 +142,16 @@ class SimilarSerializer(serializers.Serializer[Any]):
     roi_version = serializers.IntegerField(help_text="The version whose outline was embedded")
     k = serializers.IntegerField()
     exclude_same_patient = serializers.BooleanField()
+    expand = serializers.IntegerField()
+    expanded_by = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="Embeddings that the query was expanded by; none: ordered by distance",
+    )
     encoder = EncoderSerializer()
     index = IndexUsedSerializer()
     nothing_close = serializers.BooleanField(
-        help_text="There are results, and unrelated tissue often comes as close as the nearest"
+        help_text="There are results, and unrelated tissue often comes as close to the ROI itself "
+        "as the nearest"
     )
     votes = VoteSerializer(many=True)
     results = HitSerializer(many=True)
@@ -150,6 +166,8 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
         "roi_version": result.roi_version,
         "k": query.k,
         "exclude_same_patient": query.exclude_same_patient,
+        "expand": query.expand,
+        "expanded_by": list(result.expanded_by),
         "encoder": EncoderSerializer(query.encoder).data,
         "index": {
             "version": used.version,

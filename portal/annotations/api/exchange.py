@@ -18,8 +18,9 @@ from rest_framework.views import APIView
 
 from portal.annotations import selectors
 from portal.annotations.api.parsers import GeoJsonParser, GeometryJsonParser
-from portal.annotations.services import ImportReport, roi_import
+from portal.annotations.services import ImportReport, roi_import, roi_import_undo
 from portal.archive.selectors import canvas_get
+from portal.core.acting import about
 from portal.labs.requests import user_of
 
 MEDIA_TYPE = "application/geo+json"
@@ -45,7 +46,19 @@ class ImportReportSerializer(serializers.Serializer[Any]):
     refused = serializers.IntegerField()
     repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
     labels_created = serializers.ListField(child=serializers.CharField())
+    id = serializers.UUIDField(
+        allow_null=True,
+        help_text="POST /roi-imports/{id}/undo/ takes it back; null where nothing was changed",
+    )
     items = ImportItemSerializer(many=True)
+
+
+class ImportUndoneSerializer(serializers.Serializer[Any]):
+    """What became of the import's ROIs."""
+
+    removed = serializers.IntegerField(help_text="Deleted again")
+    reverted = serializers.IntegerField(help_text="As they were before")
+    kept = serializers.IntegerField(help_text="Left alone: somebody changed them since")
 
 
 class ImportQuerySerializer(serializers.Serializer[Any]):
@@ -126,6 +139,23 @@ class CanvasGeoJsonApi(APIView):
         return Response(_represent(report))
 
 
+class RoiImportUndoApi(APIView):
+    """An import, taken back."""
+
+    @extend_schema(
+        request=None,
+        responses=ImportUndoneSerializer,
+        parameters=[OpenApiParameter("import_id", uuid.UUID, OpenApiParameter.PATH)],
+        summary="Undo an import",
+    )
+    def post(self, request: Request, import_id: uuid.UUID) -> Response:
+        """Delete what it made and revert what it changed; what was changed since stays."""
+        found = selectors.roi_import_get(user_of(request), import_id)
+        about(request, found.canvas_id)
+        undone = roi_import_undo(roi_import=found, user=user_of(request))
+        return Response(ImportUndoneSerializer(undone).data)
+
+
 def _represent(report: ImportReport) -> dict[str, Any]:
     counts = {
         status: report.count(status)
@@ -135,6 +165,7 @@ def _represent(report: ImportReport) -> dict[str, Any]:
         **counts,
         "repaired": report.repaired,
         "labels_created": list(report.labels_created),
+        "id": report.import_id and str(report.import_id),
         "items": ImportItemSerializer(report.items, many=True).data,
     }
 

@@ -13,6 +13,7 @@ from portal.annotations.selectors.rois import (
     RoiFilter,
     roi_export,
     roi_get,
+    roi_import_get,
     roi_list,
     roi_revisions,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "labs_without_labels",
     "roi_export",
     "roi_get",
+    "roi_import_get",
     "roi_list",
     "roi_revisions",
     "rois_embedded",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet
 
 from portal.annotations.geometry import area_um2
-from portal.annotations.models import Roi, RoiQuerySet, RoiRevision
+from portal.annotations.models import Roi, RoiImport, RoiQuerySet, RoiRevision
 from portal.annotations.qupath import document_write, feature_write
 from portal.archive.models import Canvas
 from portal.core.errors import NotFoundError
@@ -94,3 +94,11 @@ def roi_export(canvas: Canvas) -> Iterator[str]:
         feature_write(roi, area_um2=area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y))
         for roi in rois.iterator(chunk_size=500)
     )
+
+
+def roi_import_get(user: User, import_id: uuid.UUID) -> RoiImport:
+    """One import of a lab of this person's, or ``NotFoundError``."""
+    found: RoiImport | None = RoiImport.objects.visible_to(user).filter(pk=import_id).first()
+    if found is None:
+        raise NotFoundError("No such import.")
+    return found

@@ -1,6 +1,7 @@
 """Writes of annotations."""
 
 from portal.annotations.services.exchange import ImportReport, roi_import
+from portal.annotations.services.imports import ImportUndone, roi_import_undo
 from portal.annotations.services.labels import (
     color_next,
     label_create,
@@ -18,6 +19,7 @@ from portal.annotations.services.rois import (
 
 __all__ = [
     "ImportReport",
+    "ImportUndone",
     "RoiChanges",
     "color_next",
     "label_create",
@@ -27,6 +29,7 @@ __all__ = [
     "roi_create",
     "roi_delete",
     "roi_import",
+    "roi_import_undo",
     "roi_restore",
     "roi_update",
 ]

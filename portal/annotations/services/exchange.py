@@ -7,24 +7,28 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from portal.annotations.geometry import RoiShape
-from portal.annotations.models import Label, Roi
+from portal.annotations.models import Label, Roi, RoiImport
 from portal.annotations.qupath import Feature, FeatureError, feature_read, features_of
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
 from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.services.imports import roi_import_undo
 from portal.annotations.services.labels import label_create, label_set_ensure
 from portal.annotations.services.rois import (
-    roi_insert,
     roi_prepare,
     roi_restore,
     roi_shape,
     roi_update,
+    rois_insert,
 )
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
+
+CHUNK = 25
+"""ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,14 @@ class ImportItem:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What became of a document; every feature is accounted for."""
+    """What became of a document; every feature is accounted for.
+
+    ``import_id`` is what ``roi_import_undo`` takes back; None where nothing was changed.
+    """
 
     items: tuple[ImportItem, ...]
     labels_created: tuple[str, ...] = ()
+    import_id: uuid.UUID | None = None
 
     def count(self, status: str) -> int:
         """How many features ended so."""
@@ -78,6 +86,7 @@ class _Plan:
 class _Import:
     canvas: Canvas
     user: User
+    row: RoiImport
     items: dict[int, ImportItem] = field(default_factory=dict)
     frames: dict[int, FrameRef | None] = field(default_factory=dict)
 
@@ -97,7 +106,10 @@ def roi_import(
     create_labels: bool | None = None,
     strict: bool = False,
 ) -> ImportReport:
-    """Bring a GeoJSON document onto a canvas, all in one transaction; emits ``roi.saved`` for each.
+    """Bring a GeoJSON document onto a canvas; emits ``roi.saved`` for each ROI.
+
+    Written in many short transactions, so that others save meanwhile, under one ``RoiImport``.
+    One that breaks off leaves what was written; importing again completes it.
 
     A feature whose id is an ROI of this canvas updates (or restores) it; importing the same
     document again changes nothing.
@@ -114,16 +126,33 @@ def roi_import(
     if create_labels:
         require_manage_labels(user, canvas.lab_id)
     may_create = create_labels is not False and may_manage_labels(user, canvas.lab_id)
-    run = _Import(canvas, user)
-    plans = _read(run, features_of(document))
+    row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user)
+    run = _Import(canvas, user, row)
+    features = features_of(document)
+    plans = _read(run, features)
     with transaction.atomic():
         created = _assign_labels(run, plans, may_create=may_create)
         plans = [plan for plan in plans if plan.index not in run.items]
-        _write(run, plans)
-        report = ImportReport(tuple(run.items[i] for i in sorted(run.items)), tuple(created))
-        if strict and report.count("refused"):
-            raise _refusal(report)
-    return report
+        _refuse_moved(run, plans)
+        if strict and run.items:
+            raise _refusal(_report(run, created), of=len(features))
+        row.save(force_insert=True)
+    for chunk in _chunks([plan for plan in plans if plan.index not in run.items], CHUNK):
+        _write(run, chunk)
+    if not row.revisions.exists():
+        row.delete()
+        return _report(run, created)
+    if strict and any(item.status == "refused" for item in run.items.values()):
+        roi_import_undo(roi_import=row, user=user)  # somebody else was faster in the meantime
+        raise _refusal(_report(run, created), of=len(features))
+    return _report(run, created, import_id=row.pk)
+
+
+def _report(
+    run: _Import, created: list[str], *, import_id: uuid.UUID | None = None
+) -> ImportReport:
+    items = tuple(run.items[i] for i in sorted(run.items))
+    return ImportReport(items, tuple(created), import_id)
 
 
 def _read(run: _Import, raw_features: list[Any]) -> list[_Plan]:
@@ -191,32 +220,62 @@ def _assign_labels(run: _Import, plans: list[_Plan], *, may_create: bool) -> lis
     return created
 
 
-def _write(run: _Import, plans: list[_Plan]) -> None:
-    wanted = {plan.roi_id for plan in plans}
-    known = {
-        roi.pk: roi
-        for chunk in _chunks(sorted(wanted))
-        for roi in Roi.objects.select_for_update().filter(pk__in=chunk)
-    }
+def _refuse_moved(run: _Import, plans: list[_Plan]) -> None:
+    """An ROI stays on its frame. Found before anything is written."""
+    for plan, roi in _known(run, plans):
+        if roi is not None and roi.frame_index != (plan.frame.index if plan.frame else None):
+            reason = f"this ROI lies on frame {roi.frame_index}, and an ROI stays there"
+            run.refuse(plan.index, reason)
+
+
+def _known(run: _Import, plans: list[_Plan]) -> list[tuple[_Plan, Roi | None]]:
+    """Each plan with the ROI of this canvas that it names, if there is one."""
+    found: dict[uuid.UUID, Roi] = {}
+    for chunk in _chunks(plans, 500):
+        ids = {one for plan in chunk for one in (plan.roi_id, _derived(run, plan))}
+        found |= {roi.pk: roi for roi in Roi.everything.select_for_update().filter(pk__in=ids)}
+    pairs: list[tuple[_Plan, Roi | None]] = []
     for plan in plans:
-        roi = known.get(plan.roi_id)
+        roi = found.get(plan.roi_id)
         if roi is not None and roi.canvas_id != run.canvas.pk:
             # The same file brought onto a second canvas: its own objects, by a derived id.
-            plan.roi_id = uuid.uuid5(run.canvas.pk, str(plan.roi_id))
-            roi = Roi.objects.filter(pk=plan.roi_id, canvas=run.canvas).first()
-        if roi is None:
-            run.add(plan, _create(run, plan))
-        elif roi.frame_index != (plan.frame.index if plan.frame else None):
-            run.refuse(
-                plan.index, f"this ROI lies on frame {roi.frame_index}, and an ROI stays there"
-            )
-        else:
+            plan.roi_id = _derived(run, plan)
+            roi = found.get(plan.roi_id)
+        pairs.append((plan, roi))
+    return pairs
+
+
+def _derived(run: _Import, plan: _Plan) -> uuid.UUID:
+    return uuid.uuid5(run.canvas.pk, str(plan.roi_id))
+
+
+def _write(run: _Import, plans: list[_Plan]) -> None:
+    """One short transaction; once more where another import wrote the same ids meanwhile."""
+    try:
+        _write_once(run, plans)
+    except IntegrityError:
+        _write_once(run, plans)
+
+
+def _write_once(run: _Import, plans: list[_Plan]) -> None:
+    with transaction.atomic():
+        new: list[Roi] = []
+        for plan, roi in _known(run, plans):
+            if roi is None:
+                new.append(_prepared(run, plan))
+                run.add(plan, "created")
+                continue
             roi.canvas = run.canvas
-            run.add(plan, _renew(run, plan, roi))
+            try:
+                with transaction.atomic():
+                    run.add(plan, _renew(run, plan, roi))
+            except PortalError as error:
+                run.refuse(plan.index, error.message)
+        rois_insert(rois=new, user=run.user, roi_import=run.row)
 
 
-def _create(run: _Import, plan: _Plan) -> str:
-    roi = roi_prepare(
+def _prepared(run: _Import, plan: _Plan) -> Roi:
+    return roi_prepare(
         canvas=run.canvas,
         user=run.user,
         shape=plan.shape,
@@ -226,8 +285,6 @@ def _create(run: _Import, plan: _Plan) -> str:
         roi_id=plan.roi_id,
         foreign=plan.feature.foreign,
     )
-    roi_insert(roi=roi, user=run.user)
-    return "created"
 
 
 def _renew(run: _Import, plan: _Plan, roi: Roi) -> str:
@@ -235,7 +292,7 @@ def _renew(run: _Import, plan: _Plan, roi: Roi) -> str:
     if plan.feature.id is None:
         return status  # recognised by its content: what was edited here since then stays
     if roi.deleted_at is not None:
-        roi_restore(roi=roi, user=run.user)
+        roi_restore(roi=roi, user=run.user, roi_import=run.row)
         status = "restored"
     saved = roi_update(
         roi=roi,
@@ -247,20 +304,21 @@ def _renew(run: _Import, plan: _Plan, roi: Roi) -> str:
             "label": plan.label,
             "foreign": plan.feature.foreign,
         },
+        roi_import=run.row,
     )
     return "updated" if saved.changed and status == "unchanged" else status
 
 
-def _refusal(report: ImportReport) -> InvalidInputError:
+def _refusal(report: ImportReport, *, of: int) -> InvalidInputError:
     refused = [item for item in report.items if item.status == "refused"]
     first = refused[0]
     return InvalidInputError(
-        f"Nothing was imported: {len(refused)} of {len(report.items)} features would be refused;"
+        f"Nothing was imported: {len(refused)} of {of} features would be refused;"
         f" the first is feature {first.index}: {first.reason}.",
         code="import-refused",
         details={"refused": [{"index": item.index, "reason": item.reason} for item in refused]},
     )
 
 
-def _chunks(ids: list[uuid.UUID], size: int = 500) -> list[list[uuid.UUID]]:
-    return [ids[i : i + size] for i in range(0, len(ids), size)]
+def _chunks(plans: list[_Plan], size: int) -> list[list[_Plan]]:
+    return [plans[i : i + size] for i in range(0, len(plans), size)]

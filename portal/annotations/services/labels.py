@@ -108,7 +108,7 @@ def label_delete(*, label: Label, user: User) -> None:
     """
     require_manage_labels(user, label.lab_id)
     with transaction.atomic():
-        in_use = Roi.objects.filter(label=label).count()
+        in_use = Roi.everything.filter(label=label).count()
         if in_use or RoiRevision.objects.filter(label=label).exists():
             where = f"{in_use} ROIs have it" if in_use else "the history of ROIs names it"
             raise ConflictError(

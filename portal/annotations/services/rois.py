@@ -10,12 +10,12 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from portal.annotations.geometry import RoiShape, shape_from_geojson
-from portal.annotations.models import Label, ReviewState, Roi, RoiAction, RoiRevision
+from portal.annotations.models import Label, ReviewState, Roi, RoiAction, RoiImport, RoiRevision
 from portal.annotations.rules import require_annotate, require_review
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.archive.models import Canvas
-from portal.core.errors import ConflictError, InvalidInputError, StaleVersionError
-from portal.core.events import event_emit
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
+from portal.core.events import event_emit, events_emit
 from portal.labs.models import User
 
 NAME_MAX = 120  # as the column
@@ -127,14 +127,38 @@ def roi_prepare(
 def roi_insert(*, roi: Roi, user: User) -> None:
     """Write a new row with its first revision; emits ``roi.saved``."""
     with transaction.atomic():
+        _require_canvas(roi.canvas_id)
         roi.save(force_insert=True)
         _record(roi, RoiAction.CREATE, user, geometry_changed=True)
 
 
-def roi_update(*, roi: Roi, user: User, expected_version: int, changes: RoiChanges) -> RoiSaved:
+def rois_insert(*, rois: list[Roi], user: User, roi_import: RoiImport) -> None:
+    """Write new rows of one canvas with their first revisions; emits ``roi.saved`` for each."""
+    if not rois:
+        return
+    action = RoiAction.CREATE
+    with transaction.atomic():
+        _require_canvas(rois[0].canvas_id)
+        Roi.everything.bulk_create(rois)
+        RoiRevision.objects.bulk_create(_revision(roi, action, user, roi_import) for roi in rois)
+        payloads = [_payload(roi, action, geometry_changed=True) for roi in rois]
+        events_emit("roi.saved", lab_id=roi_import.lab_id, payloads=payloads)
+
+
+def roi_update(
+    *,
+    roi: Roi,
+    user: User,
+    expected_version: int,
+    changes: RoiChanges,
+    roi_import: RoiImport | None = None,
+) -> RoiSaved:
     """Change an ROI whose version is still ``expected_version``; emits ``roi.saved``.
 
     A new outline or label takes an earlier review back, unless the same change reviews.
+
+    Args:
+        roi_import: the import that this change is part of.
 
     Raises:
         StaleVersionError: someone else changed it first; ``details["current_version"]``.
@@ -153,7 +177,8 @@ def roi_update(*, roi: Roi, user: User, expected_version: int, changes: RoiChang
             raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
         if fields:
             _write(roi, expected_version, fields)
-            _record(roi, RoiAction.UPDATE, user, geometry_changed="geometry" in fields)
+            is_new = "geometry" in fields
+            _record(roi, RoiAction.UPDATE, user, geometry_changed=is_new, roi_import=roi_import)
     return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
 
 
@@ -168,15 +193,26 @@ def roi_delete(*, roi: Roi, user: User, expected_version: int) -> Roi:
     return roi
 
 
-def roi_restore(*, roi: Roi, user: User, expected_version: int | None = None) -> Roi:
+def roi_restore(
+    *,
+    roi: Roi,
+    user: User,
+    expected_version: int | None = None,
+    roi_import: RoiImport | None = None,
+) -> Roi:
     """Bring a deleted ROI back as it was; emits ``roi.saved``. One that is live stays as it is."""
     require_annotate(user, roi.lab_id)
     with transaction.atomic():
         _require_version(roi, roi.version if expected_version is None else expected_version)
         if roi.deleted_at is not None:
             _write(roi, roi.version, {"deleted_at": None})
-            _record(roi, RoiAction.RESTORE, user, geometry_changed=False)
+            _record(roi, RoiAction.RESTORE, user, geometry_changed=False, roi_import=roi_import)
     return roi
+
+
+def _require_canvas(canvas_id: uuid.UUID) -> None:
+    if not Canvas.objects.filter(pk=canvas_id).exists():
+        raise NotFoundError("What this ROI is drawn on was deleted.")
 
 
 def _shape_fields(shape: RoiShape) -> dict[str, Any]:
@@ -196,7 +232,7 @@ def _shape_fields(shape: RoiShape) -> dict[str, Any]:
 def _created_before(roi: Roi) -> Roi | None:
     """The ROI of the same id, if it was created with the same content; None where there is none."""
     known: Roi | None = (
-        Roi.objects.select_related("canvas__video", "created_by").filter(pk=roi.pk).first()
+        Roi.everything.select_related("canvas__video", "created_by").filter(pk=roi.pk).first()
     )
     if known is None:
         return None
@@ -257,10 +293,11 @@ def _check_label(canvas: Canvas, label: Label | None) -> None:
 def _require_version(roi: Roi, expected_version: int) -> None:
     """Lock the row (where the database locks rows), reload it, compare."""
     now = Roi.objects.select_for_update().filter(pk=roi.pk).first()
-    if now is not None:
-        for field in ("version", "deleted_at", "review_state", "geometry", "name", "label_id"):
-            setattr(roi, field, getattr(now, field))
-    if now is None or now.version != expected_version:
+    if now is None:
+        raise NotFoundError("There is no such ROI any more.")
+    for field in ("version", "deleted_at", "review_state", "geometry", "name", "label_id"):
+        setattr(roi, field, getattr(now, field))
+    if now.version != expected_version:
         raise _stale(roi, expected_version)
 
 
@@ -280,8 +317,24 @@ def _stale(roi: Roi, expected_version: int) -> StaleVersionError:
     )
 
 
-def _record(roi: Roi, action: RoiAction, user: User, *, geometry_changed: bool) -> None:
-    RoiRevision.objects.create(
+def _record(
+    roi: Roi,
+    action: RoiAction,
+    user: User,
+    *,
+    geometry_changed: bool,
+    roi_import: RoiImport | None = None,
+) -> None:
+    _revision(roi, action, user, roi_import).save(force_insert=True)
+    event_emit(
+        "roi.deleted" if action == RoiAction.DELETE else "roi.saved",
+        lab_id=roi.lab_id,
+        payload=_payload(roi, action, geometry_changed=geometry_changed),
+    )
+
+
+def _revision(roi: Roi, action: RoiAction, user: User, roi_import: RoiImport | None) -> RoiRevision:
+    return RoiRevision(
         roi=roi,
         version=roi.version,
         action=action,
@@ -290,15 +343,16 @@ def _record(roi: Roi, action: RoiAction, user: User, *, geometry_changed: bool) 
         label_id=roi.label_id,
         review_state=roi.review_state,
         author=user,
+        roi_import=roi_import,
     )
-    event_emit(
-        "roi.deleted" if action == RoiAction.DELETE else "roi.saved",
-        lab_id=roi.lab_id,
-        payload={
-            "roi_id": str(roi.pk),
-            "canvas_id": str(roi.canvas_id),
-            "version": roi.version,
-            "action": action.value,
-            "geometry_changed": geometry_changed,
-        },
-    )
+
+
+def _payload(roi: Roi, action: RoiAction, *, geometry_changed: bool) -> dict[str, Any]:
+    return {
+        "roi_id": str(roi.pk),
+        "canvas_id": str(roi.canvas_id),
+        "case_id": str(roi.canvas.case_id),
+        "version": roi.version,
+        "action": action.value,
+        "geometry_changed": geometry_changed,
+    }

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import canvas_get
+from portal.core.acting import about
 from portal.core.http import bytes_response
 from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
@@ -74,8 +75,10 @@ class FollowupViewSet(
         sent = FollowupCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         user = user_of(request)
+        roi = roi_get(user, sent.validated_data["roi"])
+        about(request, roi.pk)
         asked = followup_create(
-            roi=roi_get(user, sent.validated_data["roi"]),
+            roi=roi,
             target=canvas_get(user=user, canvas_id=sent.validated_data["target"]),
             user=user,
         )

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
+from portal.core.acting import about
 from portal.core.api.paging import Paging
 from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
@@ -141,8 +142,10 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         sent = MosaicCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         user = user_of(request)
+        video = video_get(user=user, video_id=sent.validated_data["video"])
+        about(request, video.pk)
         asked = services.mosaic_create(
-            video=video_get(user=user, video_id=sent.validated_data["video"]),
+            video=video,
             user=user,
             config=sent.validated_data.get("config"),
         )
@@ -150,7 +153,7 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
 
     @extend_schema(responses={204: None}, summary="Delete a mosaic")
     def destroy(self, request: Request, pk: str) -> Response:
-        """A build is cancelled first; 409 where regions are drawn on it."""
+        """Into the bin, with what is drawn on it; a build is cancelled first."""
         removal.mosaic_delete(mosaic=self._mosaic(), user=user_of(request))
         return Response(status=http_status.HTTP_204_NO_CONTENT)
 

@@ -13,7 +13,12 @@ from portal.mosaics.services.mosaics import (
     mosaic_ready,
     mosaic_refused,
 )
-from portal.mosaics.services.removal import mosaic_delete
+from portal.mosaics.services.removal import (
+    mosaic_delete,
+    mosaics_binned,
+    mosaics_purge,
+    mosaics_restored,
+)
 from portal.mosaics.services.states import state_again
 
 __all__ = [
@@ -27,5 +32,8 @@ __all__ = [
     "mosaic_job_ended",
     "mosaic_ready",
     "mosaic_refused",
+    "mosaics_binned",
+    "mosaics_purge",
+    "mosaics_restored",
     "state_again",
 ]

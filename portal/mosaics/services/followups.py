@@ -92,7 +92,7 @@ def followup_job_ended(*, payload: Mapping[str, Any]) -> None:
     """Mark the follow-up of a failed or cancelled job as failed, with the reason."""
     if not ended_badly(payload, kind=FOLLOWUP_KIND):
         return
-    followup = Followup.objects.filter(pk=payload["target_id"]).first()
+    followup = Followup.everything.filter(pk=payload["target_id"]).first()
     if followup is not None:
         state_failed(followup, payload)
 

@@ -131,7 +131,7 @@ def mosaic_job_ended(*, payload: Mapping[str, Any]) -> None:
     """
     if not ended_badly(payload, kind=JOB_KIND):
         return
-    mosaic = Mosaic.objects.filter(pk=payload["target_id"]).first()
+    mosaic = Mosaic.everything.filter(pk=payload["target_id"]).first()
     if mosaic is not None and state_failed(mosaic, payload):
         _emit(
             mosaic, "mosaic.failed", error_code=str(payload.get("error_code") or payload["state"])

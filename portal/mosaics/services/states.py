@@ -21,8 +21,11 @@ def state_again(row: Mosaic | Followup) -> bool:
 
 
 def state_failed(row: Mosaic | Followup, payload: Mapping[str, Any]) -> bool:
-    """To *failed*, with what ``job.ended`` tells; False for one that became ready: it stays."""
-    waiting = type(row)._default_manager.filter(pk=row.pk).exclude(state=ItemState.READY)
+    """To *failed*, with what ``job.ended`` tells; False for one that became ready: it stays.
+
+    Also in the bin: what was cancelled to go there is not at work when it comes back.
+    """
+    waiting = type(row).everything.filter(pk=row.pk).exclude(state=ItemState.READY)
     changed = waiting.update(
         state=ItemState.FAILED,
         error_code=str(payload.get("error_code") or payload["state"]),

@@ -18,7 +18,8 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.archive.models import Canvas, CanvasKind, Case, ItemState, Video
 from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
-from portal.core.errors import InvalidInputError, PortalError, UnavailableError
+from portal.archive.views.notices import deleted_notice
+from portal.core.errors import ConflictError, InvalidInputError, UnavailableError
 from portal.core.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.requests import user_of
@@ -128,15 +129,15 @@ def mosaic_create(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
 @login_required
 @require_POST
 def mosaic_delete(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
-    """Delete a mosaic that carries no regions, and go to the others of its video."""
+    """Put a mosaic into the bin, and go to the others of its video."""
     user = user_of(request)
     mosaic = selectors.mosaic_get(user, mosaic_id)
     try:
-        removal.mosaic_delete(mosaic=mosaic, user=user)
-    except PortalError as error:
+        entry = removal.mosaic_delete(mosaic=mosaic, user=user)
+    except ConflictError as error:
         messages.error(request, error.message)
         return redirect("mosaics:mosaic_detail", mosaic_id=mosaic_id)
-    messages.success(request, f"{mosaic.name} was deleted.")
+    deleted_notice(request, entry)
     return redirect("mosaics:video_mosaics", video_id=mosaic.video_id)
 
 

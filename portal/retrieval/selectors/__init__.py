@@ -25,6 +25,7 @@ from portal.retrieval.selectors.encoders import (
 )
 from portal.retrieval.selectors.readers import readers
 from portal.retrieval.selectors.search import (
+    EXPAND_MOST,
     K_MOST,
     Hit,
     LabelVote,
@@ -36,18 +37,22 @@ from portal.retrieval.selectors.search import (
 )
 from portal.retrieval.selectors.snapshots import (
     IndexSource,
+    IndexState,
     index_entries,
     index_source,
+    index_states,
     snapshot_latest,
 )
 
 __all__ = [
     "BACKFILL_KIND",
     "EMBED_KIND",
+    "EXPAND_MOST",
     "K_MOST",
     "EncoderComparison",
     "Hit",
     "IndexSource",
+    "IndexState",
     "LabelVote",
     "NotEmbeddedError",
     "SimilarFilters",
@@ -66,6 +71,7 @@ __all__ = [
     "encoder_next",
     "index_entries",
     "index_source",
+    "index_states",
     "organs_of",
     "readers",
     "roi_to_embed",

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from ml.types import ArrayI64
 from portal.annotations.models import Roi
-from portal.archive.models import Canvas, Case
+from portal.archive.models import Canvas, Case, canvases_in_bin
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import (
@@ -36,16 +36,15 @@ def ids_newer(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
 
 
 def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
-    """Embeddings that the snapshot may hold and that are no longer current."""
+    """Embeddings that the snapshot may hold and that are superseded or in the bin."""
     if snapshot is None:
         return np.empty(0, dtype=np.int64)
-    gone = Embedding.objects.filter(
-        lab_id=scope.lab_id,
-        encoder=scope.encoder,
-        superseded_at__gte=snapshot.read_at - CLOCK_SLACK,
-        pk__lte=snapshot.last_embedding_id,
-    )
-    return ids_of_rows(gone.order_by())
+    held = Embedding.everything.filter(
+        lab_id=scope.lab_id, encoder=scope.encoder, pk__lte=snapshot.last_embedding_id
+    ).order_by()
+    gone = held.filter(superseded_at__gte=snapshot.read_at - CLOCK_SLACK)
+    binned = held.filter(CURRENT, canvas__in=canvases_in_bin())
+    return np.concatenate([ids_of_rows(gone), ids_of_rows(binned)])
 
 
 def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:

@@ -91,12 +91,6 @@ def vectors_by_id(ids: ArrayI64, *, dim: int) -> tuple[ArrayI64, ArrayF32]:
     return vectors_stacked(found, dim)
 
 
-def ids_missing(ids: ArrayI64) -> ArrayI64:
-    """Those of the ids that no row has any more."""
-    found = ids_of_rows(Embedding.objects.filter(pk__in=ids.tolist()).order_by())
-    return ids[~np.isin(ids, found)]
-
-
 def ids_of_rows(rows: QuerySet[Embedding]) -> ArrayI64:
     """Their ids, in the order of the query."""
     return np.array(list(rows.values_list("pk", flat=True)), dtype=np.int64)

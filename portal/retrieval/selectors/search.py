@@ -1,9 +1,6 @@
-"""Similar cases of an ROI: permission, then search, then an exact merge of what is newer.
+"""Similar cases of an ROI: permission, then search, then what a page shows of each hit.
 
-The scope of a search is the lab of its ROI: nothing crosses labs. The index file of that lab and
-encoder is searched with everything that may not come back given to the search itself (embeddings
-no longer current, the same patient's, those outside a filter). What is newer than the file is
-searched exactly from the database. So the answer is that of a search over all current embeddings.
+The scope of a search is the lab of its ROI: nothing crosses labs. ``nearest`` searches.
 """
 
 from __future__ import annotations
@@ -17,27 +14,18 @@ from typing import TypedDict
 import numpy as np
 
 from ml.errors import MlError
-from ml.index import exact_merge, exact_search
 from ml.index.calibration import Calibration, calibration_of
-from ml.index.exact import Found
-from ml.types import ArrayI64
 from portal.annotations.models import Label, Roi
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
-from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
-from portal.retrieval.selectors.candidates import (
-    hits_of,
-    ids_masked,
-    ids_matching,
-    ids_newer,
-    ids_of_patient,
-)
-from portal.retrieval.selectors.embeddings import embedding_current, ids_missing, vector_of
-from portal.retrieval.selectors.readers import deltas, readers
-from portal.retrieval.selectors.snapshots import snapshot_latest
+from portal.retrieval.models import Embedding, Encoder
+from portal.retrieval.selectors.candidates import hits_of, ids_matching, ids_of_patient
+from portal.retrieval.selectors.embeddings import embedding_current, vector_of
+from portal.retrieval.selectors.nearest import Candidates, IndexUsed, Ranking
 
 K_MOST = 200  # what a page can show; more belongs into an export
+EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely alike
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +44,7 @@ class SimilarFilters(TypedDict, total=False):
     organ: str
     label_id: uuid.UUID | None
     kind: str
+    expand: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +57,8 @@ class SimilarQuery:
         exclude_same_patient: leave out ROIs of the patient (of the case, where the patient is not
             known). The ROI itself never comes back.
         organ, label_id, kind: only hits of this organ, label, kind of canvas; empty for any.
+        expand: by how many of its nearest the query is expanded, 0 to 10; 0 orders by distance
+            alone. Each pass finds only what the filters and the patient allow.
     """
 
     roi: Roi
@@ -77,6 +68,7 @@ class SimilarQuery:
     organ: str = ""
     label_id: uuid.UUID | None = None
     kind: str = ""
+    expand: int = 0
 
     @property
     def has_filter(self) -> bool:
@@ -89,7 +81,7 @@ class Hit:
     """One similar ROI.
 
     Attributes:
-        distance: Euclidean, between the vectors.
+        distance: Euclidean, between the vectors of the two ROIs, however the hits are ordered.
         p_value: share of unrelated regions that come as close; None where the encoder is not
             calibrated.
         is_close: nearer than unrelated regions usually are; None as ``p_value``.
@@ -113,26 +105,15 @@ class LabelVote:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexUsed:
-    """What was searched, so that an answer can be repeated.
+class SimilarResult:
+    """Hits, the best first, ties by embedding id; and what they came from.
 
     Attributes:
-        version, snapshot_id: of the index file; 0 and None where all came from the database.
-        in_file: vectors in the file. newer: searched exactly beside it. masked: left out of it.
-        last_embedding_id: the newest embedding that took part.
+        expanded_by: embeddings that the query was expanded by; none where the hits are in the order
+            of their distances.
+        says_nothing_close: there are hits, and by the encoder's calibration not even the nearest of
+            what may be found is close to the ROI itself.
     """
-
-    version: int
-    snapshot_id: uuid.UUID | None
-    in_file: int
-    newer: int
-    masked: int
-    last_embedding_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarResult:
-    """Hits, nearest first, ties by embedding id; and what they came from."""
 
     query: SimilarQuery
     embedding_id: int
@@ -140,11 +121,8 @@ class SimilarResult:
     hits: tuple[Hit, ...]
     votes: tuple[LabelVote, ...]
     index: IndexUsed
-
-    @property
-    def says_nothing_close(self) -> bool:
-        """True where there are hits, and by the encoder's calibration none of them is close."""
-        return bool(self.hits) and all(hit.is_close is False for hit in self.hits)
+    expanded_by: tuple[int, ...]
+    says_nothing_close: bool
 
 
 def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
@@ -153,25 +131,26 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     Raises:
         ConflictError: the ROI is deleted.
         NotEmbeddedError: its present outline has no vector by this encoder yet.
-        InvalidInputError: ``k`` outside of 1 to 200.
+        InvalidInputError: ``k`` outside of 1 to 200, or ``expand`` of 0 to 10.
     """
     _check(query)
     embedding = embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
-    found, used = _nearest_present(query, embedding)
-    rows = hits_of(user, found[0])
-    ranked = [
-        (rows[int(pk)], float(distance))
-        for pk, distance in zip(*found, strict=True)
-        if int(pk) in rows
-    ]
+    candidates = _candidates(query, embedding)
+    found = candidates.ranked(vector_of(embedding), query.k, expand=query.expand)
     calibration = _calibration(query.encoder)
-    hits = tuple(
-        _hit(rank, row, distance, calibration)
-        for rank, (row, distance) in enumerate(ranked, start=1)
+    hits = _hits(user, found, calibration)
+    return SimilarResult(
+        query,
+        embedding.pk,
+        embedding.roi_version,
+        hits,
+        label_votes(hits),
+        candidates.used,
+        found.expanded_by,
+        says_nothing_close=bool(hits) and _is_close(found.nearest, calibration) is False,
     )
-    return SimilarResult(query, embedding.pk, embedding.roi_version, hits, label_votes(hits), used)
 
 
 def label_votes(hits: tuple[Hit, ...]) -> tuple[LabelVote, ...]:
@@ -184,11 +163,30 @@ def label_votes(hits: tuple[Hit, ...]) -> tuple[LabelVote, ...]:
     )
 
 
-def _hit(rank: int, row: Embedding, distance: float, calibration: Calibration | None) -> Hit:
-    if calibration is None:
-        return Hit(rank, distance, row.pk, row.roi)
-    is_close = not calibration.says_nothing_close(distance)
-    return Hit(rank, distance, row.pk, row.roi, calibration.p_value(distance), is_close)
+def _hits(user: User, found: Ranking, calibration: Calibration | None) -> tuple[Hit, ...]:
+    rows = hits_of(user, found.ids)
+    ranked = [
+        (rows[pk], distance)
+        for pk, distance in zip(found.ids.tolist(), found.distance.tolist(), strict=True)
+        if pk in rows
+    ]
+    return tuple(
+        Hit(
+            rank,
+            distance,
+            row.pk,
+            row.roi,
+            p_value=None if calibration is None else calibration.p_value(distance),
+            is_close=_is_close(distance, calibration),
+        )
+        for rank, (row, distance) in enumerate(ranked, start=1)
+    )
+
+
+def _is_close(distance: float | None, calibration: Calibration | None) -> bool | None:
+    if distance is None or calibration is None:
+        return None
+    return not calibration.says_nothing_close(distance)
 
 
 def _calibration(encoder: Encoder) -> Calibration | None:
@@ -203,62 +201,22 @@ def _calibration(encoder: Encoder) -> Calibration | None:
 def _check(query: SimilarQuery) -> None:
     if not 1 <= query.k <= K_MOST:
         raise InvalidInputError(f"k: a whole number from 1 to {K_MOST}, not {query.k}.")
+    if not 0 <= query.expand <= EXPAND_MOST:
+        raise InvalidInputError(
+            f"expand: a whole number from 0 to {EXPAND_MOST}, not {query.expand}."
+        )
     if query.roi.deleted_at is not None:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
 
 
-def _nearest_present(query: SimilarQuery, embedding: Embedding) -> tuple[Found, IndexUsed]:
-    """The search, without what was deleted with its canvas after the index file was written.
-
-    No row is left of it that could mask it. Others take its place: k hits stay k hits.
-    """
-    gone = np.empty(0, dtype=np.int64)
-    while True:
-        found, used = _nearest(query, embedding, gone)
-        missing = ids_missing(found[0])
-        if not len(missing):
-            return found, used
-        gone = np.concatenate([gone, missing])
-
-
-def _nearest(query: SimilarQuery, embedding: Embedding, gone: ArrayI64) -> tuple[Found, IndexUsed]:
-    """The search proper. The order of reads matters: the snapshot, then what changed since."""
+def _candidates(query: SimilarQuery, embedding: Embedding) -> Candidates:
     scope = Scope(query.encoder, query.roi.lab_id)
-    snapshot = snapshot_latest(scope)
-    index = readers.get(snapshot, query.encoder) if snapshot else None
-    if index is None:
-        snapshot = None
-    masked = ids_masked(scope, snapshot)
-    excluded = np.concatenate([masked, gone, _excluded(query, scope, embedding)])
-    allowed = _allowed(query, scope)
-    newer_ids, newer = deltas.get(scope, ids_newer(scope, snapshot))
-    vector = vector_of(embedding)
-    parts = [exact_search(vector, newer_ids, newer, query.k, allowed=allowed, excluded=excluded)]
-    if index is not None:
-        parts.append(index.search(vector, query.k, allowed=allowed, excluded=excluded))
-    return exact_merge(parts, query.k), _used(snapshot, newer_ids, masked)
-
-
-def _excluded(query: SimilarQuery, scope: Scope, embedding: Embedding) -> ArrayI64:
-    own = np.array([embedding.pk], dtype=np.int64)
-    if not query.exclude_same_patient:
-        return own
-    return np.concatenate([own, ids_of_patient(scope, query.roi.canvas.case)])
-
-
-def _allowed(query: SimilarQuery, scope: Scope) -> ArrayI64 | None:
-    if not query.has_filter:
-        return None
-    return ids_matching(scope, organ=query.organ, label_id=query.label_id, kind=query.kind)
-
-
-def _used(snapshot: IndexSnapshot | None, newer_ids: ArrayI64, masked: ArrayI64) -> IndexUsed:
-    last = snapshot.last_embedding_id if snapshot else 0
-    return IndexUsed(
-        version=snapshot.version if snapshot else 0,
-        snapshot_id=snapshot.pk if snapshot else None,
-        in_file=snapshot.count if snapshot else 0,
-        newer=len(newer_ids),
-        masked=len(masked),
-        last_embedding_id=max([last, *newer_ids[-1:].tolist()]),
-    )
+    found = Candidates(scope)
+    found.exclude(np.array([embedding.pk], dtype=np.int64))
+    if query.exclude_same_patient:
+        found.exclude(ids_of_patient(scope, query.roi.canvas.case))
+    if query.has_filter:
+        found.allow_only(
+            ids_matching(scope, organ=query.organ, label_id=query.label_id, kind=query.kind)
+        )
+    return found

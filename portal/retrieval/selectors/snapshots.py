@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from ml.types import ArrayF32, ArrayI64
@@ -46,9 +48,9 @@ def index_source(scope: Scope) -> IndexSource:
     up to ``last_embedding_id`` is committed: none can appear below it later.
     """
     with transaction.atomic():
-        Encoder.objects.select_for_update().get(pk=scope.encoder.pk)
-        read_at = timezone.now()
-        rows = Embedding.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+        locked = Encoder.objects.select_for_update().annotate(read_at=Now())
+        read_at = locked.get(pk=scope.encoder.pk).read_at  # the clock that superseded_at has
+        rows = Embedding.everything.filter(lab_id=scope.lab_id, encoder=scope.encoder)
         last = rows.aggregate(last=Max("pk"))["last"] or 0
         count = rows.filter(superseded_at__isnull=True).count()
     return IndexSource(read_at=read_at, last_embedding_id=last, count=count)
@@ -58,7 +60,7 @@ def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64,
     """Ids and vectors of the source, a few thousand at a time, ascending."""
     after = 0
     while True:
-        rows = Embedding.objects.filter(
+        rows = Embedding.everything.filter(
             lab_id=scope.lab_id,
             encoder=scope.encoder,
             superseded_at__isnull=True,
@@ -70,3 +72,32 @@ def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64,
             return
         after = found[-1][0]
         yield vectors_stacked(found, scope.encoder.dim)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """An encoder's index files, over all labs: the oldest of the newest, and what none holds."""
+
+    encoder: str
+    age_s: float
+    newer: int
+
+
+def index_states() -> list[IndexState]:
+    """Of every encoder that has embeddings in use. Without a file the age is 0."""
+    now = timezone.now()
+    newest: dict[tuple[uuid.UUID, uuid.UUID], tuple[datetime, int]] = {}
+    rows = IndexSnapshot.objects.order_by("version")
+    for row in rows.values_list("encoder_id", "lab_id", "created_at", "last_embedding_id"):
+        newest[row[0], row[1]] = (row[2], row[3])
+    found = []
+    for encoder in Encoder.objects.all():
+        scopes = {lab: state for (key, lab), state in newest.items() if key == encoder.pk}
+        current = Embedding.objects.filter(encoder=encoder, superseded_at__isnull=True)
+        held = Q(pk__in=())
+        for lab, (_, last) in scopes.items():
+            held |= Q(lab_id=lab, pk__lte=last)
+        ages = [(now - at).total_seconds() for at, _ in scopes.values()]
+        newer = current.exclude(held).count()
+        found.append(IndexState(str(encoder), max([0.0, *ages]), newer))
+    return found

@@ -1,6 +1,7 @@
 """Writes of retrieval."""
 
 from portal.retrieval.services.embeddings import (
+    canvases_restored,
     embed_request,
     embed_submit_missing,
     embedding_save,
@@ -20,12 +21,14 @@ from portal.retrieval.services.indexes import (
     index_build_if_due,
     index_build_submit,
     index_publish,
+    indexes_forget,
 )
 from portal.retrieval.services.search import similar_or_embed
 
 __all__ = [
     "INDEX_KIND",
     "EncoderFacts",
+    "canvases_restored",
     "embed_request",
     "embed_submit_missing",
     "embedding_save",
@@ -37,6 +40,7 @@ __all__ = [
     "index_build_if_due",
     "index_build_submit",
     "index_publish",
+    "indexes_forget",
     "roi_changed",
     "similar_or_embed",
     "stain_save",

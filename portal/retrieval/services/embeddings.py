@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from ml.types import ArrayF32
 from portal.annotations.models import Roi, RoiRevision
@@ -25,6 +26,7 @@ from portal.retrieval.models import (
     CanvasStain,
     Embedding,
     Encoder,
+    EncoderKind,
 )
 from portal.retrieval.selectors import EMBED_KIND
 from portal.retrieval.services.indexes import index_build_if_due
@@ -38,8 +40,10 @@ def roi_changed(
     A change of name or label leaves the vector as it is. A restored ROI gets its vector back
     without work if its outline is the one that was embedded.
     """
-    roi = Roi.objects.select_related("canvas", "lab").get(pk=roi_id)
-    if geometry_changed:
+    roi = Roi.everything.select_related("canvas", "lab").get(pk=roi_id)
+    if action == "create":
+        pass  # it has no vector yet
+    elif geometry_changed:
         embeddings_supersede(roi_id=roi.pk)
     elif action != "restore" or _carry_over(roi):
         return None
@@ -52,7 +56,7 @@ def roi_changed(
 def embeddings_supersede(*, roi_id: uuid.UUID) -> int:
     """Take the ROI's vectors out of every search, now. Returns how many there were."""
     current = Embedding.objects.filter(roi_id=roi_id, superseded_at__isnull=True)
-    return int(current.update(superseded_at=timezone.now()))
+    return int(current.update(superseded_at=Now()))
 
 
 def _carry_over(roi: Roi) -> bool:
@@ -110,6 +114,18 @@ def embed_submit_missing(*, lab_id: uuid.UUID, encoder: Encoder) -> int:
     return count
 
 
+def canvases_restored(*, lab_id: uuid.UUID, canvas_ids: Collection[uuid.UUID]) -> None:
+    """Submit the ROIs whose embedding was passed over while their canvases were in the bin."""
+    for kind in EncoderKind:
+        encoder = selectors.encoder_default(kind)
+        if encoder is None:
+            continue
+        missing = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
+        rois = missing.filter(canvas__in=canvas_ids)
+        for roi in rois.select_related("canvas", "lab").iterator(chunk_size=500):
+            _embed_submit(roi, None, key=None)
+
+
 def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
     return job_submit(
         kind=EMBED_KIND,
@@ -156,7 +172,7 @@ def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
     Encoder.objects.select_for_update().get(pk=encoder.pk)
     current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
     outdated = Q(encoder=encoder) & ~Q(roi_version=roi.version) | ~Q(encoder__kind=encoder.kind)
-    current.filter(outdated).update(superseded_at=timezone.now())
+    current.filter(outdated).update(superseded_at=Now())
     row, is_new = Embedding.objects.get_or_create(
         encoder=encoder,
         roi=roi,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from pathlib import Path
 
+from django.db import transaction
 from django.db.models import Max
 
 from portal.archive import storage
-from portal.jobs.models import Job
+from portal.jobs.models import ENDED, Job
 from portal.jobs.services import job_submit
 from portal.labs.models import Lab
 from portal.retrieval import indexes, selectors
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import (
     Embedding,
+    Encoder,
     IndexSnapshot,
 )
 from portal.retrieval.selectors import IndexSource
@@ -32,7 +35,7 @@ def index_build_if_due(*, scope: Scope) -> Job | None:
     snapshot = selectors.snapshot_latest(scope)
     in_file = snapshot.count if snapshot else 0
     limit = min(max(REBUILD_LEAST, in_file // REBUILD_SHARE), REBUILD_MOST)
-    rows = Embedding.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+    rows = Embedding.everything.filter(lab_id=scope.lab_id, encoder=scope.encoder)
     current = rows.filter(superseded_at__isnull=True)
     if snapshot is None:
         changes = current.count()
@@ -55,6 +58,22 @@ def index_build_submit(*, scope: Scope, version: int) -> Job:
         target_name=f"Search index of {scope.encoder}",
         idempotency_key=f"{INDEX_KIND}:{scope.encoder.pk}:{version}",
     )
+
+
+def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
+    """Name no index file of a lab (of any) any more, and submit new ones where they are due.
+
+    The files go on commit. Until there are new ones, searches read the database. Returns how many
+    were submitted.
+    """
+    labs = list(Lab.objects.filter(pk=lab_id) if lab_id else Lab.objects.all())
+    IndexSnapshot.objects.filter(lab__in=labs).delete()
+    builds = Job.objects.filter(lab__in=labs, kind=INDEX_KIND, state__in=ENDED)
+    builds.update(idempotency_key=None)  # versions begin at 1 again
+    scopes = [Scope(encoder, lab.pk) for encoder in Encoder.objects.all() for lab in labs]
+    for scope in scopes:
+        transaction.on_commit(partial(storage.folder_drop, indexes.scope_folder(scope)))
+    return sum(index_build_if_due(scope=scope) is not None for scope in scopes)
 
 
 def index_publish(*, scope: Scope, source: IndexSource, made: Path, count: int) -> IndexSnapshot:

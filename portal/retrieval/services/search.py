@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
+
 from portal.annotations.models import Roi
 from portal.core.errors import InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
+from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.selectors import (
+    EXPAND_MOST,
     NotEmbeddedError,
     SimilarFilters,
     SimilarQuery,
@@ -27,6 +31,7 @@ def similar_or_embed(
 
     Args:
         roi: seen by ``user``, with its canvas and case.
+        filters: without ``expand`` the query is expanded as ``TESSERA_SEARCH_EXPAND`` says.
         encoder_id: the encoder to search with; None for the one that ROIs of this kind go to.
     Returns:
         The hits, or the job that is embedding the ROI.
@@ -38,7 +43,8 @@ def similar_or_embed(
     encoder = encoder_get(encoder_id) if encoder_id else encoder_for(roi)
     if encoder is not None:
         try:
-            return similar_search(user, SimilarQuery(roi=roi, encoder=encoder, **filters))
+            asked: SimilarFilters = {"expand": expand_default(encoder), **filters}
+            return similar_search(user, SimilarQuery(roi=roi, encoder=encoder, **asked))
         except NotEmbeddedError:
             if encoder_id is not None and not encoder.is_default:
                 raise InvalidInputError(
@@ -46,3 +52,13 @@ def similar_or_embed(
                     code="roi-not-embedded",
                 ) from None
     return embed_request(roi=roi, user=user)
+
+
+def expand_default(encoder: Encoder) -> int:
+    """By how many neighbours a search with this encoder expands its query unless told.
+
+    Histology only: an endoscopic region looks for its own place, not for its like.
+    """
+    if encoder.kind != EncoderKind.HISTOLOGY:
+        return 0
+    return min(int(settings.TESSERA_SEARCH_EXPAND), EXPAND_MOST)

@@ -119,6 +119,15 @@ def make_video(lab: Lab, user: User, *, accession: str = "V-1", name: str = "Swe
     )
 
 
+LEVEL = {
+    "width_px": 90,
+    "height_px": 80,
+    "downsample": 1.0,
+    "tile_width_px": 256,
+    "tile_height_px": 256,
+}
+
+
 def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
     """Rows of a built mosaic: frame i lies 10 i px to the right; 3 is skipped, 5 failed.
 
@@ -131,6 +140,7 @@ def make_mosaic(video: Video, *, frames: int = 8) -> Mosaic:
         kind="mosaic",
         width_px=90 + 10 * frames,
         height_px=80,
+        levels=[LEVEL],
         pixels_path="-",
         content_hash="m",
     )

@@ -43,6 +43,21 @@ def test_get_gives_the_same_answer(api, pair):
     assert api.get(f"/api/v1/rois/{query.pk}/similar/?organ=Lung").json()["results"] == []
 
 
+def test_an_answer_names_what_its_query_was_expanded_by_and_can_be_repeated(api, world, pair):
+    query, hit = pair
+    for left in (140, 160, 180):
+        world.embedded(hit.canvas, left, 100)
+    body = api.post(URL, {"roi": str(query.pk)}).json()
+    assert body["expand"] == 3 and len(body["expanded_by"]) == 3
+    again = {"roi": str(query.pk), "expand": body["expand"], "encoder": body["encoder"]["id"]}
+    assert api.post(URL, again).json() == body
+    plain = api.get(f"/api/v1/rois/{query.pk}/similar/", {"expand": 0}).json()
+    assert (plain["expand"], plain["expanded_by"]) == (0, [])
+    distances = [found["distance"] for found in plain["results"]]
+    assert distances == sorted(distances)
+    assert sorted(found["distance"] for found in body["results"]) == distances
+
+
 def test_an_roi_under_way_is_answered_with_its_job(api, world, pair):
     fresh = world.roi(pair[0].canvas, 300, 300)
     answer = api.post(URL, {"roi": str(fresh.pk)})
@@ -103,6 +118,8 @@ def test_a_viewer_may_search(api_as, viewer, pair):
         ({"roi": "x"}, "roi"),
         ({"k": 0}, "k"),
         ({"k": 10**9}, "k"),
+        ({"expand": -1}, "expand"),
+        ({"expand": 11}, "expand"),
         ({"filters": {"kind": "x"}}, "kind"),
         ({"filters": {"label": "x"}}, "label"),
     ],
@@ -128,7 +145,7 @@ def test_encoders_are_listed(api, pair):
 
 def test_a_search_is_few_queries(api, pair, django_assert_max_num_queries):
     api.post(URL, {"roi": str(pair[0].pk)})
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(13):  # two of them are the audit log's
         api.post(URL, {"roi": str(pair[0].pk)})
 
 

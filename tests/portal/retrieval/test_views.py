@@ -42,6 +42,11 @@ def test_the_same_patient_can_be_included(page, world, pair):
     assert str(sibling.pk) in similar(page, pair[0], "?same_patient=on").content.decode()
 
 
+def test_the_order_by_distance_alone_can_be_asked_for(page, pair):
+    assert "together with its 1 nearest" in similar(page, pair[0]).content.decode()
+    assert "together with its" not in similar(page, pair[0], "?plain=on").content.decode()
+
+
 def test_htmx_gets_the_results_alone(page, pair):
     text = similar(page, pair[0], **{"HX-Request": "true"}).content.decode()
     assert text.lstrip().startswith('<div id="results"') or '<div id="results"' in text

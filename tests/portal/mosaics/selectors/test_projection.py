@@ -128,7 +128,7 @@ def test_queries_do_not_grow_with_rois(api: APIClient, built: Mosaic) -> None:
         ("roi-frames", {"roi": str(roi.pk)}),
     ]
     on_frame(built, 2)
-    before = [asked(tail, **query) for tail, query in paths]
+    before = [asked(tail, **query) for tail, query in paths * 2][-len(paths) :]  # noted in the log
     for index in range(3):
         on_mosaic(built, left=20 * index)
         on_frame(built, index)

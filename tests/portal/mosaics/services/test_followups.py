@@ -160,7 +160,7 @@ def test_queries_do_not_grow_with_followups(
     before = asked()
     for _ in range(5):
         followup_create(roi=make_place(patient), target=later.canvas, user=annotator)
-    assert asked() == before <= 3
+    assert asked() == before <= 4  # one of them is the audit log's
 
 
 def test_pages_offer_targets_and_say_what_was_found(

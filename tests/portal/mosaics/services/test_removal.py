@@ -12,10 +12,11 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Roi
-from portal.annotations.services import roi_create, roi_delete
+from portal.annotations.services import roi_create
 from portal.archive import storage as archive_storage
 from portal.archive.models import Canvas, Video
-from portal.core.errors import ConflictError, ForbiddenError
+from portal.archive.services import bin_purge, bin_restore
+from portal.core.errors import ForbiddenError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import Lab, User
@@ -50,12 +51,15 @@ def test_rows_and_files_go_and_the_video_stays(
 ) -> None:
     files, video = files_of(built), built.video
     with django_capture_on_commit_callbacks(execute=True):
-        mosaic_delete(mosaic=built, user=annotator)
+        entry = mosaic_delete(mosaic=built, user=annotator)
+        assert not Mosaic.objects.exists()
+        bin_purge(entry=entry, user=None)
         assert all(path.exists() for path in files), "not before the rows are gone for good"
     assert [path for path in files if path.parent.exists()] == []
-    for model in (Mosaic, MosaicComponent, MosaicFrame):
+    assert not Mosaic.everything.exists()
+    for model in (MosaicComponent, MosaicFrame):
         assert not model.objects.exists()
-    assert not Canvas.objects.filter(kind="mosaic").exists()
+    assert not Canvas.everything.filter(kind="mosaic").exists()
     video.refresh_from_db()
     assert video.canvas is not None
     event = Event.objects.get(name="mosaic.deleted")
@@ -73,14 +77,11 @@ def test_a_deleted_mosaic_can_be_asked_for_again(built: Mosaic, annotator: User)
 def test_regions_are_not_lost_silently(built: Mosaic, annotator: User) -> None:
     assert built.canvas is not None
     rois = [roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE).roi for _ in range(2)]
-    with pytest.raises(ConflictError, match="it carries 2 regions") as caught:
-        mosaic_delete(mosaic=built, user=annotator)
-    assert (caught.value.code, caught.value.details) == ("item-in-use", {"holds": {"ROIs": 2}})
-    assert Mosaic.objects.filter(pk=built.pk).exists()
-    for roi in rois:
-        roi_delete(roi=roi, user=annotator, expected_version=1)
-    mosaic_delete(mosaic=built, user=annotator)
+    entry = mosaic_delete(mosaic=built, user=annotator)
     assert not Roi.objects.exists()
+    bin_restore(entry=entry, user=annotator)
+    assert set(Roi.objects.live()) == set(rois)
+    assert Mosaic.objects.get() == built
 
 
 def test_follow_ups_into_it_are_stopped_and_go_with_it(
@@ -95,7 +96,7 @@ def test_follow_ups_into_it_are_stopped_and_go_with_it(
     picture.parent.mkdir(parents=True)
     picture.write_bytes(b"x")
     with django_capture_on_commit_callbacks(execute=True):
-        mosaic_delete(mosaic=built, user=annotator)
+        bin_purge(entry=mosaic_delete(mosaic=built, user=annotator), user=None)
     assert Job.objects.get(kind="followup_find").state == "cancelled"
     assert not Followup.objects.exists()
     assert not picture.parent.exists()
@@ -122,7 +123,7 @@ def test_stages_that_another_one_goes_on_from_stay(
     for mosaic, is_left in ((short, True), (other, False), (longer, False)):
         folder = build_cache_folder(mosaic)
         with django_capture_on_commit_callbacks(execute=True):
-            mosaic_delete(mosaic=mosaic, user=annotator)
+            bin_purge(entry=mosaic_delete(mosaic=mosaic, user=annotator), user=None)
         assert folder.exists() == is_left
 
 
@@ -132,7 +133,8 @@ def test_a_waiting_build_is_cancelled_first(
     mosaic = mosaic_create(video=ready_video, user=annotator).mosaic
     build_cache_stages(mosaic).mkdir(parents=True)
     with django_capture_on_commit_callbacks(execute=True):
-        mosaic_delete(mosaic=mosaic, user=annotator)
+        entry = mosaic_delete(mosaic=mosaic, user=annotator)
+        bin_purge(entry=entry, user=None)
     assert Job.objects.get().state == "cancelled"
     assert not build_cache_folder(mosaic).exists()
 
@@ -161,7 +163,8 @@ def test_a_running_build_stops_and_leaves_nothing(
         job = run_job(asked.job)
     assert (job.state, kept) == ("cancelled", [True])
     assert not Mosaic.objects.exists()
-    assert not Canvas.objects.filter(kind="mosaic").exists()
+    assert Mosaic.everything.get().state == "failed", "it does not wait for ever if it comes back"
+    assert not Canvas.everything.filter(kind="mosaic").exists()
     assert not archive_storage.derived_folder(asked.mosaic.pk).exists()
 
 
@@ -187,12 +190,13 @@ def test_the_page_deletes_and_goes_to_the_others_of_its_video(page: Client, buil
     assert "Sweep mosaic was deleted." in answer.content.decode()
 
 
-def test_the_page_says_why_not(page: Client, built: Mosaic, annotator: User) -> None:
-    assert built.canvas is not None
-    roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE)
-    answer = page.post(reverse("mosaics:mosaic_delete", args=[built.pk]), follow=True)
-    assert answer.redirect_chain[0][0] == reverse("mosaics:mosaic_detail", args=[built.pk])
-    assert "it carries 1 region. Delete it first" in answer.content.decode()
+def test_the_page_does_not_stop_what_another_person_builds(
+    page: Client, built: Mosaic, manager: User
+) -> None:
+    theirs = mosaic_create(video=built.video, user=manager, config={"step": 2}).mosaic
+    answer = page.post(reverse("mosaics:mosaic_delete", args=[theirs.pk]))
+    assert answer.status_code == 403
+    assert Mosaic.objects.filter(pk=theirs.pk).exists()
 
 
 def test_rest(
@@ -205,10 +209,7 @@ def test_rest(
     assert api_as(viewer).delete(path(built)).status_code == 403
     assert api.delete(path(foreign_built)).status_code == 404
     assert built.canvas is not None
-    roi = roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE).roi
-    refused = api.delete(path(built))
-    assert (refused.status_code, refused.json()["code"]) == (409, "item-in-use")
-    roi_delete(roi=roi, user=annotator, expected_version=1)
+    roi_create(canvas=built.canvas, user=annotator, geometry=SQUARE)
     assert api.delete(path(built)).status_code == 204
     assert api.get(path(built)).status_code == 404
     assert Mosaic.objects.get() == foreign_built

@@ -1,0 +1,141 @@
+"""An import: short transactions, one step to take back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from portal.annotations.models import Roi, RoiImport, RoiRevision
+from portal.annotations.services import (
+    exchange,
+    roi_create,
+    roi_delete,
+    roi_import,
+    roi_import_undo,
+    roi_update,
+)
+from portal.archive.models import Canvas
+from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.core.models import Event
+from portal.jobs.models import Job
+from portal.labs.models import User
+from tests.portal.annotations.support import box, feature
+
+pytestmark = pytest.mark.django_db
+
+
+def document(count: int, **properties: Any) -> dict[str, Any]:
+    features = [feature(box(n, 0, n + 20, 30), name=f"n{n}", **properties) for n in range(count)]
+    return {"type": "FeatureCollection", "features": features}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_lets_others_write_between_its_parts(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed: list[tuple[int, bool]] = []
+    write = exchange._write
+
+    def seen(run: Any, plans: Any) -> None:
+        committed.append((Roi.objects.count(), connection.in_atomic_block))
+        write(run, plans)
+
+    monkeypatch.setattr(exchange, "_write", seen)
+    roi_import(canvas=canvas, user=annotator, document=document(2 * exchange.CHUNK + 1))
+    assert committed == [(0, False), (exchange.CHUNK, False), (2 * exchange.CHUNK, False)]
+
+
+def test_two_thousand_statements_are_not_needed_for_the_rows(
+    canvas: Canvas, annotator: User, django_assert_max_num_queries: Any
+) -> None:
+    with django_assert_max_num_queries(12 * exchange.CHUNK):
+        roi_import(canvas=canvas, user=annotator, document=document(exchange.CHUNK))
+    assert Event.objects.filter(name="roi.saved").count() == exchange.CHUNK
+    assert Job.objects.filter(kind="roi_embed").count() == exchange.CHUNK
+
+
+def test_an_import_is_undone_as_one_step_and_touches_nothing_else(
+    canvas: Canvas, annotator: User
+) -> None:
+    other = roi_create(canvas=canvas, user=annotator, geometry=box(0, 0, 50, 50)).roi
+    before = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80), name="old").roi
+    gone = roi_create(canvas=canvas, user=annotator, geometry=box(5, 5, 60, 60)).roi
+    roi_delete(roi=gone, user=annotator, expected_version=1)
+    features = [
+        *document(3)["features"],
+        feature(box(1, 1, 40, 40), id=str(before.pk), name="new"),
+        feature(box(2, 2, 40, 40), id=str(gone.pk)),
+    ]
+    report = roi_import(canvas=canvas, user=annotator, document=features)
+    undone = roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=annotator)
+    assert (undone.removed, undone.reverted, undone.kept) == (4, 1, 0)
+    assert set(Roi.objects.live()) == {other, before}
+    before.refresh_from_db()
+    assert (before.name, before.geometry) == ("old", box(9, 9, 80, 80))
+    assert RoiRevision.objects.filter(roi=before).count() == 3  # nothing of its history is lost
+
+
+def test_what_somebody_changed_since_the_import_stays(canvas: Canvas, annotator: User) -> None:
+    report = roi_import(canvas=canvas, user=annotator, document=document(3))
+    kept = Roi.objects.select_related("canvas").get(name="n1")
+    roi_update(roi=kept, user=annotator, expected_version=1, changes={"name": "mine"})
+    row = RoiImport.objects.get(pk=report.import_id)
+    undone = roi_import_undo(roi_import=row, user=annotator)
+    assert (undone.removed, undone.kept) == (2, 1)
+    assert [roi.name for roi in Roi.objects.live()] == ["mine"]
+    row.refresh_from_db()
+    assert roi_import_undo(roi_import=row, user=annotator).kept == 0  # a second time: nothing
+
+
+def test_an_import_that_changed_nothing_leaves_nothing_to_undo(
+    canvas: Canvas, annotator: User
+) -> None:
+    roi_import(canvas=canvas, user=annotator, document=document(2))
+    again = roi_import(canvas=canvas, user=annotator, document=document(2))
+    assert (again.import_id, RoiImport.objects.count()) == (None, 1)
+
+
+def test_an_import_that_broke_off_is_completed_by_importing_again(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "CHUNK", 2)
+    write = exchange._write
+
+    def dies(run: Any, plans: Any) -> None:
+        if Roi.objects.count() == 2:
+            raise KeyboardInterrupt
+        write(run, plans)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(exchange, "_write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            roi_import(canvas=canvas, user=annotator, document=document(5))
+    report = roi_import(canvas=canvas, user=annotator, document=document(5))
+    assert (report.count("created"), report.count("unchanged")) == (3, 2)
+    roi_import_undo(roi_import=RoiImport.objects.earliest("created_at"), user=annotator)
+    assert Roi.objects.live().count() == 3
+
+
+def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotator: User) -> None:
+    features = [*document(2)["features"], feature({"type": "Point", "coordinates": [1, 1]})]
+    with pytest.raises(InvalidInputError, match="feature 2"):
+        roi_import(canvas=canvas, user=annotator, document=features, strict=True)
+    assert not Roi.objects.exists() and not RoiImport.objects.exists()
+
+
+def test_a_viewer_undoes_nothing(canvas: Canvas, annotator: User, viewer: User) -> None:
+    report = roi_import(canvas=canvas, user=annotator, document=document(1))
+    with pytest.raises(ForbiddenError):
+        roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=viewer)
+
+
+def test_over_rest_an_import_is_undone_by_its_id_and_by_its_lab_alone(
+    canvas: Canvas, annotator: User, stranger: User, api_as: Any
+) -> None:
+    url = f"/api/v1/canvases/{canvas.pk}/rois.geojson"
+    made = api_as(annotator).post(url, document(2), format="json").json()
+    undo = f"/api/v1/roi-imports/{made['id']}/undo/"
+    assert api_as(stranger).post(undo).status_code == 404
+    assert api_as(annotator).post(undo).json() == {"removed": 2, "reverted": 0, "kept": 0}

@@ -1,0 +1,165 @@
+"""Expanded queries: both passes keep to what may be found, and distances stay the ROI's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.index.calibration import Calibration
+from ml.index.expansion import expanded_query
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_delete
+from portal.core.errors import InvalidInputError
+from portal.retrieval import selectors, services
+from portal.retrieval.indexes import Scope
+from portal.retrieval.models import Embedding, Encoder
+from portal.retrieval.selectors import SimilarQuery, similar_search
+from tests.portal.retrieval.conftest import box_vector
+
+
+def search(world, roi, **options):
+    roi = Roi.objects.select_related("canvas__case").get(pk=roi.pk)
+    return similar_search(
+        world.user, SimilarQuery(roi=roi, encoder=selectors.encoder_default(), **options)
+    )
+
+
+def vector(roi):
+    return box_vector((roi.left, roi.top, roi.right, roi.bottom)).astype(np.float64)
+
+
+def embedding_id(roi):
+    return Embedding.objects.get(roi=roi, superseded_at__isnull=True).pk
+
+
+def plain_expansion(query, others, by):
+    """An independent answer: expanded by the ``by`` nearest, ordered by distance, ties by id."""
+
+    def order(origin):
+        return sorted(
+            others, key=lambda roi: (np.linalg.norm(vector(roi) - origin), embedding_id(roi))
+        )
+
+    nearest = order(vector(query))[:by]
+    moved = expanded_query(vector(query), np.stack([vector(roi) for roi in nearest]))
+    return nearest, order(moved)
+
+
+@pytest.fixture
+def story(world):
+    """A query, its patient's other region, and a stranger's: three to the right, one to the left
+    that is nearer than the third but lies the other way."""
+    own = world.case("A1", "p1")
+    query = world.embedded(world.canvas(own), 150, 150)
+    sibling = world.embedded(world.canvas(own), 152, 150)
+    other = world.canvas(world.case("A2", "p2", organ="Colon"))
+    others = [
+        world.embedded(other, left, top)
+        for left, top in ((110, 150), (200, 150), (195, 160), (215, 150))
+    ]
+    return query, sibling, others
+
+
+def build_index(world):
+    services.index_build_submit(scope=Scope(Encoder.objects.get(), world.lab.pk), version=1)
+    world.run_jobs()
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_the_order_is_the_expanded_querys_and_the_distances_are_the_rois_own(
+    world, story, is_indexed
+):
+    query, _, others = story
+    if is_indexed:
+        build_index(world)
+    nearest, expected = plain_expansion(query, others, 3)
+    plain, result = search(world, query), search(world, query, expand=3)
+    found = [hit.roi for hit in result.hits]
+    assert found == expected
+    assert found != [hit.roi for hit in plain.hits], "the story must tell the two orders apart"
+    assert [hit.distance for hit in result.hits] == pytest.approx(
+        [np.linalg.norm(vector(roi) - vector(query)) for roi in expected]
+    )
+    assert set(result.expanded_by) == {embedding_id(roi) for roi in nearest}
+    assert plain.expanded_by == ()
+
+
+def test_the_same_patient_neither_expands_nor_is_found(world, story):
+    query, sibling, _ = story
+    result = search(world, query, expand=3)
+    assert embedding_id(sibling) not in result.expanded_by
+    assert sibling not in [hit.roi for hit in result.hits]
+    included = search(world, query, expand=3, exclude_same_patient=False)
+    assert embedding_id(sibling) in included.expanded_by
+    assert embedding_id(query) not in included.expanded_by
+
+
+def test_filters_hold_in_both_passes(world, story):
+    query, _, _ = story
+    lung = world.canvas(world.case("A3", "p3", organ="Lung"))
+    kept = [world.embedded(lung, left, 300) for left in (10, 40)]
+    result = search(world, query, expand=3, organ="Lung")
+    assert set(result.expanded_by) == {embedding_id(roi) for roi in kept}
+    assert {hit.roi for hit in result.hits} == set(kept)
+
+
+def test_another_labs_regions_do_not_expand(world, story, other_lab, stranger):
+    query, _, others = story
+    theirs = world.canvas(world.case("B1", lab=other_lab))
+    foreign = world.embedded(theirs, 150, 150, user=stranger)
+    result = search(world, query, expand=3)
+    assert embedding_id(foreign) not in result.expanded_by
+    assert {hit.roi for hit in result.hits} == set(others)
+
+
+def test_what_was_deleted_no_longer_expands(world, story):
+    query, _, others = story
+    doomed = world.canvas(world.case("A4", "p4"))
+    world.embedded(doomed, 151, 150)
+    build_index(world)
+    roi_delete(roi=others[2], user=world.user, expected_version=1)
+    doomed.delete()
+    left = [others[0], others[1], others[3]]
+    nearest, expected = plain_expansion(query, left, 2)
+    result = search(world, query, expand=2)
+    assert [hit.roi for hit in result.hits] == expected
+    assert set(result.expanded_by) == {embedding_id(roi) for roi in nearest}
+
+
+def test_nothing_close_is_decided_by_the_distance_to_the_roi_itself(world, story, monkeypatch):
+    query, _, others = story
+    nearest = min(others, key=lambda roi: np.linalg.norm(vector(roi) - vector(query)))
+    distance = float(np.linalg.norm(vector(nearest) - vector(query)))
+
+    def calibrate(level):
+        calibration = Calibration.from_quantiles([0.05, 0.9], [level, 500.0])
+        monkeypatch.setattr(
+            "portal.retrieval.selectors.search.calibration_of", lambda config_hash: calibration
+        )
+        return search(world, query, expand=3, k=1)
+
+    result = calibrate(distance + 0.1)
+    assert result.hits[0].roi != nearest and result.hits[0].is_close is False
+    assert not result.says_nothing_close, "the nearest is close, though it is not on the page"
+    assert calibrate(distance - 0.1).says_nothing_close
+
+
+def test_with_nothing_to_expand_by_there_is_nothing_to_find(world):
+    alone = world.embedded(world.canvas(world.case("A1")), 100, 100)
+    result = search(world, alone, expand=3)
+    assert (result.hits, result.expanded_by, result.says_nothing_close) == ((), (), False)
+
+
+@pytest.mark.parametrize("expand", [-1, 11])
+def test_a_silly_expansion_is_refused(world, story, expand):
+    with pytest.raises(InvalidInputError, match="expand:"):
+        search(world, story[0], expand=expand)
+
+
+def test_it_takes_one_query_more(world, story, django_assert_max_num_queries):
+    query, _, _ = story
+    build_index(world)
+    roi = Roi.objects.select_related("canvas__case").get(pk=query.pk)
+    asked = SimilarQuery(roi=roi, encoder=selectors.encoder_default(), expand=3)
+    with django_assert_max_num_queries(9):
+        assert len(similar_search(world.user, asked).hits) == 4
