@@ -56,7 +56,7 @@ def test_signing_in_leads_to_the_cases_without_a_complaint(
     page = open_page("/accounts/login/")
     page.get_by_label("Email").fill(annotator.email)
     page.get_by_label("Password").fill("correct horse battery")
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/cases/")
     assert page.locator(".bar__link[aria-current]").inner_text() == "Cases"
     assert page.complaints == []

@@ -34,6 +34,15 @@ def _roi(canvas: Any, user: Any, left: float = 400, **more: Any) -> Any:
     return roi_create(canvas=canvas, user=user, geometry=geometry, **more).roi
 
 
+def _label(lab: Any) -> Any:
+    """The first label of the lab's set."""
+    from portal.annotations.models import Label
+    from portal.annotations.services import label_set_ensure
+
+    label_set_ensure(lab=lab)
+    return Label.objects.filter(lab=lab).first()
+
+
 def _number(viewer: Any) -> int:
     """The frame number that the stripes on the screen spell."""
     width, height = FRAME_SIZE
@@ -75,11 +84,7 @@ def test_a_link_to_an_roi_alone_goes_there(open_viewer: Any, slide: Any, annotat
 
 
 def test_the_list_filters_by_label(open_viewer: Any, slide: Any, annotator: Any, lab: Any) -> None:
-    from portal.annotations.models import Label
-    from portal.annotations.services import label_set_ensure
-
-    label_set_ensure(lab=lab)
-    label = Label.objects.filter(lab=lab).first()
+    label = _label(lab)
     _roi(slide, annotator, label=label)
     _roi(slide, annotator, left=600)
     viewer = open_viewer(slide)
@@ -176,3 +181,54 @@ def test_tools_and_toggles_tell_their_state(open_viewer: Any, slide: Any) -> Non
     assert viewer.page.get_attribute("[data-tool=move]", "aria-pressed") == "false"
     viewer.key("a")
     assert viewer.page.get_attribute("[data-toggle=visible]", "aria-pressed") == "false"
+
+
+def test_the_label_filter_is_that_of_the_map_too(
+    open_viewer: Any, slide: Any, annotator: Any, lab: Any
+) -> None:
+    label = _label(lab)
+    _roi(slide, annotator, 400, label=label)
+    _roi(slide, annotator, 600)
+    viewer = open_viewer(slide)
+    viewer.open("x=600&y=350&z=0.5")
+    edges = [(450, 300), (650, 300)]
+    before = viewer.colours(edges)
+    viewer.page.locator("[data-roi-filter]").select_option(str(label.pk))
+    viewer.page.wait_for_timeout(300)
+    after = viewer.colours(edges)
+    assert after[0] == before[0] and after[1] != before[1]
+    viewer.page.locator("[data-roi-filter]").select_option("")
+    viewer.page.wait_for_timeout(300)
+    assert viewer.colours(edges) == before
+
+
+def test_a_video_opens_whole(open_viewer: Any, video: Any) -> None:
+    viewer = open_viewer(video)
+    viewer.open()
+    opened = viewer.text("[data-readout=zoom]")
+    viewer.key("Home")  # fits the image into what the timeline leaves
+    viewer.page.wait_for_timeout(500)
+    assert viewer.text("[data-readout=zoom]") == opened
+
+
+def test_the_arrow_keys_move_the_image_before_anything_is_clicked(
+    open_viewer: Any, slide: Any
+) -> None:
+    viewer = open_viewer(slide).centred(scale=1.0)
+    before = viewer.link()
+    viewer.key("ArrowRight")
+    viewer.page.wait_for_timeout(400)
+    assert float(viewer.link()["x"]) > float(before["x"])
+
+
+def test_the_image_follows_the_pointer_over_the_overview(open_viewer: Any, slide: Any) -> None:
+    viewer = open_viewer(slide).centred(scale=0.5)
+    box = viewer.page.locator("[data-overview]").bounding_box()
+    left, top = box["x"], box["y"] + box["height"] / 2
+    viewer.page.mouse.move(left + 0.5 * box["width"], top)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(left + 0.8 * box["width"], top, steps=4)
+    held = float(viewer.link()["x"])
+    viewer.page.mouse.up()
+    assert held == pytest.approx(0.8 * slide.width_px, rel=0.05)
+    assert float(viewer.link()["x"]) == pytest.approx(held, rel=0.01)

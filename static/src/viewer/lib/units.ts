@@ -18,10 +18,19 @@ export function lengthText(lengthUm: number): string {
 }
 
 /** The read-out of the zoom. `resolution`: level-0 pixels per screen pixel. */
+export function magnificationOf(resolution: number, mpp: number): number {
+  return UM_PER_PX_AT_1X / (resolution * mpp);
+}
+
+/** Level-0 pixels per screen pixel at a magnification. */
+export function resolutionAt(power: number, mpp: number): number {
+  return UM_PER_PX_AT_1X / (power * mpp);
+}
+
 export function magnificationText(resolution: number, mpp: number | null): string {
   if (!mpp) return `${significant(100 / resolution)} %`;
   const umPerPx = resolution * mpp;
-  const power = UM_PER_PX_AT_1X / umPerPx;
+  const power = magnificationOf(resolution, mpp);
   return `${power.toFixed(power < 1 ? 2 : 1)}×, ${umPerPx.toFixed(2)} µm/px`;
 }
 

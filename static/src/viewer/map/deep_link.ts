@@ -52,8 +52,10 @@ export function writeLink({ x, y, z, rot, roi, t }: LinkTarget): string {
 }
 
 /** True where the link says which part of the image to show. */
-export function applyView({ view }: MapView, link: LinkTarget): boolean {
+export function applyView(mapView: MapView, link: LinkTarget): boolean {
   if (link.x === null || link.y === null) return false;
+  const { view } = mapView;
+  mapView.placed();
   if (link.z !== null) view.setResolution(link.z);
   view.setRotation((link.rot * Math.PI) / 180);
   view.setCenter(mapFromL0([link.x, link.y]));

@@ -13,6 +13,7 @@ import type Projection from "ol/proj/Projection";
 import { thumbnailLayer } from "./canvas_layer";
 import { mapExtentOf } from "./pixel_plane";
 import type { CanvasData } from "../lib/types";
+import { resolutionAt } from "../lib/units";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
@@ -57,6 +58,7 @@ export class MapView {
     }).extend([new DragRotate({ condition: (event) => shiftKeyOnly(event) && primaryAction(event), duration: 0 })]);
     this.map = new OlMap({ target, layers, view: this.view, controls: [], interactions });
     this.fit(false);
+    this.fitUntilMoved();
     target.addEventListener("pointerdown", () => target.toggleAttribute("data-pointed", true));
     target.addEventListener("blur", () => target.toggleAttribute("data-pointed", false));
   }
@@ -85,9 +87,44 @@ export class MapView {
     host.style.setProperty("--overview-height", `${height}px`);
     this.map.addControl(control);
     control.getOverviewMap().updateSize();
+    this.followOverview(host, control.getOverviewMap());
   }
 
+  /** The image follows the pointer over the overview at once, not only when it is let go. */
+  private followOverview(host: HTMLElement, overview: OlMap): void {
+    const centre = (event: PointerEvent): void => {
+      const to = overview.getEventCoordinate(event);
+      if (to.every(Number.isFinite)) this.view.setCenter(to);
+    };
+    host.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      event.preventDefault();
+      event.stopPropagation(); // the control's own drag moves the image on release
+      this.placed();
+      host.setPointerCapture(event.pointerId);
+      centre(event);
+    }, true);
+    host.addEventListener("pointermove", (event) => {
+      if (host.hasPointerCapture(event.pointerId)) centre(event);
+    });
+  }
+
+  /** What is laid out after the map (a timeline, a panel) changes its size: the image stays whole. */
+  private fitUntilMoved(): void {
+    const refit = (): void => this.fit(false);
+    this.map.on("change:size", refit);
+    const stop = (): void => this.map.un("change:size", refit);
+    for (const type of ["pointerdown", "wheel", "keydown"]) {
+      this.target.addEventListener(type, stop, { once: true, passive: true });
+    }
+    this.placed = stop;
+  }
+
+  /** The view was set on purpose: a change of the map's size no longer fits the whole image. */
+  placed: () => void = () => undefined;
+
   zoomBy(factor: number): void {
+    this.placed();
     const resolution = (this.view.getResolution() ?? 1) / factor;
     this.view.animate({ resolution, duration: ANIMATION_MS });
   }
@@ -99,7 +136,20 @@ export class MapView {
 
   /** One pixel of level 0 per pixel of the screen. */
   fullResolution(): void {
+    this.placed();
     this.view.animate({ resolution: 1, duration: ANIMATION_MS });
+  }
+
+  /** To an objective's magnification; nothing where the pixel size is not known. */
+  magnify(power: number): void {
+    if (!this.canvas.mpp_x) return;
+    this.placed();
+    this.view.animate({ resolution: resolutionAt(power, this.canvas.mpp_x), duration: ANIMATION_MS });
+  }
+
+  /** Turn to the right, in degrees. */
+  rotateBy(degrees: number): void {
+    this.view.animate({ rotation: this.view.getRotation() + (degrees * Math.PI) / 180, duration: ANIMATION_MS });
   }
 
   resetRotation(): void {
@@ -107,6 +157,7 @@ export class MapView {
   }
 
   zoomTo(extent: number[]): void {
+    this.placed();
     this.view.fit(extent, { padding: ZOOM_PADDING_PX, duration: ANIMATION_MS, minResolution: ZOOM_CLOSEST_RESOLUTION });
   }
 }

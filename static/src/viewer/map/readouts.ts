@@ -4,10 +4,12 @@ import type { CanvasData, Position } from "../lib/types";
 import { lengthText, magnificationText } from "../lib/units";
 import type { MapView } from "./map_view";
 import { l0FromMap } from "./pixel_plane";
+import { presets } from "./presets";
 import { scaleBar } from "./scale_bar";
 
 /** Fills those that the page has. */
-export function readouts(root: HTMLElement, { map, view, target }: MapView, canvas: CanvasData): void {
+export function readouts(root: HTMLElement, mapView: MapView, canvas: CanvasData): void {
+  const { map, view, target } = mapView;
   const at = (name: string): HTMLElement | null => root.querySelector(`[data-readout=${name}]`);
   const scale = at("scale");
   const zoom = at("zoom");
@@ -17,6 +19,8 @@ export function readouts(root: HTMLElement, { map, view, target }: MapView, canv
     if (zoom) zoom.textContent = magnificationText(view.getResolution() ?? 1, canvas.mpp_x);
     if (rotation) rotation.textContent = rotationText(view.getRotation());
   };
+  const choice = at("presets");
+  if (choice) presets(choice, mapView, canvas);
   if (scale) scaleBar(map, scale, canvas.mpp_x);
   view.on("change:resolution", update);
   view.on("change:rotation", update);

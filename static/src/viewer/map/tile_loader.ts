@@ -1,4 +1,4 @@
-/** Tiles over HTTP: tried again where that may help, with a new grant where the old one has expired. */
+/** Tiles over HTTP: tried again where that may help, at a new address where the canvas has new content. */
 
 import { API_ROOT, getJson } from "../lib/http";
 import type { CanvasData, Level } from "../lib/types";
@@ -6,12 +6,12 @@ import { coarsestFirst } from "./tile_grid";
 
 /** Two more attempts: one soon, one when a busy server may have recovered. */
 const RETRY_AFTER_MS = [400, 2000];
-/** Tiles that fail together share one renewal of the grant. */
+/** Tiles that fail together share one look at the canvas. */
 const RENEWAL_HOLDS_MS = 5000;
-/** The answers to a tile request whose grant is not, or no longer, valid. */
-const GRANT_REFUSED = [401, 403, 404];
+/** The answers to a tile request where another session or another content may help. */
+const REFUSED = [401, 403, 404];
 
-/** Fetches tiles, renews the grant in their address when it has expired, and counts failures. */
+/** Fetches tiles, asks for their address again where it is refused, and counts failures. */
 export class TileLoader {
   failures = 0;
   private renewal: Promise<void> | null = null;
@@ -41,7 +41,7 @@ export class TileLoader {
       if (typeof status !== "number") return status;
       const wait = RETRY_AFTER_MS[attempt];
       if (wait === undefined || signal?.aborted) throw new Error(`tile ${z}/${x}/${y}: ${status}`);
-      if (GRANT_REFUSED.includes(status)) await this.renewGrant();
+      if (REFUSED.includes(status)) await this.renewAddress();
       else await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
@@ -55,7 +55,7 @@ export class TileLoader {
     }
   }
 
-  private renewGrant(): Promise<void> {
+  private renewAddress(): Promise<void> {
     this.renewal ??= getJson<CanvasData>(`${API_ROOT}/canvases/${this.canvas.id}/`)
       .then((fresh) => {
         this.canvas.tile_url = fresh.tile_url;

@@ -12,7 +12,7 @@ import { element, required } from "../../dom/elements";
 import type { MosaicLayerData, MosaicComponentData } from "./api";
 import { l0FromMap } from "../map/pixel_plane";
 import { PlanePicture } from "../map/plane_picture";
-import { hereText, shareOf, valueText } from "./layer_values";
+import { colorRange, colorShare, hereText, valueText } from "./layer_values";
 
 const WORDS: Record<string, [string, string]> = {
   coverage: ["Coverage", "What was seen at all"],
@@ -116,8 +116,9 @@ export class MosaicLayers {
     required(this.root, "[data-layer-settings]").hidden = false;
     required(this.root, "[data-layer-ramp]").style.background = gradientOf(rampOf(data.name));
     const isFlat = data.name === "coverage";
-    required(this.root, "[data-layer-minimum]").textContent = isFlat ? "seen" : valueText(data, data.minimum);
-    required(this.root, "[data-layer-maximum]").textContent = isFlat ? "" : valueText(data, data.maximum);
+    const [low, high] = colorRange(data);
+    required(this.root, "[data-layer-minimum]").textContent = isFlat ? "seen" : valueText(data, low);
+    required(this.root, "[data-layer-maximum]").textContent = isFlat ? "" : valueText(data, high);
     this.read([-1, -1]);
   }
 
@@ -130,7 +131,7 @@ export class MosaicLayers {
     const byte = isInside ? (painted.grey[j * painted.width + i] ?? 0) : 0;
     const mark = required(this.root, "[data-layer-mark]");
     mark.hidden = byte === 0 || data.name === "coverage";
-    mark.style.left = `${100 * shareOf(byte)}%`;
+    mark.style.left = `${100 * colorShare(data, byte)}%`;
     required(this.root, "[data-layer-here]").textContent = isInside ? hereText(data, byte) : "";
   }
 }
@@ -148,7 +149,7 @@ async function paintedOf(data: MosaicLayerData): Promise<Painted> {
   const pixels = context.getImageData(0, 0, width, height);
   const grey = new Uint8ClampedArray(width * height);
   const ramp = rampOf(data.name);
-  const colors = Array.from({ length: 256 }, (_, byte) => colorAt(ramp, shareOf(byte)));
+  const colors = Array.from({ length: 256 }, (_, byte) => colorAt(ramp, colorShare(data, byte)));
   for (let i = 0; i < grey.length; i += 1) {
     const byte = pixels.data[4 * i] ?? 0;
     grey[i] = byte;

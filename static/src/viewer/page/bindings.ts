@@ -1,5 +1,6 @@
 /** What each key does on this canvas: one table for the listener and for the key sheet. */
 
+import { fullScreen } from "./full_screen";
 import type { History } from "../lib/history";
 import type { KeyBinding, KeyGroup } from "../lib/keys";
 import type { Labels } from "../rois/labels";
@@ -54,7 +55,10 @@ function viewKeys({ tools, layer, mapView, openSheet, player }: KeyTargets): Key
       { keys: ["+", "="], shown: "+", does: "Zoom in", run: () => mapView.zoomBy(2), repeats: true },
       { keys: ["-"], shown: "-", does: "Zoom out", run: () => mapView.zoomBy(0.5), repeats: true },
       { keys: ["home"], shown: "Home", does: "Fit the image", run: () => mapView.fit() },
+      { keys: ["x"], shown: "X", does: "Full screen, and back", run: () => fullScreen(mapView.target) },
       { keys: [], shown: "Shift + drag", does: "Rotate" },
+      { keys: ["q"], shown: "Q", does: "Turn left by 15°", run: () => mapView.rotateBy(-15), repeats: true },
+      { keys: ["e"], shown: "E", does: "Turn right by 15°", run: () => mapView.rotateBy(15), repeats: true },
       { keys: ["0"], shown: "0", does: "Reset rotation", run: () => mapView.resetRotation() },
       { keys: ["a"], shown: "A", does: "Show or hide ROIs", run: () => layer.toggle("visible") },
       { keys: ["n"], shown: "N", does: "Show or hide names", run: () => layer.toggle("names") },

@@ -4,6 +4,8 @@ import { keySheet, listenToKeys } from "../lib/keys";
 import { Conflicts } from "../rois/conflicts";
 import { Details } from "../rois/details";
 import { exchange } from "../rois/geojson";
+import { UNLABELLED_COLOR } from "../rois/labels";
+import { NextLabel } from "../rois/next_label";
 import { RoiList } from "../rois/list";
 import { saveStatus } from "../rois/save_status";
 import { Tools } from "../rois/tools";
@@ -22,10 +24,10 @@ type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel">;
 /** Makes what changes ROIs, and what a mosaic or a video has beside it. */
 export function connectTools(parts: Parts): void {
   const { root, canvas, labels, player, store, edits, layer, mapView, notice } = parts;
-  let nextLabel: string | null = null;
+  const next = canvas.can_annotate ? new NextLabel(root, labels) : null;
   const context = {
-    label: () => nextLabel,
-    color: () => labels.colorOf(nextLabel),
+    label: () => next?.id ?? null,
+    color: () => next?.color ?? UNLABELLED_COLOR,
     frame: () => player?.frame ?? null,
   };
   const tools = new Tools(mapView.map, store, edits, layer, context, canvas.can_annotate);
@@ -34,7 +36,7 @@ export function connectTools(parts: Parts): void {
     canAnnotate: canvas.can_annotate,
     zoomTo: (state) => void showRoi(state, parts),
     remove: commands.remove,
-    useLabel: (id) => void (nextLabel = id),
+    useLabel: (id) => next?.use(id),
   });
   const setLabel = (id: string | null): void => {
     details.setLabel(id);

@@ -47,7 +47,15 @@ export async function start(root: HTMLElement): Promise<void> {
   loadWindow(parts);
   await openLinked(parts, link, isPlaced);
   await beside;
+  takeKeys(mapView.target);
   root.dataset.ready = "true";
+}
+
+/** The arrow keys move the image from the start, unless the user is elsewhere already. */
+function takeKeys(target: HTMLElement): void {
+  if (document.activeElement !== document.body) return;
+  target.toggleAttribute("data-pointed", true); // no focus ring before the keyboard is used
+  target.focus({ preventScroll: true });
 }
 
 async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> {
@@ -101,7 +109,7 @@ function startVideo({ root, store, layer, labels, notice, miniMap }: Parts, play
   player.on("frame", ({ frame }) => {
     const selected = store.get(layer.selectedId);
     if (selected?.frame && selected.frame.pts !== frame.pts) layer.select(null);
-    layer.setFilter((state) => state.frame === null || state.frame.pts === frame.pts);
+    layer.setFilter("frame", (state) => state.frame === null || state.frame.pts === frame.pts);
   });
 }
 

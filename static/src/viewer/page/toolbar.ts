@@ -1,5 +1,6 @@
 /** The tool rail: its buttons do what the keys do. */
 
+import { fullScreen } from "./full_screen";
 import type { KeyTargets } from "./bindings";
 import type { Display } from "../rois/layer";
 import type { ToolName } from "../rois/tools";
@@ -23,6 +24,7 @@ function connectButtons(buttons: Buttons, { tools, layer, mapView, undo, redo, o
     fit: () => mapView.fit(),
     full: () => mapView.fullResolution(),
     "reset-rotation": () => mapView.resetRotation(),
+    "full-screen": () => fullScreen(mapView.target),
     keys: openSheet,
   };
   for (const button of buttons("[data-tool]")) {

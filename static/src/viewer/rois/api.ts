@@ -91,7 +91,19 @@ export interface ImportReport {
   unchanged: number;
   refused: number;
   repaired: number;
+  id: string | null;
   items: { index: number; status: string; reason: string }[];
+}
+
+export interface ImportUndone {
+  removed: number;
+  reverted: number;
+  kept: number;
+}
+
+export async function importUndo(id: string): Promise<ImportUndone> {
+  const response = await call(`${API_ROOT}/roi-imports/${id}/undo/`, { method: "POST" });
+  return (await response.json()) as ImportUndone;
 }
 
 export async function geojsonImport(canvas: string, body: unknown): Promise<ImportReport> {

@@ -1,8 +1,8 @@
 /** Export and import of ROIs as GeoJSON, as QuPath reads and writes it. */
 
-import { geojsonImport, geojsonUrl } from "./api";
+import { geojsonImport, geojsonUrl, importUndo } from "./api";
 import { ApiError } from "../lib/http";
-import type { ImportReport } from "./api";
+import type { ImportReport, ImportUndone } from "./api";
 import { required } from "../../dom/elements";
 import type { RoiStore } from "./store";
 import type { StageNotice } from "../lib/stage_notice";
@@ -27,12 +27,32 @@ async function importFile(file: File, canvas: CanvasData, store: RoiStore, notic
     const body: unknown = JSON.parse(await file.text());
     const report = await geojsonImport(canvas.id, body);
     await store.load();
-    notice.show(importedText(report));
+    const id = report.id;
+    const undo = id === null ? undefined : { label: "Undo", run: () => void undoImport(id, store, notice) };
+    notice.show(importedText(report), undo);
   } catch (error) {
     const reason =
       error instanceof SyntaxError ? "it is not JSON" : error instanceof ApiError ? error.message : "unknown error";
     notice.show(`${file.name} was not imported: ${reason}`);
   }
+}
+
+/** Takes the whole import back; what somebody changed since stays. */
+async function undoImport(id: string, store: RoiStore, notice: StageNotice): Promise<void> {
+  try {
+    const undone = await importUndo(id);
+    await store.load();
+    notice.show(undoneText(undone));
+  } catch (error) {
+    notice.show(`The import was not undone: ${error instanceof ApiError ? error.message : "unknown error"}`);
+  }
+}
+
+export function undoneText({ removed, reverted, kept }: ImportUndone): string {
+  const counts = [`${removed} removed`];
+  if (reverted) counts.push(`${reverted} as before`);
+  if (kept) counts.push(`${kept} changed since and kept`);
+  return `Import undone: ${counts.join(", ")}.`;
 }
 
 /** What became of every feature in the file, with the reason for the first one refused. */

@@ -47,7 +47,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   isEditable = false;
   private names = false;
   private filled = false;
-  private filter: (state: RoiState) => boolean = () => true;
+  private readonly filters = new Map<string, (state: RoiState) => boolean>();
   private readonly features = new Map<string, RoiFeature>();
 
   constructor(
@@ -97,17 +97,21 @@ export class RoiLayer extends Emitter<LayerEvents> {
     this.emit("select", this.store.get(id));
   }
 
-  /** Choose which ROIs are on the map (on a video: those of the frame shown). */
-  setFilter(filter: (state: RoiState) => boolean): void {
-    this.filter = filter;
+  /** Choose by one reason which ROIs are on the map: they must pass the filters of all reasons. */
+  setFilter(reason: "frame" | "label", filter: (state: RoiState) => boolean): void {
+    this.filters.set(reason, filter);
     const live = this.store.live();
     for (const state of live) {
       const feature = this.features.get(state.id);
-      if (!feature || filter(state)) continue;
+      if (!feature || this.passes(state)) continue;
       this.source.removeFeature(feature);
       this.features.delete(state.id);
     }
     this.add(live);
+  }
+
+  private passes(state: RoiState): boolean {
+    return [...this.filters.values()].every((filter) => filter(state));
   }
 
   toggle(what: keyof Display): void {
@@ -121,7 +125,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   private add(states: RoiState[]): void {
     const fresh: RoiFeature[] = [];
     for (const state of states) {
-      if (!this.filter(state) || this.features.has(state.id)) continue;
+      if (!this.passes(state) || this.features.has(state.id)) continue;
       const feature: RoiFeature = new Feature(geometryFromL0(state.geometry));
       feature.setId(state.id);
       feature.set("shown", state.geometry, true);
@@ -132,8 +136,10 @@ export class RoiLayer extends Emitter<LayerEvents> {
   }
 
   private refresh(state: RoiState): void {
+    if (state.deleted) return;
+    if (!this.features.has(state.id)) this.add([state]); // its new label may have brought it in
     const feature = this.features.get(state.id);
-    if (!feature || state.deleted) return;
+    if (!feature) return;
     if (feature.get("shown") !== state.geometry && !(this.isModifying && state.id === this.selectedId)) {
       feature.set("shown", state.geometry, true);
       feature.setGeometry(geometryFromL0(state.geometry));

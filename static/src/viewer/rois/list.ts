@@ -32,7 +32,7 @@ export class RoiList {
     this.filter = required<HTMLSelectElement>(root, "[data-roi-filter]");
     this.list = new VirtualList(this.listHost, ROW_HEIGHT_PX, (state, index) => this.row(state, index));
     this.fillFilter();
-    this.filter.addEventListener("change", () => this.queue());
+    this.filter.addEventListener("change", () => this.choseFilter());
     for (const name of ["added", "removed", "changed", "loaded"] as const) store.on(name, () => this.queue());
     store.on("error", (message) => this.showError(message));
     required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
@@ -47,11 +47,19 @@ export class RoiList {
     this.filter.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
   }
 
-  private matching(): RoiState[] {
+  /** The map shows what the list shows; what was just given another label stays until it is left. */
+  private choseFilter(): void {
+    this.layer.setFilter("label", (state) => this.matches(state) || state.id === this.layer.selectedId);
+    this.queue();
+  }
+
+  private matches(state: RoiState): boolean {
     const wanted = this.filter.value;
-    const all = this.store.live();
-    if (wanted === ANY) return all;
-    return all.filter((state) => (state.label ?? NONE) === wanted);
+    return wanted === ANY || (state.label ?? NONE) === wanted;
+  }
+
+  private matching(): RoiState[] {
+    return this.store.live().filter((state) => this.matches(state));
   }
 
   private refresh(): void {

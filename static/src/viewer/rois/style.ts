@@ -25,8 +25,14 @@ function withAlpha(color: string, alpha: number): number[] {
   return [red, green, blue, alpha];
 }
 
-/** A dark edge under the outline: any colour reads on white glass and on dark tissue. */
-const CASING = new Style({ stroke: new Stroke({ color: "rgba(10, 16, 20, 0.45)", width: 4.5 }) });
+/**
+ * A light edge within a dark one under the outline: a colour reads on white glass, on dark tissue, and
+ * on tissue of that very colour.
+ */
+const CASING = [
+  new Style({ stroke: new Stroke({ color: "rgba(10, 16, 20, 0.55)", width: 6 }) }),
+  new Style({ stroke: new Stroke({ color: "rgba(255, 255, 255, 0.92)", width: 4.5 }) }),
+];
 
 export interface OutlineLook {
   filled: boolean;
@@ -39,7 +45,7 @@ export function outlineStyles(color: string, { filled, cased }: OutlineLook): St
   if (!styles) {
     const fill = filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {};
     const outline = new Style({ stroke: new Stroke({ color, width: 2.5 }), ...fill });
-    styles = cased ? [CASING, outline] : [outline];
+    styles = cased ? [...CASING, outline] : [outline];
     outlines.set(key, styles);
   }
   return styles;

@@ -8,7 +8,7 @@ const PICTURE = { width: 256, height: 256 };
 let asked: string[] = [];
 let failures: number[] = [];
 
-/** Answers tiles with these codes, one after the other (200: a picture), and the canvas with a new grant. */
+/** Answers tiles with these codes, one after the other (200: a picture), and the canvas with a new address. */
 function serving(...codes: number[]): TileLoader {
   vi.stubGlobal("fetch", (url: string) => {
     asked.push(url);
@@ -55,12 +55,12 @@ describe("TileLoader", () => {
     expect(failures).toEqual([1]);
   });
 
-  it("fetches a new grant where the old one has run out", async () => {
+  it("asks for the address again where the old one is refused", async () => {
     expect(await through(serving(403, 200).load(1, 0, 0))).toBe(PICTURE);
     expect(asked).toEqual(["/tiles/old/1/0/0.jpg", "/api/v1/canvases/c1/", "/tiles/new/1/0/0.jpg"]);
   });
 
-  it("renews the grant once for tiles that fail together", async () => {
+  it("asks for the address once for tiles that fail together", async () => {
     const loader = serving(403, 403, 403, 200, 200, 200);
     await through(Promise.all([loader.load(1, 0, 0), loader.load(1, 1, 0), loader.load(1, 2, 0)]));
     expect(asked.filter((url) => url.startsWith("/api/"))).toHaveLength(1);

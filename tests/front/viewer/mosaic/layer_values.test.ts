@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { hereText, shareOf, valueText } from "@/viewer/mosaic/layer_values";
+import { colorRange, colorShare, hereText, shareOf, valueText } from "@/viewer/mosaic/layer_values";
 
 describe("bytes", () => {
   it("1 is the minimum, 255 the maximum, 128 the middle", () => {
@@ -30,5 +30,25 @@ describe("valueText", () => {
     ["", 3, 1, "1.00"],
   ])("in %s up to %d: %d", (unit, maximum, value, text) => {
     expect(valueText({ unit, maximum }, value)).toBe(text);
+  });
+});
+
+describe("colours", () => {
+  const sure = { name: "uncertainty", unit: "px", minimum: 0.02, maximum: 0.09 };
+
+  it("do not make a hundredth of a pixel look like a fault", () => {
+    expect(colorRange(sure)).toEqual([0, 1]);
+    expect(colorShare(sure, 255)).toBeCloseTo(0.09);
+  });
+
+  it("reach as far as an uncertainty does", () => {
+    expect(colorRange({ ...sure, maximum: 7 })).toEqual([0, 7]);
+    expect(colorShare({ ...sure, maximum: 7 }, 255)).toBe(1);
+  });
+
+  it("of what is counted run from the least to the most", () => {
+    const count = { name: "count", unit: "frames", minimum: 1, maximum: 21 };
+    expect([1, 128, 255].map((byte) => colorShare(count, byte))).toEqual([0, 0.5, 1]);
+    expect(colorShare({ ...count, maximum: 1 }, 9)).toBe(0);
   });
 });

@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+
+import { presetAt } from "@/viewer/map/presets";
+import { magnificationOf, resolutionAt } from "@/viewer/lib/units";
+
+it("a magnification next to a preset is that preset, any other is none", () => {
+  expect([40, 39.6, 10.1, 2.5].map(presetAt)).toEqual([40, 40, 10, 2.5]);
+  expect([36, 7, 0.2].map(presetAt)).toEqual([null, null, null]);
+});
+
+it("goes from a magnification to a resolution and back", () => {
+  expect(resolutionAt(40, 0.25)).toBe(1);
+  expect(magnificationOf(resolutionAt(2.5, 0.5), 0.5)).toBeCloseTo(2.5, 12);
+});
