@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from portal.labs.models import Lab, User
 
 
+LONG = ("tests/portal/test_postgresql.py", "tests/chaos/", "tests/killing/")
+"""Files that take minutes: begun first, so that no worker waits for them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones first, all others as they were."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 @pytest.fixture(scope="session")
 def tessera_data() -> Path:
     """The folder of development data; skips where ``TESSERA_DATA`` is not set."""
@@ -22,6 +31,40 @@ def tessera_data() -> Path:
     if not folder:
         pytest.skip("TESSERA_DATA is not set: the development data is not here")
     return Path(folder)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _log_can_be_emptied_between_tests() -> None:
+    """The database refuses to empty the audit log; tests that commit have to, after each.
+
+    ``flush`` emits ``post_migrate``, which sets the triggers again.
+    """
+    from django.core.management.commands import flush
+
+    from portal.audit.append_only import TABLES
+
+    sql_flush = flush.sql_flush
+
+    def without_triggers(style: Any, connection: Any, *args: Any, **options: Any) -> list[str]:
+        with connection.cursor() as cursor:
+            for table in TABLES:
+                if connection.vendor == "postgresql":
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_kept ON {table}")
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_not_emptied ON {table}")
+                else:
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_no_update")
+                    cursor.execute(f"DROP TRIGGER IF EXISTS {table}_no_delete")
+        return sql_flush(style, connection, *args, **options)
+
+    flush.sql_flush = without_triggers
+
+
+@pytest.fixture(autouse=True)
+def _nothing_noted_before() -> None:
+    """A process remembers what it noted in the audit log; tests begin without."""
+    from portal.config.auditing.middleware import NOTED
+
+    NOTED.clear()
 
 
 @pytest.fixture

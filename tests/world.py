@@ -90,7 +90,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         function: Callable[..., dict[str, Any]] = getattr(import_module(module), name)
         return function(**arguments, progress=options["progress"])
 
-    monkeypatch.setattr("portal.archive.tasks.run_limited", run)
+    monkeypatch.setattr("portal.archive.inspection.run_limited", run)
 
 
 def build(lab: Lab, user: User, folder: Path) -> World:

@@ -18,7 +18,7 @@ def main() -> int:
         from tests.bench.portal import portal_open
 
         portal = portal_open(folder)
-        from tests.bench import http_tiles, keypoints, models, report, search, tiles
+        from tests.bench import http_tiles, keypoints, mixed, models, report, search, tiles
 
         data = os.environ.get("TESSERA_DATA")
         real = Path(data) / "histology/slides/cmu-1-small-region.svs" if data else None
@@ -26,6 +26,7 @@ def main() -> int:
         for measure in (
             lambda: tiles.tiles_in_process(portal.slide_path, real=real),
             lambda: http_tiles.tiles_over_http(portal),
+            lambda: mixed.mixed_load(portal),
             lambda: search.search_at_the_rest_edge(portal),
             lambda: models.roi_to_embedding(portal.slide_path),
             lambda: models.roi_sizes(portal.slide_path),

@@ -55,3 +55,16 @@ def portal_open(folder: Path) -> BenchPortal:
         job_run(received.job.pk)
     received.item.refresh_from_db()
     return BenchPortal(folder, env, lab, user, path, received.item.canvas)
+
+
+def session_of(user: Any) -> str:
+    """The key of a new session, as if the user had signed in."""
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+    from django.contrib.sessions.backends.db import SessionStore
+
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "allauth.account.auth_backends.AuthenticationBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return str(session.session_key)

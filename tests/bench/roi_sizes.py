@@ -23,7 +23,7 @@ from ml.evaluation.common.memory import peak_mib
 from ml.imaging.grid import StoredLevel
 from ml.imaging.slides import SlideImage, open_slide
 from ml.roi import load_encoder
-from ml.roi.features import PATCH_PX
+from ml.roi.measures.features import PATCH_PX
 from ml.roi.patches import Corner, SlidePatches
 from ml.types import ImageU8
 from tests.bench.resnet50 import resnet50

@@ -41,7 +41,8 @@ def test_the_entrypoint_is_valid_shell_and_knows_every_role() -> None:
 
 def test_compose_runs_every_role_with_known_variables_only(compose: dict[str, dict]) -> None:
     services = compose["services"]
-    roles = {name for name, service in services.items() if service.get("image") == "tessera"}
+    images = {"tessera", "tessera-gpu"}
+    roles = {name for name, service in services.items() if service.get("image") in images}
     assert (
         roles
         == ROLES
@@ -67,4 +68,94 @@ def test_every_copied_path_is_in_the_repository() -> None:
 
 def test_the_image_has_the_driver_of_the_database_that_compose_runs() -> None:
     assert "postgres" in (ROOT / "docker" / "compose.yaml").read_text()
-    assert '".[${ACCELERATOR},postgres]"' in (ROOT / "docker" / "Dockerfile").read_text()
+    for lock in ("cpu", "gpu"):
+        assert "psycopg-binary==" in (ROOT / "requirements" / f"{lock}.txt").read_text()
+
+
+def test_only_the_proxy_is_reachable_and_its_address_is_counted(
+    compose: dict[str, dict[str, object]],
+) -> None:
+    services = compose["services"]
+    assert [name for name, one in services.items() if "ports" in one] == ["proxy"]  # type: ignore[operator]
+    trusted = services["web"]["environment"]["TESSERA_TRUSTED_PROXIES"]  # type: ignore[index]
+    assert trusted == "${TESSERA_TRUSTED_PROXIES:-1}"
+
+
+def test_every_role_has_a_health_check(compose: dict[str, dict]) -> None:
+    for name in ROLES - {"migrate"}:  # which ends
+        assert compose["services"][name]["healthcheck"]["test"][0] == "CMD", name
+
+
+def test_the_gpu_worker_reserves_the_device_and_starts_only_when_asked(
+    compose: dict[str, dict],
+) -> None:
+    worker = compose["services"]["gpu-worker"]
+    (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
+    assert (device["driver"], device["capabilities"]) == ("nvidia", ["gpu"])
+    assert worker["profiles"] == ["gpu"]
+    assert worker["build"]["args"]["ACCELERATOR"] == "gpu"
+
+
+def test_no_image_is_named_by_a_tag_that_floats(compose: dict[str, dict]) -> None:
+    for name, service in compose["services"].items():
+        image = service["image"]
+        assert image in {"tessera", "tessera-gpu"} or image.startswith("${"), name
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
+    stages = re.findall(r"^FROM (\S+)", dockerfile, re.M)
+    assert stages and set(stages) == {"${NODE_IMAGE}", "${PYTHON_IMAGE}"}
+    assert not re.search(r"^ARG (?:NODE|PYTHON)_IMAGE=", dockerfile, re.M)
+
+
+def test_the_check_of_images_refuses_floating_tags() -> None:
+    digest = "@sha256:" + "0a" * 32
+    names = ("NODE_IMAGE", "PYTHON_IMAGE", "POSTGRES_IMAGE", "REDIS_IMAGE", "PROXY_IMAGE")
+    right = dict.fromkeys(names, f"name:1{digest}")
+
+    def said(**images: str) -> tuple[int, str]:
+        done = subprocess.run(
+            ["sh", ROOT / "docker" / "images.sh"],
+            env={"PATH": "/usr/bin:/bin"} | right | images,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stderr
+
+    assert said() == (0, "")
+    for wrong in ("postgres:16", "", "postgres@sha256:12", "postgres@sha256:" + "zz" * 32):
+        code, text = said(POSTGRES_IMAGE=wrong)
+        assert code == 1 and text.startswith("POSTGRES_IMAGE must be an image by digest")
+
+
+@pytest.mark.parametrize("lock", ["cpu", "gpu"])
+def test_every_package_of_a_lock_is_pinned_by_hash(lock: str) -> None:
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    packages = re.split(r"^(?=[a-z0-9])", text, flags=re.M)[1:]
+    assert len(packages) > 50
+    for package in packages:
+        assert re.match(r"[\w.-]+(?:\[[\w,-]+\])?==\S+", package), package[:80]
+        assert "--hash=sha256:" in package, package[:80]
+    assert "://" not in text  # no registry's name
+    assert ("nvidia-" in text) == (lock == "gpu")
+
+
+@pytest.mark.parametrize("lock", ["cpu", "gpu"])
+def test_a_lock_has_what_the_package_needs_in_the_versions_of_the_constraints(lock: str) -> None:
+    import tomllib
+
+    def named(line: str) -> str:
+        return re.split(r"[\[><=~! ;]", line)[0].lower().replace("_", "-")
+
+    pins = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    locked = dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;+]+)", pins, re.M))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = {named(one) for one in (*project["dependencies"], *extras[lock], *extras["postgres"])}
+    assert needed - set(locked) == set(), "make lock"
+    constraints = (ROOT / "constraints.txt").read_text()
+    wanted = {
+        named(name): version
+        for name, version in re.findall(r"^([\w.-]+)==([^\s+]+)", constraints, re.M)
+    }
+    differ = {name for name, version in locked.items() if wanted.get(name, version) != version}
+    assert differ == set(), "make lock"

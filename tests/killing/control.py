@@ -1,6 +1,6 @@
-"""``python -m tests.killing.control submit STEPS NAME...``, ``ring TIMES``, ``state``: prints JSON.
+"""``python -m tests.killing.control submit STEPS [KIND:]NAME...``, ``again TIMES``, ``state``.
 
-A process of its own, so that the tests look at the portal's database from outside.
+Prints JSON. A process of its own, so that the tests look at the portal's database from outside.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def submit(steps: str, *names: str) -> object:
     log = os.environ["TESSERA_KILL_LOG"]
     jobs = [
         job_submit(
-            kind="count_slowly",
+            kind=kind or "count_slowly",
             args={"name": name, "steps": int(steps), "log": log},
             lab=lab,
             user=None,
         )
-        for name in names
+        for kind, _, name in (word.rpartition(":") for word in names)
     ]
     return [str(job.pk) for job in jobs]
 
@@ -52,6 +52,7 @@ def state() -> object:
         job.args["name"]: {
             "state": job.state,
             "attempts": job.attempts,
+            "error": job.error_code,
             "phase": job.phase,
             "effects": effects.count(job.args["name"]),
             "ended": ended.count(str(job.pk)),

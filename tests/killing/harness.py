@@ -42,6 +42,7 @@ class Portal:
             "TESSERA_JOB_LEASE_S": "2",
             "TESSERA_JOB_REAP_EVERY_S": "0.3",
             "TESSERA_JOB_RING_AFTER_S": "1",
+            "TESSERA_JOB_LIMITS": "sleep_for_ever=4,spin_for_ever=4",
         }
         self.call("manage.py", "migrate", "--no-input", "--verbosity", "0")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -13,11 +14,30 @@ from portal.core.tasks import JobContext, task
 @task("count_slowly", max_attempts=6, backoff_s=0.1)
 def count_slowly(context: JobContext, *, name: str, steps: int, log: str) -> dict[str, str]:
     """Count, a tenth of a second a step; then the one effect that must not be doubled."""
-    with Path(log).open("a") as lines:
-        lines.write(f"{name} {os.getpid()} {os.getppid()}\n")
+    _attempt(name, log)
     for step in range(steps):
         context.progress(step, steps, f"step {step}")
         time.sleep(0.1)
     with context.effect():
         Event.objects.create(name="effect", payload={"name": name})
     return {"name": name}
+
+
+@task("sleep_for_ever", max_attempts=3)
+def sleep_for_ever(context: JobContext, *, name: str, steps: int, log: str) -> None:
+    """Report nothing, hear nobody."""
+    _attempt(name, log)
+    while True:
+        time.sleep(60)
+
+
+@task("spin_for_ever", max_attempts=2)
+def spin_for_ever(context: JobContext, *, name: str, steps: int, log: str) -> None:
+    """Hold the interpreter's lock for ever: not even a thread of this process runs."""
+    _attempt(name, log)
+    re.match(r"(a+)+$", "a" * 64 + "b")
+
+
+def _attempt(name: str, log: str) -> None:
+    with Path(log).open("a") as lines:
+        lines.write(f"{name} {os.getpid()} {os.getppid()}\n")

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +106,71 @@ def test_a_job_survives_the_kill_of_the_whole_tree(portal: Portal) -> None:
     portal.start(serve)
     for job in portal.wait_until_ended().values():
         _once(job)
+
+
+def test_serve_starts_a_killed_worker_and_reaper_again(portal: Portal) -> None:
+    tree = portal.start([sys.executable, "manage.py", "serve", "--port", "8795"])
+    portal.control("submit", "20", "a", "b")
+    killed = {parent for _, _, parent in portal.wait_for_attempts(2)}
+    for pid in killed | set(_roles_of(tree.pid, "reaper")):
+        os.kill(pid, signal.SIGKILL)
+    for job in portal.wait_until_ended().values():
+        _once(job)
+    assert tree.poll() is None
+    assert "worker ended by itself (signal SIGKILL)" in portal.output.read_text()
+
+
+def _roles_of(pid: int, word: str) -> list[int]:
+    """The children of ``serve`` whose command line has the word."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    found = [
+        int(child)
+        for child in children
+        if word.encode() in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+    assert found, f"serve has no {word}"
+    return found
+
+
+def test_a_worker_that_is_stopped_hands_its_job_on_without_spending_an_attempt(
+    portal: Portal,
+) -> None:
+    """As an upgrade does: stop the worker politely, start the one of the next release."""
+    old = portal.start_worker()
+    portal.start_reaper()
+    portal.control("submit", "200", "a")
+    portal.wait_for_attempts(1)
+    os.kill(old.pid, signal.SIGTERM)
+    old.wait(timeout=45)
+    assert portal.control("state")["a"]["state"] == "queued"
+    portal.start_worker("next")
+    job = portal.wait_until_ended()["a"]
+    _once(job)
+    assert job["attempts"] == 1, job
+    assert len(portal.attempts()) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "attempts"),
+    [("sleep_for_ever", "time-limit", 1), ("spin_for_ever", "worker-lost", 2)],
+)
+def test_what_runs_for_ever_is_killed_and_gives_its_place_free(
+    portal: Portal, kind: str, error: str, attempts: int
+) -> None:
+    """Both places of the worker are taken by jobs that never end; the third one runs after all."""
+    portal.start_worker()
+    portal.start_reaper()
+    portal.control("submit", "1", f"{kind}:a", f"{kind}:b", "c")
+    jobs = portal.wait_until_ended()
+    _once(jobs.pop("c"))
+    for job in jobs.values():
+        assert (job["state"], job["error"], job["ended"]) == ("failed", error, 1), job
+        assert job["attempts"] == attempts
+    stuck = [pid for name, pid, _ in portal.attempts() if name != "c"]
+    deadline = time.monotonic() + 15
+    while any(is_alive(pid) for pid in stuck) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not [pid for pid in stuck if is_alive(pid)], "a process that hears nobody lives on"
 
 
 def test_jobs_survive_an_emptied_broker(portal: Portal) -> None:

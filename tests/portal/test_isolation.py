@@ -16,7 +16,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
-from portal.archive.tiles.grants import grant_issue
+from portal.annotations.models import RoiImport
+from portal.archive.serializers import tile_url
+from portal.archive.services import case_create, case_delete
 from portal.labs.models import Lab, User
 from tests import world
 
@@ -39,6 +41,15 @@ def swept(
     return world.build(lab, manager, tmp_path_factory.mktemp("files"))
 
 
+@pytest.fixture
+def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
+    """What stands in a path, by its first word; a deleted case lies in the bin."""
+    case = case_create(lab=lab, user=manager, accession="W-9")
+    imported = RoiImport.objects.create(lab=lab, canvas=swept.canvas)
+    deleted = case_delete(case=case, user=manager)
+    return swept.ids() | {"bin": str(deleted.pk), "roi-imports": str(imported.pk)}
+
+
 def _operations() -> Iterator[tuple[str, str]]:
     document = SchemaGenerator().get_schema(request=None, public=True)
     for path, methods in document["paths"].items():
@@ -47,17 +58,17 @@ def _operations() -> Iterator[tuple[str, str]]:
 
 
 def _filled(path: str, ids: dict[str, str]) -> str:
-    found = re.sub(r"\{(id|roi_id)\}", ids[path.split("/")[3]], path)
+    found = re.sub(r"\{(id|roi_id|import_id)\}", ids[path.split("/")[3]], path)
     found = found.replace("{pts}", FRAME_PTS).replace("{rank}", "1").replace("{name}", "time")
     return re.sub(r"\{[zxy]\}", "0", found)
 
 
 @pytest.mark.parametrize(("method", "path"), list(_operations()))
 def test_the_api_knows_nothing_of_another_labs_objects(
-    swept: world.World, stranger: User, api_as: Any, method: str, path: str
+    ids: dict[str, str], stranger: User, api_as: Any, method: str, path: str
 ) -> None:
     answer = getattr(api_as(stranger), method)(
-        _filled(path, swept.ids()), {}, format="json", headers={"If-Match": '"1"'}
+        _filled(path, ids), {}, format="json", headers={"If-Match": '"1"'}
     )
     assert answer.status_code == 404, answer.content[:300]
     assert answer["Content-Type"] == "application/problem+json"
@@ -162,11 +173,10 @@ def test_pages_send_the_anonymous_to_the_sign_in(
         assert "/accounts/login/" in answer["Location"]
 
 
-def test_a_tile_grant_of_a_stranger_opens_nothing(swept: world.World, stranger: User) -> None:
-    from portal.archive.tiles.server import TileFastPath
-
-    grant = grant_issue(canvas_id=swept.canvas.pk, user_id=stranger.pk)
-    said: list[str] = []
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": f"/tiles/{grant}/0/0/0.jpg"}
-    TileFastPath(lambda *_: ())(environ, lambda status, headers: said.append(status))
-    assert said == ["404 Not Found"]
+def test_a_tile_address_opens_nothing_to_a_stranger(
+    swept: world.World, stranger: User, client: Client
+) -> None:
+    address = tile_url(swept.canvas).format(z=0, x=0, y=0)
+    assert client.get(address).status_code == 403
+    client.force_login(stranger)
+    assert client.get(address).status_code == 404

@@ -12,7 +12,8 @@ import pytest
 from tests import services
 
 ROOT = Path(__file__).resolve().parents[2]
-AGAIN = ("annotations", "archive", "jobs", "labs", "mosaics", "retrieval")
+# Not the table of access: who may do what is asked of the same queries as in the others.
+AGAIN = ("annotations", "archive", "audit", "jobs", "keeping", "labs", "mosaics", "retrieval")
 
 
 @pytest.mark.services

@@ -1,0 +1,74 @@
+"""What the portal's processes use, from /proc: memory, and processor seconds."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One look.
+
+    Attributes:
+        mib, seconds: by role, web or worker.
+        machine_busy: processor seconds of all processes since the start of the machine.
+        own_seconds: of this process, the load generator.
+    """
+
+    at: float
+    mib: dict[str, float]
+    seconds: dict[str, float]
+    machine_busy: float
+    own_seconds: float
+
+
+def usage_of(pid: int) -> Usage:
+    """The descendants of ``pid``. Shared pages count in parts (Pss)."""
+    mib: defaultdict[str, float] = defaultdict(float)
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for child, role in _descendants(pid, "web"):
+        try:
+            rollup = Path(f"/proc/{child}/smaps_rollup").read_text()
+            stat = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        mib[role] += int(rollup.partition("\nPss:")[2].split()[0]) / 1024
+        seconds[role] += (int(stat[11]) + int(stat[12])) / TICKS
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    fields = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+    busy = (sum(fields[:8]) - fields[3] - fields[4]) / TICKS
+    return Usage(time.monotonic(), dict(mib), dict(seconds), busy, own.ru_utime + own.ru_stime)
+
+
+def processor_seconds(usage: list[Usage]) -> float:
+    """Of the load generator, between the first look and the last."""
+    return usage[-1].own_seconds - usage[0].own_seconds
+
+
+def _descendants(pid: int, role: str) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return found
+    for child in children:
+        try:
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+        its = _role(command) or role
+        found += [(int(child), its), *_descendants(int(child), its)]
+    return found
+
+
+def _role(command: bytes) -> str:
+    if b"celery" in command or b"reaper" in command:
+        return "worker"
+    return "front" if b"front" in command else ""

@@ -1,0 +1,72 @@
+"""A small HTTP/1.1 client of kept connections: the load must cost little beside the portal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status and body."""
+
+    status: int
+    body: bytes
+
+
+class Connections:
+    """As many connections as a browser opens to one host; the rest wait their turn."""
+
+    def __init__(self, host: str, port: int, count: int) -> None:
+        self._host, self._port = host, port
+        self._free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter] | None]
+        self._free = asyncio.Queue()
+        for _ in range(count):
+            self._free.put_nowait(None)
+
+    async def ask(
+        self, method: str, path: str, cookie: str, *, csrf: str = "", body: object = None
+    ) -> Answer:
+        """One request; a connection that the server closed meanwhile is opened again, once."""
+        held = await self._free.get()
+        try:
+            was_open = held is not None
+            held = held or await asyncio.open_connection(self._host, self._port)
+            sent = _request(self._host, method, path, cookie, csrf, body)
+            try:
+                return await _exchange(held, sent)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                if not was_open:
+                    raise
+            held = await asyncio.open_connection(self._host, self._port)
+            return await _exchange(held, sent)
+        except BaseException:
+            if held is not None:
+                held[1].close()
+            held = None
+            raise
+        finally:
+            self._free.put_nowait(held)
+
+
+def _request(host: str, method: str, path: str, cookie: str, csrf: str, body: object) -> bytes:
+    data = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Cookie: {cookie}", "Accept: */*"]
+    if body is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
+        lines += [f"X-CSRFToken: {csrf}"]
+    return "\r\n".join([*lines, "", ""]).encode() + data
+
+
+async def _exchange(
+    connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], sent: bytes
+) -> Answer:
+    reader, writer = connection
+    writer.write(sent)
+    head = await reader.readuntil(b"\r\n\r\n")
+    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:] if b": " in line)
+    body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
+    if fields.get(b"connection") == b"close":
+        raise ConnectionResetError("the portal closes connections that could be kept")
+    return Answer(int(head[9:12]), body)

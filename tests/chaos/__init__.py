@@ -1,0 +1,1 @@
+"""Chaos: real processes, killed at random while people work; then the books are checked."""

@@ -1,0 +1,111 @@
+"""Kills at random, makes clocks jump, fills the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from tests.chaos.portal import Portal
+
+
+class Monkey:
+    """One seed, one order of events; the times depend on the machine."""
+
+    def __init__(self, portal: Portal, rng: random.Random) -> None:
+        self.portal, self.rng = portal, rng
+        self.did: Counter[str] = Counter()
+        self.log: list[str] = []
+        self.began = time.monotonic()
+        self._actions: list[tuple[int, str, Callable[[], bool]]] = [
+            (3, "kill web process", lambda: self._kill("web-child")),
+            (2, "kill front", lambda: self._kill("front")),
+            (1, "kill web master", lambda: self._kill("web")),
+            (3, "kill worker process", lambda: self._kill("worker-child")),
+            (2, "kill worker", lambda: self._kill("worker")),
+            (1, "kill reaper", lambda: self._kill("reaper")),
+            (1, "kill whole tree", self._kill_tree),
+            (2, "kill broker", self._kill_redis),
+            (2, "kill database", self._kill_postgres),
+            (1, "pause worker process", self._pause),
+            (2, "jump a clock", self._jump),
+            (1, "fill the disk", self._fill),
+        ]
+
+    def act(self) -> None:
+        """One mischief."""
+        weights = [weight for weight, _, _ in self._actions]
+        _, name, action = self.rng.choices(self._actions, weights)[0]
+        if action():
+            self.did[name] += 1
+            self.log.append(f"{time.monotonic() - self.began:6.1f} s  {name}")
+
+    def rest(self) -> None:
+        """Clocks are right again, servers run, the disk has room."""
+        self.portal.clock.write_text("{}")
+        (self.portal.storage / "filler").unlink(missing_ok=True)
+
+    def _kill(self, role: str) -> bool:
+        pids = self.portal.pids(role)
+        if not pids:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(self.rng.choice(pids), signal.SIGKILL)
+        return True
+
+    def _kill_tree(self) -> bool:
+        self.portal.tree.kill()
+        self.portal.tree.wait()
+        time.sleep(self.rng.uniform(0.2, 2))
+        self.portal.start()
+        return True
+
+    def _kill_redis(self) -> bool:
+        self.portal.redis.kill()
+        time.sleep(self.rng.uniform(0.2, 4))
+        self.portal.redis.start()
+        self.portal.redis.wait()
+        return True
+
+    def _kill_postgres(self) -> bool:
+        self.portal.postgres.kill()
+        time.sleep(self.rng.uniform(0.2, 4))
+        self.portal.postgres.start()
+        self.portal.postgres.wait()
+        return True
+
+    def _pause(self) -> bool:
+        """Longer than a lease, so that its job is given to another; then it wakes up."""
+        pids = self.portal.pids("worker-child")
+        if not pids:
+            return False
+        pid = self.rng.choice(pids)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(13)
+            os.kill(pid, signal.SIGCONT)
+        return True
+
+    def _jump(self) -> bool:
+        """The clock of web, worker or reaper is hours off from now on."""
+        roles = ("web", "worker", "reaper")
+        offsets = {role: self.rng.choice((0, 7200, -7200, 600, -600)) for role in roles}
+        self.portal.clock.write_text(json.dumps(offsets))
+        return True
+
+    def _fill(self) -> bool:
+        """No byte is left on the volume of the storage for a while."""
+        if not self.portal.has_volume:
+            return False
+        filler = self.portal.storage / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"\0" * 2**20)
+        time.sleep(self.rng.uniform(2, 6))
+        filler.unlink(missing_ok=True)
+        return True

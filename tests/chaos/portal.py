@@ -1,0 +1,150 @@
+"""The portal under chaos: ``manage.py serve`` on servers of the run's own, and its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.clusters import HOST, Postgres, Redis, free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+VOLUME_MB = 512  # of the storage, where it can be a volume that fills up
+
+
+class Portal:
+    """One portal with all it needs, below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.output = folder / "serve.log"
+        self.clock = folder / "clock.json"
+        self.clock.write_text("{}")
+        self.storage = folder / "storage"
+        self.storage.mkdir()
+        self.has_volume = _mount(self.storage)
+        self.postgres, self.redis = Postgres(folder), Redis(folder)
+        self.port = free_port()
+        self.starts = 0
+        self.env = os.environ | {
+            "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
+            "TESSERA_DEBUG": "0",
+            "TESSERA_CHAOS_CLOCK": str(self.clock),
+            "TESSERA_DATABASE_URL": self.postgres.url,
+            "TESSERA_BROKER_URL": self.redis.url,
+            "TESSERA_STORAGE": str(self.storage),
+            "TESSERA_JOB_LEASE_S": "10",
+            "TESSERA_JOB_REAP_EVERY_S": "1",
+            "TESSERA_JOB_RING_AFTER_S": "5",
+            "TESSERA_RESERVE_BYTES": str(8 * 2**20),  # of a volume of half a GiB
+            "OMP_NUM_THREADS": "1",
+        }
+        self.postgres.wait()
+        self.redis.wait()
+        self._call("manage.py", "migrate", "--no-input", "--verbosity", "0")
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://{HOST}:{self.port}"
+
+    def control(self, command: str) -> Any:
+        """See ``tests.chaos.control``."""
+        return json.loads(self._call("-m", "tests.chaos.control", command))
+
+    def start(self) -> None:
+        """Start the tree."""
+        self.starts += 1
+        with self.output.open("ab") as output:
+            self.tree = subprocess.Popen(
+                [sys.executable, "-u", "manage.py", "serve", "--port", str(self.port)],
+                cwd=ROOT,
+                env=self.env,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def keep(self) -> None:
+        """Start the tree again where it ended, as an init system does."""
+        if self.tree.poll() is not None:
+            self.start()
+
+    def wait_until_ready(self, seconds: float) -> None:
+        """Until every part says so."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.keep()
+            with suppress(urllib.error.URLError, OSError):
+                urllib.request.urlopen(f"{self.url}/readyz", timeout=5).close()
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not ready; {self.tail()}")
+            time.sleep(0.5)
+
+    def pids(self, role: str) -> list[int]:
+        """Processes of a role: web, worker, reaper (the parents), web-child, worker-child."""
+        parent, _, child = role.partition("-")
+        words = {"web": ("gunicorn",), "worker": ("celery",)}
+        found = [
+            pid
+            for pid in children(self.tree.pid)
+            if any(word in command(pid) for word in words.get(parent, (parent,)))
+        ]
+        return [pid for top in found for pid in children(top)] if child else found
+
+    def stop(self) -> None:
+        """Everything, politely where it still listens."""
+        self.tree.send_signal(signal.SIGINT)
+        try:
+            self.tree.wait(30)
+        except subprocess.TimeoutExpired:
+            self.tree.kill()
+        self.postgres.kill()
+        self.redis.kill()
+        if self.has_volume:
+            subprocess.run(["umount", "--lazy", str(self.storage)], check=False)
+
+    def tail(self) -> str:
+        """The last of what the portal said."""
+        return self.output.read_text(errors="replace")[-4000:]
+
+    def _call(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, env=self.env, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()[-3000:]
+        return done.stdout.decode()
+
+
+def children(pid: int) -> list[int]:
+    """Living children of a process."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def command(pid: int) -> str:
+    """The command line of a process, empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _mount(folder: Path) -> bool:
+    """A small volume that can be filled; False where this process may not mount one."""
+    if shutil.which("mount") is None or os.geteuid() != 0:
+        return False
+    options = ["-t", "tmpfs", "-o", f"size={VOLUME_MB}m", "tmpfs", str(folder)]
+    return subprocess.run(["mount", *options], capture_output=True, check=False).returncode == 0

@@ -1,0 +1,42 @@
+"""``make fuzz``: damage honest files of every format and see that each ends with a named reason."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from tests.fuzz.run import outcomes, tally
+
+
+def main() -> int:
+    """Print outcomes by format; 1 where a file ended as internal, a crash or at a limit."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=2_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first file")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--keep", type=Path, help="folder for the files that are findings")
+    options = parser.parse_args()
+    if options.keep is not None:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    found = []
+    for outcome in outcomes(
+        options.count,
+        seed=options.seed,
+        workers=options.workers,
+        keep=options.keep,
+        first=options.first,
+    ):
+        found.append(outcome)
+        if outcome.is_finding:
+            print(f"{outcome.number} {outcome.name}: {outcome.kind}: {outcome.message[-800:]}")
+        if len(found) % 100 == 0:
+            print(f"{len(found)} of {options.count}", file=sys.stderr, flush=True)
+    print(tally(found))
+    return int(any(outcome.is_finding for outcome in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""In the child: everything the portal does with an uploaded file, in one go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ml.errors import MlError
+from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table, make_rendition
+from ml.imaging.sniff import sniff
+from ml.imaging.tiles import TileSource
+from ml.imaging.videos import read_frame
+from ml.types import Progress
+
+_TILES, _FRAMES = 6, 4  # of each level, and of a video: enough to meet damage beyond the ingest's
+
+
+def look(*, path: str, out_dir: str, progress: Progress) -> dict[str, Any]:
+    """Look, inspect, and serve what was accepted: {"kind", "unserved"}.
+
+    A tile or frame that cannot be read is a refusal like any other, if it is an ``MlError``.
+    """
+    if sniff(path) == "video":
+        found = inspect_video(path=path, out_dir=out_dir, progress=progress)
+        if not found["browser_playable"]:
+            make_rendition(path=path, out_dir=out_dir, progress=progress)
+        return {"kind": "video", "unserved": _frames(path, Path(out_dir) / found["frames"])}
+    slide = inspect_slide(path=path, out_dir=out_dir, progress=progress)
+    pixels = Path(out_dir) / slide["pixels"] if slide["pixels"] else Path(path)
+    return {"kind": slide["kind"], "unserved": _tiles(pixels)}
+
+
+def _tiles(path: Path) -> int:
+    unserved = 0
+    with TileSource(path) as source:
+        for number, level in enumerate(source.levels):
+            columns = -(-level.width_px // level.tile_width_px)
+            rows = -(-level.height_px // level.tile_height_px)
+            count = columns * rows
+            for at in range(0, count, max(1, count // _TILES)):
+                try:
+                    source.tile(number, at % columns, at // columns)
+                except MlError:
+                    unserved += 1
+    return unserved
+
+
+def _frames(path: str, table: Path) -> int:
+    unserved = 0
+    times = load_frame_table(table).pts.tolist()
+    for pts in times[:: max(1, len(times) // _FRAMES)]:
+        try:
+            read_frame(path, int(pts))
+        except MlError:
+            unserved += 1
+    return unserved

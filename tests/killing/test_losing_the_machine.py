@@ -1,0 +1,140 @@
+"""The machine is lost in the middle of work; what was answered before the backup comes back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from portal.config.processes import worker
+from tests import services
+from tests.killing.harness import ROOT, Portal
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])
+def portal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Portal]:
+    """A portal of its own on each database."""
+    if request.param == "sqlite":
+        made = Portal(
+            tmp_path, f"sqlite:///{tmp_path / 'db.sqlite3'}", "filesystem://", lambda: None
+        )
+        yield made
+        made.close()
+        return
+    with services.own_database() as url:
+        made = Portal(tmp_path, url, "filesystem://", lambda: None)
+        yield made
+        made.close()
+
+
+def test_what_was_answered_before_the_backup_is_there_after_the_machine_is_lost(
+    portal: Portal, tmp_path: Path
+) -> None:
+    log, vault = tmp_path / "answers.jsonl", tmp_path / "vault"
+    _machine(portal, "make", str(tmp_path))
+    _start_worker(portal)
+    _until_ready(portal)
+    _machine(portal, "draw")
+    _until_ready(portal)
+    portal.call("manage.py", "backup", str(vault))
+    work = portal.start([sys.executable, "-m", "tests.killing.machine", "write", "30", str(log)])
+    _until(lambda: log.exists() and len(log.read_text().splitlines()) > 20, "answers")
+    began = time.time()
+    portal.call("manage.py", "backup", str(vault), "--keep", "2")
+    assert work.poll() is None, "the lab stopped working before the backup had ended"
+    before = _machine(portal, "look", str(log), str(began))
+    assert before["lost"] == []
+    _lose(portal)
+    portal.call("manage.py", "restore", str(vault))
+    after = _machine(portal, "look", str(log), str(began))
+    assert after["answered"] > 20
+    assert after["lost"] == []
+    for same in ("people", "password", "rois", "viewer", "tile", "frames", "hits"):
+        assert after[same] == before[same], same
+    assert (before["viewer"], before["tile"][0], before["frames"]) == (200, 200, 12)
+    assert len(after["hits"]) == 10
+    _goes_on(portal, vault)
+
+
+def _goes_on(portal: Portal, vault: Path) -> None:
+    """Work left in the queue is done, a second restore is refused, the next backup is small."""
+    _start_worker(portal)
+    portal.start_reaper()
+    _until_ready(portal)
+    refused = _run(portal, "manage.py", "restore", str(vault))
+    assert refused.returncode == 1
+    assert "empty installation only" in refused.stderr.decode()
+    said = portal.call("manage.py", "backup", str(vault), "--keep", "1")
+    portal.call("manage.py", "backup", str(vault), "--verify")
+    assert "removed" in said
+
+
+def test_a_damaged_backup_leaves_an_empty_installation_as_it_is(
+    portal: Portal, tmp_path: Path
+) -> None:
+    vault = tmp_path / "vault"
+    _machine(portal, "make", str(tmp_path))
+    portal.call("manage.py", "backup", str(vault))
+    _lose(portal)
+    damaged = max((vault / "objects").glob("*/*"), key=lambda path: path.stat().st_size)
+    content = damaged.read_bytes()
+    damaged.chmod(0o640)
+    damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    refused = _run(portal, "manage.py", "restore", str(vault))
+    assert refused.returncode == 1
+    assert damaged.name in refused.stderr.decode()
+    damaged.write_bytes(content)
+    portal.call("manage.py", "restore", str(vault))
+
+
+def _machine(portal: Portal, *arguments: str) -> Any:
+    return json.loads(portal.call("-m", "tests.killing.machine", *arguments))
+
+
+def _run(portal: Portal, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=portal.env, capture_output=True, check=False)
+
+
+def _start_worker(portal: Portal) -> None:
+    """Of the queue that needs no torch: vectors are the test's own."""
+    command = ["default" if part == "default,gpu" else part for part in worker().command]
+    portal.start(command)
+
+
+def _until_ready(portal: Portal) -> None:
+    _until(lambda: _machine(portal, "ready"), "the worker")
+
+
+def _until(true: Any, what: str) -> None:
+    deadline = time.monotonic() + 120
+    while not true():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.2)
+
+
+def _lose(portal: Portal) -> None:
+    """Processes, database, files and broker are gone at once."""
+    portal.close()
+    portal.processes.clear()
+    shutil.rmtree(portal.folder / "storage")
+    (portal.folder / "broker").mkdir()
+    for path in portal.folder.glob("db.sqlite3*"):
+        path.unlink()
+    if portal.database_url.startswith("postgres"):
+        name = portal.database_url.rpartition("/")[2]
+        with psycopg.connect(services.POSTGRES, autocommit=True) as server:
+            server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+            server.execute(f'CREATE DATABASE "{name}"')
+    assert "TESSERA_STORAGE" in portal.env
+    assert not Path(portal.env["TESSERA_STORAGE"]).exists()

@@ -1,0 +1,128 @@
+"""One world and one cast for the whole matrix; each request is rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import transaction
+from django.test import Client
+from django.test.utils import override_settings
+
+from portal.annotations.models import Roi, RoiImport
+from portal.annotations.services import roi_create, roi_delete
+from portal.archive import storage
+from portal.archive.models import BinEntry
+from portal.archive.services import case_create, case_delete
+from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope
+from portal.labs.services import invitation_create, program_create, token_create
+from portal.mosaics.build_cache import build_cache_preview
+from tests import world
+from tests.portal.access.actors import Cast, cast_of
+
+
+class _RolledBack(Exception):
+    pass
+
+
+@dataclass
+class Scene:
+    """What the requests are sent to, and by whom."""
+
+    world: world.World
+    cast: Cast
+    ids: dict[str, str]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def scene(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    """Built once: it decodes a slide and a video."""
+    folder = tmp_path_factory.mktemp("access")
+    patch = pytest.MonkeyPatch()
+    world.in_process(patch)
+    with (
+        override_settings(TESSERA_STORAGE=folder),
+        django_db_blocker.unblock(),
+        patch.context(),
+    ):
+        try:
+            with transaction.atomic():
+                yield _built(folder)
+                raise _RolledBack
+        except _RolledBack:
+            pass
+        finally:
+            patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _apart(db: None) -> Iterator[None]:
+    """Counters of one request must not refuse the next."""
+    cache.clear()
+    yield
+    cache.clear()
+
+
+def _built(folder: Path) -> Scene:
+    lab = Lab.objects.create(name="North", slug="north")
+    other = Lab.objects.create(name="South", slug="south")
+    cast = cast_of(lab, other)
+    made = world.build(lab, cast.users["manager"], folder)
+    _pictures(made)
+    viewer = Membership.objects.get(user=cast.users["viewer"])
+    own, _ = token_create(
+        cast.users["manager"], name="own", scope=TokenScope.READ, expires_in=timedelta(days=1)
+    )
+    invitation, _ = invitation_create(
+        lab, email="invited@access.example", role=Role.VIEWER, by=cast.users["manager"]
+    )
+    program = program_create(lab, name="LIS", role=Role.VIEWER, by=cast.users["manager"])
+    entry, deleted = _deleted(made, cast)
+    Client().force_login(cast.users["manager"])  # in another browser
+    elsewhere = BrowserSession.objects.filter(user=cast.users["manager"]).latest("created_at")
+    ids = made.ids() | {
+        "entries": str(entry.pk),
+        "deleted_rois": str(deleted.pk),
+        "programs": str(program.pk),
+        "sessions": str(elsewhere.pk),
+        "passkeys": "918273645546",  # there is none
+        "invitations": str(invitation.pk),
+        "labs": str(lab.pk),
+        "memberships": str(viewer.pk),
+        "tokens": str(own.pk),
+        "roi-imports": str(RoiImport.objects.create(lab=lab, canvas=made.canvas).pk),
+        "video_canvases": str(made.video.canvas_id),
+    }
+    return Scene(world=made, cast=cast, ids=ids, folder=folder)
+
+
+def _deleted(made: world.World, cast: Cast) -> tuple[BinEntry, Roi]:
+    """A case in the bin, and a region that was deleted by itself."""
+    manager = cast.users["manager"]
+    case = case_create(lab=made.case.lab, user=manager, accession="W-9")
+    ring = [[1, 1], [9, 1], [9, 9], [1, 1]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    roi = roi_create(canvas=made.canvas, user=manager, geometry=geometry).roi
+    deleted = roi_delete(roi=roi, user=manager, expected_version=1)
+    return case_delete(case=case, user=manager), deleted
+
+
+def _pictures(made: world.World) -> None:
+    """Of a follow-up and of a mosaic under way, so that their addresses have something to give."""
+    preview = build_cache_preview(made.mosaic)
+    picture = storage.derived_folder(made.followup.pk) / "1.jpg"
+    for path in (preview, picture):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"\xff\xd8\xff\xd9")
+    made.followup.result = [
+        {"rank": 1, "pts": 0, "outline": [[0, 0], [9, 0], [9, 9]], "picture": picture.name}
+    ]
+    made.followup.save()

@@ -1,0 +1,96 @@
+"""Every address of the portal, read from its URL table, with the ids of a world filled in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+# What stands in a path, by the name of its parameter; ids of objects come from the world.
+WORDS: Mapping[str, Any] = {
+    "address": "0/0/0.jpg",
+    "key": "set-password",
+    "kind": "slide",
+    "name": "time",
+    "provider_id": "lab",
+    "pts": 0,
+    "rank": 1,
+    "rest": "v1/nothing/",
+    "secret": "nothing",
+    "slug": "north",
+    "uidb36": "1",
+    "x": 0,
+    "y": 0,
+    "z": 0,
+}
+# Which object an id is: by the parameter's name, or by the first word of the endpoint's name.
+OBJECTS: Mapping[str, str] = {
+    "bin": "entries",
+    "canvas": "canvases",
+    "case": "cases",
+    "encoder": "encoders",
+    "entry": "entries",
+    "followup": "followups",
+    "import": "roi-imports",
+    "invitation": "invitations",
+    "item": "slides",
+    "job": "jobs",
+    "label": "labels",
+    "membership": "memberships",
+    "mosaic": "mosaics",
+    "roi": "rois",
+    "session": "sessions",
+    "slide": "slides",
+    "token": "tokens",
+    "video": "videos",
+}
+EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("mfa_remove_webauthn", "pk"): "passkeys",
+    ("api:canvas-frame", "pk"): "video_canvases",
+    ("archive:video_open", "item_id"): "videos",
+    ("labs:program_token", "membership_id"): "programs",
+    ("labs:program_tokens_revoke", "membership_id"): "programs",
+    ("labs:program_remove", "membership_id"): "programs",
+    ("keeping:roi_purge", "roi_id"): "deleted_rois",
+    ("keeping:roi_restore", "roi_id"): "deleted_rois",
+}
+
+
+def endpoints(patterns: Any = None, space: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Name and parameters of each URL pattern; one without a name goes by its function."""
+    for entry in patterns if patterns is not None else get_resolver().url_patterns:
+        if isinstance(entry, URLResolver):
+            inner = f"{space}{entry.namespace}:" if entry.namespace else space
+            yield from endpoints(entry.url_patterns, inner)
+        elif isinstance(entry, URLPattern):
+            parameters = set(entry.pattern.regex.groupindex) - set(entry.default_args)
+            name = entry.name or f"{entry.callback.__module__}.{entry.callback.__name__}"
+            yield f"{space}{name}", tuple(sorted(parameters))
+
+
+def filled(name: str, parameters: tuple[str, ...], ids: Mapping[str, str]) -> str:
+    """The endpoint's path with the world's ids in it.
+
+    Raises:
+        LookupError: a parameter that ``WORDS``, ``OBJECTS`` and ``EXCEPTIONS`` do not know.
+    """
+    return reverse(name, kwargs={one: _value(name, one, ids) for one in parameters})
+
+
+def _value(name: str, parameter: str, ids: Mapping[str, str]) -> Any:
+    if found := EXCEPTIONS.get((name, parameter)):
+        return ids[found]
+    if parameter in WORDS:
+        return WORDS[parameter]
+    word = parameter.removesuffix("_id")
+    if word in {"pk", "id"}:
+        word = name.rpartition(":")[2].partition("-")[0]
+    if word not in OBJECTS:
+        raise LookupError(
+            f"{name}: what does {parameter!r} stand for? Say so in {inspect.getfile(filled)}."
+        )
+    return ids[OBJECTS[word]]
