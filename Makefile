@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test check lint-fix bench screenshots clean front
+.PHONY: help setup demo dev serve test check lint-fix fuzz bench chaos screenshots clean front lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,7 +39,7 @@ serve: setup ## the portal as it is, without the demo
 dev: setup ## for developers: reloads Python, TypeScript and CSS
 	$(BIN)/python manage.py migrate --no-input --verbosity 0
 	npm run --silent watch & watch=$$!; trap "kill $$watch 2>/dev/null || true" EXIT; \
-	  $(BIN)/python manage.py serve --reload
+	  TESSERA_DEBUG=1 $(BIN)/python manage.py serve --reload
 
 check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
 	$(BIN)/ruff check .
@@ -56,11 +56,26 @@ test: check ## every check and every test
 	npm run --silent test
 	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile)
 
+fuzz: setup ## 2,000 damaged files of every format (FUZZ="--count 200 --seed 7")
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
 bench: setup ## measure; writes docs/benchmarks.md
 	$(BIN)/python -m tests.bench
 
+chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
+	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
+
 screenshots: setup ## take the pictures of docs/screenshots in a real browser
 	$(BIN)/python -m tests.browser.screenshots
+
+lock: ## locks of the images' packages, with hashes; needs uv and TORCH_WHEELS
+	requirements/lock.sh
+
+sbom: node_modules/.installed ## what the images hold, as CycloneDX in build/sbom; needs uv
+	@mkdir -p build/sbom
+	for lock in cpu gpu; do uvx --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements/$$lock.txt \
+	  --pyproject pyproject.toml --output-file build/sbom/$$lock.json; done
+	npm sbom --sbom-format cyclonedx > build/sbom/front.json
 
 lint-fix: setup ## format and fix what can be fixed
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

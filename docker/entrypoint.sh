@@ -7,16 +7,14 @@ role="${1:-web}"
 
 case "$role" in
   web)
-    exec gunicorn portal.config.wsgi:application --bind 0.0.0.0:8000 \
-      --worker-class gthread --workers "${TESSERA_WEB_WORKERS:-2}" \
-      --threads "${TESSERA_WEB_THREADS:-8}" --keep-alive 30 --reuse-port --access-logfile - "$@"
+    exec python manage.py serve --web-only --host 0.0.0.0 --port 8000 "$@"
     ;;
   worker)
-    exec celery -A portal.config.celery worker -Q default \
+    exec nice -n 15 celery -A portal.config.celery worker -Q "${TESSERA_QUEUES:-default}" \
       -c "${TESSERA_WORKER_CONCURRENCY:-2}" -l INFO --without-gossip --without-mingle "$@"
     ;;
   gpu-worker)
-    exec celery -A portal.config.celery worker -Q gpu \
+    exec nice -n 15 celery -A portal.config.celery worker -Q gpu \
       -c "${TESSERA_WORKER_CONCURRENCY:-1}" -l INFO --without-gossip --without-mingle "$@"
     ;;
   beat)
