@@ -128,7 +128,7 @@ class TileFastPath:
         )
         status, headers, body = TILES.answer(request)
         start_response(status, headers.copy())
-        return (body,) if request.method == "GET" else ()
+        return () if request.method == "HEAD" else (body,)
 
 
 TILES = TileServer()

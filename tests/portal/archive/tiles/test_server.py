@@ -96,8 +96,9 @@ def test_head_has_no_body(ask: Wsgi, slide: Slide, viewer: User) -> None:
 
 
 def test_tiles_are_only_read(ask: Wsgi, slide: Slide, viewer: User) -> None:
-    status, headers, _ = ask(address(slide), "POST")
+    status, headers, body = ask(address(slide), "POST")
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert int(headers["Content-Length"]) == len(body)
 
 
 @pytest.mark.parametrize(
