@@ -138,7 +138,9 @@ class ProcessTree:
                 stdout=output,
                 stderr=output,
                 env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": self._counts.name},
-                start_new_session=True,  # Ctrl-C reaches the children through us, once
+                # Ctrl-C reaches the children through us, once. A group and no session of their own:
+                # where Linux shares its time among sessions, the worker's niceness would be lost.
+                process_group=0,
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - this process has one thread
             )
 

@@ -45,6 +45,16 @@ def test_every_child_is_gone_afterwards_even_a_stubborn_one(
     assert all(_is_gone(pid) for pid in pids)
 
 
+def test_a_child_has_a_group_but_no_session_of_its_own() -> None:
+    """A terminal's Ctrl-C passes it by; its niceness counts against its siblings'.
+
+    Linux may share the processor among sessions first (``sched_autogroup_enabled``).
+    """
+    with ProcessTree([_child("a", SLEEP)], say=print) as tree:
+        pid = tree.children["a"].pid
+        assert (os.getpgid(pid), os.getsid(pid)) == (pid, os.getsid(0))
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "PAUSE_S", 0.01)
