@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 from django.db.models import QuerySet
@@ -39,12 +40,17 @@ def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
     """Embeddings that the snapshot may hold and that are superseded or in the bin."""
     if snapshot is None:
         return np.empty(0, dtype=np.int64)
-    held = Embedding.everything.filter(
-        lab_id=scope.lab_id, encoder=scope.encoder, pk__lte=snapshot.last_embedding_id
-    ).order_by()
-    gone = held.filter(superseded_at__gte=snapshot.read_at - CLOCK_SLACK)
-    binned = held.filter(CURRENT, canvas__in=canvases_in_bin())
-    return np.concatenate([ids_of_rows(gone), ids_of_rows(binned)])
+    gone = Embedding.everything.filter(
+        lab_id=scope.lab_id,
+        encoder=scope.encoder,
+        pk__lte=snapshot.last_embedding_id,
+        superseded_at__gte=snapshot.read_at - CLOCK_SLACK,
+    )
+    binned = _ids_on(
+        scope, canvases_in_bin().filter(lab_id=scope.lab_id), Embedding.everything.all()
+    )
+    held = binned[binned <= snapshot.last_embedding_id]
+    return np.concatenate([ids_of_rows(gone.order_by()), held])
 
 
 def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
@@ -92,11 +98,14 @@ def organs_of(lab_id: uuid.UUID) -> list[str]:
     return list(organs.values_list("organ", flat=True).distinct())
 
 
-def _ids_on(scope: Scope, canvases: QuerySet[Canvas]) -> ArrayI64:
-    """Current embeddings on these canvases, each looked up in its index.
+def _ids_on(
+    scope: Scope, canvases: QuerySet[Any], rows: QuerySet[Embedding] | None = None
+) -> ArrayI64:
+    """Current embeddings on these canvases, each looked up in its index; ``rows``: among these.
 
     A subquery on the embedding's own column: with a join, and a condition on the lab, a planner
     without statistics walks all embeddings of the lab.
     """
-    rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
-    return ids_of_rows(rows.filter(canvas__in=canvases.order_by().values("pk")).order_by())
+    rows = Embedding.objects.all() if rows is None else rows
+    found = rows.filter(CURRENT, encoder=scope.encoder)
+    return ids_of_rows(found.filter(canvas__in=canvases.order_by().values("pk")).order_by())
