@@ -40,17 +40,17 @@ def ids_masked(scope: Scope, snapshot: IndexSnapshot | None) -> ArrayI64:
     """Embeddings that the snapshot may hold and that are superseded or in the bin."""
     if snapshot is None:
         return np.empty(0, dtype=np.int64)
-    gone = Embedding.everything.filter(
+    superseded = Embedding.everything.filter(
         lab_id=scope.lab_id,
         encoder=scope.encoder,
         pk__lte=snapshot.last_embedding_id,
         superseded_at__gte=snapshot.read_at - CLOCK_SLACK,
     )
+    gone = ids_of_rows(superseded.order_by())
     binned = _ids_on(
         scope, canvases_in_bin().filter(lab_id=scope.lab_id), Embedding.everything.all()
     )
-    held = binned[binned <= snapshot.last_embedding_id]
-    return np.concatenate([ids_of_rows(gone.order_by()), held])
+    return np.concatenate([gone, binned[binned <= snapshot.last_embedding_id]])
 
 
 def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
