@@ -25,6 +25,7 @@ from portal.core.errors import InvalidInputError
 MAX_VERTICES = 100_000  # an outline of every second pixel around a 12,000 px wide region
 MAX_RINGS = 10_000  # holes included: an outline with more is a mask, not a drawing
 MIN_AREA_PX = 1.0  # less is a click, not a region
+ELLIPSE_TOLERANCE = 0.03  # of radius and area: one of 20 vertices has 1.6 % less than its ellipse
 DECIMALS = 2  # what QuPath writes; finer than any scanner
 MAX_COORDINATE = 1e9  # far beyond any slide, and areas stay finite
 _CROSSING_CANDIDATES_PER_VERTEX = 50  # beyond it a repair would take minutes
@@ -81,6 +82,18 @@ def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> Ro
     shape = _rounded(shape)
     _refuse_without_area(shape)
     return _described(shape, tuple(notes))
+
+
+def is_ellipse(shape: RoiShape) -> bool:
+    """Whether the vertices lie on the ellipse that fills the bounds, all around it."""
+    rings = shape.geometry["coordinates"]
+    if shape.geometry["type"] != "Polygon" or len(rings) != 1:
+        return False
+    left, top, right, bottom = shape.bounds
+    radii = np.array([right - left, bottom - top]) / 2
+    away = (np.array(rings[0]) - [(left + right) / 2, (top + bottom) / 2]) / radii
+    is_on_it = np.abs(np.hypot(*away.T) - 1).max() <= ELLIPSE_TOLERANCE
+    return bool(is_on_it) and shape.area_px >= (1 - ELLIPSE_TOLERANCE) * math.pi * radii.prod()
 
 
 def area_um2(area_px: float, mpp_x: float | None, mpp_y: float | None) -> float | None:

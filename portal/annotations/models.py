@@ -50,6 +50,13 @@ class ReviewState(models.TextChoices):
     REJECTED = "rejected", "Rejected"
 
 
+class RoiKind(models.TextChoices):
+    """What an outline is beside its points: an ellipse fills its bounds and keeps its handles."""
+
+    POLYGON = "polygon", "Polygon"
+    ELLIPSE = "ellipse", "Ellipse"
+
+
 class RoiQuerySet(LabOwnedQuerySet["Roi"]):
     """ROIs, deleted ones included unless ``live`` is asked for."""
 
@@ -65,8 +72,9 @@ class Roi(LabOwned):
     """A polygon or multipolygon in level-0 pixels of a canvas (and a frame, for video).
 
     ``version`` counts revisions; it is the ETag. Bounds, centroid and area are derived from the
-    geometry. ``foreign`` is what another tool wrote about the object (measurements, metadata,
-    lock): carried so that a round trip loses nothing, never interpreted.
+    geometry. A locked one is not changed or deleted until it is unlocked; it may be reviewed.
+    ``foreign`` is what another tool wrote about the object (measurements, metadata): carried so
+    that a round trip loses nothing, never interpreted.
     """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="rois")
@@ -81,6 +89,8 @@ class Roi(LabOwned):
     centroid_y = models.FloatField(default=0)
     area_px = models.FloatField()
     foreign = models.JSONField(default=dict, blank=True)
+    shape = models.CharField(max_length=8, choices=RoiKind.choices, default=RoiKind.POLYGON)
+    is_locked = models.BooleanField(default=False)
     name = models.CharField(max_length=120, blank=True)
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     review_state = models.CharField(
@@ -140,6 +150,8 @@ class RoiRevision(BaseModel):
     name = models.CharField(max_length=120, blank=True)
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     review_state = models.CharField(max_length=12, choices=ReviewState.choices)
+    shape = models.CharField(max_length=8, choices=RoiKind.choices, default=RoiKind.POLYGON)
+    is_locked = models.BooleanField(default=False)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )

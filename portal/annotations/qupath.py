@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from portal.annotations.models import Roi
+from portal.annotations.models import Roi, RoiKind
 from portal.core.errors import InvalidInputError
 
 MAX_FEATURES = 2_000  # one transaction: on SQLite other writers wait for it
 MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
 OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
-CARRIED = ("isLocked", "color", "measurements", "metadata", "nucleusGeometry")
+CARRIED = ("color", "measurements", "metadata", "nucleusGeometry")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
 REVIEW_KEY = "tessera.review_state"
 
@@ -43,6 +43,8 @@ class Feature:
     label: str
     color: str | None
     foreign: dict[str, Any] = field(default_factory=dict)
+    kind: str = RoiKind.POLYGON
+    is_locked: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -89,7 +91,7 @@ def feature_read(raw: object) -> Feature:
         raise FeatureError("has no geometry")
     label, color = _class(properties.get("classification"))
     name, notes = _name(properties.get("name"))
-    foreign = _foreign(raw, properties, geometry, str(object_type))
+    foreign = _foreign(raw, properties, str(object_type))
     if len(json.dumps(foreign)) > MAX_FOREIGN_BYTES:
         foreign = {}
         notes = (*notes, f"measurements and metadata left out: over {MAX_FOREIGN_BYTES} bytes")
@@ -101,6 +103,8 @@ def feature_read(raw: object) -> Feature:
         label=label,
         color=color,
         foreign=foreign,
+        kind=RoiKind.ELLIPSE if geometry.get("isEllipse") is True else RoiKind.POLYGON,
+        is_locked=properties.get("isLocked") is True,
         notes=notes,
     )
 
@@ -181,7 +185,6 @@ def _one_line(value: str) -> str:
 def _foreign(
     raw: Mapping[str, Any],
     properties: Mapping[str, Any],
-    geometry: Mapping[str, Any],
     object_type: str,
 ) -> dict[str, Any]:
     found = {key: properties[key] for key in CARRIED if properties.get(key)}
@@ -196,8 +199,6 @@ def _foreign(
             found[key] = {k: v for k, v in found[key].items() if k not in derived}
         if key in found and not found[key]:
             del found[key]
-    if geometry.get("isEllipse") is True:
-        found["isEllipse"] = True
     if object_type != "annotation":
         found["objectType"] = object_type
     plain: dict[str, Any] = _plain(found)
@@ -233,16 +234,17 @@ def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
     geometry = dict(roi.geometry)
     if roi.frame_index:
         geometry["plane"] = {"c": -1, "z": 0, "t": roi.frame_index}
-    if foreign.get("isEllipse"):
+    if roi.shape == RoiKind.ELLIPSE:
         geometry["isEllipse"] = True
     properties: dict[str, Any] = {"objectType": foreign.get("objectType", "annotation")}
     if roi.name:
         properties["name"] = roi.name
     if roi.label:
         properties["classification"] = _class_write(roi.label.name, roi.label.color)
-    for key in ("color", "isLocked"):
-        if key in foreign:
-            properties[key] = foreign[key]
+    if "color" in foreign:
+        properties["color"] = foreign["color"]
+    if roi.is_locked:
+        properties["isLocked"] = True
     measured = {AREA_PX: roi.area_px} | ({AREA_UM: area_um2} if area_um2 is not None else {})
     properties["measurements"] = _mapping(foreign.get("measurements")) | measured
     properties["metadata"] = _mapping(foreign.get("metadata")) | {REVIEW_KEY: roi.review_state}

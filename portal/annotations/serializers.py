@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.annotations.geometry import area_um2
-from portal.annotations.models import Label, ReviewState, Roi, RoiRevision
+from portal.annotations.models import Label, ReviewState, Roi, RoiKind, RoiRevision
 from portal.annotations.selectors import rois_embedded
 from portal.archive.models import CanvasKind
 
@@ -82,6 +82,8 @@ class RoiSerializer(serializers.Serializer[Any]):
     )
     label = serializers.UUIDField(allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
+    shape = serializers.ChoiceField(RoiKind.choices, help_text="An ellipse fills its bounds")
+    locked = serializers.BooleanField(help_text="Cannot be changed or deleted until unlocked")
     review_state = serializers.ChoiceField(ReviewState.choices)
     version = serializers.IntegerField()
     is_embedded = serializers.BooleanField(help_text="true once similar cases can be searched")
@@ -106,6 +108,8 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
     geometry = GeometryField()
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    shape = serializers.ChoiceField(RoiKind.choices, required=False)
+    locked = serializers.BooleanField(required=False)
 
 
 class RoiPatchSerializer(serializers.Serializer[Any]):
@@ -115,6 +119,14 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
     review_state = serializers.ChoiceField(ReviewState.choices, required=False)
+    shape = serializers.ChoiceField(
+        RoiKind.choices, required=False, help_text="A new outline without it is a polygon"
+    )
+    locked = serializers.BooleanField(
+        source="is_locked",
+        required=False,
+        help_text="Of a locked ROI nothing else can change, unless the same request unlocks it",
+    )
 
 
 class RoiQuerySerializer(serializers.Serializer[Any]):
@@ -154,6 +166,8 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
     geometry = GeometryField()
     label = serializers.UUIDField(source="label_id", allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
+    shape = serializers.ChoiceField(RoiKind.choices)
+    locked = serializers.BooleanField(source="is_locked")
     review_state = serializers.ChoiceField(ReviewState.choices)
     author = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField()
@@ -198,6 +212,8 @@ def _represent(roi: Roi, embedded: bool, centroids: bool, notes: Iterable[str]) 
         "area_um2": area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y),
         "label": str(roi.label_id) if roi.label_id else None,
         "name": roi.name,
+        "shape": str(roi.shape),
+        "locked": roi.is_locked,
         "review_state": str(roi.review_state),
         "version": roi.version,
         "is_embedded": embedded,

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.urls import path
 
+from portal.annotations.api.bulk import RoiBulkApi
 from portal.annotations.api.exchange import CanvasGeoJsonApi, RoiImportUndoApi
 from portal.annotations.api.labels import LabelApi
 from portal.annotations.api.rois import RoiApi
@@ -15,6 +16,7 @@ router_entries: list[tuple[str, Any, str]] = [
     ("labels", LabelApi, "label"),
 ]
 urlpatterns = [
+    path("rois/bulk/", RoiBulkApi.as_view(), name="roi-bulk"),
     path("canvases/<uuid:id>/rois.geojson", CanvasGeoJsonApi.as_view(), name="canvas-rois-geojson"),
     path("roi-imports/<uuid:import_id>/undo/", RoiImportUndoApi.as_view(), name="roi-import-undo"),
 ]

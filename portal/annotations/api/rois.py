@@ -23,7 +23,7 @@ from portal.annotations.api.conditions import (
     expected_version_or_none,
 )
 from portal.annotations.api.parsers import GeometryJsonParser
-from portal.annotations.models import Roi
+from portal.annotations.models import Roi, RoiKind
 from portal.annotations.serializers import (
     RoiCreateSerializer,
     RoiPatchSerializer,
@@ -123,6 +123,8 @@ class RoiApi(GenericViewSet[Roi]):
             frame_index=frame.get("index"),
             frame_pts=frame.get("pts"),
             roi_id=data.get("id"),
+            kind=data.get("shape", RoiKind.POLYGON),
+            is_locked=data.get("locked", False),
         )
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
         answer = _answer(saved.roi, status=code, notes=saved.notes)

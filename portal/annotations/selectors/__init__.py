@@ -16,6 +16,7 @@ from portal.annotations.selectors.rois import (
     roi_import_get,
     roi_list,
     roi_revisions,
+    rois_by_id,
 )
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "roi_import_get",
     "roi_list",
     "roi_revisions",
+    "rois_by_id",
     "rois_embedded",
 ]

@@ -1,6 +1,8 @@
 """Writes of annotations."""
 
+from portal.annotations.services.bulk import RoiStep, rois_change
 from portal.annotations.services.exchange import ImportReport, roi_import
+from portal.annotations.services.fields import RoiChanges
 from portal.annotations.services.imports import ImportUndone, roi_import_undo
 from portal.annotations.services.labels import (
     color_next,
@@ -10,7 +12,6 @@ from portal.annotations.services.labels import (
     label_update,
 )
 from portal.annotations.services.rois import (
-    RoiChanges,
     roi_create,
     roi_delete,
     roi_restore,
@@ -21,6 +22,7 @@ __all__ = [
     "ImportReport",
     "ImportUndone",
     "RoiChanges",
+    "RoiStep",
     "color_next",
     "label_create",
     "label_delete",
@@ -32,4 +34,5 @@ __all__ = [
     "roi_import_undo",
     "roi_restore",
     "roi_update",
+    "rois_change",
 ]

@@ -14,15 +14,10 @@ from portal.annotations.models import Label, Roi, RoiImport
 from portal.annotations.qupath import Feature, FeatureError, feature_read, features_of
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
 from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.services.fields import RoiChanges, roi_shape
 from portal.annotations.services.imports import roi_import_undo
 from portal.annotations.services.labels import label_create, label_set_ensure
-from portal.annotations.services.rois import (
-    roi_prepare,
-    roi_restore,
-    roi_shape,
-    roi_update,
-    rois_insert,
-)
+from portal.annotations.services.rois import roi_prepare, roi_restore, roi_update, rois_insert
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
@@ -284,6 +279,8 @@ def _prepared(run: _Import, plan: _Plan) -> Roi:
         name=plan.feature.name,
         roi_id=plan.roi_id,
         foreign=plan.feature.foreign,
+        kind=plan.feature.kind,
+        is_locked=plan.feature.is_locked,
     )
 
 
@@ -294,16 +291,20 @@ def _renew(run: _Import, plan: _Plan, roi: Roi) -> str:
     if roi.deleted_at is not None:
         roi_restore(roi=roi, user=run.user, roi_import=run.row)
         status = "restored"
+    changes: RoiChanges = {
+        "geometry": plan.shape.geometry,
+        "shape": plan.feature.kind,
+        "name": plan.feature.name,
+        "label": plan.label,
+        "foreign": plan.feature.foreign,
+    }
+    if plan.feature.is_locked:  # a file never unlocks
+        changes["is_locked"] = True
     saved = roi_update(
         roi=roi,
         user=run.user,
         expected_version=roi.version,
-        changes={
-            "geometry": plan.shape.geometry,
-            "name": plan.feature.name,
-            "label": plan.label,
-            "foreign": plan.feature.foreign,
-        },
+        changes=changes,
         roi_import=run.row,
     )
     return "updated" if saved.changed and status == "unchanged" else status

@@ -67,9 +67,11 @@ def _take_back(roi: Roi, first: RoiRevision, user: User) -> str:
                 "geometry": before.geometry,
                 "name": before.name,
                 "label": before.label,
+                "shape": before.shape,
+                "is_locked": before.is_locked,
             },
         )
     if first.action == RoiAction.UPDATE:
         return "reverted"
-    roi_delete(roi=roi, user=user, expected_version=roi.version)
+    roi_delete(roi=roi, user=user, expected_version=roi.version, despite_lock=True)
     return "removed"

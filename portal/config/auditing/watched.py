@@ -101,6 +101,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:mosaic-projected-rois": {"GET": _MOSAIC},
     "api:mosaic-pyramid": {"GET": _DOWNLOAD},
     "api:mosaic-roi-frames": {"GET": _MOSAIC},
+    "api:roi-bulk": {"POST": _told("roi.saved", "canvas")},
     "api:roi-detail": {
         "GET": _ROI,
         "PATCH": _told("roi.saved", "roi", "pk"),

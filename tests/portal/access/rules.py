@@ -122,6 +122,11 @@ def _roi(scene: Any) -> dict[str, Any]:
     return {"canvas": scene.ids["canvases"], "geometry": geometry}
 
 
+def _roi_steps(scene: Any) -> dict[str, Any]:
+    step = {"do": "restore", "id": scene.ids["rois"], "version": 1}
+    return {"canvas": scene.ids["canvases"], "changes": [step]}
+
+
 def _features(scene: Any) -> dict[str, Any]:
     feature = {"type": "Feature", "geometry": _roi(scene)["geometry"], "properties": {}}
     return {"type": "FeatureCollection", "features": [feature]}
@@ -345,6 +350,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         "POST": rest(at_least="annotator", writes=True, body=_features),
     },
     "api:roi-import-undo": {"POST": rest(at_least="annotator", writes=True)},
+    "api:roi-bulk": {"POST": rest(at_least="annotator", writes=True, body=_roi_steps)},
     "api:roi-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(201, at_least="annotator", writes=True, body=_roi),

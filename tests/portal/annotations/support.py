@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from portal.core.models import Event
@@ -17,6 +18,17 @@ def polygon(*ring: tuple[float, float]) -> dict[str, Any]:
 def box(left: float, top: float, right: float, bottom: float) -> dict[str, Any]:
     """A GeoJSON rectangle."""
     return polygon((left, top), (right, top), (right, bottom), (left, bottom), (left, top))
+
+
+def ellipse(x: float, y: float, radius_x: float, radius_y: float) -> dict[str, Any]:
+    """A GeoJSON ellipse of 64 vertices."""
+    turns = [2 * math.pi * step / 64 for step in range(64)]
+    return polygon(
+        *(
+            (round(x + radius_x * math.cos(t), 2), round(y + radius_y * math.sin(t), 2))
+            for t in turns
+        )
+    )
 
 
 def names(**filters: Any) -> list[str]:

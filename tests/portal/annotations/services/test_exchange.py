@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portal.annotations.models import Label, Roi, RoiRevision
+from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
 from portal.annotations.qupath import feature_read
 from portal.annotations.selectors import roi_export
 from portal.annotations.services import (
@@ -18,12 +18,13 @@ from portal.annotations.services import (
     roi_create,
     roi_delete,
     roi_import,
+    roi_import_undo,
     roi_update,
 )
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError, InvalidInputError
 from portal.labs.models import Lab, User
-from tests.portal.annotations.support import box, feature
+from tests.portal.annotations.support import box, ellipse, feature
 
 QUPATH_ID = "5f0a7a3e-6b1c-4a52-9d6e-0d2f5a5c1b11"
 
@@ -117,13 +118,35 @@ def test_a_geometry_collection_becomes_one_multipolygon(canvas: Canvas, annotato
 
 
 def test_an_ellipse_stays_one_until_its_outline_is_changed(canvas: Canvas, annotator: User) -> None:
-    roi_import(
-        canvas=canvas, user=annotator, document=[feature(box(1, 1, 9, 9) | {"isEllipse": True})]
-    )
+    outline = ellipse(50, 40, 30, 20) | {"isEllipse": True}
+    roi_import(canvas=canvas, user=annotator, document=[feature(outline)])
     assert exported(canvas)["features"][0]["geometry"]["isEllipse"] is True
     roi = Roi.objects.select_related("canvas").get()
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"geometry": box(1, 1, 9, 8)})
     assert "isEllipse" not in exported(canvas)["features"][0]["geometry"]
+
+
+def test_what_is_no_ellipse_is_not_written_as_one(canvas: Canvas, annotator: User) -> None:
+    outline = box(1, 1, 9, 9) | {"isEllipse": True}  # QuPath would draw it as a circle
+    roi_import(canvas=canvas, user=annotator, document=[feature(outline)])
+    assert "isEllipse" not in exported(canvas)["features"][0]["geometry"]
+
+
+def test_a_file_locks_and_never_unlocks(canvas: Canvas, annotator: User) -> None:
+    raw = feature(id=QUPATH_ID, isLocked=True)
+    roi_import(canvas=canvas, user=annotator, document=[raw])
+    moved = feature(box(20, 20, 90, 80), id=QUPATH_ID)
+    (item,) = roi_import(canvas=canvas, user=annotator, document=[moved]).items
+    assert (item.status, item.reason) == ("refused", "This ROI is locked. Unlock it first.")
+    roi = Roi.objects.get()
+    assert (roi.is_locked, roi.left) == (True, 10)
+
+
+def test_undoing_an_import_removes_what_it_locked(canvas: Canvas, annotator: User) -> None:
+    report = roi_import(canvas=canvas, user=annotator, document=[feature(isLocked=True)])
+    row = RoiImport.objects.get(pk=report.import_id)
+    assert roi_import_undo(roi_import=row, user=annotator).removed == 1
+    assert not Roi.objects.live().exists()
 
 
 def test_each_refusal_has_its_reason_and_the_rest_is_imported(

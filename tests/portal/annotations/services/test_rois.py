@@ -208,7 +208,7 @@ def test_the_update_itself_is_guarded_by_the_version(
     roi: Roi, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no lock is held between check and write, the WHERE of the UPDATE decides."""
-    monkeypatch.setattr("portal.annotations.services.rois._require_version", lambda *_: None)
+    monkeypatch.setattr("portal.annotations.services.rois.require_version", lambda *_: None)
     other = Roi.objects.select_related("canvas").get(pk=roi.pk)
     roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "first"})
     with pytest.raises(StaleVersionError):

@@ -1,0 +1,132 @@
+"""``/api/v1/rois/bulk/``: many ROIs of one canvas, changed as one step."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.annotations import selectors
+from portal.annotations.api.parsers import GeometryJsonParser
+from portal.annotations.models import Label, RoiAction, RoiKind
+from portal.annotations.serializers import (
+    INT32_MAX,
+    FrameReferenceSerializer,
+    GeometryField,
+    RoiSerializer,
+    rois_represent,
+)
+from portal.annotations.services import RoiChanges, RoiStep, rois_change
+from portal.archive.models import Canvas
+from portal.archive.selectors import canvas_get
+from portal.core.acting import about
+from portal.core.api.schema import ProblemSerializer
+from portal.core.errors import InvalidInputError, StaleVersionError
+from portal.labs.requests import user_of
+
+STALE = OpenApiResponse(
+    ProblemSerializer, "Stale, nothing was written: `stale` has the ROIs as they are now."
+)
+
+
+class RoiStepSerializer(serializers.Serializer[Any]):
+    """What is done to one ROI; what an update leaves out stays."""
+
+    do = serializers.ChoiceField(RoiAction.choices)
+    id = serializers.UUIDField()
+    version = serializers.IntegerField(
+        required=False, min_value=1, max_value=INT32_MAX, help_text="Required but for a new ROI"
+    )
+    geometry = GeometryField(required=False, help_text="Required for a new ROI")
+    frame = FrameReferenceSerializer(required=False, allow_null=True)
+    label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+    name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    shape = serializers.ChoiceField(RoiKind.choices, required=False)
+    locked = serializers.BooleanField(source="is_locked", required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """A new ROI needs an outline, anything else the version that it changes."""
+        needed = "geometry" if attrs["do"] == RoiAction.CREATE else "version"
+        if needed not in attrs:
+            raise serializers.ValidationError({needed: f"Required to {attrs['do']} an ROI."})
+        return attrs
+
+
+class RoiBulkSerializer(serializers.Serializer[Any]):
+    """Steps on ROIs of one canvas."""
+
+    canvas = serializers.UUIDField()
+    changes = RoiStepSerializer(many=True)
+
+
+class RoisChangedSerializer(serializers.Serializer[Any]):
+    """The ROIs as they are now, in the order of the changes."""
+
+    rois = RoiSerializer(many=True)
+
+
+class RoiBulkApi(APIView):
+    """Draw, change, delete and restore ROIs of one canvas: all of it, or nothing."""
+
+    parser_classes = (GeometryJsonParser,)
+
+    @extend_schema(
+        request=RoiBulkSerializer,
+        responses={200: RoisChangedSerializer, 412: STALE},
+        summary="Change many ROIs as one step",
+    )
+    def post(self, request: Request) -> Response:
+        """One transaction. Each ROI gets a version of its own, as by a request of its own.
+
+        A change that finds its ROI as it wants it does nothing: the request can be sent again.
+        """
+        body = RoiBulkSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        user = user_of(request)
+        canvas = canvas_get(user=user, canvas_id=body.validated_data["canvas"])
+        about(request, canvas.pk)
+        changes = body.validated_data["changes"]
+        labels = _labels(canvas, changes)
+        steps = [_step(change, labels) for change in changes]
+        try:
+            rois_change(canvas=canvas, user=user, steps=steps)
+        except StaleVersionError as error:
+            stale = [uuid.UUID(one) for one in error.details["stale"]]
+            error.details["stale"] = rois_represent(selectors.rois_by_id(user, canvas, stale))
+            raise
+        rois = selectors.rois_by_id(user, canvas, [step.roi_id for step in steps])
+        return Response({"rois": rois_represent(rois)})
+
+
+def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID, Label]:
+    """The labels that the changes name; all of them have to be the lab's."""
+    wanted = {change["label"] for change in changes if change.get("label")}
+    found = Label.objects.filter(lab_id=canvas.lab_id, pk__in=wanted).in_bulk()
+    if wanted - found.keys():
+        raise InvalidInputError("label: no such label in this lab.", code="unknown-label")
+    return found
+
+
+_PLAIN = ("geometry", "name", "shape", "is_locked")
+
+
+def _step(change: Mapping[str, Any], labels: Mapping[uuid.UUID, Label]) -> RoiStep:
+    given = {name: change[name] for name in _PLAIN if name in change}
+    changes: RoiChanges = {**given}  # type: ignore[typeddict-item]
+    if "label" in change:
+        changes["label"] = labels[change["label"]] if change["label"] else None
+    frame = change.get("frame") or {}
+    return RoiStep(
+        action=RoiAction(change["do"]),
+        roi_id=change["id"],
+        version=change.get("version"),
+        changes=changes,
+        frame_index=frame.get("index"),
+        frame_pts=frame.get("pts"),
+    )

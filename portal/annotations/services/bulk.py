@@ -1,0 +1,212 @@
+"""Many ROIs of one canvas changed as one step: all of it in one transaction, or nothing."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from portal.annotations.geometry import RoiShape
+from portal.annotations.models import Label, Roi, RoiAction, RoiKind, RoiRevision
+from portal.annotations.rules import require_annotate
+from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.services.fields import (
+    RoiChanges,
+    changed_fields,
+    check_label,
+    require_unlocked,
+    roi_shape,
+)
+from portal.annotations.services.rois import roi_prepare
+from portal.annotations.services.writing import STATE, event_payload, roi_revision
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
+from portal.core.events import events_emit
+from portal.labs.models import User
+
+MAX_STEPS = 5_000  # what a page holds at most
+CHUNK = 500  # rows of one statement
+
+
+@dataclass(frozen=True, slots=True)
+class RoiStep:
+    """What is done to one ROI.
+
+    Attributes:
+        version: the one that was changed; None for a new ROI.
+        changes: of an update, or what a new ROI is made from; ``geometry`` is then required.
+        frame_index, frame_pts: of a new ROI on a video.
+    """
+
+    action: RoiAction
+    roi_id: uuid.UUID
+    version: int | None = None
+    changes: RoiChanges = field(default_factory=RoiChanges)
+    frame_index: int | None = None
+    frame_pts: int | None = None
+
+
+@dataclass(slots=True)
+class _Written:
+    roi: Roi
+    action: RoiAction
+    geometry_changed: bool
+
+
+def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None:
+    """Carry out all steps, or none; each leaves a revision, and emits what a single one would.
+
+    A step that finds its ROI as it wants it does nothing, so a request whose answer was lost can
+    be sent again.
+
+    Raises:
+        StaleVersionError: ``details["stale"]`` lists the ids that someone else changed.
+        NotFoundError: one of them is not on this canvas.
+        ConflictError: one is deleted or locked. ForbiddenError, InvalidInputError.
+    """
+    require_annotate(user, canvas.lab_id)
+    _refuse_doubles(steps)
+    shapes = _shapes(canvas, steps)
+    frames: dict[tuple[int | None, int | None], FrameRef | None] = {}
+    with transaction.atomic():
+        known = _locked_rows(canvas, steps)
+        stale = [step.roi_id for step in steps if _is_stale(known, step)]
+        if stale:
+            raise StaleVersionError(
+                f"{len(stale)} of {len(steps)} ROIs were changed by someone else."
+                " Nothing was written.",
+                details={"stale": [str(one) for one in stale]},
+            )
+        new = [
+            _prepared(canvas, user, step, shapes[step.roi_id], frames)
+            for step in steps
+            if step.action == RoiAction.CREATE and step.roi_id not in known
+        ]
+        changed = [
+            written
+            for step in steps
+            if step.roi_id in known and (written := _apply(known[step.roi_id], step))
+        ]
+        _save(canvas, user, new, changed)
+
+
+def _refuse_doubles(steps: Sequence[RoiStep]) -> None:
+    if not 0 < len(steps) <= MAX_STEPS:
+        raise InvalidInputError(f"changes: {len(steps):,}; from 1 to {MAX_STEPS:,} in one request.")
+    if len({step.roi_id for step in steps}) != len(steps):
+        raise InvalidInputError("changes: an ROI stands in them twice.")
+
+
+def _shapes(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, RoiShape]:
+    """Outlines of new ROIs, checked before anything is locked."""
+    creating = [step for step in steps if step.action == RoiAction.CREATE]
+    return {step.roi_id: roi_shape(canvas, step.changes.get("geometry")) for step in creating}
+
+
+def _locked_rows(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, Roi]:
+    """The rows, locked in the order of their ids: two requests never wait for each other."""
+    if not Canvas.objects.filter(pk=canvas.pk).exists():
+        raise NotFoundError("What these ROIs are drawn on was deleted.")
+    found: dict[uuid.UUID, Roi] = {}
+    for start in range(0, len(steps), CHUNK):
+        ids = [step.roi_id for step in steps[start : start + CHUNK]]
+        rows = Roi.objects.select_for_update().filter(pk__in=ids).order_by("pk").defer("foreign")
+        found |= {roi.pk: roi for roi in rows}
+    for step in steps:
+        roi = found.get(step.roi_id)
+        if roi is not None and roi.canvas_id == canvas.pk:
+            roi.canvas = canvas
+        elif roi is not None and step.action == RoiAction.CREATE:
+            raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
+        elif step.action != RoiAction.CREATE:
+            raise NotFoundError(f"There is no ROI {step.roi_id} on this canvas.")
+    return found
+
+
+def _is_stale(known: dict[uuid.UUID, Roi], step: RoiStep) -> bool:
+    roi = known.get(step.roi_id)
+    if roi is None or step.action == RoiAction.CREATE or roi.version == step.version:
+        return False
+    return _difference(roi, step) != {}
+
+
+def _difference(roi: Roi, step: RoiStep) -> dict[str, Any]:
+    """What the step would write: nothing where the ROI is already as it wants it."""
+    if step.action == RoiAction.DELETE:
+        return {} if roi.deleted_at else {"deleted_at": timezone.now()}
+    if step.action == RoiAction.RESTORE:
+        return {"deleted_at": None} if roi.deleted_at else {}
+    return changed_fields(roi, step.changes)[0]
+
+
+def _apply(roi: Roi, step: RoiStep) -> _Written | None:
+    fields = _difference(roi, step)
+    if step.action == RoiAction.CREATE and (fields or roi.deleted_at):
+        raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
+    if not fields:
+        return None
+    if step.action == RoiAction.DELETE:
+        require_unlocked(roi)
+    elif step.action == RoiAction.UPDATE and roi.deleted_at is not None:
+        raise ConflictError("An ROI is deleted. Restore it first.", code="roi-deleted")
+    for name, value in fields.items():
+        setattr(roi, name, value)
+    roi.version += 1
+    roi.updated_at = timezone.now()
+    return _Written(roi, step.action, geometry_changed="geometry" in fields)
+
+
+def _prepared(
+    canvas: Canvas,
+    user: User,
+    step: RoiStep,
+    shape: RoiShape,
+    frames: dict[tuple[int | None, int | None], FrameRef | None],
+) -> Roi:
+    where = (step.frame_index, step.frame_pts)
+    if where not in frames:
+        frames[where] = frame_resolve(canvas, index=step.frame_index, pts=step.frame_pts)
+    label: Label | None = step.changes.get("label")
+    check_label(canvas, label)
+    return roi_prepare(
+        canvas=canvas,
+        user=user,
+        shape=shape,
+        frame=frames[where],
+        label=label,
+        name=step.changes.get("name", ""),
+        roi_id=step.roi_id,
+        foreign={},
+        kind=step.changes.get("shape", RoiKind.POLYGON),
+        is_locked=step.changes.get("is_locked", False),
+    )
+
+
+_OUTLINE = ("left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px", "foreign")
+
+
+def _save(canvas: Canvas, user: User, new: list[Roi], changed: list[_Written]) -> None:
+    """A few statements for each ``CHUNK`` of rows, however many there are."""
+    Roi.everything.bulk_create(new, batch_size=CHUNK)
+    columns = [*(name.removesuffix("_id") for name in STATE), "deleted_at", "version", "updated_at"]
+    for rows, names in (
+        ([one.roi for one in changed if not one.geometry_changed], columns[1:]),
+        ([one.roi for one in changed if one.geometry_changed], [*columns, *_OUTLINE]),
+    ):
+        Roi.everything.bulk_update(rows, names, batch_size=CHUNK)
+    written = [_Written(roi, RoiAction.CREATE, True) for roi in new] + changed
+    RoiRevision.objects.bulk_create(
+        (roi_revision(one.roi, one.action, user) for one in written), batch_size=CHUNK
+    )
+    for name, is_deleted in (("roi.saved", False), ("roi.deleted", True)):
+        payloads = [
+            event_payload(one.roi, one.action, geometry_changed=one.geometry_changed)
+            for one in written
+            if (one.action == RoiAction.DELETE) == is_deleted
+        ]
+        if payloads:
+            events_emit(name, lab_id=canvas.lab_id, payloads=payloads)

@@ -1,0 +1,121 @@
+"""What a change writes: names, labels and outlines checked, and only what differs."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from portal.annotations.geometry import RoiShape, is_ellipse, shape_from_geojson
+from portal.annotations.models import Label, ReviewState, Roi, RoiKind
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError, InvalidInputError
+
+NAME_MAX = 120  # as the column
+
+
+class RoiChanges(TypedDict, total=False):
+    """What ``roi_update`` may change; what is left out stays."""
+
+    geometry: object
+    name: str
+    label: Label | None
+    review_state: str
+    shape: str
+    is_locked: bool
+    foreign: dict[str, Any]
+
+
+def roi_shape(canvas: Canvas, geometry: object) -> RoiShape:
+    """The outline as it would be stored on this canvas; see ``shape_from_geojson``."""
+    return shape_from_geojson(geometry, width_px=canvas.width_px, height_px=canvas.height_px)
+
+
+def shape_kind(shape: RoiShape, said: str) -> str:
+    """An ellipse where it is said to be one and is one still; otherwise a polygon.
+
+    Raises:
+        InvalidInputError: no such shape.
+    """
+    if said not in RoiKind.values:
+        raise InvalidInputError(f"shape: one of {', '.join(RoiKind.values)}.")
+    return said if said == RoiKind.ELLIPSE and is_ellipse(shape) else RoiKind.POLYGON.value
+
+
+def shape_fields(shape: RoiShape) -> dict[str, Any]:
+    """The columns that follow from an outline."""
+    left, top, right, bottom = shape.bounds
+    return {
+        "geometry": shape.geometry,
+        "left": left,
+        "top": top,
+        "right": right,
+        "bottom": bottom,
+        "centroid_x": shape.centroid[0],
+        "centroid_y": shape.centroid[1],
+        "area_px": shape.area_px,
+    }
+
+
+def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The columns that a change writes, and what was done to the outline.
+
+    Raises:
+        ConflictError: the ROI is locked, and the change does not unlock it.
+        InvalidInputError, InvalidRoiGeometryError.
+    """
+    fields, notes = _changed_outline(roi, changes)
+    if "name" in changes and (name := clean_name(changes["name"])) != roi.name:
+        fields["name"] = name
+    if "label" in changes:
+        check_label(roi.canvas, label := changes["label"])
+        if (label.pk if label else None) != roi.label_id:
+            fields["label"] = label
+    if changes.get("is_locked", roi.is_locked) != roi.is_locked:
+        fields["is_locked"] = changes["is_locked"]
+    elif fields:
+        require_unlocked(roi)
+    if "review_state" in changes:
+        if changes["review_state"] != roi.review_state:
+            fields["review_state"] = _review_state(changes["review_state"])
+    elif {"geometry", "label"} & fields.keys() and roi.review_state != ReviewState.UNREVIEWED:
+        fields["review_state"] = ReviewState.UNREVIEWED
+    return fields, notes
+
+
+def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple[str, ...]]:
+    if "geometry" not in changes and "shape" not in changes:
+        return {}, ()
+    shape = roi_shape(roi.canvas, changes.get("geometry", roi.geometry))
+    fields: dict[str, Any] = {}
+    if shape.geometry != roi.geometry:
+        # Measurements and "this is an ellipse" were true of the old outline only.
+        fields |= shape_fields(shape) | {"foreign": changes.get("foreign", {})}
+    said = changes.get("shape", RoiKind.POLYGON if fields else roi.shape)
+    if (kind := shape_kind(shape, said)) != roi.shape:
+        fields["shape"] = kind
+    return fields, shape.notes
+
+
+def require_unlocked(roi: Roi) -> None:
+    """Raise ``ConflictError`` where the ROI is locked."""
+    if roi.is_locked:
+        raise ConflictError("This ROI is locked. Unlock it first.", code="roi-locked")
+
+
+def clean_name(name: str) -> str:
+    """One line, not too long."""
+    name = " ".join(name.split())
+    if len(name) > NAME_MAX:
+        raise InvalidInputError(f"name: {len(name)} characters; {NAME_MAX} at most.")
+    return name
+
+
+def _review_state(value: str) -> str:
+    if value not in ReviewState.values:
+        raise InvalidInputError(f"review_state: one of {', '.join(ReviewState.values)}.")
+    return value
+
+
+def check_label(canvas: Canvas, label: Label | None) -> None:
+    """Raise ``InvalidInputError`` unless the label is of the canvas' lab."""
+    if label is not None and label.lab_id != canvas.lab_id:
+        raise InvalidInputError("label: no such label in this lab.", code="unknown-label")

@@ -1,0 +1,86 @@
+"""How an ROI is written: under its version, with a revision and an event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from portal.annotations.models import Roi, RoiAction, RoiImport, RoiRevision
+from portal.core.errors import NotFoundError, StaleVersionError
+from portal.core.events import event_emit
+from portal.labs.models import User
+
+STATE = ("geometry", "shape", "name", "label_id", "review_state", "is_locked")
+"""What a revision keeps of an ROI."""
+
+
+def require_version(roi: Roi, expected_version: int) -> None:
+    """Lock the row (where the database locks rows), reload it, compare."""
+    now = Roi.objects.select_for_update().filter(pk=roi.pk).first()
+    if now is None:
+        raise NotFoundError("There is no such ROI any more.")
+    for field in ("version", "deleted_at", *STATE):
+        setattr(roi, field, getattr(now, field))
+    if now.version != expected_version:
+        raise stale_version(roi, expected_version)
+
+
+def roi_write(roi: Roi, expected_version: int, fields: dict[str, Any]) -> None:
+    """UPDATE guarded by the version: of two writers that saw the same version, one wins."""
+    fields = fields | {"version": expected_version + 1, "updated_at": timezone.now()}
+    if not Roi.objects.filter(pk=roi.pk, version=expected_version).update(**fields):
+        raise stale_version(roi, expected_version)
+    for name, value in fields.items():
+        setattr(roi, name, value)
+
+
+def stale_version(roi: Roi, expected_version: int) -> StaleVersionError:
+    """The error that names both versions."""
+    return StaleVersionError(
+        f"You changed version {expected_version}, but the current version is {roi.version}.",
+        details={"current_version": roi.version},
+    )
+
+
+def roi_record(
+    roi: Roi,
+    action: RoiAction,
+    user: User,
+    *,
+    geometry_changed: bool,
+    roi_import: RoiImport | None = None,
+) -> None:
+    """Write the revision of a change that was just made, and emit its event."""
+    roi_revision(roi, action, user, roi_import).save(force_insert=True)
+    event_emit(
+        "roi.deleted" if action == RoiAction.DELETE else "roi.saved",
+        lab_id=roi.lab_id,
+        payload=event_payload(roi, action, geometry_changed=geometry_changed),
+    )
+
+
+def roi_revision(
+    roi: Roi, action: RoiAction, user: User, roi_import: RoiImport | None = None
+) -> RoiRevision:
+    """The row that keeps the present state of an ROI; nothing is written."""
+    return RoiRevision(
+        roi=roi,
+        version=roi.version,
+        action=action,
+        author=user,
+        roi_import=roi_import,
+        **{name: getattr(roi, name) for name in STATE},
+    )
+
+
+def event_payload(roi: Roi, action: RoiAction, *, geometry_changed: bool) -> dict[str, Any]:
+    """What ``roi.saved`` and ``roi.deleted`` tell."""
+    return {
+        "roi_id": str(roi.pk),
+        "canvas_id": str(roi.canvas_id),
+        "case_id": str(roi.canvas.case_id),
+        "version": roi.version,
+        "action": action.value,
+        "geometry_changed": geometry_changed,
+    }

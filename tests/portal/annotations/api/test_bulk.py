@@ -1,0 +1,156 @@
+"""Many ROIs as one step: all or nothing, under versions, each in the history, at a fixed price."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from portal.annotations.models import Label, Roi, RoiRevision
+from portal.annotations.services import roi_create, roi_update
+from portal.archive.models import Canvas
+from portal.labs.models import User
+from tests.portal.annotations.support import box, names
+
+BULK = "/api/v1/rois/bulk/"
+
+
+@pytest.fixture
+def rois(canvas: Canvas, annotator: User) -> list[Roi]:
+    """Three rectangles in a row."""
+    boxes = [box(x, 10, x + 50, 60) for x in (10, 110, 210)]
+    return [roi_create(canvas=canvas, user=annotator, geometry=one).roi for one in boxes]
+
+
+def send(api: APIClient, canvas: Canvas, *changes: dict[str, Any]) -> Any:
+    return api.post(BULK, {"canvas": str(canvas.pk), "changes": list(changes)})
+
+
+def step(do: str, roi: Roi, version: int = 1, **more: Any) -> dict[str, Any]:
+    return {"do": do, "id": str(roi.pk), "version": version, **more}
+
+
+def test_one_call_creates_changes_and_deletes(
+    api: APIClient, canvas: Canvas, rois: list[Roi], label: Label, annotator: User
+) -> None:
+    new = str(uuid.uuid4())
+    answer = send(
+        api,
+        canvas,
+        step("update", rois[0], label=str(label.pk), locked=True),
+        step("update", rois[1], geometry=box(300, 300, 340, 320)),
+        step("delete", rois[2]),
+        {"do": "create", "id": new, "geometry": box(1, 1, 9, 9), "name": "copy"},
+    )
+    assert answer.status_code == 200, answer.json()
+    told = answer.json()["rois"]
+    assert [one["version"] for one in told] == [2, 2, 2, 1]
+    assert (told[0]["label"], told[0]["locked"]) == (str(label.pk), True)
+    assert told[1]["bounds"] == [300, 300, 340, 320]
+    assert (told[1]["area_px"], told[1]["centroid"]) == (800, [320, 310])
+    assert told[2]["deleted_at"] is not None
+    assert (told[3]["id"], told[3]["name"]) == (new, "copy")
+    revisions = RoiRevision.objects.exclude(roi__in=rois, version=1)
+    actions = revisions.order_by("roi__created_at").values_list("action", "version", "author")
+    user = annotator.pk
+    assert list(actions) == [
+        *[("update", 2, user)] * 2,
+        ("delete", 2, user),
+        ("create", 1, user),
+    ]
+    assert names(name="roi.deleted", payload__roi_id=str(rois[2].pk)) == ["roi.deleted"]
+    assert len(names(name="roi.saved")) == 3 + 3  # drawn; two changed and one made
+
+
+def test_a_deleted_one_is_restored_by_a_second_call(
+    api: APIClient, canvas: Canvas, rois: list[Roi]
+) -> None:
+    send(api, canvas, *[step("delete", roi) for roi in rois])
+    assert not Roi.objects.live().exists()
+    assert send(api, canvas, *[step("restore", roi, 2) for roi in rois]).status_code == 200
+    assert set(Roi.objects.live().values_list("version", flat=True)) == {3}
+
+
+def test_one_stale_version_refuses_everything_and_tells_what_is_there(
+    api: APIClient, canvas: Canvas, rois: list[Roi], annotator: User
+) -> None:
+    roi_update(roi=rois[1], user=annotator, expected_version=1, changes={"name": "theirs"})
+    answer = send(api, canvas, *[step("update", roi, name="mine") for roi in rois])
+    assert (answer.status_code, answer.json()["code"]) == (412, "stale-version")
+    (stale,) = answer.json()["stale"]
+    assert (stale["id"], stale["name"], stale["version"]) == (str(rois[1].pk), "theirs", 2)
+    assert not Roi.objects.filter(name="mine").exists()
+
+
+def test_a_request_whose_answer_was_lost_is_sent_again(
+    api: APIClient, canvas: Canvas, rois: list[Roi]
+) -> None:
+    new = {"do": "create", "id": str(uuid.uuid4()), "geometry": box(1, 1, 9, 9)}
+    changes = [step("delete", rois[0]), step("update", rois[1], name="once"), new]
+    first, second = (send(api, canvas, *changes).json() for _ in range(2))
+    assert first == second
+    assert RoiRevision.objects.count() == 3 + 3
+
+
+def test_a_locked_one_refuses_everything(api: APIClient, canvas: Canvas, rois: list[Roi]) -> None:
+    send(api, canvas, step("update", rois[0], locked=True))
+    answer = send(api, canvas, step("delete", rois[0], 2), step("delete", rois[1]))
+    assert (answer.status_code, answer.json()["code"]) == (409, "roi-locked")
+    assert Roi.objects.live().count() == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"do": "create"}, "Required to create"),
+        ({"do": "delete"}, "Required to delete"),
+        ({"do": "sink", "version": 1}, "not a valid choice"),
+        ({"do": "create", "geometry": {"type": "Point", "coordinates": [1, 2]}}, "not 'Point'"),
+        (
+            {"do": "create", "geometry": box(1, 1, 9, 9), "label": str(uuid.uuid4())},
+            "no such label",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(
+    api: APIClient, canvas: Canvas, change: dict[str, Any], words: str
+) -> None:
+    answer = send(api, canvas, {"id": str(uuid.uuid4()), **change})
+    assert answer.status_code == 400
+    assert words in str(answer.json())
+
+
+def test_an_roi_twice_or_none_at_all_is_refused(
+    api: APIClient, canvas: Canvas, rois: list[Roi]
+) -> None:
+    assert "twice" in send(api, canvas, *[step("delete", rois[0])] * 2).json()["detail"]
+    assert "from 1 to 5,000" in send(api, canvas).json()["detail"]
+
+
+def test_rois_of_another_lab_or_canvas_are_not_found(
+    api: APIClient, canvas: Canvas, rois: list[Roi], foreign_roi: Roi, foreign_canvas: Canvas
+) -> None:
+    assert send(api, canvas, step("delete", foreign_roi)).status_code == 404
+    assert send(api, foreign_canvas, step("delete", foreign_roi)).status_code == 404
+    mixed = send(api, canvas, step("delete", rois[0]), step("delete", foreign_roi))
+    assert mixed.status_code == 404
+    taken = {"do": "create", "id": str(foreign_roi.pk), "geometry": box(1, 1, 9, 9)}
+    answer = send(api, canvas, taken)
+    assert (answer.status_code, answer.json()["code"]) == (409, "id-taken")
+    assert Roi.objects.live().count() == 4
+
+
+def test_the_price_in_queries_does_not_rise_with_the_rois(
+    api: APIClient, canvas: Canvas, rois: list[Roi], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.core.events._HANDLERS", defaultdict(list))  # mine alone
+    with CaptureQueriesContext(connection) as for_one:
+        send(api, canvas, step("update", rois[0], name="a"))
+    with CaptureQueriesContext(connection) as for_three:
+        send(api, canvas, *[step("update", roi, roi.version, name="b") for roi in rois[1:]])
+    assert len(for_one) == len(for_three) <= 18
