@@ -12,7 +12,7 @@ import av
 import numpy as np
 import pytest
 
-from ml.imaging.pyramids import write_pyramid
+from ml.imaging.slides.pyramids import write_pyramid
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import label_create, roi_create
 from portal.archive.models import Canvas, Case, Slide, Video

@@ -17,7 +17,7 @@ SCHEMES: Registry = {
     "cnn": ("ml.training.descriptors.cnn", "the CNN descriptor, by contrast across two views"),
     "graph": ("ml.training.descriptors.graph", "the graph descriptor over the CNN's features"),
     "patches": (
-        "ml.training.roi.patches",
+        "ml.training.roi.patches.command",
         "the patch encoder, without labels, by views of patches",
     ),
     "roi": (

@@ -1,1 +1,12 @@
-"""Pixel input and output without torch: slides, tiles, videos, pyramids, sandboxed ingest."""
+"""Pixel input and output without torch.
+
+::
+
+    ingest.py      what the limited child process runs on an uploaded file
+    slides/        slides and stills: levels, regions, tiles, pyramids
+    videos/        frame tables, frames by time stamp, the rendition
+    formats/       what a file is by its bytes: sniffing, TIFF directories, archives, sets of files
+    samples/       demo slides and videos made from packaged pictures
+    sandbox/       a child process that cannot harm its caller
+    limits.py      what a file may claim before anything is allocated for it
+"""

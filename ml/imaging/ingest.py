@@ -13,17 +13,22 @@ from typing import Any, TypedDict
 import numpy as np
 
 from ml.errors import CorruptFileError, UnsupportedFormatError
-from ml.imaging.archives import is_zip
-from ml.imaging.jpeg import encode_jpeg
+from ml.imaging.formats.archives import is_zip
+from ml.imaging.formats.sets import unpack_set
+from ml.imaging.formats.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
+from ml.imaging.formats.tiff import (
+    TiffDirectory,
+    check_complete,
+    is_ndpi,
+    is_tiff,
+    read_directories,
+)
 from ml.imaging.limits import require_slide_size, require_tile_size
-from ml.imaging.pyramids import write_pyramid
-from ml.imaging.sets import unpack_set
 from ml.imaging.slides import SlideImage, open_slide
-from ml.imaging.sniff import PIXELS_NAME, SET_FOLDER, FileKind, read_head, sniff
-from ml.imaging.tiff import TiffDirectory, check_complete, is_ndpi, is_tiff, read_directories
-from ml.imaging.tiles import TileSource
-from ml.imaging.transcode import transcode_h264
-from ml.imaging.videos import poster_frame, probe_video
+from ml.imaging.slides.jpeg import encode_jpeg
+from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.tiles import TileSource
+from ml.imaging.videos import poster_frame, probe_video, transcode_h264
 from ml.types import FrameTable, Progress, SlideInfo, no_progress
 
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
@@ -153,7 +158,7 @@ class RenditionReport(TypedDict):
     """The rendition of a video: plain JSON.
 
     Attributes:
-        rendition: name in ``out_dir``. offset_pts: as ``ml.imaging.transcode.Rendition``.
+        rendition: name in ``out_dir``. offset_pts: as ``ml.imaging.videos.transcode.Rendition``.
     """
 
     rendition: str

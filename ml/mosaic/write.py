@@ -8,7 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from ml.imaging.pyramids import write_pyramid
+from ml.imaging.slides.pyramids import write_pyramid
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.result import MANIFEST_NAME, component_name
 from ml.types import ImageU8

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.imaging.sandbox import Limits, run_limited
-from ml.imaging.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.types import Progress, no_progress
 
 INSPECT_LIMITS = Limits()
@@ -29,7 +29,7 @@ def file_kind(path: Path) -> FileKind:
     Raises:
         BadInputError: no kind Tessera opens, damaged, or beyond the limits of a look.
     """
-    target, arguments = "ml.imaging.sniff:sniff_file", {"path": str(path)}
+    target, arguments = "ml.imaging.formats.sniff:sniff_file", {"path": str(path)}
     found = run_limited(target, arguments, reads=(path,), limits=SNIFF_LIMITS, progress=no_progress)
     return cast(FileKind, found["kind"])
 

@@ -18,9 +18,9 @@ from django.http.multipartparser import MultiPartParser
 from django.utils.datastructures import MultiValueDict
 
 from portal.archive.storage import Incoming, limit_bytes
-from portal.core.bodies import body_length, require_acceptable
 from portal.core.disk import require_room
 from portal.core.errors import InvalidInputError, PortalError
+from portal.core.http.bodies import body_length, require_acceptable
 
 FORM_OVERHEAD_BYTES = 2**20
 """What a multipart body may hold beside its file."""

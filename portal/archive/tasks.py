@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ml.errors import MlError
-from ml.imaging.sniff import PIXELS_NAME
+from ml.imaging.formats.sniff import PIXELS_NAME
 from portal.archive import inspection, storage
 from portal.archive.inspection import SlideInspection, VideoInspection
 from portal.archive.models import ItemState, Slide, Video

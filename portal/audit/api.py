@@ -17,8 +17,8 @@ from portal.audit.forms import EntryForm
 from portal.audit.models import AuditEntry
 from portal.audit.rules import require_read
 from portal.audit.serializers import AuditEntrySerializer, AuditHeadSerializer
-from portal.core.acting import about
 from portal.core.errors import InvalidInputError, NotFoundError
+from portal.core.http.acting import about
 from portal.labs.models import Lab, Role
 from portal.labs.requests import user_of
 from portal.labs.selectors import lab_chosen

@@ -14,8 +14,8 @@ from django.http import HttpRequest
 
 from portal.audit.chain import GENESIS, seal_hash
 from portal.audit.models import INSTALLATION, AuditEntry, AuditSeal, Outcome
-from portal.core.acting import request_now
-from portal.core.clients import client_address
+from portal.core.http.acting import request_now
+from portal.core.http.clients import client_address
 from portal.labs.models import ApiToken, Membership
 
 Details = Mapping[str, str | int | bool]

@@ -21,8 +21,8 @@ from portal.audit.forms import EntryForm
 from portal.audit.models import AuditEntry
 from portal.audit.naming import names_of
 from portal.audit.rules import require_read
-from portal.core.acting import about
 from portal.core.errors import InvalidInputError, NotFoundError
+from portal.core.http.acting import about
 from portal.labs.models import Lab
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get

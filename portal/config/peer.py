@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from portal.core.http import FRONT
+from portal.core.http.files import FRONT
 
 Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 _PEER = "HTTP_X_TESSERA_PEER"

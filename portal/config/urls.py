@@ -34,7 +34,7 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("accounts/", include("portal.labs.account_urls")),
+    path("accounts/", include("portal.labs.urls.sign_in")),
     *(path("", include(f"portal.{name}.urls")) for name in APPS),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/v1/docs/", ApiDocsView.as_view(url_name="api-schema"), name="api-docs"),

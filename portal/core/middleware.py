@@ -7,14 +7,14 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from portal.core.bodies import (
+from portal.core.disk import MESSAGE, is_disk_full, reserve_release
+from portal.core.errors import PortalError, StorageFullError
+from portal.core.http.bodies import (
     API_BODY_BYTES,
     PAGE_BODY_BYTES,
     FilesRefusedError,
     require_acceptable,
 )
-from portal.core.disk import MESSAGE, is_disk_full, reserve_release
-from portal.core.errors import PortalError, StorageFullError
 from portal.core.views import API_PREFIX, error_response
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
@@ -71,8 +71,8 @@ class PrivacyHeadersMiddleware:
 class BodyLimitMiddleware:
     """Refuses what is too large or carries files, before anything reads it. Stands before CSRF.
 
-    Addresses that take files judge their bodies themselves (``portal.core.bodies``), and the API
-    asks who sends before it reads.
+    Addresses that take files judge their bodies themselves (``portal.core.http.bodies``), and the
+    API asks who sends before it reads.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

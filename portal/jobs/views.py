@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.core.htmx import wants_part
+from portal.core.http.htmx import wants_part
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
 from portal.labs.requests import user_of

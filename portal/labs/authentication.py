@@ -13,7 +13,7 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from portal.core.bodies import require_csrf
+from portal.core.http.bodies import require_csrf
 from portal.labs.models import ApiToken, TokenScope, User
 from portal.labs.selectors import second_factor_missing
 

@@ -14,7 +14,7 @@ from ml.files import replacing
 from portal.archive import storage
 from portal.archive.models import ItemState
 from portal.core.errors import NotFoundError, UnavailableError
-from portal.core.http import REVALIDATE, bytes_response, range_response
+from portal.core.http.files import REVALIDATE, bytes_response, range_response
 from portal.mosaics.build_cache import build_cache_preview
 from portal.mosaics.models import Mosaic, MosaicComponent
 from portal.mosaics.selectors import component_of

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations.selectors import label_get, roi_get
-from portal.core.acting import about
 from portal.core.errors import NotFoundError
+from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.requests import user_of

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
 from portal.core.errors import ConflictError, NotFoundError
-from portal.core.htmx import wants_part
+from portal.core.http.htmx import wants_part
 from portal.labs.models import Role, User
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role

@@ -11,7 +11,7 @@ from typing import Any
 import openslide
 from openslide.deepzoom import DeepZoomGenerator
 
-from ml.imaging.tiles import TileSource
+from ml.imaging.slides.tiles import TileSource
 
 _PATH = os.environ["TESSERA_BENCH_SLIDE"]
 _local = threading.local()

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from ml.evaluation.common.descriptors import ALL_NAMES, load_descriptors
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.keypoints import load_descriptor, match_images
 from ml.types import ImageU8
 from tests.bench.measure import Row, Section, each, median_ms

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from shapely.geometry import box
 
-from ml.imaging.sample_video import make_sample_video
+from ml.imaging.samples.video import make_sample_video
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import iter_frames
 from ml.keypoints import match_images

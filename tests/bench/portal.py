@@ -36,7 +36,7 @@ def portal_open(folder: Path) -> BenchPortal:
     django.setup()
     from django.core.management import call_command
 
-    from ml.imaging.sample_slide import make_sample_slide
+    from ml.imaging.samples.slide import make_sample_slide
     from portal.archive.services import case_create, item_receive
     from portal.jobs.worker.runner import job_run
     from portal.labs.models import Role

@@ -23,7 +23,7 @@ import numpy as np
 
 from ml.evaluation.common.memory import peak_mib
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import build_mosaic
 from ml.mosaic.sources import open_source
 from ml.reports.cards import update_card

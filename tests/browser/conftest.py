@@ -98,7 +98,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def slide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pyramid of 2000 x 1500 px with 0.5 um per pixel: pale, with dark blots."""
-    from ml.imaging.pyramids import write_pyramid
+    from ml.imaging.slides.pyramids import write_pyramid
 
     width, height = SLIDE_SIZE
     y, x = np.mgrid[0:height, 0:width]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import MlError
+from ml.imaging.formats.sniff import sniff
 from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table, make_rendition
-from ml.imaging.sniff import sniff
-from ml.imaging.tiles import TileSource
+from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import read_frame
 from ml.types import Progress
 

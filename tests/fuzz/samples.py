@@ -12,7 +12,7 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from ml.imaging.pyramids import write_pyramid
+from ml.imaging.slides.pyramids import write_pyramid
 from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
 
 _VIDEOS = {

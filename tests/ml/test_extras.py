@@ -10,7 +10,7 @@ import pytest
 
 from ml.errors import MissingDependencyError
 from ml.extras import require_extra
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.networks.vit_adapter import VitConfig, make_backbone
 from ml.roi.encoders.hub import load_hub_encoder
 

@@ -15,11 +15,11 @@ def _look_here(monkeypatch: pytest.MonkeyPatch) -> None:
     ``tests/portal/archive/test_inspection.py`` has real ones.
     """
     from ml.imaging import sandbox
-    from ml.imaging.sniff import sniff_file
+    from ml.imaging.formats.sniff import sniff_file
     from portal.archive import inspection
 
     def run(target: str, arguments: Mapping[str, Any], **options: Any) -> dict[str, Any]:
-        if target == "ml.imaging.sniff:sniff_file":
+        if target == "ml.imaging.formats.sniff:sniff_file":
             return sniff_file(**arguments)
         return sandbox.run_limited(target, arguments, **options)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ml.imaging.packaged import packaged_image
-from ml.imaging.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
+from ml.imaging.samples.packaged import packaged_image
+from ml.imaging.samples.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 FAULTS: tuple[str, ...] = ("blurred", "dark", "bright", "smoke", "instrument", "unrelated")

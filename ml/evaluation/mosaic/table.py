@@ -16,7 +16,7 @@ from ml.errors import BadInputError
 from ml.evaluation.mosaic.baselines import METHODS, Attempt, attempt
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
 from ml.geometry import box_corners, transform_points
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ml.errors import BadInputError
-from ml.imaging.grid import StoredLevel
 from ml.imaging.slides import SlideImage
+from ml.imaging.slides.grid import StoredLevel
 from ml.roi.patches import checked_image
 from ml.roi.stain.deconvolution import (
     MIN_TISSUE_OD,

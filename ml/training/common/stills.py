@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from ml.errors import BadInputError, CorruptFileError
-from ml.imaging.stills import decode_still
+from ml.imaging.slides.stills import decode_still
 from ml.types import ArrayBool, ImageU8
 
 Area = tuple[float, float, float, float]

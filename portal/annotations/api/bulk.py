@@ -25,9 +25,9 @@ from portal.annotations.serializers import (
 from portal.annotations.services import RoiChanges, RoiStep, rois_change
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
-from portal.core.acting import about
 from portal.core.api.schema import ProblemSerializer
 from portal.core.errors import InvalidInputError, StaleVersionError
+from portal.core.http.acting import about
 from portal.labs.requests import user_of
 
 STALE = OpenApiResponse(

@@ -20,7 +20,7 @@ from portal.annotations import selectors
 from portal.annotations.api.parsers import GeoJsonParser, GeometryJsonParser
 from portal.annotations.services import ImportReport, roi_import, roi_import_undo
 from portal.archive.selectors import canvas_get
-from portal.core.acting import about
+from portal.core.http.acting import about
 from portal.labs.requests import user_of
 
 MEDIA_TYPE = "application/geo+json"

@@ -19,7 +19,7 @@ from portal.archive.models import Canvas
 from portal.archive.selectors import frame_etag, frame_jpeg
 from portal.archive.serializers import CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
-from portal.core.http import bytes_response
+from portal.core.http.files import bytes_response
 from portal.labs.requests import UUID_REGEX, user_of
 
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}

@@ -17,7 +17,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from ml.imaging.sniff import FileKind
+from ml.imaging.formats.sniff import FileKind
 from portal.archive import selectors, services
 from portal.archive.api.media import media_response
 from portal.archive.filters import SlideFilter, VideoFilter

@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 from portal.archive import storage
 from portal.archive.models import Canvas, Video
 from portal.core.errors import NotFoundError, UnavailableError
-from portal.core.http import bytes_response, range_response
+from portal.core.http.files import bytes_response, range_response
 
 _WEBM = ("matroska", "webm")
 

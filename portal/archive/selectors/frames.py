@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from ml.errors import MlError
-from ml.imaging.jpeg import encode_jpeg
+from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import FrameTable
 from portal.archive import storage
 from portal.archive.models import Canvas, Video

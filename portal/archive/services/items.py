@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from django.core.files.base import File
 from django.db import transaction
 
-from ml.imaging.sniff import FileKind
+from ml.imaging.formats.sniff import FileKind
 from portal.archive.models import BinEntry, Case, CaseItem, ItemState, Slide, Upload, Video
 from portal.archive.rules import require_edit
 from portal.archive.services.assets import asset_lock

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from django.core.files.base import File
 
 from ml.errors import BadInputError
-from ml.imaging.sniff import FileKind
+from ml.imaging.formats.sniff import FileKind
 from portal.archive import inspection, storage
 from portal.archive.models import Asset, Case, Upload
 from portal.archive.receiving import ReceivedFile

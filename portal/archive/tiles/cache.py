@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from ml.imaging.tiles import TileSource
+from ml.imaging.slides.tiles import TileSource
 from portal.archive import storage
 
 Value = TypeVar("Value")

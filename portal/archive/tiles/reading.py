@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ml.errors import MlError
-from ml.imaging.tiles import TileSource
+from ml.imaging.slides.tiles import TileSource
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
 from portal.archive.tiles.cache import SOURCES

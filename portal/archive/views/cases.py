@@ -20,7 +20,7 @@ from portal.archive.views.case_table import case_table
 from portal.archive.views.items import video_actions
 from portal.archive.views.notices import deleted_notice
 from portal.core.errors import ConflictError, ForbiddenError, PortalError
-from portal.core.htmx import wants_part
+from portal.core.http.htmx import wants_part
 from portal.labs.models import Role
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_current, labs_with_role

@@ -19,8 +19,8 @@ from portal.archive.models import Case
 from portal.archive.receiving import admitted, announced_bytes, files_receive
 from portal.archive.rules import require_edit
 from portal.core.api.problems import CONTENT_TYPE, problem_of
-from portal.core.bodies import receives_files, require_csrf
 from portal.core.errors import ForbiddenError, PortalError
+from portal.core.http.bodies import receives_files, require_csrf
 from portal.labs.requests import user_of
 
 

@@ -22,8 +22,8 @@ from portal.archive.models import Canvas, Case, Slide, Video
 from portal.audit.models import Outcome
 from portal.audit.services import Details, entry_note, keyed_hash, labs_of
 from portal.config.auditing.watched import ITEM, WATCHED, Watch
-from portal.core.acting import acting
 from portal.core.errors import UnavailableError
+from portal.core.http.acting import acting
 from portal.core.views import error_response
 from portal.jobs.models import Job
 from portal.labs.models import ApiToken, User

@@ -21,7 +21,7 @@ class Watch:
 
     Attributes:
         parameter: of the path, with the object's id; ``?name`` of the query. A view may say it by
-            ``portal.core.acting.about``. Without an object it is noted in each of one's labs.
+            ``portal.core.http.acting.about``. Without an object it is noted in each of one's labs.
         every_s: note it once in so long for one person and object: what a page asks for many times.
         is_told: the write itself is noted by its event; only a refusal is noted here.
         only_tokens: a session asks for it as part of a page that is noted.

@@ -13,8 +13,8 @@ import numpy as np
 from PIL import Image
 
 from ml.files import replacing
-from ml.imaging.sample_slide import make_sample_slide
-from ml.imaging.sample_video import make_sample_video
+from ml.imaging.samples.slide import make_sample_slide
+from ml.imaging.samples.video import make_sample_video
 
 # The demo's three patients: the same real tissue, cut, warped and stained differently.
 SAMPLE_SLIDES = ((11, "D-1001", "demo-p1"), (12, "D-1002", "demo-p2"), (13, "D-1003", "demo-p3"))

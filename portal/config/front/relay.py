@@ -13,7 +13,7 @@ import httptools
 from portal.config.front.messages import BodyError, Fields, Request, forwarded_head
 from portal.config.front.shared import Client, Front
 from portal.config.front.turns import FullError
-from portal.core.http import FILE_HEADER
+from portal.core.http.files import FILE_HEADER
 
 logger = logging.getLogger(__name__)
 READ_BYTES = 256 * 1024

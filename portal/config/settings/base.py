@@ -100,8 +100,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 TESSERA_URL = environment.text("TESSERA_URL", "http://127.0.0.1:8000").rstrip("/")
-ACCOUNT_ADAPTER = "portal.labs.accounts.LabAccountAdapter"
-ACCOUNT_FORMS = {"reset_password": "portal.labs.account_forms.ResetForm"}
+ACCOUNT_ADAPTER = "portal.labs.adapters.accounts.LabAccountAdapter"
+ACCOUNT_FORMS = {"reset_password": "portal.labs.forms.sign_in.ResetForm"}
 ACCOUNT_RATE_LIMITS = {"login": None}  # portal.labs.services.attempts counts better
 TESSERA_TRUSTED_PROXIES = int(environment.number("TESSERA_TRUSTED_PROXIES", default=0, minimum=0))
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -112,12 +112,12 @@ ACCOUNT_SESSION_REMEMBER = None
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False  # no mail to strangers who were named in the reset form
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "django.contrib.auth.tokens.PasswordResetTokenGenerator"  # noqa: S105
 vars().update(environment.mail("dummymail://"))  # EMAIL_... and the sender
-MFA_ADAPTER = "portal.labs.factors.LabFactorAdapter"
+MFA_ADAPTER = "portal.labs.adapters.factors.LabFactorAdapter"
 MFA_FORMS = {
-    "add_webauthn": "portal.labs.account_forms.PasskeyAddForm",
-    "authenticate_webauthn": "portal.labs.account_forms.PasskeyFactorForm",
-    "login_webauthn": "portal.labs.account_forms.PasskeySignInForm",
-    "reauthenticate_webauthn": "portal.labs.account_forms.PasskeyConfirmForm",
+    "add_webauthn": "portal.labs.forms.sign_in.PasskeyAddForm",
+    "authenticate_webauthn": "portal.labs.forms.sign_in.PasskeyFactorForm",
+    "login_webauthn": "portal.labs.forms.sign_in.PasskeySignInForm",
+    "reauthenticate_webauthn": "portal.labs.forms.sign_in.PasskeyConfirmForm",
 }
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
@@ -129,7 +129,7 @@ TESSERA_REQUIRE_SECOND_FACTOR = environment.one_of(
     "TESSERA_REQUIRE_SECOND_FACTOR", ("off", "managers", "all"), default="off"
 )
 TESSERA_OIDC = environment.oidc()
-SOCIALACCOUNT_ADAPTER = "portal.labs.oidc.LabOidcAdapter"
+SOCIALACCOUNT_ADAPTER = "portal.labs.adapters.oidc.LabOidcAdapter"
 SOCIALACCOUNT_LOGIN_ON_GET = True  # a link: a form may not lead to another host (form-action)
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": TESSERA_OIDC}}
 LOGIN_URL = "account_login"
@@ -241,7 +241,8 @@ TESSERA_RESERVE_BYTES = int(
 )
 TESSERA_TRASH_DAYS = environment.number("TESSERA_TRASH_DAYS", default=30, minimum=0)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2**20  # fields of a form; JSON has a limit of its own
-FILE_UPLOAD_HANDLERS = ["portal.core.bodies.NoFilesHandler"]  # views that take files bring theirs
+# Views that take files bring their own handlers.
+FILE_UPLOAD_HANDLERS = ["portal.core.http.bodies.NoFilesHandler"]
 
 TESSERA_BIN_DAYS = environment.number("TESSERA_BIN_DAYS", default=30, minimum=0)
 

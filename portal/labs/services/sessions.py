@@ -6,7 +6,7 @@ from django.contrib.sessions.models import Session
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal.core.clients import client_address
+from portal.core.http.clients import client_address
 from portal.labs.browsers import browser_name
 from portal.labs.models import BrowserSession, User
 from portal.labs.session_life import session_start

@@ -8,7 +8,7 @@ from allauth.socialaccount.providers.openid_connect import views
 from django.http import HttpRequest, HttpResponse
 from requests import RequestException
 
-from portal.labs.oidc import FAILED, refuse
+from portal.labs.adapters.oidc import FAILED, refuse
 
 BROKEN = (LookupError, OAuth2Error, RequestException, TypeError, ValueError)
 """What a service that is down, or answers something else, comes to."""

@@ -16,8 +16,8 @@ from rest_framework.response import Response
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import canvas_get
-from portal.core.acting import about
-from portal.core.http import bytes_response
+from portal.core.http.acting import about
+from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics.models import Followup

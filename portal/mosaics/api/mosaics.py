@@ -19,8 +19,8 @@ from rest_framework.response import Response
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
-from portal.core.acting import about
 from portal.core.api.paging import Paging
+from portal.core.http.acting import about
 from portal.jobs.api import job_answered
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics import downloads, selectors, services

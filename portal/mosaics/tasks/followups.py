@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ml.errors import MlError
-from ml.imaging.jpeg import encode_jpeg
+from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import ImageU8
 from portal.archive import storage
 from portal.archive.models import CanvasKind, ItemState

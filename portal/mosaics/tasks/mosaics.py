@@ -120,7 +120,7 @@ def _built(result: MosaicResult, folder: Path, *, seconds: float) -> Built:
 
 
 def _component(component: ComponentResult, folder: Path) -> BuiltComponent:
-    from ml.imaging.tiles import TileSource
+    from ml.imaging.slides.tiles import TileSource
 
     with TileSource(folder / component.pyramid) as tiles:
         levels = [asdict(level) for level in tiles.levels]

@@ -14,7 +14,7 @@ from portal.annotations.selectors import roi_get
 from portal.archive.selectors import canvas_get
 from portal.archive.serializers import thumbnail_url
 from portal.core.errors import InvalidInputError
-from portal.core.htmx import wants_part
+from portal.core.http.htmx import wants_part
 from portal.labs.requests import user_of
 from portal.mosaics.rules import may_build
 from portal.mosaics.selectors import followups

@@ -20,7 +20,7 @@ from portal.archive.selectors import case_get, video_get
 from portal.archive.serializers import thumbnail_url
 from portal.archive.views.notices import deleted_notice
 from portal.core.errors import ConflictError, InvalidInputError, UnavailableError
-from portal.core.htmx import wants_part
+from portal.core.http.htmx import wants_part
 from portal.jobs.models import Job
 from portal.labs.requests import user_of
 from portal.mosaics import selectors, services

@@ -13,7 +13,7 @@ import av
 import numpy as np
 import pytest
 
-from ml.imaging.pyramids import write_pyramid
+from ml.imaging.slides.pyramids import write_pyramid
 from ml.types import ImageU8
 
 BITS = 12
@@ -166,7 +166,7 @@ def refuse(*, progress, kind):
     raise getattr(ml.errors, kind)("this is why")
 
 def refuse_as_subclass(*, progress):
-    from ml.imaging.tiles import TileOutsideError
+    from ml.imaging.slides.tiles import TileOutsideError
     raise TileOutsideError("outside")
 
 def crash(*, progress, number):

@@ -22,9 +22,9 @@ from ml.errors import (
     UnsupportedFormatError,
 )
 from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table
-from ml.imaging.pyramids import write_pyramid
 from ml.imaging.sandbox import Limits, run_limited
-from ml.imaging.tiles import TileSource
+from ml.imaging.slides.pyramids import write_pyramid
+from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import probe_video
 from ml.types import ImageU8
 from tests.ml.imaging.conftest import tiff_bytes

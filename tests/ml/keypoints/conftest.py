@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 
 
 @pytest.fixture(scope="session")

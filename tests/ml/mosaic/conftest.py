@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import FrameResult, MosaicResult
 from ml.mosaic.result import MosaicQuality
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ml.geometry import transform_points
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic.direct import DirectAlignment, align_views
 from ml.mosaic.direct_views import direct_view
 from ml.mosaic.motion_model import MODELS, motion_generators, nearest_in_model

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ml.evaluation.mosaic.truth import score_against_truth
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import MosaicConfig, build_mosaic, read_manifest
 from ml.mosaic.direct import DirectView
 from ml.mosaic.distortion import estimate_distortion, proven_k1, undistorted_view

@@ -12,7 +12,7 @@ import pytest
 from ml.errors import BadInputError, CancelledError
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.geometry import transform_points
-from ml.imaging.sample_video import make_sample_video
+from ml.imaging.samples.video import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, register, survey
 from ml.types import ImageU8

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError
-from ml.imaging.sample_video import make_sample_video
+from ml.imaging.samples.video import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.mosaic.sources import ArraySource

@@ -11,8 +11,8 @@ import pytest
 from shapely.geometry import box
 
 from ml.errors import CorruptFileError
-from ml.imaging.grid import StoredLevel
 from ml.imaging.slides import SlideImage
+from ml.imaging.slides.grid import StoredLevel
 from ml.roi import load_encoder
 from ml.roi.patches import ImagePatches, SlidePatches, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches

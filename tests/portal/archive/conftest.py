@@ -31,7 +31,7 @@ def _own_storage(storage: Path) -> None:
 @pytest.fixture(scope="session")
 def slide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiled JPEG pyramid of 1200 x 900 px with 0.5 um per pixel."""
-    from ml.imaging.pyramids import write_pyramid
+    from ml.imaging.slides.pyramids import write_pyramid
 
     rng = np.random.default_rng(1)
     low = rng.integers(0, 255, (30, 40, 3), dtype=np.uint8)

@@ -66,14 +66,14 @@ def test_a_tiff_that_claims_everything_costs_the_web_process_nothing(
         upload_receive(case=case, file=file, filename="claims.tif", user=annotator)
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown_kib < 64 * 1024
-    assert children == ["ml.imaging.sniff:sniff_file"]
+    assert children == ["ml.imaging.formats.sniff:sniff_file"]
 
 
 def test_an_arriving_file_is_looked_at_once_and_in_a_child(
     case: Case, receive: Any, children: list[str]
 ) -> None:
     received = receive(case, picture(), "a.png")
-    assert children == ["ml.imaging.sniff:sniff_file"]
+    assert children == ["ml.imaging.formats.sniff:sniff_file"]
     run_job(received.job)
     assert children[1:] == ["ml.imaging.ingest:inspect_slide"]
     assert Slide.objects.get().state == "ready"
@@ -205,7 +205,7 @@ def test_a_name_that_leaves_the_folder_is_not_believed(name: str) -> None:
 def test_the_web_process_loads_no_decoder_to_receive_a_file() -> None:
     """Proved in a fresh process: what looks at arriving files imports neither reader."""
     code = (
-        "import sys, ml.imaging.sniff, ml.imaging.sandbox;"
+        "import sys, ml.imaging.formats.sniff, ml.imaging.sandbox;"
         "print([m for m in ('openslide', 'pyvips', 'av', 'PIL') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ import tifffile
 from PIL import Image
 from rest_framework.test import APIClient
 
-from ml.imaging.pyramids import write_pyramid
+from ml.imaging.slides.pyramids import write_pyramid
 from portal.archive import storage as archive_storage
 from portal.core.errors import UnavailableError
 from portal.mosaics import downloads

@@ -9,7 +9,7 @@ from ml.networks.patch_cnn import PatchCnnConfig
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.sampling import SamplingConfig
-from ml.training.roi.patches_config import ATLAS
+from ml.training.roi.patches.config import ATLAS
 
 SLIDES = (
     "histology/slides/cmu-1-small-region.svs",

@@ -14,7 +14,7 @@ from ml.roi.patches import cut_patch
 from ml.roi.stain import fixed_stains
 from ml.training.roi.encoder.augment import random_look, with_look
 from ml.training.roi.encoder.pool import MIN_TISSUE_SHARE
-from ml.training.roi.patch_blocks import Block, read_blocks
+from ml.training.roi.patches.blocks import Block, read_blocks
 from ml.types import ArrayF32, ImageU8, Progress
 
 _LEAST_MPP = 0.44

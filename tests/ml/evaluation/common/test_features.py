@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ml.evaluation.common.features import FeatureCache, seconds_a_pair
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.keypoints import MatchConfig, extract, load_descriptor, match_images
 from ml.keypoints.pipeline import match_keypoints
 

@@ -28,7 +28,7 @@ from ml.evaluation.epipolar.scores import (
     summary,
     t_test,
 )
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.keypoints import symmetric_epipolar_px
 from ml.types import Matches, no_progress
 

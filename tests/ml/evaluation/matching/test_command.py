@@ -12,7 +12,7 @@ import pytest
 
 from ml.errors import BadInputError, UnknownNameError
 from ml.evaluation.matching.command import add_arguments, describe, run
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.types import no_progress
 
 

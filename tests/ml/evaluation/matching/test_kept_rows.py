@@ -23,7 +23,7 @@ from ml.evaluation.matching.kept_rows import (
     descriptor_key,
     imported_files,
 )
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.keypoints.descriptors.learned import LearnedDescriptor
 from ml.networks.triplet_cnn import TripletCnn, TripletCnnConfig
 from ml.types import ArrayBool, ArrayF32, no_progress

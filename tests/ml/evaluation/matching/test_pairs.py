@@ -30,7 +30,7 @@ from ml.evaluation.matching.papers import (
     papers_pair,
     with_shuffled_positions,
 )
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 
 
 def _vessels(x: int = 400) -> EvaluationImage:

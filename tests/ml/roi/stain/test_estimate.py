@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from ml.errors import BadInputError, ShapeError
-from ml.imaging.packaged import packaged_image
+from ml.imaging.samples.packaged import packaged_image
 from ml.imaging.slides import open_slide
 from ml.roi.patches import ImagePatches
 from ml.roi.stain import (

@@ -9,7 +9,7 @@ import pytest
 
 from ml.errors import BadInputError
 from ml.training.roi.encoder.tissue import _patches, load_or_measure
-from ml.training.roi.patch_blocks import make_block
+from ml.training.roi.patches.blocks import make_block
 from ml.types import no_progress
 
 

@@ -1,0 +1,91 @@
+"""The tile grid of a canvas: the file's own levels, then computed ones down to a screenful."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.tiff import TiffDirectory, read_directories
+from ml.imaging.limits import MAX_TILE_SIDE_PX
+from ml.types import Level
+
+DEFAULT_TILE_PX = 256  # Deep Zoom's and most scanners' own
+COARSEST_PX = 1_024
+"""Levels are added by halves until the longer side is at most this."""
+NATIVE_VENDORS = ("aperio", "generic-tiff")
+"""Formats whose TIFF tiles lie edge to edge, so that a stored tile is a tile of the canvas.
+
+Others (Ventana, Leica, Trestle, Philips, Hamamatsu) overlap, offset or pad their tiles.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLevel:
+    """A level the file stores; ``directory`` is set where its TIFF tiles are the canvas' tiles."""
+
+    width_px: int
+    height_px: int
+    downsample: float
+    directory: TiffDirectory | None = None
+
+
+def match_directories(
+    path: Path, vendor: str, sizes: Sequence[tuple[int, int]]
+) -> list[TiffDirectory | None]:
+    """The TIFF directory of each level, None where its tiles are not the canvas' own.
+
+    Args:
+        sizes: (width, height) of each level as OpenSlide gives them.
+    """
+    if vendor not in NATIVE_VENDORS:
+        return [None] * len(sizes)
+    try:
+        directories = [d for d in read_directories(path) if d.is_tiled]
+    except (CorruptFileError, UnsupportedFormatError):
+        return [None] * len(sizes)
+    return [next((d for d in directories if _fits(d, size)), None) for size in sizes]
+
+
+def _fits(directory: TiffDirectory, size: tuple[int, int]) -> bool:
+    return (directory.width_px, directory.height_px) == size and fits_grid(directory)
+
+
+def fits_grid(directory: TiffDirectory) -> bool:
+    """Whether the stored tiles can be the canvas' own: sane sizes, none missing in the index."""
+    return (
+        min(directory.width_px, directory.height_px) >= 1
+        and 16 <= directory.tile_width_px <= MAX_TILE_SIDE_PX
+        and 16 <= directory.tile_height_px <= MAX_TILE_SIDE_PX
+        and directory.planar == 1
+        and len(directory.offsets) >= directory.columns * directory.rows
+    )
+
+
+def plan_levels(stored: Sequence[StoredLevel]) -> tuple[Level, ...]:
+    """The levels of a canvas, finest first: every stored one, then halves of the coarsest."""
+    levels = [_stored_level(level) for level in stored]
+    last = levels[-1]
+    while max(last.width_px, last.height_px) > COARSEST_PX:
+        last = Level(
+            width_px=-(-last.width_px // 2),
+            height_px=-(-last.height_px // 2),
+            downsample=last.downsample * 2,
+            tile_width_px=DEFAULT_TILE_PX,
+            tile_height_px=DEFAULT_TILE_PX,
+            stored=False,
+        )
+        levels.append(last)
+    return tuple(levels)
+
+
+def _stored_level(level: StoredLevel) -> Level:
+    tiff = level.directory
+    return Level(
+        width_px=level.width_px,
+        height_px=level.height_px,
+        downsample=level.downsample,
+        tile_width_px=tiff.tile_width_px if tiff else DEFAULT_TILE_PX,
+        tile_height_px=tiff.tile_height_px if tiff else DEFAULT_TILE_PX,
+    )

@@ -1,0 +1,199 @@
+"""The two ways pixels come out of a slide: OpenSlide's levels, or one decoded still.
+
+Handles are safe under threads, and after a fork: OpenSlide would share file offsets between
+processes, so a process that did not open the handle opens its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import openslide
+from PIL import Image
+
+from ml.errors import CorruptFileError
+from ml.imaging.formats.sets import is_index
+from ml.imaging.formats.sniff import is_one_file_slide
+from ml.imaging.limits import require_slide_size
+from ml.imaging.slides.grid import StoredLevel, match_directories
+from ml.imaging.slides.metadata import mpp_from_resolution
+from ml.imaging.slides.stills import decode_still, open_still, still_icc_profile, still_mpp
+from ml.types import ImageU8
+
+CACHE_BYTES = 64 * 1024 * 1024
+"""Decoded tiles kept by OpenSlide, shared by all slides of a process."""
+
+
+class Reader(Protocol):
+    """Pixels of the stored levels; ``read`` takes level pixels and answers white outside."""
+
+    vendor: str
+    stored: tuple[StoredLevel, ...]
+    properties: Mapping[str, str]
+    icc_profile: bytes | None
+    mpp: tuple[float | None, float | None]
+
+    def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
+        """(height, width, 3) uint8 RGB at level pixels (x, y)."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+def slide_vendor(path: str | Path) -> str | None:
+    """The format's name by OpenSlide ("aperio", "generic-tiff", ...), None where it has none.
+
+    Asked only of files whose first bytes announce a format of one file, and of a checked index of
+    several: OpenSlide takes a text for a slide, too, and opens the files it names.
+
+    Raises:
+        UnsupportedFormatError, CorruptFileError: an index that ``check_index`` refuses.
+    """
+    if not is_index(Path(path)) and not is_one_file_slide(path):
+        return None
+    try:
+        return openslide.OpenSlide.detect_format(os.fspath(path))
+    except openslide.OpenSlideError:
+        return None
+
+
+class OpenSlideReader:
+    """Reads what OpenSlide opens. Associated images (label, macro) are never touched."""
+
+    def __init__(self, path: Path, vendor: str) -> None:
+        self._path = path
+        self._handles: dict[int, openslide.OpenSlide] = {}
+        slide = self._handle()
+        self.vendor = vendor
+        self.properties: Mapping[str, str] = dict(slide.properties)
+        self.mpp = (
+            _float(self.properties.get("openslide.mpp-x")),
+            _float(self.properties.get("openslide.mpp-y")),
+        )
+        sizes = slide.level_dimensions
+        require_slide_size(*sizes[0])
+        tiffs = match_directories(path, vendor, sizes)
+        self.stored = tuple(
+            StoredLevel(*size, downsample=downsample, directory=tiff)
+            for size, downsample, tiff in zip(sizes, slide.level_downsamples, tiffs, strict=True)
+        )
+        self.icc_profile = self._profile(slide)
+        first = tiffs[0]
+        if vendor == "generic-tiff" and first is not None and None in self.mpp:
+            self.mpp = mpp_from_resolution(
+                first.x_resolution, first.y_resolution, first.resolution_unit
+            )
+
+    def _handle(self) -> openslide.OpenSlide:
+        # a handle of another process stays in the dict: closing it could wait for a lock whose
+        # owner was not copied by the fork
+        pid = os.getpid()
+        handle = self._handles.get(pid)
+        if handle is None:
+            try:
+                handle = openslide.OpenSlide(os.fspath(self._path))
+            except (openslide.OpenSlideError, OSError) as error:
+                raise CorruptFileError(
+                    f"the slide cannot be opened, it is cut or damaged: {_line(error)}"
+                ) from error
+            handle.set_cache(_cache(pid))
+            handle = self._handles.setdefault(pid, handle)
+        return handle
+
+    def _profile(self, slide: openslide.OpenSlide) -> bytes | None:
+        tagged = self.stored[0].directory
+        if tagged is not None:
+            return tagged.icc_profile
+        try:
+            profile = slide.color_profile
+        except (openslide.OpenSlideError, OSError):
+            return None
+        return None if profile is None else bytes(profile.tobytes())
+
+    def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
+        """(height, width, 3) uint8 RGB at level pixels (x, y), white where nothing is stored."""
+        downsample = self.stored[level].downsample
+        location = (round(x * downsample), round(y * downsample))
+        slide = self._handle()
+        try:
+            image = slide.read_region(location, level, (width, height))
+        except openslide.OpenSlideError as error:
+            # OpenSlide refuses every later read of a handle that failed once
+            self._handles.pop(os.getpid(), None)
+            raise CorruptFileError(
+                f"level {level} at ({x}, {y}) cannot be decoded, "
+                f"the slide is cut or damaged: {_line(error)}"
+            ) from error
+        return _on_white(image)
+
+    def close(self) -> None:
+        """Close this process' handle."""
+        handle = self._handles.pop(os.getpid(), None)
+        if handle is not None:
+            handle.close()
+
+
+class StillReader:
+    """One level, decoded whole on opening: libvips cannot decode after a fork that follows it."""
+
+    vendor = "still"
+    properties: Mapping[str, str] = {}
+
+    def __init__(self, path: Path) -> None:
+        image = open_still(path)
+        self._pixels: ImageU8 = decode_still(path)
+        self.stored: tuple[StoredLevel, ...] = (StoredLevel(image.width, image.height, 1.0),)
+        self.icc_profile = still_icc_profile(image)
+        self.mpp = still_mpp(image)
+
+    def read(self, level: int, x: int, y: int, width: int, height: int) -> ImageU8:
+        """(height, width, 3) uint8 RGB, white outside the image."""
+        source = self._pixels
+        out: ImageU8 = np.full((height, width, 3), 255, np.uint8)
+        left, top = max(x, 0), max(y, 0)
+        right, bottom = min(x + width, source.shape[1]), min(y + height, source.shape[0])
+        if right > left and bottom > top:
+            out[top - y : bottom - y, left - x : right - x] = source[top:bottom, left:right]
+        return out
+
+    def close(self) -> None:
+        """Release the decoded pixels."""
+        self._pixels = self._pixels[:0, :0]
+
+
+_caches: dict[int, openslide.OpenSlideCache] = {}
+
+
+def _cache(pid: int) -> openslide.OpenSlideCache:
+    cache = _caches.get(pid)
+    if cache is None:
+        cache = _caches.setdefault(pid, openslide.OpenSlideCache(CACHE_BYTES))
+    return cache
+
+
+def _on_white(image: Image.Image) -> ImageU8:
+    rgba = np.asarray(image)
+    alpha = rgba[..., 3]
+    if alpha.min() == 255:
+        return np.ascontiguousarray(rgba[..., :3])
+    white = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    white.alpha_composite(image)
+    return np.ascontiguousarray(np.asarray(white)[..., :3])
+
+
+def _float(text: str | None) -> float | None:
+    try:
+        return float(text) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _line(error: Exception) -> str:
+    line = (str(error).splitlines() or ["unknown error"])[0]
+    return " ".join(word for word in line.split() if "/" not in word)[:200]

@@ -1,0 +1,121 @@
+"""One flat image as 8-bit RGB through libvips (BMP through Pillow), streamed where possible."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyvips
+from PIL import Image
+
+from ml.errors import CorruptFileError
+from ml.imaging.formats.sniff import read_head, still_format
+from ml.imaging.formats.tiff import is_tiff
+from ml.imaging.limits import require_still_size
+from ml.imaging.slides.metadata import plausible_mpp
+from ml.types import ImageU8
+
+UM_PER_MM = 1_000.0  # libvips counts pixels per millimetre
+
+
+def open_still(path: str | Path, *, sequential: bool = False) -> Any:
+    """Open an image, upright, as a ``pyvips.Image`` of three 8-bit sRGB-like bands.
+
+    Only the header is read here; the claimed size is checked before anything is decoded. The ICC
+    profile stays attached (field "icc-profile-data") and pixel values are not converted by it.
+
+    Args:
+        sequential: stream top to bottom once, in bounded memory, instead of random access.
+    Raises:
+        TooLargeError: the header claims more than the limits.
+        CorruptFileError: no decodable image.
+    """
+    try:
+        image = _load(Path(path), "sequential" if sequential else "random")
+        require_still_size(image.width, image.height)
+        return to_rgb(_upright(image, Path(path)))
+    except pyvips.Error as error:
+        raise CorruptFileError(f"the image cannot be decoded: {first_line(error)}") from error
+
+
+def decode_still(path: str | Path) -> ImageU8:
+    """Decode a whole image to (H, W, 3) uint8 RGB.
+
+    Raises:
+        TooLargeError, CorruptFileError: as ``open_still``; a cut image is refused, not filled up.
+    """
+    image = open_still(path)
+    try:
+        return np.asarray(image.numpy(), dtype=np.uint8).reshape(image.height, image.width, 3)
+    except pyvips.Error as error:
+        raise CorruptFileError(f"the image cannot be decoded: {first_line(error)}") from error
+
+
+def still_icc_profile(image: Any) -> bytes | None:
+    """The ICC profile of an image of ``open_still``, if it is one for RGB."""
+    if image.get_typeof("icc-profile-data") == 0:
+        return None
+    profile = bytes(image.get("icc-profile-data"))
+    return profile if profile[16:20] == b"RGB " else None
+
+
+def still_mpp(image: Any) -> tuple[float | None, float | None]:
+    """Microns per pixel from the image's resolution, where plausible."""
+    if image.xres <= 0 or image.yres <= 0:
+        return None, None
+    return plausible_mpp(UM_PER_MM / image.xres, UM_PER_MM / image.yres)
+
+
+def first_line(error: Exception) -> str:
+    """The telling line of a libvips error, without a path."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "/" not in line and "unable to" not in line]
+    return (telling or ["unreadable"])[-1][:200]
+
+
+def _load(path: Path, access: str) -> Any:
+    head = read_head(path)
+    if head[:2] == b"BM":
+        return _load_bmp(path)
+    # libvips would try every loader it has; one is enough
+    name = "tiff" if is_tiff(head) else still_format(head)
+    if not name:
+        raise CorruptFileError("the image cannot be decoded: its first bytes are of no known kind")
+    load = getattr(pyvips.Image, f"{name}load")
+    return load(str(path), access=access, fail_on="truncated")
+
+
+def _load_bmp(path: Path) -> Any:
+    Image.MAX_IMAGE_PIXELS = None  # our own limits are checked first
+    try:
+        with Image.open(io.BytesIO(path.read_bytes()), formats=["BMP"]) as image:
+            require_still_size(*image.size)
+            return pyvips.Image.new_from_array(np.asarray(image.convert("RGB")))
+    except (OSError, ValueError) as error:
+        raise CorruptFileError("the BMP image is cut or damaged") from error
+
+
+def _upright(image: Any, path: Path) -> Any:
+    if image.get_typeof("orientation") == 0 or image.get("orientation") == 1:
+        return image
+    # a turned image cannot be streamed top to bottom
+    return _load(path, "random").autorot()
+
+
+def to_rgb(image: Any) -> Any:
+    """Three 8-bit bands of whatever bands and depth there are; alpha becomes white."""
+    if image.interpretation in ("cmyk", "lab", "labs", "scrgb") or image.format not in (
+        "uchar",
+        "ushort",
+    ):
+        image = image.colourspace("srgb")
+    if image.format == "ushort":
+        image = (image >> 8).cast("uchar")
+    if image.hasalpha():
+        image = image.flatten(background=[255] * (image.bands - 1))
+    if image.bands != 3:
+        image = image.extract_band(0)
+        image = image.bandjoin([image, image])
+    return image.cast("uchar").copy(interpretation="srgb")

@@ -1,0 +1,83 @@
+"""How people get an account and its password, and how often one may try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from portal.core.errors import TooManyRequestsError
+from portal.core.http.clients import client_address, client_network
+from portal.labs.models import User
+from portal.labs.services import attempt_begin, attempt_forget, device_remember, password_set
+from portal.labs.services.attempts import DEVICE_LIVES
+
+DEVICE_COOKIE = "tessera_device"
+
+
+class LabAccountAdapter(DefaultAccountAdapter):
+    """Sign-up is closed; a new password revokes what the old one may have given away."""
+
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "too_many_login_attempts": (
+            "Too many failed attempts. Wait a few minutes, or use a link by e-mail."
+        )
+    }
+    _rows: list[int] | None = None
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """A lab's data is not for strangers."""
+        return False
+
+    def set_password(self, user: User, password: str) -> None:
+        """On every page where a password is changed, reset or set."""
+        password_set(user, password)
+
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        """A program does not sign in, whatever way it comes."""
+        response: HttpResponse | None = super().pre_login(request, user, **kwargs)
+        if response is None and user.is_service:
+            response = self.respond_user_inactive(request, user)
+        return response
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """Behind as many proxies as the installation says; never an error."""
+        return client_address(request)
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Count the attempt before the password is looked at."""
+        try:
+            self._rows = attempt_begin(
+                email=str(credentials.get("email", "")),
+                network=client_network(request),
+                device=request.COOKIES.get(DEVICE_COOKIE, ""),
+            )
+        except TooManyRequestsError:
+            raise self.validation_error("too_many_login_attempts") from None
+
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
+        """A right password takes its own attempt back, and none of the others."""
+        user: User | None = super().authenticate(request, **credentials)
+        if user is not None and self._rows:
+            attempt_forget(self._rows)
+        return user
+
+    def reauthenticate(self, user: User, password: str) -> bool:
+        """By the address that people sign in with."""
+        found = self.authenticate(self.request, email=user.email, password=password)
+        return found is not None and found.pk == user.pk
+
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        """Remember the browser: guessing elsewhere will not slow this person here."""
+        response: HttpResponse = super().post_login(request, user, **kwargs)
+        response.set_cookie(
+            DEVICE_COOKIE,
+            device_remember(user, device=request.COOKIES.get(DEVICE_COOKIE, "")),
+            max_age=int(DEVICE_LIVES.total_seconds()),
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
+        return response

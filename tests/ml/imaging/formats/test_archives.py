@@ -1,0 +1,130 @@
+"""ZIP archives from users: nothing leaves the folder, nothing grows unbounded."""
+
+from __future__ import annotations
+
+import io
+import stat
+import struct
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ml.errors import BadInputError, CorruptFileError, TooLargeError, UnsupportedFormatError
+from ml.imaging.formats.archives import unpack
+
+
+def _archive(path: Path, *names: str, content: bytes = b"x", mode: int = 0) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = mode << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content)
+    return path
+
+
+def test_files_are_written_below_the_folder_without_what_systems_add(tmp_path: Path) -> None:
+    path = _archive(tmp_path / "a.zip", "a/b.dat", "__MACOSX/a/._b.dat", "a\\c.dat", "a/Thumbs.db")
+    unpack(path, tmp_path / "out")
+    found = sorted(
+        p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*")
+    )
+    assert found == ["a", "a/b.dat", "a/c.dat"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../out.txt", "a/../../out.txt", "/etc/out.txt", "..\\out.txt", "C:\\out.txt", "a\x07b"],
+)
+def test_a_path_that_leads_out_is_refused_before_anything_is_written(
+    name: str, tmp_path: Path
+) -> None:
+    path = _archive(tmp_path / "a.zip", "first.dat", name)
+    with pytest.raises(UnsupportedFormatError, match="leads out of it"):
+        unpack(path, tmp_path / "out")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.zip"]
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR])
+def test_a_link_or_device_is_refused(kind: int, tmp_path: Path) -> None:
+    path = _archive(tmp_path / "a.zip", "a", content=b"/etc/passwd", mode=kind | 0o777)
+    with pytest.raises(UnsupportedFormatError, match="a link"):
+        unpack(path, tmp_path / "out")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "A"), ("a", "a/b")])
+def test_a_name_twice_is_refused(names: tuple[str, ...], tmp_path: Path) -> None:
+    path = _archive(tmp_path / "a.zip", *names)
+    with pytest.raises(UnsupportedFormatError, match="twice"):
+        unpack(path, tmp_path / "out")
+
+
+def test_a_bomb_is_refused_by_what_it_declares(tmp_path: Path) -> None:
+    path = _archive(tmp_path / "a.zip", "a", content=bytes(200_000_000))
+    with pytest.raises(TooLargeError, match="would unpack to 1 files of 200,000,000 bytes"):
+        unpack(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_bomb_that_lies_about_its_size_is_stopped(tmp_path: Path) -> None:
+    data = bytearray(_archive(tmp_path / "a.zip", "a", content=bytes(50_000_000)).read_bytes())
+    at = data.rfind(b"PK\x01\x02")
+    struct.pack_into("<I", data, at + 24, 1_000)  # in the list of files
+    struct.pack_into("<I", data, 22, 1_000)
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(CorruptFileError):
+        unpack(tmp_path / "a.zip", tmp_path / "out")
+    assert sum(p.stat().st_size for p in (tmp_path / "out").rglob("*")) <= 1_000
+
+
+def test_a_long_list_of_files_is_refused_unread(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for n in range(25_000):
+            archive.writestr(f"{n}", b"")
+    (tmp_path / "a.zip").write_bytes(out.getvalue())
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError, match="lists 25,000 files"):
+            unpack(tmp_path / "a.zip", tmp_path / "out")
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kept", [10, 60, 0.5, 0.98])
+def test_a_cut_archive_is_refused(kept: float, tmp_path: Path) -> None:
+    data = _archive(tmp_path / "a.zip", "a", "b", content=bytes(range(256)) * 40).read_bytes()
+    (tmp_path / "a.zip").write_bytes(data[: int(kept if kept > 1 else len(data) * kept)])
+    with pytest.raises(BadInputError, match=r"cut|damaged"):
+        unpack(tmp_path / "a.zip", tmp_path / "out")
+
+
+def test_an_encrypted_or_oddly_packed_archive_is_named(tmp_path: Path) -> None:
+    data = bytearray(_archive(tmp_path / "a.zip", "a").read_bytes())
+    at = data.rfind(b"PK\x01\x02")
+    data[at + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(UnsupportedFormatError, match="encrypted"):
+        unpack(tmp_path / "a.zip", tmp_path / "out")
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a", b"x" * 100)
+    with pytest.raises(UnsupportedFormatError, match="rare method"):
+        unpack(tmp_path / "b.zip", tmp_path / "out")
+
+
+def test_a_list_that_points_out_of_the_file_is_named(tmp_path: Path) -> None:
+    data = bytearray(_archive(tmp_path / "a.zip", "a").read_bytes())
+    at = data.rfind(b"PK\x01\x02")
+    struct.pack_into("<I", data, at + 42, 2**31)  # where the file's own header lies
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(CorruptFileError, match="points out of the file"):
+        unpack(tmp_path / "a.zip", tmp_path / "out")
+    data[-6:-2] = struct.pack("<I", 2**31)  # where the list lies: all offsets become negative
+    struct.pack_into("<I", data, at + 42, 0)
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(CorruptFileError):
+        unpack(tmp_path / "a.zip", tmp_path / "out")

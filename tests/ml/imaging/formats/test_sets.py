@@ -1,0 +1,113 @@
+"""Slides of several files: opened where they lie alone, refused where their index leads out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import openslide
+import pytest
+
+from ml.errors import BadInputError, CorruptFileError, UnsupportedFormatError
+from ml.imaging.formats.sniff import sniff
+from ml.imaging.ingest import inspect_slide
+from ml.imaging.sandbox import run_limited
+from ml.imaging.slides import open_slide
+from tests.ml.imaging.several import picture, write_mrxs, write_vms, zipped
+
+Write = Callable[..., Path]
+
+
+@pytest.mark.parametrize("write", [write_vms, write_mrxs])
+def test_a_set_arrives_as_one_archive_and_is_opened_in_the_child(
+    write: Write, tmp_path: Path
+) -> None:
+    write(tmp_path / "from" / "scanner")
+    archive = zipped(tmp_path / "from", tmp_path / "a-file-of-a-user")
+    assert sniff(archive) == "slide"
+    out = tmp_path / "out"
+    out.mkdir()
+    found = run_limited(
+        "ml.imaging.ingest:inspect_slide",
+        {"path": str(archive), "out_dir": str(out)},
+        reads=(archive,),
+        writes=(out,),
+    )
+    assert (found["kind"], found["width_px"], found["height_px"]) == ("slide", 512, 256)
+    assert found["pixels"].startswith("set/scanner/slide.")
+    with open_slide(out / found["pixels"]) as slide:
+        pixels = slide.read_region((0, 0), (512, 256), (512, 256))
+    assert np.abs(pixels.astype(int) - picture()).mean() < 12
+
+
+@pytest.mark.parametrize(
+    ("write", "named"),
+    [
+        (write_vms, {"image": "../theirs/secret.jpg"}),
+        (write_mrxs, {"data": "../../theirs/secret.jpg"}),
+    ],
+)
+def test_an_index_that_leads_out_of_its_folder_is_refused(
+    write: Write, named: dict[str, str], tmp_path: Path
+) -> None:
+    theirs = write(tmp_path / "theirs")
+    (tmp_path / "theirs" / "secret.jpg").write_bytes(
+        (theirs.parent / ("image.jpg" if write is write_vms else "slide/Data0000.dat")).read_bytes()
+    )
+    main = write(tmp_path / "mine", **named)
+    with openslide.OpenSlide(str(main)) as stolen:  # OpenSlide follows it
+        assert stolen.read_region((0, 0), 0, (8, 8)).getpixel((4, 4))[3] == 255
+    with pytest.raises(UnsupportedFormatError, match="names files outside its own folder"):
+        open_slide(main)
+    archive = zipped(tmp_path / "mine", tmp_path / "mine.zip")
+    with pytest.raises(UnsupportedFormatError, match="names files outside its own folder"):
+        inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
+
+
+def test_the_kernel_refuses_what_a_check_would_have_missed(
+    tmp_path: Path, child_module: str
+) -> None:
+    """The check is left out on purpose: the child's confinement alone stands in the way."""
+    write_vms(tmp_path / "theirs")
+    main = write_vms(tmp_path / "mine", image="../theirs/image.jpg")
+    call = (f"{child_module}:open_unchecked", {"path": str(main)})
+    assert run_limited(*call, reads=(tmp_path,)) == {"size": [512, 256]}
+    assert "error" in run_limited(*call, reads=(tmp_path / "mine",))
+
+
+@pytest.mark.parametrize(
+    "left_out", ["slide/Slidedat.ini", "slide/Index.dat", "slide/Data0000.dat"]
+)
+def test_an_incomplete_mrxs_is_refused(left_out: str, tmp_path: Path) -> None:
+    write_mrxs(tmp_path / "from")
+    (tmp_path / "from" / left_out).unlink()
+    archive = zipped(tmp_path / "from", tmp_path / "a.zip")
+    with pytest.raises(CorruptFileError):
+        inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
+
+
+def test_two_slides_in_one_archive_are_refused(tmp_path: Path) -> None:
+    write_vms(tmp_path / "from" / "a")
+    write_vms(tmp_path / "from" / "b")
+    archive = zipped(tmp_path / "from", tmp_path / "a.zip")
+    with pytest.raises(UnsupportedFormatError, match="several slides"):
+        inspect_slide(path=str(archive), out_dir=str(tmp_path / "out"))
+
+
+def test_an_archive_without_a_set_is_named(tmp_path: Path) -> None:
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from" / "a.svs").write_bytes(bytes(100))
+    archive = zipped(tmp_path / "from", tmp_path / "a.zip")
+    with pytest.raises(UnsupportedFormatError, match="unpack it and upload the slides"):
+        sniff(archive)
+
+
+def test_an_mrxs_alone_is_an_image_or_nothing(tmp_path: Path) -> None:
+    """Without its folder the file is the small JPEG that it is."""
+    alone = tmp_path / "upload"
+    alone.write_bytes(write_mrxs(tmp_path / "from").read_bytes())
+    assert sniff(alone) == "still"
+    named = alone.rename(tmp_path / "upload.mrxs")
+    with pytest.raises(BadInputError, match=r"Slidedat\.ini is missing"):
+        open_slide(named)

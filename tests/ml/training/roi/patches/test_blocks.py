@@ -1,0 +1,122 @@
+"""Blocks of tissue: stitched without a seam, with their tissue, of every kind of source."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from ml.errors import BadInputError
+from ml.roi.stain import optical_density
+from ml.training.roi.patches.blocks import BLOCK_PX, make_block, read_blocks
+from ml.types import no_progress
+from tests.ml.training.roi.conftest import write_block, write_table
+
+
+@pytest.fixture
+def region(tissue):
+    return tissue(510, 510, seed=3)
+
+
+def test_four_tiles_give_the_seamless_region(tmp_path, region):
+    write_table(tmp_path / "index.csv", write_block(tmp_path, region, "b", patient="p"))
+    ((block,),) = read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress).of_patient
+    assert np.array_equal(block.mips[0], region[1:509, 1:509])
+    assert [mip.shape for mip in block.mips] == [(s, s, 3) for s in (508, 254, 127, 63)]
+    assert block.mpp == 0.5
+
+
+def test_the_order_of_the_rows_does_not_matter(tmp_path, region):
+    rows = write_block(tmp_path, region, "b", patient="p")
+    write_table(tmp_path / "index.csv", rows[::-1])
+    ((block,),) = read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress).of_patient
+    assert np.array_equal(block.mips[0], region[1:509, 1:509])
+
+
+def test_blocks_are_by_patient_and_only_those_to_train_on(tmp_path, atlas, region):
+    found = read_blocks(atlas.parent, atlas, (), no_progress)
+    assert [len(own) for own in found.of_patient] == [1, 2, 1] and len(found) == 4
+    assert found.colour.shape == (3, 3, 3) and found.colour.dtype == np.float32
+    rows = write_block(tmp_path, region, "a", patient="p")
+    rows += write_block(tmp_path, region, "b", patient="q", use="kept")
+    write_table(tmp_path / "index.csv", rows)
+    assert len(read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)) == 1
+
+
+def test_a_level_stands_in_for_microns_that_are_not_known(tmp_path, region):
+    rows = []
+    for level in ("0", "-1", "-2"):
+        rows += write_block(
+            tmp_path, region, f"b{level}", patient=f"p{level}", level=level, mpp_est=""
+        )
+    write_table(tmp_path / "index.csv", rows)
+    found = read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)
+    assert sorted(block.mpp for (block,) in found.of_patient) == [0.5, 0.8, 1.6]
+
+
+def test_a_block_with_a_tile_cut_short_is_left_out(tmp_path, atlas, region):
+    rows = write_block(tmp_path, region, "whole", patient="p")
+    rows += write_block(tmp_path, region, "short", patient="p")
+    Image.fromarray(region[:256, :180]).save(tmp_path / "short-10.png")
+    write_table(tmp_path / "index.csv", rows)
+    assert len(read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)) == 1
+
+
+def test_cells_lie_on_tissue(tissue):
+    half = np.full((508, 508, 3), 250, np.uint8)
+    half[:, :254] = tissue(508, 254)
+    block = make_block(half, 0.5)
+    assert len(block.cells) == 16 * 8 and block.cells[:, 0].max() == 7
+    assert block.cells.dtype == np.int64
+
+
+def test_thin_strands_of_tissue_have_their_densest_cell():
+    lines = np.full((508, 508, 3), 250, np.uint8)
+    lines[::3] = 40
+    block = make_block(lines, 0.5)
+    assert block.cells.shape == (1, 2)
+
+
+def test_blank_glass_is_no_block():
+    assert make_block(np.full((508, 508, 3), 245, np.uint8), 0.5) is None
+
+
+def test_slides_are_cut_at_their_own_scale_and_at_half(tmp_path, tissue):
+    Image.fromarray(tissue(1016, 1524)).save(tmp_path / "slide.png")
+    found = read_blocks(tmp_path, None, (("slide.png", "p", 0.6),), no_progress)
+    sizes = sorted(block.mpp for block in found.of_patient[0])
+    assert sizes == [0.6] * 6 + [1.2]
+    assert all(block.mips[0].shape == (BLOCK_PX, BLOCK_PX, 3) for block in found.of_patient[0])
+
+
+def test_a_folder_gives_every_image_the_small_ones_whole(tmp_path, tissue):
+    (tmp_path / "more").mkdir()
+    for number in range(2):
+        Image.fromarray(tissue(300, 300, seed=number)).save(tmp_path / "more" / f"{number}.png")
+    (tmp_path / "more" / "notes.txt").touch()
+    found = read_blocks(tmp_path, None, (("more", "p", 0.8),), no_progress)
+    assert [block.mips[0].shape for block in found.of_patient[0]] == [(300, 300, 3)] * 2
+
+
+def test_colour_is_the_root_of_the_second_moment(tmp_path):
+    pixels = np.full((508, 508, 3), (120, 60, 130), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "one.png")
+    found = read_blocks(tmp_path, None, (("one.png", "p", 0.5),), no_progress)
+    od = optical_density(pixels[:1, :1])[0, 0].astype(np.float64)
+    assert np.allclose(found.colour[0] @ found.colour[0], np.outer(od, od), atol=1e-3)
+
+
+def test_what_is_missing_is_named_in_one_line(tmp_path):
+    with pytest.raises(BadInputError, match=r"index\.csv: no such table of tiles"):
+        read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)
+    with pytest.raises(BadInputError, match=r"source 'none\.svs' is not in the data folder"):
+        read_blocks(tmp_path, None, (("none.svs", "p", 0.5),), no_progress)
+    (tmp_path / "index.csv").write_text("file,patient\na.png,p\n")
+    with pytest.raises(BadInputError, match=r"index\.csv: column 'block' is missing"):
+        read_blocks(tmp_path, tmp_path / "index.csv", (), no_progress)
+
+
+def test_sources_without_tissue_are_refused(tmp_path):
+    Image.fromarray(np.full((600, 600, 3), 255, np.uint8)).save(tmp_path / "white.png")
+    with pytest.raises(BadInputError, match="no source holds tissue"):
+        read_blocks(tmp_path, None, (("white.png", "p", 0.5),), no_progress)
