@@ -32,7 +32,7 @@ def icon(name: str, classes: str = "", label: str = "") -> SafeString:
 
 @register.simple_tag
 def moment(value: datetime | None, style: str = "date", missing: str = "–") -> str | SafeString:
-    """A time the browser shows in the reader's zone; ``style="ago"`` for "3 min ago"."""
+    """A time in the reader's zone; ``style``: "ago" for "3 min ago", "day" without the time."""
     if value is None:
         return missing
     return format_html(

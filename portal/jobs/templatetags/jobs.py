@@ -7,6 +7,7 @@ from datetime import timedelta
 from django import template
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from portal.jobs.models import Job, JobState
 
@@ -20,6 +21,7 @@ TARGET_PAGES = {
     "followup": "mosaics:followup_detail",
     "roi": "annotations:roi_open",
 }
+UNITS = ("px", "s", "um", "mb")  # of a result, at the end of its key
 PILLS = {
     JobState.QUEUED: "pill--plain",
     JobState.RUNNING: "pill--busy",
@@ -45,6 +47,14 @@ def target_url(job: Job) -> str:
 def pill_class(job: Job) -> str:
     """The colour of the state."""
     return PILLS[JobState(job.state)]
+
+
+@register.filter
+def result_name(key: str) -> str:
+    """A key of a job's result as a page shows it: ``width_px`` as "Width (px)"."""
+    words, _, unit = key.rpartition("_")
+    name = f"{words} ({unit})" if words and unit in UNITS else key
+    return capfirst(name.replace("_", " "))
 
 
 @register.filter

@@ -1,5 +1,9 @@
-/** `<time data-local datetime="...">` in the reader's zone; `data-local="ago"` as "3 min ago". */
+/**
+ * `<time data-local datetime="...">` in the reader's zone; `data-local="ago"` as "3 min ago",
+ * `"day"` without the time.
+ */
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const AGO = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["day", 86_400],
@@ -24,6 +28,11 @@ export function localiseTimes(root: ParentNode): void {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
     time.title = DATE.format(moment);
-    time.textContent = time.dataset["local"] === "ago" ? relative(moment) : DATE.format(moment);
+    time.textContent = shown(moment, time.dataset["local"]);
   }
+}
+
+function shown(moment: Date, style: string | undefined): string {
+  if (style === "ago") return relative(moment);
+  return (style === "day" ? DAY : DATE).format(moment);
 }
