@@ -13,7 +13,8 @@ from django.http.response import HttpResponseBase
 from tests.portal.access.actors import ACTORS, answer_of, send
 from tests.portal.access.conftest import Scene
 from tests.portal.access.endpoints import METHODS, endpoints, filled
-from tests.portal.access.rules import RULES, Rule
+from tests.portal.access.rules import RULES
+from tests.portal.access.rules.kinds import Rule
 
 ENDPOINTS = dict(endpoints())
 CELLS = [(name, method) for name, rules in sorted(RULES.items()) for method in rules]
@@ -24,7 +25,7 @@ OUTSIDE = tuple(
 
 def test_every_address_has_a_rule_and_every_rule_an_address() -> None:
     assert len(ENDPOINTS) == len(list(endpoints())), "two addresses share a name"
-    assert sorted(set(ENDPOINTS) - set(RULES)) == [], "add them to tests/portal/access/rules.py"
+    assert sorted(set(ENDPOINTS) - set(RULES)) == [], "add them to tests/portal/access/rules"
     assert sorted(set(RULES) - set(ENDPOINTS)) == [], "these addresses are no more"
 
 

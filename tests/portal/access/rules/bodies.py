@@ -1,0 +1,58 @@
+"""Valid requests, so that a refusal is one of access and the answer beyond it is the real one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from portal.archive.serializers import tile_url
+from tests import world
+
+
+def case_body(scene: Any) -> dict[str, Any]:
+    return {"accession": "W-2", "sex": "unknown", "age_band": "unknown"}
+
+
+def roi_body(scene: Any) -> dict[str, Any]:
+    ring = [[20, 20], [300, 20], [300, 300], [20, 20]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    return {"canvas": scene.ids["canvases"], "geometry": geometry}
+
+
+def roi_steps_body(scene: Any) -> dict[str, Any]:
+    step = {"do": "restore", "id": scene.ids["rois"], "version": 1}
+    return {"canvas": scene.ids["canvases"], "changes": [step]}
+
+
+def features_body(scene: Any) -> dict[str, Any]:
+    feature = {"type": "Feature", "geometry": roi_body(scene)["geometry"], "properties": {}}
+    return {"type": "FeatureCollection", "features": [feature]}
+
+
+def slide_body(scene: Any) -> dict[str, Any]:
+    path = world.slide_file(scene.folder)
+    return {"case": scene.ids["cases"], "file": path.open("rb")}
+
+
+def video_body(scene: Any) -> dict[str, Any]:
+    path = world.video_file(scene.folder)
+    return {"case": scene.ids["cases"], "file": path.open("rb")}
+
+
+def followup_body(scene: Any) -> dict[str, Any]:
+    return {"roi": scene.ids["rois"], "target": scene.ids["video_canvases"]}
+
+
+def token_body(scene: Any) -> dict[str, Any]:
+    return {"name": "LIS", "scope": "read", "days": 30, "expires_in_days": 30}
+
+
+def label_body(scene: Any) -> dict[str, Any]:
+    return {"name": "Fresh", "color": "#112233"}
+
+
+def label_in_body(scene: Any) -> dict[str, Any]:
+    return label_body(scene) | {"lab": scene.ids["labs"]}
+
+
+def tile_path(scene: Any, actor: str) -> str:
+    return tile_url(scene.world.canvas).format(z=0, x=0, y=0)

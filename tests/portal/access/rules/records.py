@@ -1,0 +1,143 @@
+"""Cases and what they hold: the archive, the bin, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.portal.access.actors import ACTORS
+from tests.portal.access.rules.bodies import (
+    case_body,
+    features_body,
+    label_body,
+    label_in_body,
+    roi_body,
+    roi_steps_body,
+    slide_body,
+    tile_path,
+    video_body,
+)
+from tests.portal.access.rules.kinds import BY_TOKEN, ROLES, Answer, Rule, page, rest
+
+_SIGNED_OUT = ("anonymous", "deactivated", "deactivated_token", "unknown_token")
+_TILE: dict[str, Answer] = dict.fromkeys(ACTORS, 404)
+_TILE |= dict.fromkeys(_SIGNED_OUT, 403) | dict.fromkeys((*ROLES, *BY_TOKEN), 200)
+_IF_MATCH = {"If-Match": '"1"'}
+
+RECORDS: Mapping[str, Mapping[str, Rule]] = {
+    # --- archive ----------------------------------------------------------------------------------
+    "archive:case_list": {"GET": page(elsewhere=200)},
+    "archive:case_new": {
+        "GET": page(at_least="annotator", elsewhere=200, removed=403),
+        "POST": page(
+            302,
+            at_least="annotator",
+            elsewhere=422,  # the lab is none of theirs
+            removed=403,
+            body=lambda scene: case_body(scene) | {"lab": scene.ids["labs"]},
+        ),
+    },
+    "archive:case_detail": {"GET": page()},
+    "archive:case_edit": {
+        "GET": page(at_least="annotator"),
+        "POST": page(302, at_least="annotator", body=case_body),
+    },
+    "archive:case_delete": {"POST": page(302, at_least="annotator")},  # says what it holds
+    "archive:case_upload": {
+        "GET": page(at_least="annotator"),
+        "POST": page(
+            302, at_least="annotator", body=lambda scene: {"file": slide_body(scene)["file"]}
+        ),
+    },
+    "archive:item_card": {"GET": page()},
+    "archive:item_retry": {"POST": page(302, at_least="annotator")},
+    "archive:item_delete": {"POST": page(302, at_least="annotator")},
+    "archive:slide_open": {"GET": page(302)},
+    "archive:video_open": {"GET": page(302)},
+    "archive:viewer": {"GET": page()},
+    "archive:tile": {"GET": Rule(_TILE, path=tile_path)},
+    "api:case-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(
+            201,
+            at_least="annotator",
+            writes=True,
+            body=lambda scene: case_body(scene) | {"lab": scene.ids["labs"]},
+        ),
+    },
+    "api:case-detail": {
+        "GET": rest(),
+        "PUT": rest(at_least="annotator", writes=True, body=case_body),
+        "PATCH": rest(at_least="annotator", writes=True, body=lambda scene: {"organ": "colon"}),
+        "DELETE": rest(409, at_least="annotator", writes=True),  # its mosaic is being built
+    },
+    "api:slide-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(200, at_least="annotator", writes=True, body=slide_body),  # there already
+    },
+    "api:slide-detail": {
+        "GET": rest(),
+        "DELETE": rest(204, at_least="annotator", writes=True),
+    },
+    "api:video-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(200, at_least="annotator", writes=True, body=video_body),  # there already
+    },
+    "api:video-detail": {
+        "GET": rest(),
+        "DELETE": rest(409, at_least="annotator", writes=True),  # its mosaic is being built
+    },
+    "api:video-frames": {"GET": rest()},
+    "api:video-media": {"GET": rest()},
+    "api:canvas-detail": {"GET": rest()},
+    "api:canvas-tile": {"GET": rest()},
+    "api:canvas-thumbnail": {"GET": rest()},
+    "api:canvas-frame": {"GET": rest()},
+    # --- keeping ----------------------------------------------------------------------------------
+    "keeping:bin": {"GET": page(at_least="annotator", elsewhere=200, removed=404)},  # one's own
+    "keeping:bin_restore": {"POST": page(302, at_least="annotator")},
+    "keeping:bin_purge": {"POST": page(302, at_least="manager")},
+    "keeping:roi_restore": {"POST": page(302, at_least="annotator")},
+    "keeping:roi_purge": {"POST": page(302, at_least="manager")},
+    "api:bin-list": {"GET": rest(elsewhere=200)},
+    "api:bin-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
+    "api:bin-restore": {"POST": rest(204, at_least="annotator", writes=True)},
+    # --- annotations ------------------------------------------------------------------------------
+    "annotations:roi_open": {"GET": page(302)},
+    "annotations:labels": {
+        "GET": page(elsewhere=200, removed=404),  # of one's own lab
+        "POST": page(302, at_least="manager", elsewhere=302, removed=404, body=label_body),
+    },
+    "annotations:label_edit": {"POST": page(302, at_least="manager", body=label_body)},
+    "annotations:label_remove": {"POST": page(302, at_least="manager")},
+    "api:canvas-rois-geojson": {
+        "GET": rest(),
+        "POST": rest(at_least="annotator", writes=True, body=features_body),
+    },
+    "api:roi-import-undo": {"POST": rest(at_least="annotator", writes=True)},
+    "api:roi-bulk": {"POST": rest(at_least="annotator", writes=True, body=roi_steps_body)},
+    "api:roi-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(201, at_least="annotator", writes=True, body=roi_body),
+    },
+    "api:roi-detail": {
+        "GET": rest(),
+        "PATCH": rest(
+            at_least="annotator",
+            writes=True,
+            headers=_IF_MATCH,
+            body=lambda scene: {"name": "named"},
+        ),
+        "DELETE": rest(204, at_least="annotator", writes=True, headers=_IF_MATCH),
+    },
+    "api:roi-restore": {"POST": rest(at_least="annotator", writes=True)},
+    "api:roi-revisions": {"GET": rest()},
+    "api:label-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(201, at_least="manager", writes=True, body=label_in_body),
+    },
+    "api:label-detail": {
+        "GET": rest(),
+        "PATCH": rest(at_least="manager", writes=True, body=label_body),
+        "DELETE": rest(409, at_least="manager", writes=True),  # it is in use
+    },
+}

@@ -1,0 +1,72 @@
+"""What is made of the records: jobs, retrieval, mosaics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.portal.access.rules.bodies import followup_body
+from tests.portal.access.rules.kinds import Rule, page, rest
+
+WORK: Mapping[str, Mapping[str, Rule]] = {
+    # --- jobs -------------------------------------------------------------------------------------
+    "jobs:list": {"GET": page(elsewhere=200)},
+    "jobs:detail": {"GET": page()},
+    "jobs:cancel": {"POST": page(409, at_least="manager")},  # or its owner; it has ended
+    "jobs:retry": {"POST": page(409, at_least="annotator")},  # it succeeded
+    "api:job-list": {"GET": rest(elsewhere=200)},
+    "api:job-detail": {"GET": rest()},
+    "api:job-cancel": {"POST": rest(409, at_least="manager", writes=True)},
+    "api:job-retry": {"POST": rest(409, at_least="annotator", writes=True)},
+    # --- retrieval --------------------------------------------------------------------------------
+    "retrieval:similar": {"GET": page()},
+    "retrieval:embed": {"POST": page(302, at_least="annotator")},
+    "retrieval:thumbnail": {"GET": page()},
+    "api:search": {"POST": rest(202, body=lambda scene: {"roi": scene.ids["rois"]})},  # reads
+    "api:roi-similar": {"GET": rest(202)},
+    "api:encoder-list": {"GET": rest(elsewhere=200)},  # of the installation
+    "api:encoder-detail": {"GET": rest(elsewhere=200)},
+    # --- mosaics ----------------------------------------------------------------------------------
+    "mosaics:mosaic_detail": {"GET": page()},
+    "mosaics:mosaic_delete": {"POST": page(302, at_least="manager")},  # or who asked for it
+    "mosaics:case_mosaics": {"GET": page()},
+    "mosaics:video_mosaics": {"GET": page()},
+    "mosaics:mosaic_create": {"POST": page(302, at_least="annotator")},
+    "mosaics:followup_new": {
+        "GET": page(),
+        "POST": page(400, at_least="annotator", body=followup_body),  # the ROI is on a slide
+    },
+    "mosaics:followup_detail": {"GET": page()},
+    "api:mosaic-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(
+            202,
+            at_least="annotator",
+            writes=True,
+            body=lambda scene: {"video": scene.ids["videos"]},
+        ),
+    },
+    "api:mosaic-estimate": {"GET": rest(body=lambda scene: {"video": scene.ids["videos"]})},
+    "api:mosaic-detail": {
+        "GET": rest(),
+        "DELETE": rest(204, at_least="manager", writes=True),  # or who asked for it
+    },
+    "api:mosaic-frames": {"GET": rest()},
+    "api:mosaic-outlines": {"GET": rest()},
+    # 409: not built yet
+    "api:mosaic-frames-at-point": {"GET": rest(409, body=lambda scene: {"x": 1, "y": 1})},
+    "api:mosaic-projected-rois": {"GET": rest(409)},
+    "api:mosaic-roi-frames": {
+        "GET": rest(404, body=lambda scene: {"roi": scene.ids["rois"]})
+    },  # of a slide
+    "api:mosaic-layer": {"GET": rest(409)},
+    "api:mosaic-preview": {"GET": rest()},
+    "api:mosaic-image": {"GET": rest(409)},
+    "api:mosaic-pyramid": {"GET": rest(409)},
+    "api:mosaic-manifest": {"GET": rest(409)},
+    "api:followup-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(400, at_least="annotator", writes=True, body=followup_body),  # on a slide
+    },
+    "api:followup-detail": {"GET": rest()},
+    "api:followup-picture": {"GET": rest()},
+}
