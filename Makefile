@@ -54,7 +54,7 @@ check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
 
 test: check ## every check and every test
 	npm run --silent test
-	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile)
+	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile --no-loadscope-reorder)
 
 fuzz: setup ## 2,000 damaged files of every format (FUZZ="--count 200 --seed 7")
 	$(BIN)/python -m tests.fuzz $(FUZZ)
