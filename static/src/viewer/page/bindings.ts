@@ -63,7 +63,7 @@ function viewKeys({ tools, layer, mapView, openSheet, player }: KeyTargets): Key
       { keys: ["a"], shown: "A", does: "Show or hide ROIs", run: () => layer.toggle("visible") },
       { keys: ["n"], shown: "N", does: "Show or hide names", run: () => layer.toggle("names") },
       { keys: ["shift+f"], shown: "Shift + F", does: "Fill ROIs", run: () => layer.toggle("filled") },
-      { keys: ["escape"], shown: "Esc", does: "Cancel, deselect", run: () => tools.cancel() },
+      { keys: ["escape"], shown: "Esc", does: "Cancel (Ctrl + Z brings it back), deselect", run: () => tools.cancel() },
       { keys: ["?"], shown: "?", does: "This sheet", run: openSheet },
     ],
   };
@@ -75,7 +75,7 @@ function drawKeys({ tools, undo, redo, remove }: KeyTargets): KeyGroup {
     title: "Draw and edit",
     bindings: [
       { keys: ["r"], shown: "R", does: "Rectangle", run: use("rectangle") },
-      { keys: ["p"], shown: "P", does: "Polygon", run: use("polygon") },
+      { keys: ["p"], shown: "P", does: "Polygon; goes on with one left unfinished", run: use("polygon") },
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
       { keys: ["enter"], shown: "Enter", does: "Finish the polygon", run: () => tools.finish() },
       { keys: [], shown: "Alt + click", does: "Remove a vertex" },

@@ -16,6 +16,7 @@ import { MosaicView } from "../mosaic/view";
 import { keyGroups } from "./bindings";
 import type { KeyTargets } from "./bindings";
 import { showRoi } from "./links";
+import { connectOpenOutlines } from "./open_outlines";
 import type { Parts } from "./parts";
 import { toolbar } from "./toolbar";
 
@@ -48,6 +49,7 @@ export function connectTools(parts: Parts): void {
     if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
   });
   tools.on("notice", (text) => notice.show(text));
+  if (canvas.can_annotate) void connectOpenOutlines(parts, tools).load();
   store.on("noted", (notes) => notice.show(`Saved; the outline was ${notes.join(", ")}.`));
   const conflicts = new Conflicts(root, store, edits, labels);
   saveStatus(root, store.sync, () => conflicts.open());

@@ -3,6 +3,7 @@
 import type Projection from "ol/proj/Projection";
 
 import type { History } from "../lib/history";
+import type { Cupboard } from "../lib/shelf";
 import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import type { MapView } from "../map/map_view";
@@ -20,6 +21,8 @@ export interface Parts {
   labels: Labels;
   player: VideoPlayer | null;
   history: History;
+  /** What waits on this computer. */
+  cupboard: Cupboard;
   store: RoiStore;
   edits: RoiEdits;
   layer: RoiLayer;

@@ -5,6 +5,7 @@ import type Projection from "ol/proj/Projection";
 
 import { required } from "../../dom/elements";
 import { History } from "../lib/history";
+import { Cupboard } from "../lib/shelf";
 import { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import { canvasLayers } from "../map/canvas_layer";
@@ -65,11 +66,12 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
   const image = player ? [player.layer] : tiles(root, canvas, projection);
   const history = new History();
+  const cupboard = new Cupboard(root.dataset.user ?? "", canvas.id);
   const store = new RoiStore(canvas);
   const edits = new RoiEdits(store, history);
   const layer = new RoiLayer(store, labels);
   const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...image, layer.layer]);
-  const made = { root, canvas, labels, player, history, store, edits, layer, mapView, notice, projection };
+  const made = { root, canvas, labels, player, history, cupboard, store, edits, layer, mapView, notice, projection };
   return { ...made, mosaic: null, miniMap: null };
 }
 

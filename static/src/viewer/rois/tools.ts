@@ -9,11 +9,13 @@ import type MapBrowserEvent from "ol/MapBrowserEvent";
 import type Polygon from "ol/geom/Polygon";
 
 import { Emitter } from "../lib/events";
-import { geometryToL0, l0FromMap, sameGeometry } from "../map/pixel_plane";
+import { geometryToL0, l0FromMap, mapFromL0, sameGeometry } from "../map/pixel_plane";
 import { drawInteraction, drawnOutline } from "./drawing";
 import type { DrawTool } from "./drawing";
+import type { OpenOutline } from "./open_outlines";
 import type { RoiEdits } from "./edits";
 import type { RoiFeature, RoiLayer } from "./layer";
+import { Sketch } from "./sketch";
 import { SnapTargets } from "./snapping";
 import { sketchStyle } from "./style";
 import type { RoiStore } from "./store";
@@ -29,6 +31,14 @@ export interface DrawContext {
 interface ToolEvents {
   tool: ToolName;
   notice: string;
+  /** A point of the outline under the pen was set. */
+  drawn: OpenOutline;
+  /** The outline of this id is finished, or came to nothing. */
+  ended: string;
+  /** Esc while one was open. */
+  cancelled: OpenOutline;
+  /** Another tool or another frame while one was open. */
+  left: OpenOutline;
   /** A click on no ROI, in level-0 pixels; `asked` if it was made with the tool that asks for frames. */
   point: { at: Position; asked: boolean };
 }
@@ -37,7 +47,8 @@ export class Tools extends Emitter<ToolEvents> {
   current: ToolName = "move";
   private isPanning = false;
   private draw: Draw | null = null;
-  private isDrawing = false;
+  private sketch: Sketch | null = null;
+  private resumed: OpenOutline | null = null;
   private readonly selected = new Collection<RoiFeature>();
   private readonly modify: Modify | null;
   private readonly snapping: SnapTargets;
@@ -62,9 +73,10 @@ export class Tools extends Emitter<ToolEvents> {
 
   use(tool: ToolName): void {
     if (isDrawTool(tool) && !this.canAnnotate) return;
+    if (this.sketch && tool === this.current) return;
+    this.leave();
     if (this.draw) this.map.removeInteraction(this.draw);
     this.map.removeInteraction(this.snapping.interaction);
-    this.isDrawing = false;
     this.draw = isDrawTool(tool) ? this.newDraw(tool) : null;
     if (this.draw) {
       this.layer.select(null);
@@ -87,19 +99,46 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   finish(): void {
-    if (this.draw && this.isDrawing) this.draw.finishDrawing();
+    const isShort = this.current === "polygon" && (this.sketch?.outline().points.length ?? 3) < 3;
+    if (isShort) this.emit("notice", "An outline has at least three points.");
+    else if (this.sketch) this.draw?.finishDrawing();
+  }
+
+  goOn(outline: OpenOutline): void {
+    this.leave();
+    this.use("polygon");
+    this.resumed = outline;
+    this.draw?.appendCoordinates(outline.points.map(mapFromL0));
+  }
+
+  lift(): OpenOutline | null {
+    const outline = this.sketch?.outline() ?? null;
+    this.sketch = null;
+    this.draw?.abortDrawing();
+    return outline?.points.length ? outline : null;
+  }
+
+  /** Another frame is on screen: what was begun stays on its own. */
+  frameChanged(): void {
+    if (this.sketch && this.sketch.frame?.pts !== this.context.frame()?.pts) this.leave();
+  }
+
+  private leave(): void {
+    const left = this.lift();
+    if (left) this.emit("left", left);
   }
 
   /** Esc: first the sketch, then the selection or the tool. */
   cancel(): void {
-    if (this.draw && this.isDrawing) this.draw.abortDrawing();
+    const cancelled = this.lift();
+    if (cancelled) this.emit("cancelled", cancelled);
     else if (this.current !== "move") this.use("move");
     else this.layer.select(null);
   }
 
   /** True where there was a point of the sketch to take back. */
   removeLastPoint(): boolean {
-    if (!this.draw || !this.isDrawing || this.current !== "polygon") return false;
+    if (!this.draw || !this.sketch || this.current !== "polygon") return false;
     this.draw.removeLastPoint();
     return true;
   }
@@ -118,13 +157,23 @@ export class Tools extends Emitter<ToolEvents> {
 
   private newDraw(tool: DrawTool): Draw {
     const draw = drawInteraction(tool, this.context.color(), () => this.isPanning);
-    draw.on("drawstart", () => (this.isDrawing = true));
-    draw.on("drawabort", () => (this.isDrawing = false));
+    draw.on("drawstart", ({ feature }) => {
+      const given = { tool, frame: this.context.frame(), resumed: this.resumed };
+      this.resumed = null;
+      this.sketch = Sketch.begin(feature, given, (outline) => this.emit("drawn", outline));
+    });
+    draw.on("drawabort", () => this.ended());
     draw.on("drawend", (event) => {
-      this.isDrawing = false;
-      this.take(event.feature.getGeometry() as Polygon, tool); // every tool draws one
+      const drawnWith = this.sketch?.tool ?? tool;
+      this.ended();
+      this.take(event.feature.getGeometry() as Polygon, drawnWith); // every tool draws one
     });
     return draw;
+  }
+
+  private ended(): void {
+    if (this.sketch) this.emit("ended", this.sketch.id);
+    this.sketch = null;
   }
 
   private take(drawn: Polygon, tool: DrawTool): void {

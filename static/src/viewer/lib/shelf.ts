@@ -1,0 +1,124 @@
+/**
+ * What the browser keeps for a person on a canvas until the server has it: IndexedDB, which outlives
+ * a reload, a sign-out and a crash. Every read and write names person and canvas, so that another
+ * user of the same browser neither sees nor sends it.
+ */
+
+import { randomUuid } from "./uuid";
+
+export interface Shelved<T> {
+  id: string;
+  value: T;
+}
+
+export interface Shelf<T> {
+  /** What no open tab works on, in the order in which it was first put there. */
+  all: () => Promise<Shelved<T>[]>;
+  /** False where the browser cannot keep it. */
+  put: (id: string, value: T) => Promise<boolean>;
+  remove: (id: string) => Promise<void>;
+}
+
+interface Row {
+  key: string[];
+  /** Of the tab that works on it. */
+  tab: string;
+  at: number;
+  value: unknown;
+}
+
+const DATABASE = "tessera";
+const STORE = "drafts";
+const LOCK = "tessera-tab-";
+
+/** The shelves of one person on one canvas. */
+export class Cupboard {
+  private readonly tab = randomUuid();
+  private readonly database = openDatabase();
+  private last = 0;
+
+  constructor(
+    private readonly user: string,
+    private readonly canvas: string,
+  ) {
+    // held until the tab is gone, however it goes; unknown on pages without TLS
+    void locks()?.request(LOCK + this.tab, () => new Promise(() => undefined));
+  }
+
+  shelf<T>(kind: string): Shelf<T> {
+    const key = (id: string): string[] => [this.user, this.canvas, kind, id];
+    return {
+      all: async () => {
+        const range = IDBKeyRange.bound([this.user, this.canvas, kind], [this.user, this.canvas, kind, []]);
+        const rows = (await this.run("readonly", (store) => store.getAll(range))) as Row[] | null;
+        const busy = await busyTabs();
+        const free = (rows ?? []).filter(({ tab }) => tab === this.tab || !busy.has(LOCK + tab));
+        return free.sort((a, b) => a.at - b.at).map((row) => ({ id: row.key[3] ?? "", value: row.value as T }));
+      },
+      put: async (id, value) => this.put(key(id), value),
+      remove: async (id) => {
+        await this.run("readwrite", (store) => store.delete(key(id)));
+      },
+    };
+  }
+
+  /** Keeps the place in the order that a row has already. */
+  private async put(key: string[], value: unknown): Promise<boolean> {
+    this.last = Math.max(Date.now(), this.last + 1);
+    const at = this.last;
+    const done = await this.run("readwrite", (store) => {
+      const known = store.get(key) as IDBRequest<Row | undefined>;
+      known.onsuccess = () => store.put({ key, tab: this.tab, at: known.result?.at ?? at, value } satisfies Row);
+      return known;
+    });
+    return done !== null;
+  }
+
+  /** The result once it is on disk; null where the browser keeps nothing (a private window, a full disk). */
+  private async run(mode: IDBTransactionMode, ask: (store: IDBObjectStore) => IDBRequest): Promise<unknown> {
+    const database = await this.database;
+    if (!database) return null;
+    return new Promise((resolve) => {
+      try {
+        const transaction = database.transaction(STORE, mode, { durability: "strict" });
+        const request = ask(transaction.objectStore(STORE));
+        transaction.oncomplete = () => resolve(request.result ?? true);
+        transaction.onabort = () => resolve(null);
+      } catch {
+        resolve(null); // the database was closed, or the value cannot be copied
+      }
+    });
+  }
+}
+
+function locks(): LockManager | undefined {
+  return "locks" in navigator ? navigator.locks : undefined;
+}
+
+async function busyTabs(): Promise<Set<string>> {
+  const held = (await locks()?.query())?.held ?? [];
+  return new Set(held.map(({ name }) => name ?? ""));
+}
+
+function openDatabase(): Promise<IDBDatabase | null> {
+  return new Promise((resolve) => {
+    try {
+      const request = indexedDB.open(DATABASE, 1);
+      request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "key" });
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => resolve(null);
+    } catch {
+      resolve(null);
+    }
+  });
+}
+
+/** A shelf that lasts as long as the page, where nothing else is there. */
+export function passingShelf<T>(): Shelf<T> {
+  const rows = new Map<string, T>();
+  return {
+    all: () => Promise.resolve([...rows].map(([id, value]) => ({ id, value }))),
+    put: (id, value) => Promise.resolve(Boolean(rows.set(id, value))),
+    remove: (id) => Promise.resolve(void rows.delete(id)),
+  };
+}
