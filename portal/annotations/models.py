@@ -141,7 +141,11 @@ class RoiAction(models.TextChoices):
 
 
 class RoiRevision(BaseModel):
-    """The state of an ROI after one change, with who and when."""
+    """The state of an ROI after one change, with who and when.
+
+    ``client_key`` names the request that made it (``portal.annotations.services.once.Once``):
+    sent again after a lost answer, it finds its revision and makes no second one.
+    """
 
     roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="revisions")
     version = models.PositiveIntegerField()
@@ -159,8 +163,16 @@ class RoiRevision(BaseModel):
         RoiImport, null=True, blank=True, on_delete=models.SET_NULL, related_name="revisions"
     )
 
+    client_key = models.CharField(max_length=64, blank=True, default="")
+    client_digest = models.CharField(max_length=64, blank=True, default="")
+
     class Meta:
         ordering = ("version",)
         constraints = (
             models.UniqueConstraint(fields=["roi", "version"], name="roi_revision_unique"),
+            models.UniqueConstraint(
+                fields=["roi", "client_key"],
+                condition=~models.Q(client_key=""),
+                name="roi_revision_once",
+            ),
         )

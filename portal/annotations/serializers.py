@@ -129,6 +129,19 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     )
 
 
+class RoiRestoreSerializer(serializers.Serializer[Any]):
+    """What an ROI becomes when it is brought back; nothing: what it was."""
+
+    version = serializers.IntegerField(
+        required=False, min_value=1, max_value=INT32_MAX, help_text="As it was in this version"
+    )
+    geometry = GeometryField(required=False)
+    label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+    name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    shape = serializers.ChoiceField(RoiKind.choices, required=False)
+    locked = serializers.BooleanField(source="is_locked", required=False)
+
+
 class RoiQuerySerializer(serializers.Serializer[Any]):
     """Filters of the list of ROIs."""
 

@@ -58,6 +58,12 @@ class TooLargeInputError(PortalError):
     status, code, title = 413, "too-large", "Too large"
 
 
+class KeyReusedError(PortalError):
+    """An ``Idempotency-Key`` that stands for another request."""
+
+    status, code, title = 422, "key-reused", "This key was used for another request"
+
+
 class PreconditionRequiredError(PortalError):
     """A write without ``If-Match``."""
 

@@ -60,8 +60,17 @@ class SessionAuthentication(session.SessionAuthentication):
         require_csrf(request._request)
 
     def authenticate(self, request: Request) -> tuple[User, None] | None:
-        """Who still owes a second factor works as little over REST as on pages."""
+        """Who still owes a second factor works as little over REST as on pages.
+
+        A page says for whom it was made: what one person left in it is never sent as another's
+        after a change of who is signed in.
+        """
         found: tuple[User, None] | None = super().authenticate(request)
+        acting = request.headers.get("X-Acting-User")
+        if found is not None and acting is not None and acting != str(found[0].pk):
+            raise AuthenticationFailed(
+                "Someone else is signed in in this browser.", code="other-user"
+            )
         if found is not None and second_factor_missing(found[0]):
             raise PermissionDenied(
                 "Your lab asks for a second factor. Set one up on the pages first.",

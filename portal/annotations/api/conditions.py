@@ -1,14 +1,18 @@
-"""ETag and If-Match: the version of an ROI is its entity tag."""
+"""ETag and If-Match: the version of an ROI is the tag. Idempotency-Key: a write is done once."""
 
 from __future__ import annotations
 
+import json
 import re
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
+from portal.annotations.services import Once
 from portal.core.errors import InvalidInputError, PreconditionRequiredError
+from portal.labs.requests import user_of
 
+_KEY = re.compile(r"[!-~]{8,200}\Z")
 _TAG = re.compile(r'\s*(?:W/)?"?(\d{1,9})"?\s*\Z', re.ASCII)
 
 IF_MATCH = OpenApiParameter(
@@ -21,6 +25,26 @@ IF_MATCH = OpenApiParameter(
 IF_MATCH_OPTIONAL = OpenApiParameter(
     "If-Match", str, OpenApiParameter.HEADER, required=False, description="As for a change."
 )
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    required=False,
+    description="Chosen by the client, 8 to 200 visible characters, best a UUID: the same request"
+    " under the same key is carried out once. The same key with another request gives 422.",
+)
+
+
+def once(request: Request) -> Once | None:
+    """What names this write, or None where no ``Idempotency-Key`` was sent."""
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not _KEY.match(key):
+        raise InvalidInputError("Idempotency-Key: 8 to 200 visible ASCII characters.")
+    asked = json.dumps([request.method, request.path, request.data], sort_keys=True, default=str)
+    return Once.of(user_of(request), key=key, request=asked)
 
 
 def etag(version: int) -> str:

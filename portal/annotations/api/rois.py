@@ -16,11 +16,13 @@ from rest_framework.viewsets import GenericViewSet
 
 from portal.annotations import selectors
 from portal.annotations.api.conditions import (
+    IDEMPOTENCY_KEY,
     IF_MATCH,
     IF_MATCH_OPTIONAL,
     etag,
     expected_version,
     expected_version_or_none,
+    once,
 )
 from portal.annotations.api.parsers import GeometryJsonParser
 from portal.annotations.models import Roi, RoiKind
@@ -28,12 +30,20 @@ from portal.annotations.serializers import (
     RoiCreateSerializer,
     RoiPatchSerializer,
     RoiQuerySerializer,
+    RoiRestoreSerializer,
     RoiRevisionSerializer,
     RoiSerializer,
     roi_represent,
     rois_represent,
 )
-from portal.annotations.services import RoiChanges, roi_create, roi_delete, roi_restore, roi_update
+from portal.annotations.services import (
+    RoiChanges,
+    roi_create,
+    roi_delete,
+    roi_restore,
+    roi_update,
+    version_changes,
+)
 from portal.archive.selectors import canvas_get
 from portal.core.api.paging import Paging
 from portal.core.api.schema import ProblemSerializer
@@ -101,7 +111,7 @@ class RoiApi(GenericViewSet[Roi]):
             201: OpenApiResponse(RoiSerializer, "Created"),
             200: OpenApiResponse(RoiSerializer, "This very ROI was there already"),
         },
-        parameters=[ETAG_HEADER],
+        parameters=[IDEMPOTENCY_KEY, ETAG_HEADER],
         summary="Draw an ROI",
     )
     def create(self, request: Request) -> Response:
@@ -125,6 +135,7 @@ class RoiApi(GenericViewSet[Roi]):
             roi_id=data.get("id"),
             kind=data.get("shape", RoiKind.POLYGON),
             is_locked=data.get("locked", False),
+            once=once(request),
         )
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
         answer = _answer(saved.roi, status=code, notes=saved.notes)
@@ -139,7 +150,7 @@ class RoiApi(GenericViewSet[Roi]):
     @extend_schema(
         request=RoiPatchSerializer,
         responses={200: RoiSerializer, 412: STALE},
-        parameters=[IF_MATCH, ETAG_HEADER],
+        parameters=[IF_MATCH, IDEMPOTENCY_KEY, ETAG_HEADER],
         summary="Change an ROI",
     )
     def partial_update(self, request: Request, pk: str) -> Response:
@@ -148,21 +159,23 @@ class RoiApi(GenericViewSet[Roi]):
         version = expected_version(request)
         body = RoiPatchSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        changes: RoiChanges = {**body.validated_data}  # type: ignore[typeddict-item]
-        if "label" in body.validated_data:
-            changes["label"] = selectors.label_of_lab(roi.lab_id, body.validated_data["label"])
+        changes = _changes(roi, body.validated_data)
         saved = _or_current(
             request,
             roi,
             lambda: roi_update(
-                roi=roi, user=user_of(request), expected_version=version, changes=changes
+                roi=roi,
+                user=user_of(request),
+                expected_version=version,
+                changes=changes,
+                once=once(request),
             ),
         )
         return _answer(saved.roi, notes=saved.notes)
 
     @extend_schema(
         responses={204: None, 412: STALE},
-        parameters=[IF_MATCH, ETAG_HEADER],
+        parameters=[IF_MATCH, IDEMPOTENCY_KEY, ETAG_HEADER],
         summary="Delete an ROI",
     )
     def destroy(self, request: Request, pk: str) -> Response:
@@ -172,27 +185,42 @@ class RoiApi(GenericViewSet[Roi]):
         roi = _or_current(
             request,
             roi,
-            lambda: roi_delete(roi=roi, user=user_of(request), expected_version=version),
+            lambda: roi_delete(
+                roi=roi, user=user_of(request), expected_version=version, once=once(request)
+            ),
         )
         return Response(status=status.HTTP_204_NO_CONTENT, headers={"ETag": etag(roi.version)})
 
     @extend_schema(
-        request=None,
+        request=RoiRestoreSerializer,
         responses={200: RoiSerializer, 412: STALE},
-        parameters=[IF_MATCH_OPTIONAL, ETAG_HEADER],
-        summary="Undo a deletion",
+        parameters=[IF_MATCH_OPTIONAL, IDEMPOTENCY_KEY, ETAG_HEADER],
+        summary="Undo a deletion, or bring a version back",
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, pk: str) -> Response:
-        """Bring a deleted ROI back as it was. One that is live stays as it is."""
+        """One new version. Without a body a deleted ROI comes back as it was, and a live one stays.
+
+        A body needs If-Match: it becomes as it was in `version`, or what the fields say.
+        """
         roi = selectors.roi_get(user_of(request), uuid.UUID(pk))
-        version = expected_version_or_none(request)
-        restored = _or_current(
+        body = RoiRestoreSerializer(data=request.data or {})
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        version = expected_version(request) if asked else expected_version_or_none(request)
+        changes = _restored(roi, asked)
+        saved = _or_current(
             request,
             roi,
-            lambda: roi_restore(roi=roi, user=user_of(request), expected_version=version),
+            lambda: roi_restore(
+                roi=roi,
+                user=user_of(request),
+                expected_version=version,
+                changes=changes,
+                once=once(request),
+            ),
         )
-        return _answer(restored)
+        return _answer(saved.roi, notes=saved.notes)
 
     @extend_schema(
         responses=RoiRevisionSerializer(many=True), summary="Every version an ROI ever had"
@@ -204,6 +232,19 @@ class RoiApi(GenericViewSet[Roi]):
         rows: QuerySet[Any] = selectors.roi_revisions(roi)
         page = self.paginate_queryset(rows)
         return self.get_paginated_response(RoiRevisionSerializer(page, many=True).data)
+
+
+def _changes(roi: Roi, asked: dict[str, Any]) -> RoiChanges:
+    changes: RoiChanges = {**asked}  # type: ignore[typeddict-item]
+    if "label" in asked:
+        changes["label"] = selectors.label_of_lab(roi.lab_id, asked["label"])
+    return changes
+
+
+def _restored(roi: Roi, asked: dict[str, Any]) -> RoiChanges:
+    """The version that was asked for, with the fields that were given beside it."""
+    fields = _changes(roi, {name: value for name, value in asked.items() if name != "version"})
+    return {**version_changes(roi, asked["version"]), **fields} if "version" in asked else fields
 
 
 def _filter(asked: dict[str, Any]) -> selectors.RoiFilter:

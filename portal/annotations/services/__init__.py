@@ -11,16 +11,19 @@ from portal.annotations.services.labels import (
     label_set_ensure,
     label_update,
 )
+from portal.annotations.services.once import Once
 from portal.annotations.services.rois import (
     roi_create,
     roi_delete,
     roi_restore,
     roi_update,
+    version_changes,
 )
 
 __all__ = [
     "ImportReport",
     "ImportUndone",
+    "Once",
     "RoiChanges",
     "RoiStep",
     "color_next",
@@ -35,4 +38,5 @@ __all__ = [
     "roi_restore",
     "roi_update",
     "rois_change",
+    "version_changes",
 ]

@@ -23,6 +23,7 @@ from portal.annotations.services.fields import (
     shape_fields,
     shape_kind,
 )
+from portal.annotations.services.once import Once, at_most_once
 from portal.annotations.services.writing import (
     event_payload,
     require_version,
@@ -32,7 +33,7 @@ from portal.annotations.services.writing import (
     stale_version,
 )
 from portal.archive.models import Canvas
-from portal.core.errors import ConflictError, NotFoundError
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.events import events_emit
 from portal.labs.models import User
 
@@ -66,11 +67,12 @@ def roi_create(
     foreign: dict[str, Any] | None = None,
     kind: str = RoiKind.POLYGON,
     is_locked: bool = False,
+    once: Once | None = None,
 ) -> RoiSaved:
     """Draw an ROI on a canvas; emits ``roi.saved``.
 
     ``roi_id`` may be chosen by the client, so that a save whose answer was lost can be sent again:
-    the same id with the same content returns the ROI that is there.
+    the same id with the same content returns the ROI that is there. So does the same ``once``.
 
     Args:
         kind: of ``RoiKind``; what is no ellipse is stored as a polygon.
@@ -78,11 +80,13 @@ def roi_create(
     Raises:
         ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
         ConflictError: the id is taken by something else.
+        KeyReusedError: ``once`` was another request.
     """
     require_annotate(user, canvas.lab_id)
     check_label(canvas, label)
     frame = frame_resolve(canvas, index=frame_index, pts=frame_pts)
     shape = roi_shape(canvas, geometry)
+    roi_id = roi_id or (once.roi_id if once else None)
     roi = roi_prepare(
         canvas=canvas,
         user=user,
@@ -95,12 +99,12 @@ def roi_create(
         kind=kind,
         is_locked=is_locked,
     )
-    if roi_id and (known := _created_before(roi)):
+    if roi_id and (known := _created_before(roi, once)):
         return RoiSaved(known, created=False, changed=False, notes=shape.notes)
     try:
-        roi_insert(roi=roi, user=user)
+        roi_insert(roi=roi, user=user, once=once)
     except IntegrityError:  # the same save, sent twice at once
-        if roi_id and (known := _created_before(roi)):
+        if roi_id and (known := _created_before(roi, once)):
             return RoiSaved(known, created=False, changed=False, notes=shape.notes)
         raise
     return RoiSaved(roi, created=True, changed=True, notes=shape.notes)
@@ -136,12 +140,12 @@ def roi_prepare(
     )
 
 
-def roi_insert(*, roi: Roi, user: User) -> None:
+def roi_insert(*, roi: Roi, user: User, once: Once | None = None) -> None:
     """Write a new row with its first revision; emits ``roi.saved``."""
     with transaction.atomic():
         _require_canvas(roi.canvas_id)
         roi.save(force_insert=True)
-        roi_record(roi, RoiAction.CREATE, user, geometry_changed=True)
+        roi_record(roi, RoiAction.CREATE, user, geometry_changed=True, once=once)
 
 
 def rois_insert(*, rois: list[Roi], user: User, roi_import: RoiImport) -> None:
@@ -164,6 +168,7 @@ def roi_update(
     expected_version: int,
     changes: RoiChanges,
     roi_import: RoiImport | None = None,
+    once: Once | None = None,
 ) -> RoiSaved:
     """Change an ROI whose version is still ``expected_version``; emits ``roi.saved``.
 
@@ -171,6 +176,7 @@ def roi_update(
 
     Args:
         roi_import: the import that this change is part of.
+        once: the request; one that was carried out before changes nothing more.
 
     Raises:
         StaleVersionError: someone else changed it first; ``details["current_version"]``.
@@ -178,23 +184,29 @@ def roi_update(
         ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
     """
     require_annotate(user, roi.lab_id)
-    if roi.version != expected_version:
-        raise stale_version(roi, expected_version)
-    if "review_state" in changes and changes["review_state"] != roi.review_state:
-        require_review(user, roi.lab_id)
-    fields, notes = changed_fields(roi, changes)
-    with transaction.atomic():
-        require_version(roi, expected_version)
-        if roi.deleted_at is not None:
-            raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
-        if fields:
-            roi_write(roi, expected_version, fields)
-            is_new = "geometry" in fields
-            roi_record(roi, RoiAction.UPDATE, user, geometry_changed=is_new, roi_import=roi_import)
-    return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
+    with at_most_once(roi, once):
+        if roi.version != expected_version:
+            raise stale_version(roi, expected_version)
+        if "review_state" in changes and changes["review_state"] != roi.review_state:
+            require_review(user, roi.lab_id)
+        fields, notes = changed_fields(roi, changes)
+        with transaction.atomic():
+            require_version(roi, expected_version)
+            if roi.deleted_at is not None:
+                raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+            _change(roi, fields, RoiAction.UPDATE, user, roi_import=roi_import, once=once)
+        return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
+    return RoiSaved(roi, created=False, changed=False)
 
 
-def roi_delete(*, roi: Roi, user: User, expected_version: int, despite_lock: bool = False) -> Roi:
+def roi_delete(
+    *,
+    roi: Roi,
+    user: User,
+    expected_version: int,
+    despite_lock: bool = False,
+    once: Once | None = None,
+) -> Roi:
     """Delete an ROI (a revision; ``roi_restore`` undoes it); emits ``roi.deleted``.
 
     Raises:
@@ -202,13 +214,13 @@ def roi_delete(*, roi: Roi, user: User, expected_version: int, despite_lock: boo
         StaleVersionError, ForbiddenError.
     """
     require_annotate(user, roi.lab_id)
-    with transaction.atomic():
+    with at_most_once(roi, once), transaction.atomic():
         require_version(roi, expected_version)
         if roi.deleted_at is None:
             if not despite_lock:
                 require_unlocked(roi)
-            roi_write(roi, expected_version, {"deleted_at": timezone.now()})
-            roi_record(roi, RoiAction.DELETE, user, geometry_changed=False)
+            fields = {"deleted_at": timezone.now()}
+            _change(roi, fields, RoiAction.DELETE, user, once=once)
     return roi
 
 
@@ -217,16 +229,54 @@ def roi_restore(
     roi: Roi,
     user: User,
     expected_version: int | None = None,
+    changes: RoiChanges | None = None,
     roi_import: RoiImport | None = None,
-) -> Roi:
-    """Bring a deleted ROI back as it was; emits ``roi.saved``. One that is live stays as it is."""
+    once: Once | None = None,
+) -> RoiSaved:
+    """Bring a deleted ROI back as one new version; emits ``roi.saved``.
+
+    Args:
+        changes: what it becomes on the way; without them it comes back as it was. One that is
+            live is changed by them, or stays as it is.
+
+    Raises:
+        As ``roi_update``.
+    """
     require_annotate(user, roi.lab_id)
-    with transaction.atomic():
+    with at_most_once(roi, once), transaction.atomic():
         require_version(roi, roi.version if expected_version is None else expected_version)
+        fields, notes = changed_fields(roi, changes or {})
+        action = RoiAction.UPDATE
         if roi.deleted_at is not None:
-            roi_write(roi, roi.version, {"deleted_at": None})
-            roi_record(roi, RoiAction.RESTORE, user, geometry_changed=False, roi_import=roi_import)
-    return roi
+            action, fields["deleted_at"] = RoiAction.RESTORE, None
+        _change(roi, fields, action, user, roi_import=roi_import, once=once)
+        return RoiSaved(roi, created=False, changed=bool(fields), notes=notes)
+    return RoiSaved(roi, created=False, changed=False)
+
+
+def version_changes(roi: Roi, version: int) -> RoiChanges:
+    """What makes an ROI as it was in a version. ``InvalidInputError`` where it had no such one."""
+    was = roi.revisions.select_related("label").filter(version=version).first()
+    if was is None:
+        raise InvalidInputError(f"version: this ROI has no version {version}.")
+    return {"geometry": was.geometry, "shape": was.shape, "name": was.name, "label": was.label}
+
+
+def _change(
+    roi: Roi,
+    fields: dict[str, Any],
+    action: RoiAction,
+    user: User,
+    *,
+    roi_import: RoiImport | None = None,
+    once: Once | None = None,
+) -> None:
+    """Write the fields, if there are any, with their revision and event."""
+    if not fields:
+        return
+    roi_write(roi, roi.version, fields)
+    is_new = "geometry" in fields
+    roi_record(roi, action, user, geometry_changed=is_new, roi_import=roi_import, once=once)
 
 
 def _require_canvas(canvas_id: uuid.UUID) -> None:
@@ -234,13 +284,13 @@ def _require_canvas(canvas_id: uuid.UUID) -> None:
         raise NotFoundError("What this ROI is drawn on was deleted.")
 
 
-def _created_before(roi: Roi) -> Roi | None:
+def _created_before(roi: Roi, once: Once | None) -> Roi | None:
     """The ROI of the same id, if it was created with the same content; None where there is none."""
     known: Roi | None = (
         Roi.everything.select_related("canvas__video", "created_by").filter(pk=roi.pk).first()
     )
-    if known is None:
-        return None
+    if known is None or (once and once.was_done(known)):
+        return known
     first = known.revisions.filter(version=1).first()
     if (
         first is None

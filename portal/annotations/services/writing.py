@@ -7,6 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from portal.annotations.models import Roi, RoiAction, RoiImport, RoiRevision
+from portal.annotations.services.once import Once
 from portal.core.errors import NotFoundError, StaleVersionError
 from portal.core.events import event_emit
 from portal.labs.models import User
@@ -50,9 +51,13 @@ def roi_record(
     *,
     geometry_changed: bool,
     roi_import: RoiImport | None = None,
+    once: Once | None = None,
 ) -> None:
     """Write the revision of a change that was just made, and emit its event."""
-    roi_revision(roi, action, user, roi_import).save(force_insert=True)
+    revision = roi_revision(roi, action, user, roi_import)
+    if once:
+        revision.client_key, revision.client_digest = once.key, once.digest
+    revision.save(force_insert=True)
     event_emit(
         "roi.deleted" if action == RoiAction.DELETE else "roi.saved",
         lab_id=roi.lab_id,

@@ -109,7 +109,7 @@ def test_deleting_is_a_revision_that_can_be_undone(roi: Roi, annotator: User) ->
 
 
 def test_restoring_what_is_live_changes_nothing(roi: Roi, annotator: User) -> None:
-    assert roi_restore(roi=roi, user=annotator).version == 1
+    assert roi_restore(roi=roi, user=annotator).roi.version == 1
     assert RoiRevision.objects.count() == 1
 
 

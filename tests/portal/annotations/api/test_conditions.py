@@ -1,0 +1,72 @@
+"""Idempotency-Key, bringing versions back, and who a page acts for, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal.annotations.models import Roi
+from portal.labs.models import User
+from tests.portal.annotations.support import box
+
+JSON = "application/json"
+
+
+@pytest.fixture
+def client(annotator: User) -> Client:
+    signed_in = Client()
+    signed_in.force_login(annotator)
+    return signed_in
+
+
+def patch(client: Client, roi: Roi, name: str, **headers: str) -> Any:
+    sent = {"If-Match": '"1"', "Idempotency-Key": "a-key-of-mine"} | headers
+    return client.patch(f"/api/v1/rois/{roi.pk}/", {"name": name}, JSON, headers=sent)
+
+
+def test_a_request_sent_again_under_its_key_is_carried_out_once(client: Client, roi: Roi) -> None:
+    first, again = patch(client, roi, "mine"), patch(client, roi, "mine")
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json()["version"] == again.json()["version"] == 2
+    other = patch(client, roi, "other")
+    assert (other.status_code, other.json()["code"]) == (422, "key-reused")
+    assert patch(client, roi, "x", **{"Idempotency-Key": "short"}).status_code == 400
+
+
+def test_an_roi_drawn_again_under_its_key_is_the_same(client: Client, canvas: Any) -> None:
+    body = {"canvas": str(canvas.pk), "geometry": box(1, 1, 50, 50)}
+    key = {"Idempotency-Key": "drawn-just-now"}
+    first, again = (client.post("/api/v1/rois/", body, JSON, headers=key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["id"] == again.json()["id"]
+
+
+def test_a_version_is_brought_back_by_its_number(client: Client, roi: Roi) -> None:
+    patch(client, roi, "mine")
+    url = f"/api/v1/rois/{roi.pk}/restore/"
+    assert client.post(url, {"version": 1}, JSON).status_code == 428
+    stale = client.post(url, {"version": 1}, JSON, headers={"If-Match": '"1"'})
+    assert (stale.status_code, stale.json()["current"]["name"]) == (412, "mine")
+    back = client.post(url, {"version": 1}, JSON, headers={"If-Match": '"2"'})
+    assert (back.json()["version"], back.json()["name"]) == (3, "")
+    unknown = client.post(url, {"version": 9}, JSON, headers={"If-Match": '"3"'})
+    assert (unknown.status_code, "no version 9" in unknown.json()["detail"]) == (400, True)
+
+
+def test_a_deleted_roi_comes_back_changed_as_one_version(client: Client, roi: Roi) -> None:
+    url = f"/api/v1/rois/{roi.pk}/"
+    client.delete(url, headers={"If-Match": '"1"'})
+    answer = client.post(f"{url}restore/", {"name": "b"}, JSON, headers={"If-Match": '"2"'})
+    assert (answer.json()["version"], answer.json()["name"]) == (3, "b")
+    assert answer.json()["deleted_at"] is None
+
+
+def test_a_page_made_for_one_person_sends_nothing_as_another(
+    client: Client, roi: Roi, annotator: User, reviewer: User
+) -> None:
+    refused = patch(client, roi, "mine", **{"X-Acting-User": str(reviewer.pk)})
+    assert (refused.status_code, refused.json()["code"]) == (401, "other-user")
+    assert roi.revisions.count() == 1
+    assert patch(client, roi, "mine", **{"X-Acting-User": str(annotator.pk)}).status_code == 200
