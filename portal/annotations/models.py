@@ -7,9 +7,9 @@ from typing import Any, Self
 from django.conf import settings
 from django.db import models
 
-from portal.archive.models import Canvas, canvases_in_bin
+from portal.archive.models import Canvas, canvases_in_bin, cases_shared_with
 from portal.core.models import BaseModel
-from portal.labs.models import LabOwned, LabOwnedQuerySet, ShownManager
+from portal.labs.models import LabOwned, LabOwnedQuerySet, ShownManager, User
 
 
 class LabelSet(LabOwned):
@@ -40,6 +40,11 @@ class Label(LabOwned):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def shared_with(cls, user: User) -> models.Q | None:
+        """Those that regions of shared cases carry: without them nobody could read the regions."""
+        return models.Q(pk__in=Roi.objects.live().filter(_on_shared(user)).values("label_id"))
 
 
 class ReviewState(models.TextChoices):
@@ -119,6 +124,17 @@ class Roi(LabOwned):
         By a subquery, not a join: a guarded UPDATE stays one on the row itself.
         """
         return rows.exclude(canvas__in=canvases_in_bin())
+
+    @classmethod
+    def shared_with(cls, user: User) -> models.Q | None:
+        """Live ones of a case that another lab shares."""
+        return models.Q(deleted_at=None) & _on_shared(user)
+
+
+def _on_shared(user: User) -> models.Q:
+    """On a canvas of a shared case; by a subquery for the same reason as ``Roi.shown``."""
+    shared = Canvas.objects.filter(case_id__in=cases_shared_with(user)).order_by()
+    return models.Q(canvas_id__in=shared.values("pk"))
 
 
 class RoiImport(LabOwned):

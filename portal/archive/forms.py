@@ -72,4 +72,24 @@ class CaseForm(forms.Form):
             self.add_error("tags" if error.message.startswith("tags:") else None, error.message)
 
 
+class ShareForm(forms.Form):
+    """With which lab a case is shared, and how long."""
+
+    with_lab = forms.CharField(
+        label="Lab",
+        max_length=120,
+        help_text="Its name or short name, exactly as the lab writes it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    until = forms.DateField(
+        help_text="The last day it may be read (UTC), at most a year ahead.",
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+
+    def refuse(self, message: str) -> None:
+        """Show what the service said at the field it concerns."""
+        name, colon, text = message.partition(": ")
+        self.add_error(*((name, text) if colon and name in self.fields else (None, message)))
+
+
 _PLAIN = ("accession", "patient_key", "organ", "procedure", "diagnosis", "sex", "age_band")

@@ -1,4 +1,4 @@
-"""Who may: members see, annotators fill the archive, managers delete for good."""
+"""Who may: members see, annotators fill the archive, managers share and delete for good."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def require_purge(user: User, lab_id: uuid.UUID) -> None:
 def require_edit(user: User, lab_id: uuid.UUID) -> None:
     """Raise ``ForbiddenError`` unless ``may_edit``."""
     require_role(user, lab_id, at_least=Role.ANNOTATOR)
+
+
+def may_share(user: User, lab_id: uuid.UUID) -> bool:
+    """Offer the lab's cases to another lab, answer for the lab what it is offered, end either."""
+    return has_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def require_share(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless ``may_share``."""
+    require_role(user, lab_id, at_least=Role.MANAGER)

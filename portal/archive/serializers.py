@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from portal.archive.models import AgeBand, Canvas, CanvasKind, Case, ItemState, Sex, Slide, Video
+from portal.archive.models import (
+    AgeBand,
+    Canvas,
+    CanvasKind,
+    Case,
+    CaseShare,
+    ItemState,
+    Sex,
+    Slide,
+    Video,
+)
 from portal.archive.rules import may_edit
 from portal.archive.services import MAX_TAG_LENGTH, MAX_TAGS
 from portal.archive.tiles.reading import plane_of
@@ -26,6 +37,7 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
     slide_count = serializers.SerializerMethodField()
     video_count = serializers.SerializerMethodField()
     mosaic_count = serializers.SerializerMethodField()
+    shared_until = serializers.SerializerMethodField()
 
     class Meta:
         model = Case
@@ -43,6 +55,7 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
             "slide_count",
             "video_count",
             "mosaic_count",
+            "shared_until",
             "created_at",
             "updated_at",
         )
@@ -59,6 +72,16 @@ class CaseSerializer(serializers.ModelSerializer[Case]):
     def get_mosaic_count(self, case: Case) -> int:
         """Mosaics that are ready."""
         return int(getattr(case, "mosaic_count", 0))
+
+    def get_shared_until(self, case: Case) -> date | None:
+        """The last day (UTC) on which another lab lets one read it; null in one's own lab."""
+        share: CaseShare | None = self.context.get("share")
+        return share.until if share else None
+
+    def to_representation(self, case: Case) -> dict[str, Any]:
+        """Without the patient's pseudonym where another lab shares the case."""
+        shown: dict[str, Any] = super().to_representation(case)
+        return shown | {"patient_key": ""} if self.context.get("share") else shown
 
 
 class ItemErrorSerializer(serializers.Serializer[Any]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-from portal.archive.views import canvases, cases, items, uploads
+from portal.archive.views import canvases, cases, items, sharing, uploads
 
 app_name = "archive"
 _ITEM = "items/<str:kind>/<uuid:item_id>"
@@ -15,6 +15,10 @@ urlpatterns = [
     path("cases/<uuid:case_id>/edit/", cases.case_edit, name="case_edit"),
     path("cases/<uuid:case_id>/delete/", cases.case_delete, name="case_delete"),
     path("cases/<uuid:case_id>/upload/", uploads.case_upload, name="case_upload"),
+    path("cases/<uuid:case_id>/shares/", sharing.case_shares, name="case_shares"),
+    path("lab/shared/", sharing.lab_shares, name="lab_shares"),
+    path("shares/<uuid:share_id>/accept/", sharing.share_accept, name="share_accept"),
+    path("shares/<uuid:share_id>/end/", sharing.share_end, name="share_end"),
     path(f"{_ITEM}/", items.item_card, name="item_card"),
     path(f"{_ITEM}/retry/", items.item_retry, name="item_retry"),
     path(f"{_ITEM}/delete/", items.item_delete, name="item_delete"),

@@ -60,6 +60,10 @@ ACTIONS: Mapping[str, str] = {
     "roi.saved": "Saved a region",
     "roi.viewed": "Looked at a region",
     "search.made": "Searched for similar cases",
+    "share.accepted": "Accepted a shared case",
+    "share.ended": "Ended the sharing of a case",
+    "share.listed": "Listed shared cases",
+    "share.offered": "Offered a case to another lab",
     "token.created": "Created an API token",
     "token.revoked": "Revoked an API token",
     "video.played": "Played a video",
@@ -85,6 +89,7 @@ class Told:
 
 _BIN = Told("item", "target_id", ("kind",))
 _INVITATION = Told("invitation", "invitation", ("role",))
+_SHARE = Told("share", "share_id", ("owner", "with", "until"))
 _FACTOR = Told("member", "user", ("kind",), of_person="user")
 EVENTS: Mapping[str, Told] = {
     "account.deactivated": Told("member", "user", of_person="user"),
@@ -113,6 +118,9 @@ EVENTS: Mapping[str, Told] = {
     "roi.deleted": Told("roi", "roi_id", ("version",)),
     "roi.purged": Told("roi", "roi_id"),
     "roi.saved": Told("roi", "roi_id", ("version", "action")),
+    "share.accepted": _SHARE,
+    "share.ended": _SHARE,
+    "share.offered": _SHARE,
     "token.created": Told("token", "token", ("scope",), of_person="user"),
     "token.revoked": Told("token", "token", ("scope",), of_person="user"),
 }

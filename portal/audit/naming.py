@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from portal.labs.models import User
+
 
 class Named(NamedTuple):
     """What to call an object, and the page it has."""
@@ -14,7 +16,7 @@ class Named(NamedTuple):
     url: str = ""
 
 
-Namer = Callable[[Collection[uuid.UUID]], Mapping[uuid.UUID, Named]]
+Namer = Callable[[Collection[uuid.UUID], User], Mapping[uuid.UUID, Named]]
 _NAMERS: dict[str, Namer] = {}
 
 
@@ -23,7 +25,7 @@ def namer_register(kind: str, namer: Namer) -> None:
     _NAMERS[kind] = namer
 
 
-def names_of(kind: str, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Named]:
-    """Names of those that still exist; empty for a kind that nobody names."""
+def names_of(kind: str, ids: Collection[uuid.UUID], user: User) -> Mapping[uuid.UUID, Named]:
+    """Names of those that the reader may see; empty for a kind that nobody names."""
     namer = _NAMERS.get(kind)
-    return namer(ids) if namer and ids else {}
+    return namer(ids, user) if namer and ids else {}

@@ -23,7 +23,7 @@ from portal.audit.naming import names_of
 from portal.audit.rules import require_read
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.acting import about
-from portal.labs.models import Lab
+from portal.labs.models import Lab, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
@@ -49,7 +49,7 @@ def entry_list(request: HttpRequest) -> HttpResponse:
         "can_manage": True,
         "form": form,
         "page_obj": page,
-        "rows": _rows(list(page)),
+        "rows": _rows(list(page), user_of(request)),
         "head": selectors.chain_head(lab.pk),
         "asked": asked.urlencode(),
         "is_filtered": any(asked.get(name) for name in form.fields),
@@ -80,10 +80,10 @@ def _lab(request: HttpRequest) -> Lab:
     return lab
 
 
-def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
+def _rows(entries: list[AuditEntry], user: User) -> list[dict[str, Any]]:
     members = {e.object_id for e in entries if e.kind == "member" and e.object_id}
     people = selectors.people_names({e.actor_id for e in entries if e.actor_id} | members)
-    cases = names_of("case", {entry.case_id for entry in entries if entry.case_id})
+    cases = names_of("case", {entry.case_id for entry in entries if entry.case_id}, user)
     return [
         {
             "entry": entry,

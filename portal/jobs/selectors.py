@@ -36,9 +36,16 @@ def job_get(*, user: User, job_id: uuid.UUID) -> Job:
     return job
 
 
-def job_latest_for(*, target_type: str, target_ids: list[uuid.UUID]) -> dict[uuid.UUID, Job]:
-    """The newest job of each target, in one query. The caller has checked that it may see them."""
-    jobs = Job.objects.filter(target_type=target_type, target_id__in=target_ids)
+def job_latest_for(
+    *, target_type: str, target_ids: list[uuid.UUID], user: User | None = None
+) -> dict[uuid.UUID, Job]:
+    """The newest job of each target, in one query.
+
+    Args:
+        user: only jobs that this person may see; None: the caller has checked that.
+    """
+    jobs = Job.objects.visible_to(user) if user else Job.objects.all()
+    jobs = jobs.filter(target_type=target_type, target_id__in=target_ids)
     return {job.target_id: job for job in jobs.order_by("created_at") if job.target_id}
 
 

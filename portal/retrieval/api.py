@@ -101,7 +101,7 @@ class RoiSimilarApi(APIView):
 
 def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> Response:
     user = user_of(request)
-    roi = roi_get(user, roi_id)
+    roi = roi_get(user, roi_id, with_shared=False)  # a search looks into the whole lab of its ROI
     about(request, roi.pk)
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != roi.lab_id:

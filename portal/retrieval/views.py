@@ -29,7 +29,7 @@ _DAY_S = 24 * 3600  # seconds of a day
 @require_GET
 def similar(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Similar cases. htmx asks for the results alone: on a filter, and while a job is under way."""
-    roi = _live_roi(request, roi_id)
+    roi = _live_roi(request, roi_id, with_shared=False)
     form = SimilarForm(request.GET, user=user_of(request), lab_id=roi.lab_id)
     context: dict[str, Any] = {"roi": roi, "case": roi.canvas.case, "form": form}
     context |= _outcome(user_of(request), roi, form)
@@ -42,7 +42,7 @@ def similar(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def embed(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Try again to embed an ROI after a failure."""
-    roi = _live_roi(request, roi_id)
+    roi = _live_roi(request, roi_id, with_shared=False)
     services.embed_request(roi=roi, user=user_of(request), is_retry=True)
     return redirect("retrieval:similar", roi_id=roi.pk)
 
@@ -76,8 +76,8 @@ def _outcome(user: User, roi: Roi, form: SimilarForm) -> dict[str, Any]:
     return {"result": found} if isinstance(found, selectors.SimilarResult) else {"job": found}
 
 
-def _live_roi(request: HttpRequest, roi_id: uuid.UUID) -> Roi:
-    roi = roi_get(user_of(request), roi_id)
+def _live_roi(request: HttpRequest, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
+    roi = roi_get(user_of(request), roi_id, with_shared=with_shared)
     if roi.deleted_at is not None:
         raise NotFoundError("This ROI was deleted.")
     return roi

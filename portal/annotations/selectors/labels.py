@@ -12,9 +12,15 @@ from portal.labs.models import Lab, Membership, User
 
 
 def label_list(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[Label]:
-    """The labels of the person's labs (or one of them), in their order."""
-    labels = Label.objects.visible_to(user).order_by("lab_id", "position", "name")
-    return labels.filter(lab_id=lab_id) if lab_id else labels
+    """The labels of the person's labs, in their order; or those of one lab.
+
+    Of a lab that shares cases, those that their regions carry.
+    """
+    if lab_id is None:
+        labels = Label.objects.owned_by(user)
+    else:
+        labels = Label.objects.visible_to(user).filter(lab_id=lab_id)
+    return labels.order_by("lab_id", "position", "name")
 
 
 def labels_with_use(lab: Lab) -> QuerySet[Label]:

@@ -61,13 +61,24 @@ class RoiFilter:
 
 
 def roi_list(user: User, wanted: RoiFilter) -> RoiQuerySet:
-    """The ROIs the person may see, with what their representation needs, oldest first."""
-    return _joined(Roi.objects.visible_to(user)).filter(wanted.query())
+    """ROIs of the person's labs, with what their representation needs, oldest first.
+
+    On one canvas those that another lab shares as well.
+    """
+    is_on_one = wanted.canvas_id is not None
+    rois = Roi.objects.visible_to(user) if is_on_one else Roi.objects.owned_by(user)
+    return _joined(rois).filter(wanted.query())
 
 
-def roi_get(user: User, roi_id: uuid.UUID) -> Roi:
-    """One ROI, deleted or not; ``NotFoundError`` also where it is another lab's."""
-    roi: Roi | None = _joined(Roi.objects.visible_to(user)).filter(pk=roi_id).first()
+def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
+    """One ROI, deleted or not; ``NotFoundError`` also where it is another lab's.
+
+    Args:
+        with_shared: those that another lab shares, while they are not deleted. Searches and
+            follow-ups leave them out, since both look beyond the case.
+    """
+    rois = Roi.objects.visible_to(user) if with_shared else Roi.objects.owned_by(user)
+    roi: Roi | None = _joined(rois).filter(pk=roi_id).first()
     if roi is None:
         raise NotFoundError("There is no such ROI.")
     return roi

@@ -9,6 +9,7 @@ from django.urls import path, register_converter
 from portal.archive.api.canvases import CanvasViewSet, SignedConverter
 from portal.archive.api.cases import CaseViewSet
 from portal.archive.api.items import SlideViewSet, VideoViewSet
+from portal.archive.api.sharing import CaseSharesApi, ShareViewSet
 
 register_converter(SignedConverter, "signed")
 
@@ -17,8 +18,10 @@ router_entries: list[tuple[str, Any, str]] = [
     ("slides", SlideViewSet, "slide"),
     ("videos", VideoViewSet, "video"),
     ("canvases", CanvasViewSet, "canvas"),
+    ("shares", ShareViewSet, "share"),
 ]
 urlpatterns = [
+    path("cases/<uuid:case_id>/shares/", CaseSharesApi.as_view(), name="case-shares"),
     path(
         "canvases/<uuid:pk>/tiles/<int:z>/<int:x>/<int:y>.jpg",
         CanvasViewSet.as_view({"get": "tile"}),

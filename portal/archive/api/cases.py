@@ -19,7 +19,7 @@ from portal.labs.selectors import lab_chosen
 
 
 class CaseViewSet(viewsets.GenericViewSet[Case]):
-    """Cases of the labs one is a member of."""
+    """Cases of the labs one is a member of, and by their ids those that others share."""
 
     serializer_class = CaseSerializer
     filterset_class = CaseFilter
@@ -27,8 +27,9 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Case]:
-        """What this user may see."""
-        return selectors.case_list(user=user_of(self.request))
+        """What this user may see; lists have the cases of one's own labs."""
+        is_list = self.action == "list"
+        return selectors.case_list(user=user_of(self.request), with_shared=not is_list)
 
     def list(self, request: Request) -> Response:
         """Search (``q``), filter, sort (``ordering``), page."""
@@ -36,8 +37,11 @@ class CaseViewSet(viewsets.GenericViewSet[Case]):
         return self.get_paginated_response(self.get_serializer(rows, many=True).data)
 
     def retrieve(self, request: Request, pk: str) -> Response:
-        """One case."""
-        return Response(self.get_serializer(self.get_object()).data)
+        """One case; of another lab's, ``shared_until`` says how long it may be read."""
+        case = self.get_object()
+        share = selectors.share_seen(user_of(request), case)
+        context = {**self.get_serializer_context(), "share": share}
+        return Response(CaseSerializer(case, context=context).data)
 
     @extend_schema(responses={201: CaseSerializer})
     def create(self, request: Request) -> Response:

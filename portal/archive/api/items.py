@@ -71,6 +71,10 @@ class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gen
     parser_classes = (MultiPartParser,)
     lookup_value_regex = UUID_REGEX
 
+    def with_shared(self) -> bool:
+        """Whether what other labs share is meant as well."""
+        return self.action != "list" or "case" in self.request.query_params
+
     def create(self, request: Request) -> Response:
         """Receive a file. 202 with the job that prepares it; 200 where the case has it already."""
         user, http = user_of(request), request._request
@@ -124,8 +128,8 @@ class SlideViewSet(ItemViewSet):
     only = ("slide", "still")
 
     def get_queryset(self) -> QuerySet[Slide]:
-        """What this user may see."""
-        return selectors.slide_list(user=user_of(self.request))
+        """What this user may see; shared ones are in the list of one case only."""
+        return selectors.slide_list(user=user_of(self.request), with_shared=self.with_shared())
 
     @accepts_file(SlideAcceptedSerializer)
     def create(self, request: Request) -> Response:
@@ -142,8 +146,8 @@ class VideoViewSet(ItemViewSet):
     only = ("video",)
 
     def get_queryset(self) -> QuerySet[Video]:
-        """What this user may see."""
-        return selectors.video_list(user=user_of(self.request))
+        """What this user may see; shared ones are in the list of one case only."""
+        return selectors.video_list(user=user_of(self.request), with_shared=self.with_shared())
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
         """A player asks for video/*; errors are problem+json all the same."""

@@ -20,6 +20,15 @@ from portal.archive.selectors.items import (
     video_get,
     video_list,
 )
+from portal.archive.selectors.sharing import (
+    share_get,
+    share_list,
+    share_seen,
+    shared_count,
+    shares_given,
+    shares_of_case,
+    shares_received,
+)
 
 __all__ = [
     "ItemCard",
@@ -39,6 +48,13 @@ __all__ = [
     "frame_table",
     "item_cards",
     "item_get",
+    "share_get",
+    "share_list",
+    "share_seen",
+    "shared_count",
+    "shares_given",
+    "shares_of_case",
+    "shares_received",
     "slide_list",
     "video_get",
     "video_list",

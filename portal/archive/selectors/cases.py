@@ -29,23 +29,24 @@ class CaseFacets:
     tags: list[str]
 
 
-def case_list(*, user: User) -> QuerySet[Case]:
-    """The cases this person may see, with counts of what each holds. Newest first."""
-    return (
-        Case.objects.visible_to(user)
-        .select_related("lab")
-        .annotate(
-            slide_count=_count(Slide.objects.filter(case=OuterRef("pk"))),
-            video_count=_count(Video.objects.filter(case=OuterRef("pk"))),
-            mosaic_count=_count(Canvas.objects.filter(case=OuterRef("pk"), kind=CanvasKind.MOSAIC)),
-            preparing_count=_preparing_count(),
-        )
+def case_list(*, user: User, with_shared: bool = False) -> QuerySet[Case]:
+    """The cases of the person's labs, with counts of what each holds. Newest first.
+
+    Args:
+        with_shared: those that other labs share as well.
+    """
+    cases = Case.objects.visible_to(user) if with_shared else Case.objects.owned_by(user)
+    return cases.select_related("lab").annotate(
+        slide_count=_count(Slide.objects.filter(case=OuterRef("pk"))),
+        video_count=_count(Video.objects.filter(case=OuterRef("pk"))),
+        mosaic_count=_count(Canvas.objects.filter(case=OuterRef("pk"), kind=CanvasKind.MOSAIC)),
+        preparing_count=_preparing_count(),
     )
 
 
-def case_names(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Named]:
-    """Accession numbers and pages of cases, for the audit log of the lab they belong to."""
-    found = Case.objects.filter(pk__in=ids).values_list("pk", "accession")
+def case_names(ids: Collection[uuid.UUID], user: User) -> dict[uuid.UUID, Named]:
+    """Accession numbers and pages of cases, for the audit log: of those that the reader may see."""
+    found = Case.objects.visible_to(user).filter(pk__in=ids).values_list("pk", "accession")
     return {pk: Named(name, reverse("archive:case_detail", args=[pk])) for pk, name in found}
 
 
@@ -87,7 +88,7 @@ def case_holding(cases: QuerySet[Case], kind: str) -> QuerySet[Case]:
 
 
 def case_get(*, user: User, case_id: uuid.UUID) -> Case:
-    """One case, or ``NotFoundError``."""
+    """One case, shared ones too, or ``NotFoundError``."""
     case = Case.objects.visible_to(user).select_related("lab").filter(pk=case_id).first()
     if case is None:
         raise NotFoundError("No such case.")
@@ -95,8 +96,8 @@ def case_get(*, user: User, case_id: uuid.UUID) -> Case:
 
 
 def case_facets(*, user: User) -> CaseFacets:
-    """What occurs in the cases this person may see."""
-    cases = Case.objects.visible_to(user).order_by()
+    """What occurs in the cases of the person's labs."""
+    cases = Case.objects.owned_by(user).order_by()
     rows = cases.values_list("organ", "procedure", "diagnosis").distinct()
     organs, procedures, diagnoses = (
         _words(column) for column in (zip(*rows, strict=True) if rows else ((), (), ()))

@@ -27,24 +27,26 @@ class ItemCard:
     job: Job | None
 
 
-def slide_list(*, user: User) -> QuerySet[Slide]:
-    """The slides and stills this person may see."""
-    return Slide.objects.visible_to(user).select_related("case", "canvas", "asset", "lab")
+def slide_list(*, user: User, with_shared: bool = False) -> QuerySet[Slide]:
+    """The slides and stills of the person's labs; and those of cases shared with them."""
+    slides = Slide.objects.visible_to(user) if with_shared else Slide.objects.owned_by(user)
+    return slides.select_related("case", "canvas", "asset", "lab")
 
 
-def video_list(*, user: User) -> QuerySet[Video]:
-    """The videos this person may see."""
-    return Video.objects.visible_to(user).select_related("case", "canvas", "asset", "lab")
+def video_list(*, user: User, with_shared: bool = False) -> QuerySet[Video]:
+    """The videos of the person's labs; and those of cases shared with them."""
+    videos = Video.objects.visible_to(user) if with_shared else Video.objects.owned_by(user)
+    return videos.select_related("case", "canvas", "asset", "lab")
 
 
 def slide_get(*, user: User, slide_id: uuid.UUID) -> Slide:
     """One slide, or ``NotFoundError``."""
-    return _get(slide_list(user=user), slide_id, "slide")
+    return _get(slide_list(user=user, with_shared=True), slide_id, "slide")
 
 
 def video_get(*, user: User, video_id: uuid.UUID) -> Video:
     """One video, or ``NotFoundError``."""
-    return _get(video_list(user=user), video_id, "video")
+    return _get(video_list(user=user, with_shared=True), video_id, "video")
 
 
 def item_get(*, user: User, kind: str, item_id: uuid.UUID) -> Slide | Video:
@@ -56,13 +58,16 @@ def item_get(*, user: User, kind: str, item_id: uuid.UUID) -> Slide | Video:
     raise NotFoundError("No such item.")
 
 
-def item_cards(items: Iterable[CaseItem]) -> list[ItemCard]:
-    """Items with their newest jobs: one query for all of a kind. The caller may see the items."""
+def item_cards(items: Iterable[CaseItem], *, user: User) -> list[ItemCard]:
+    """Items with their newest jobs, where the person may see jobs: one query for all of a kind.
+
+    The caller may see the items.
+    """
     items = list(items)
     if not items:
         return []
     kind = str(items[0]._meta.model_name)
-    jobs = job_latest_for(target_type=kind, target_ids=[item.pk for item in items])
+    jobs = job_latest_for(target_type=kind, target_ids=[item.pk for item in items], user=user)
     return [ItemCard(item, kind, jobs.get(item.pk)) for item in items]
 
 

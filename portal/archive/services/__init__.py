@@ -26,6 +26,7 @@ from portal.archive.services.items import (
     item_retry,
 )
 from portal.archive.services.quotas import quota_limit_bytes, quota_set, quota_used_bytes
+from portal.archive.services.sharing import LONGEST_SHARE, share_accept, share_end, share_offer
 from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, Swept, storage_sweep
 from portal.archive.services.uploads import (
     name_clean,
@@ -38,6 +39,7 @@ from portal.archive.services.uploads import (
 
 __all__ = [
     "CACHE_BYTES",
+    "LONGEST_SHARE",
     "MAX_TAGS",
     "MAX_TAG_LENGTH",
     "OLDER_THAN",
@@ -65,6 +67,9 @@ __all__ = [
     "quota_limit_bytes",
     "quota_set",
     "quota_used_bytes",
+    "share_accept",
+    "share_end",
+    "share_offer",
     "slide_ready",
     "storage_sweep",
     "tags_clean",

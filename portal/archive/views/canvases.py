@@ -22,9 +22,11 @@ from portal.labs.requests import user_of
 @require_GET
 def viewer(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
     """One canvas in the viewer."""
-    canvas = selectors.canvas_get(user=user_of(request), canvas_id=canvas_id)
+    user = user_of(request)
+    canvas = selectors.canvas_get(user=user, canvas_id=canvas_id)
     context = {
         "canvas": canvas,
+        "share": selectors.share_seen(user, canvas.case),
         "canvas_data": CanvasSerializer(canvas, context={"request": request}).data,
         "canvas_actions": extensions.rendered(extensions.canvas_actions, request, canvas),
     }

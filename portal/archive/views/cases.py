@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from portal.archive import extensions, selectors, services
 from portal.archive.forms import CaseForm
 from portal.archive.models import Case
-from portal.archive.rules import may_edit, require_edit
+from portal.archive.rules import may_edit, may_share, require_edit
 from portal.archive.views.case_table import case_table
 from portal.archive.views.items import video_actions
 from portal.archive.views.notices import deleted_notice
@@ -38,7 +38,9 @@ def case_list(request: HttpRequest) -> HttpResponse:
         response = render(request, "archive/_case_table.html", context)
         response["HX-Push-Url"] = _short_url(request)
         return response
+    lab = context["lab"]
     context |= {
+        "shared_count": selectors.shared_count(user, lab=lab),
         "facets": selectors.case_facets(user=user),
         "may_create": labs_with_role(user, at_least=Role.ANNOTATOR).exists(),
     }
@@ -109,13 +111,20 @@ def case_detail(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     """A case with its slides, videos and what other apps add."""
     user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
-    videos = selectors.item_cards(selectors.video_list(user=user).filter(case=case))
+    slides = selectors.slide_list(user=user, with_shared=True).filter(case=case)
+    videos = selectors.video_list(user=user, with_shared=True).filter(case=case)
+    share = selectors.share_seen(user, case)
     context = {
         "case": case,
-        "slides": selectors.item_cards(selectors.slide_list(user=user).filter(case=case)),
-        "videos": [(card, video_actions(request, card)) for card in videos],
+        "share": share,
+        "shares": selectors.shares_of_case(user, case).open() if share is None else (),
+        "slides": selectors.item_cards(slides, user=user),
+        "videos": [
+            (card, video_actions(request, card)) for card in selectors.item_cards(videos, user=user)
+        ],
         "sections": extensions.rendered(extensions.case_sections, request, case),
         "may_edit": may_edit(user, case.lab_id),
+        "may_share": may_share(user, case.lab_id),
     }
     return render(request, "archive/case_detail.html", context)
 

@@ -25,7 +25,7 @@ def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespon
     """The card of a slide or video, asked for again when its job ended."""
     user = user_of(request)
     item = selectors.item_get(user=user, kind=kind, item_id=item_id)
-    card = selectors.item_cards([item])[0]
+    card = selectors.item_cards([item], user=user)[0]
     context = {
         "card": card,
         "actions": video_actions(request, card),

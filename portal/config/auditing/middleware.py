@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch
 
 from portal.annotations.models import Label, Roi
-from portal.archive.models import Canvas, Case, Slide, Video
+from portal.archive.models import Canvas, Case, CaseShare, Slide, Video
 from portal.audit.models import Outcome
 from portal.audit.services import Details, entry_note, keyed_hash, labs_of
 from portal.config.auditing.watched import ITEM, WATCHED, Watch
@@ -46,6 +46,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "label": (Label, ""),
     "mosaic": (Mosaic, "case_id"),
     "roi": (Roi, "canvas__case_id"),
+    "share": (CaseShare, "case_id"),
     "slide": (Slide, "case_id"),
     "video": (Video, "case_id"),
 }
@@ -126,8 +127,14 @@ def _note(watch: Watch, request: HttpRequest, response: HttpResponseBase) -> Non
             return
         NOTED.add(key, watch.every_s)
     labs, case_id = _place(kind, object_id) if object_id else ([], None)
-    if refused:  # a token may be refused before anybody asked whose the object is
-        labs = [lab_id for lab_id in labs_of(user.pk) if lab_id in labs]
+    details = dict(_details(request))
+    mine = labs_of(user.pk) if refused or case_id else []
+    share = _share(case_id, mine) if case_id and not set(mine) & set(labs) else None
+    if share is not None:  # both labs can tell who of which lab did it
+        labs = [share.lab_id, share.with_lab_id]
+        details |= {"owner": share.lab.slug, "with": share.with_lab.slug}
+    elif refused:  # a token may be refused before anybody asked whose the object is
+        labs = [lab_id for lab_id in mine if lab_id in labs]
     entry_note(
         watch.action,
         lab_ids=labs or labs_of(user.pk),
@@ -135,7 +142,7 @@ def _note(watch: Watch, request: HttpRequest, response: HttpResponseBase) -> Non
         object_id=object_id,
         case_id=case_id,
         outcome=Outcome.REFUSED if refused else Outcome.DONE,
-        details=_details(request),
+        details=details,
     )
 
 
@@ -164,6 +171,13 @@ def _place(kind: str, object_id: uuid.UUID) -> tuple[list[uuid.UUID], uuid.UUID 
     if found is None:
         return [], None
     return [found[0]], found[1] if case else None
+
+
+def _share(case_id: uuid.UUID, labs: list[uuid.UUID]) -> CaseShare | None:
+    """By which share people of these labs come to a case of another one."""
+    live = CaseShare.objects.live().filter(case=case_id, with_lab__in=labs)
+    share: CaseShare | None = live.select_related("lab", "with_lab").order_by("created_at").first()
+    return share
 
 
 def _details(request: HttpRequest) -> Details:

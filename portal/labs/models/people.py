@@ -62,7 +62,7 @@ class LabQuerySet(models.QuerySet["Lab"]):
 
 
 class Lab(BaseModel):
-    """A tenant. Everything belongs to one lab; nothing crosses labs."""
+    """A tenant. Everything belongs to one lab; nothing crosses labs unless shared by name."""
 
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
@@ -116,13 +116,23 @@ class Membership(BaseModel):
 
 
 class LabOwnedQuerySet(models.QuerySet[_Model]):
-    """Rows of many labs; begin every query with ``visible_to``."""
+    """Rows of many labs; begin every query with ``visible_to`` or ``owned_by``."""
 
-    def visible_to(self, user: User | AnonymousUser) -> Self:
-        """The rows of the labs this person is an active member of."""
+    def owned_by(self, user: User | AnonymousUser) -> Self:
+        """The rows of the labs this person is an active member of: what lists and searches show."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Those, and what other labs share with one of theirs. To see is never to be allowed to
+        write: that takes a role in the lab of the row.
+        """
+        if not user.is_authenticated or not user.is_active:
+            return self.none()
+        mine = models.Q(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        theirs: models.Q | None = getattr(self.model, "shared_with", lambda _: None)(user)
+        return self.filter(mine if theirs is None else mine | theirs)
 
 
 class ShownManager(models.Manager[_Model]):
@@ -156,3 +166,8 @@ class LabOwned(BaseModel):
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Of all rows those that are not hidden; a model that can be in the bin says which."""
         return rows
+
+    @classmethod
+    def shared_with(cls, user: User) -> models.Q | None:
+        """Rows of other labs that this person may read; a model that can be shared says which."""
+        return None

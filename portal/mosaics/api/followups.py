@@ -75,7 +75,7 @@ class FollowupViewSet(
         sent = FollowupCreateSerializer(data=request.data)
         sent.is_valid(raise_exception=True)
         user = user_of(request)
-        roi = roi_get(user, sent.validated_data["roi"])
+        roi = roi_get(user, sent.validated_data["roi"], with_shared=False)
         about(request, roi.pk)
         asked = followup_create(
             roi=roi,

@@ -117,8 +117,10 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
     lookup_value_regex = UUID_REGEX
 
     def get_queryset(self) -> QuerySet[Mosaic]:
-        """What this user may see."""
-        return selectors.mosaic_list(user_of(self.request))
+        """What this user may see; shared ones are in a list of one case, video or canvas only."""
+        is_named = {"case", "video", "canvas"} & self.request.query_params.keys()
+        with_shared = self.action != "list" or bool(is_named)
+        return selectors.mosaic_list(user_of(self.request), with_shared=with_shared)
 
     def get_serializer_class(self) -> Any:
         """A list goes without reports."""

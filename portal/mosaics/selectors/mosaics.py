@@ -56,19 +56,22 @@ class Estimate:
         return max(1, round((self.seconds or 0) / 60))
 
 
-def mosaic_list(user: User) -> QuerySet[Mosaic]:
-    """The mosaics this person may see with their components, oldest first."""
+def mosaic_list(user: User, *, with_shared: bool = False) -> QuerySet[Mosaic]:
+    """The mosaics of the person's labs with their components, oldest first.
+
+    Args:
+        with_shared: those of cases that other labs share as well.
+    """
     components = MosaicComponent.objects.select_related("canvas").order_by("index")
-    return (
-        Mosaic.objects.visible_to(user)
-        .select_related("canvas", "video__canvas", "case")
-        .prefetch_related(Prefetch("components", queryset=components))
+    mosaics = Mosaic.objects.visible_to(user) if with_shared else Mosaic.objects.owned_by(user)
+    return mosaics.select_related("canvas", "video__canvas", "case").prefetch_related(
+        Prefetch("components", queryset=components)
     )
 
 
 def mosaic_get(user: User, mosaic_id: uuid.UUID) -> Mosaic:
     """One mosaic; ``NotFoundError`` also where it is another lab's."""
-    mosaic = mosaic_list(user).filter(pk=mosaic_id).first()
+    mosaic = mosaic_list(user, with_shared=True).filter(pk=mosaic_id).first()
     if mosaic is None:
         raise NotFoundError("There is no such mosaic.")
     return mosaic
@@ -79,9 +82,10 @@ def mosaic_of_canvas(canvas: Canvas) -> Mosaic | None:
     return Mosaic.objects.select_related("video").filter(components__canvas=canvas).first()
 
 
-def mosaic_jobs(mosaics: Iterable[Mosaic]) -> dict[uuid.UUID, Job]:
-    """The newest job of each, in one query."""
-    return job_latest_for(target_type="mosaic", target_ids=[mosaic.pk for mosaic in mosaics])
+def mosaic_jobs(mosaics: Iterable[Mosaic], *, user: User) -> dict[uuid.UUID, Job]:
+    """The newest job of each, where the person may see jobs; in one query."""
+    ids = [mosaic.pk for mosaic in mosaics]
+    return job_latest_for(target_type="mosaic", target_ids=ids, user=user)
 
 
 def span_frames(video: Video, config: Mapping[str, Any]) -> SpanFrames:

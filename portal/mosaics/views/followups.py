@@ -28,7 +28,7 @@ from portal.mosaics.services import followup_create
 def followup_new(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
     """Where to look for a place: other videos and mosaics of the patient, and earlier answers."""
     user = user_of(request)
-    roi = roi_get(user, roi_id)
+    roi = roi_get(user, roi_id, with_shared=False)
     if request.method == "POST":
         target = canvas_get(user=user, canvas_id=_id(request.POST.get("target", "")))
         asked = followup_create(roi=roi, target=target, user=user)

@@ -56,7 +56,7 @@ def mosaic_detail(request: HttpRequest, mosaic_id: uuid.UUID) -> HttpResponse:
     """Progress while it is built, then the result and what became of each frame."""
     mosaic = selectors.mosaic_get(user_of(request), mosaic_id)
     is_ready = mosaic.state == ItemState.READY
-    job = selectors.mosaic_jobs([mosaic]).get(mosaic.pk)
+    job = selectors.mosaic_jobs([mosaic], user=user_of(request)).get(mosaic.pk)
     runs = frame_runs(mosaic) if mosaic.state != ItemState.PREPARING else []
     lost = runs_lost(runs)
     context = {
@@ -91,8 +91,9 @@ def video_mosaics(request: HttpRequest, video_id: uuid.UUID) -> HttpResponse:
     video = video_get(user=user, video_id=video_id)
     if wants_part(request):
         return render(request, "mosaics/_estimate.html", _estimate(request, video))
-    mosaics = list(selectors.mosaic_list(user).filter(video=video))
-    jobs = selectors.mosaic_jobs([m for m in mosaics if m.state == ItemState.PREPARING])
+    mosaics = list(selectors.mosaic_list(user, with_shared=True).filter(video=video))
+    building = [m for m in mosaics if m.state == ItemState.PREPARING]
+    jobs = selectors.mosaic_jobs(building, user=user_of(request))
     rows = [
         {
             "mosaic": mosaic,
@@ -153,7 +154,8 @@ def case_section(request: HttpRequest, case: Case) -> str:
     mosaics = _of_case(request, case.pk)
     if not mosaics:
         return ""
-    jobs = selectors.mosaic_jobs([m for m in mosaics if m.state == ItemState.PREPARING])
+    building = [m for m in mosaics if m.state == ItemState.PREPARING]
+    jobs = selectors.mosaic_jobs(building, user=user_of(request))
     cards = [
         {
             "mosaic": mosaic,
@@ -259,7 +261,8 @@ def _of_case(request: HttpRequest, case_id: uuid.UUID) -> list[Mosaic]:
     """The case's mosaics, asked for once a request however many videos it has."""
     known: dict[uuid.UUID, list[Mosaic]] = request.__dict__.setdefault("_case_mosaics", {})
     if case_id not in known:
-        known[case_id] = list(selectors.mosaic_list(user_of(request)).filter(case_id=case_id))
+        mosaics = selectors.mosaic_list(user_of(request), with_shared=True)
+        known[case_id] = list(mosaics.filter(case_id=case_id))
     return known[case_id]
 
 

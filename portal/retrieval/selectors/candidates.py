@@ -84,7 +84,7 @@ def ids_matching(
 def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
     """What a page shows of each hit, in one query, once more only what the person may see."""
     rows = (
-        Embedding.objects.visible_to(user)
+        Embedding.objects.owned_by(user)
         .filter(pk__in=ids.tolist(), roi__deleted_at__isnull=True)
         .select_related("roi__canvas__case", "roi__label")
         .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")

@@ -17,8 +17,8 @@ from django.test.utils import override_settings
 from portal.annotations.models import Roi, RoiImport
 from portal.annotations.services import roi_create, roi_delete
 from portal.archive import storage
-from portal.archive.models import BinEntry
-from portal.archive.services import case_create, case_delete
+from portal.archive.models import BinEntry, today
+from portal.archive.services import case_create, case_delete, share_offer
 from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope
 from portal.labs.services import invitation_create, program_create, token_create
 from portal.mosaics.build_cache import build_cache_preview
@@ -86,6 +86,13 @@ def _built(folder: Path) -> Scene:
     )
     program = program_create(lab, name="LIS", role=Role.VIEWER, by=cast.users["manager"])
     entry, deleted = _deleted(made, cast)
+    Lab.objects.create(name="East", slug="east")
+    share = share_offer(
+        case=made.case,
+        with_lab=Lab.objects.create(name="West", slug="west").slug,
+        until=today() + timedelta(days=9),
+        user=cast.users["manager"],
+    )
     Client().force_login(cast.users["manager"])  # in another browser
     elsewhere = BrowserSession.objects.filter(user=cast.users["manager"]).latest("created_at")
     ids = made.ids() | {
@@ -93,6 +100,7 @@ def _built(folder: Path) -> Scene:
         "deleted_rois": str(deleted.pk),
         "programs": str(program.pk),
         "sessions": str(elsewhere.pk),
+        "shares": str(share.pk),
         "passkeys": "918273645546",  # there is none
         "invitations": str(invitation.pk),
         "labs": str(lab.pk),

@@ -44,6 +44,7 @@ OBJECTS: Mapping[str, str] = {
     "mosaic": "mosaics",
     "roi": "rois",
     "session": "sessions",
+    "share": "shares",
     "slide": "slides",
     "token": "tokens",
     "video": "videos",

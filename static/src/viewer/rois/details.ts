@@ -84,17 +84,23 @@ export class Details {
     this.label.value = state.label ?? "";
     this.host.style.setProperty("--roi-color", this.labels.colorOf(state.label));
     this.showFacts(state);
-    const similar = required<HTMLAnchorElement>(this.host, "[data-roi-similar]");
-    const isSaved = state.server !== null;
-    similar.href = isSaved ? `/rois/${state.id}/similar/` : "#";
-    similar.setAttribute("aria-disabled", String(!isSaved));
-    similar.title = isSaved ? "Find ROIs that look like this one" : "Available once the ROI is saved";
+    this.showSimilar(state);
     this.showFollowup(state);
     const problem = required(this.host, "[data-roi-problem]");
     problem.hidden = !state.problem;
     problem.textContent = state.problem?.message ?? "";
     this.revisions.show(state);
     this.store.freshen(state);
+  }
+
+  /** Not on what another lab shares: a search would look into that lab. */
+  private showSimilar(state: RoiState): void {
+    const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-similar]");
+    if (!link) return;
+    const isSaved = state.server !== null;
+    link.href = isSaved ? `/rois/${state.id}/similar/` : "#";
+    link.setAttribute("aria-disabled", String(!isSaved));
+    link.title = isSaved ? "Find ROIs that look like this one" : "Available once the ROI is saved";
   }
 
   /** On videos and mosaics: the same place in another examination of the patient. */
@@ -112,7 +118,8 @@ export class Details {
     if (frame) facts.push(["Frame", `${frame.index + 1} (${timeText(frame.time_s)}, PTS ${frame.pts})`]);
     facts.push(["Version", server ? String(server.version) : "not saved yet"]);
     if (server && server.review_state !== "unreviewed") facts.push(["Review", server.review_state]);
-    if (server) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
+    const isSearched = this.host.querySelector("[data-roi-similar]") !== null;
+    if (server && isSearched) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
     const rows = facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
     required(this.host, "[data-roi-facts]").replaceChildren(...rows);
   }

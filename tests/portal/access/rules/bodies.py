@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from portal.archive.models import today
 from portal.archive.serializers import tile_url
 from tests import world
 
@@ -44,6 +46,10 @@ def followup_body(scene: Any) -> dict[str, Any]:
 
 def token_body(scene: Any) -> dict[str, Any]:
     return {"name": "LIS", "scope": "read", "days": 30, "expires_in_days": 30}
+
+
+def share_body(scene: Any) -> dict[str, Any]:
+    return {"with_lab": "East", "until": str(today() + timedelta(days=9))}
 
 
 def label_body(scene: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from tests.portal.access.rules.bodies import (
     label_in_body,
     roi_body,
     roi_steps_body,
+    share_body,
     slide_body,
     tile_path,
     video_body,
@@ -92,6 +93,20 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:canvas-tile": {"GET": rest()},
     "api:canvas-thumbnail": {"GET": rest()},
     "api:canvas-frame": {"GET": rest()},
+    "archive:case_shares": {
+        "GET": page(at_least="manager"),
+        "POST": page(302, at_least="manager", body=share_body),
+    },
+    "archive:lab_shares": {"GET": page(elsewhere=200, removed=404)},  # of one's own lab
+    "archive:share_accept": {"POST": page(403)},  # that takes a manager of the other lab
+    "archive:share_end": {"POST": page(302, at_least="manager")},
+    "api:case-shares": {
+        "GET": rest(),
+        "POST": rest(201, at_least="manager", writes=True, body=share_body),
+    },
+    "api:share-list": {"GET": rest(elsewhere=200)},
+    "api:share-accept": {"POST": rest(403, writes=True)},
+    "api:share-end": {"POST": rest(at_least="manager", writes=True)},
     # --- keeping ----------------------------------------------------------------------------------
     "keeping:bin": {"GET": page(at_least="annotator", elsewhere=200, removed=404)},  # one's own
     "keeping:bin_restore": {"POST": page(302, at_least="annotator")},

@@ -7,8 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
+from portal.archive.models.shares import cases_shared_with
 from portal.core.models import BaseModel
-from portal.labs.models import LabOwned
+from portal.labs.models import LabOwned, User
 
 PRESENT = models.Q(bin_entry=None)
 """Rows that are not in the bin: only they have to be unique."""
@@ -66,6 +67,11 @@ class Binnable(LabOwned):
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:
         """Those that are not in the bin."""
         return rows.filter(bin_entry=None)
+
+    @classmethod
+    def shared_with(cls, user: User) -> models.Q | None:
+        """What belongs to a case that another lab shares."""
+        return models.Q(case_id__in=cases_shared_with(user))
 
 
 class Sex(models.TextChoices):
@@ -125,6 +131,11 @@ class Case(Binnable):
 
     def __str__(self) -> str:
         return self.accession
+
+    @classmethod
+    def shared_with(cls, user: User) -> models.Q | None:
+        """Those that another lab shares."""
+        return models.Q(pk__in=cases_shared_with(user))
 
 
 class Asset(LabOwned):

@@ -1,0 +1,117 @@
+"""REST: cases that other labs may read for a time."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.archive import selectors, services
+from portal.archive.models import CaseShare
+from portal.labs.requests import UUID_REGEX, user_of
+from portal.labs.serializers import LabSerializer
+
+
+class ShareSerializer(serializers.ModelSerializer[CaseShare]):
+    """A case that a lab shares with another one."""
+
+    accession = serializers.CharField(source="case.accession")
+    lab = LabSerializer(help_text="That of the case")
+    with_lab = LabSerializer(help_text="That may read it")
+    until = serializers.DateField(help_text="The last day, UTC")
+    state = serializers.ChoiceField(choices=("offered", "accepted", "over", "ended"))
+
+    class Meta:
+        model = CaseShare
+        fields = (
+            "id",
+            "case",
+            "accession",
+            "lab",
+            "with_lab",
+            "until",
+            "state",
+            "created_at",
+            "accepted_at",
+            "ended_at",
+        )
+
+
+class ShareOfferSerializer(serializers.Serializer[Any]):
+    """With whom, and how long."""
+
+    with_lab = serializers.CharField(
+        max_length=120, help_text="Name or short name of the lab, exactly: labs are not listed"
+    )
+    until = serializers.DateField(help_text="The last day, UTC; at most a year ahead")
+
+
+class CaseSharesApi(GenericAPIView[CaseShare]):
+    """Who else may read a case."""
+
+    serializer_class = ShareSerializer
+    queryset = CaseShare.objects.none()
+    filter_backends = ()
+
+    @extend_schema(
+        responses=ShareSerializer(many=True),
+        parameters=[OpenApiParameter("case_id", uuid.UUID, OpenApiParameter.PATH)],
+        summary="With whom a case is shared",
+    )
+    def get(self, request: Request, case_id: uuid.UUID) -> Response:
+        """All shares, ended ones too; of another lab's case, those with one's own labs."""
+        user = user_of(request)
+        shares = selectors.shares_of_case(user, selectors.case_get(user=user, case_id=case_id))
+        page = self.paginate_queryset(shares)
+        return self.get_paginated_response(ShareSerializer(page, many=True).data)
+
+    @extend_schema(
+        request=ShareOfferSerializer,
+        responses={201: ShareSerializer},
+        parameters=[OpenApiParameter("case_id", uuid.UUID, OpenApiParameter.PATH)],
+        summary="Offer a case to another lab",
+    )
+    def post(self, request: Request, case_id: uuid.UUID) -> Response:
+        """To be read once a manager there has accepted. Managers only."""
+        user = user_of(request)
+        case = selectors.case_get(user=user, case_id=case_id)
+        sent = ShareOfferSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        share = services.share_offer(case=case, user=user, **sent.validated_data)
+        return Response(ShareSerializer(share).data, status=status.HTTP_201_CREATED)
+
+
+class ShareViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[CaseShare]):
+    """What one's labs share with others, and others with them."""
+
+    serializer_class = ShareSerializer
+    queryset = CaseShare.objects.none()
+    filter_backends = ()
+    lookup_value_regex = UUID_REGEX
+
+    def get_queryset(self) -> QuerySet[CaseShare]:
+        """Open ones of one's own labs."""
+        return selectors.share_list(user_of(self.request))
+
+    @extend_schema(request=None, responses=ShareSerializer, summary="Accept a shared case")
+    @action(detail=True, methods=["post"])
+    def accept(self, request: Request, pk: str) -> Response:
+        """The members of one's lab may read it from now on. Its managers only."""
+        user = user_of(request)
+        share = services.share_accept(share=selectors.share_get(user, uuid.UUID(pk)), user=user)
+        return Response(ShareSerializer(share).data)
+
+    @extend_schema(request=None, responses=ShareSerializer, summary="End the sharing of a case")
+    @action(detail=True, methods=["post"])
+    def end(self, request: Request, pk: str) -> Response:
+        """Take back, decline or give up, at once. Managers of either lab."""
+        user = user_of(request)
+        share = services.share_end(share=selectors.share_get(user, uuid.UUID(pk)), user=user)
+        return Response(ShareSerializer(share).data)

@@ -1,0 +1,48 @@
+"""Rows of the archive: cases, what they hold, and who else may read them."""
+
+from portal.archive.models.records import (
+    PRESENT,
+    AgeBand,
+    Asset,
+    BinEntry,
+    BinKind,
+    Binnable,
+    Canvas,
+    CanvasKind,
+    Case,
+    CaseItem,
+    ItemState,
+    LabQuota,
+    Sex,
+    Slide,
+    StorageIdentity,
+    Upload,
+    Video,
+    canvases_in_bin,
+)
+from portal.archive.models.shares import CaseShare, CaseShareQuerySet, cases_shared_with, today
+
+__all__ = [
+    "PRESENT",
+    "AgeBand",
+    "Asset",
+    "BinEntry",
+    "BinKind",
+    "Binnable",
+    "Canvas",
+    "CanvasKind",
+    "Case",
+    "CaseItem",
+    "CaseShare",
+    "CaseShareQuerySet",
+    "ItemState",
+    "LabQuota",
+    "Sex",
+    "Slide",
+    "StorageIdentity",
+    "Upload",
+    "Video",
+    "canvases_in_bin",
+    "cases_shared_with",
+    "today",
+]

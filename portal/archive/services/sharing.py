@@ -1,0 +1,126 @@
+"""Writes: sharing a case with another lab, by name and for a time. Each is told to both labs."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from portal.archive.models import Case, CaseShare, today
+from portal.archive.rules import may_share, require_share
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
+from portal.core.events import event_emit
+from portal.labs.models import Lab, User
+
+LONGEST_SHARE = timedelta(days=366)
+
+
+@transaction.atomic
+def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseShare:
+    """Offer a case to the lab of that name or short name, typed as it is: labs are not listed.
+
+    Nobody there sees the case before one of its managers accepts. Emits ``share.offered``.
+
+    Raises:
+        ForbiddenError: not a manager of the case's lab.
+        InvalidInputError: no such lab, several of that name, its own lab, or a day that is past
+            or more than a year ahead.
+        NotFoundError: the case was deleted meanwhile.
+        ConflictError: it is shared with that lab already.
+    """
+    require_share(user, case.lab_id)
+    lab = _lab_named(with_lab)
+    if lab.pk == case.lab_id:
+        raise InvalidInputError("with_lab: the case belongs to this lab.")
+    if not today() <= until <= today() + LONGEST_SHARE:
+        raise InvalidInputError("until: a day from today to one year ahead.")
+    if not Case.objects.select_for_update().filter(pk=case.pk).exists():
+        raise NotFoundError("No such case.")
+    known = CaseShare.everything.filter(case=case, with_lab=lab, ended_at=None)
+    for share in known:
+        if share.state != "over":
+            raise ConflictError(
+                f"This case is shared with {lab} already; end that first.", code="already-shared"
+            )
+        CaseShare.everything.filter(pk=share.pk).update(ended_at=timezone.now())
+    share = CaseShare.everything.create(
+        case=case, lab_id=case.lab_id, with_lab=lab, until=until, offered_by=user
+    )
+    _tell("share.offered", share, user)
+    return share
+
+
+@transaction.atomic
+def share_accept(*, share: CaseShare, user: User) -> CaseShare:
+    """Let the members of one's lab read the case. Twice changes nothing. Emits ``share.accepted``.
+
+    Raises:
+        ForbiddenError: not a manager of the lab that it is shared with.
+        ConflictError: it was ended, or its time is over.
+    """
+    require_share(user, share.with_lab_id)
+    share = _locked(share)
+    if share.state in {"ended", "over"}:
+        raise ConflictError("This share has come to its end.", code="share-over")
+    if share.accepted_at is None:
+        share.accepted_at = timezone.now()
+        share.save(update_fields=["accepted_at", "updated_at"])
+        _tell("share.accepted", share, user)
+    return share
+
+
+@transaction.atomic
+def share_end(*, share: CaseShare, user: User) -> CaseShare:
+    """Take it back, decline it, or give it up: the other lab sees nothing from now on.
+
+    Twice changes nothing. Emits ``share.ended``.
+
+    Raises:
+        ForbiddenError: a manager of neither lab.
+    """
+    if not may_share(user, share.with_lab_id):
+        require_share(user, share.lab_id)
+    share = _locked(share)
+    if share.ended_at is None:
+        share.ended_at = timezone.now()
+        share.save(update_fields=["ended_at", "updated_at"])
+        _tell("share.ended", share, user)
+    return share
+
+
+def _lab_named(text: str) -> Lab:
+    found = list(Lab.objects.filter(Q(slug=text.strip()) | Q(name=text.strip()))[:2])
+    if not found:
+        raise InvalidInputError(
+            "with_lab: no lab is called so. Ask its people for the exact name.", code="unknown-lab"
+        )
+    if len(found) > 1:
+        raise InvalidInputError("with_lab: several labs are called so; give the short name.")
+    return found[0]
+
+
+def _locked(share: CaseShare) -> CaseShare:
+    """The row as it is now, held until the end of the transaction."""
+    rows = CaseShare.objects.select_for_update(of=("self",)).select_related("lab", "with_lab")
+    row: CaseShare | None = rows.filter(pk=share.pk).first()
+    if row is None:
+        raise NotFoundError("There is no such share.")
+    return row
+
+
+def _tell(name: str, share: CaseShare, user: User) -> None:
+    for lab_id in (share.lab_id, share.with_lab_id):
+        event_emit(
+            name,
+            lab_id=lab_id,
+            payload={
+                "share_id": str(share.pk),
+                "case_id": str(share.case_id),
+                "owner": share.lab.slug,
+                "with": share.with_lab.slug,
+                "until": share.until.isoformat(),
+                "by": str(user.pk),
+            },
+        )

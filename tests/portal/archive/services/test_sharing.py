@@ -1,0 +1,152 @@
+"""Sharing a case: who offers, who accepts, how it ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from portal.archive.models import Case, CaseShare, today
+from portal.archive.selectors import case_get, share_seen, shares_received
+from portal.archive.services import case_delete, share_accept, share_end, share_offer
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from portal.labs.models import Lab, Membership, Role, User
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reader(other_lab: Lab) -> User:
+    """A viewer of the other lab."""
+    user = User.objects.create_user("reader@south.example", "correct horse battery")
+    Membership.objects.create(user=user, lab=other_lab, role=Role.VIEWER)
+    return user
+
+
+def offered(case: Case, manager: User, *, days: int = 9, name: str = "south") -> CaseShare:
+    until = today() + timedelta(days=days)
+    return share_offer(case=case, with_lab=name, until=until, user=manager)
+
+
+def test_a_case_is_read_from_its_acceptance_to_its_end(
+    case: Case, manager: User, stranger: User, reader: User, other_lab: Lab
+) -> None:
+    share = offered(case, manager)
+    with pytest.raises(NotFoundError):
+        case_get(user=reader, case_id=case.pk)
+    assert not shares_received(reader, lab=other_lab)
+    assert list(shares_received(stranger, lab=other_lab)) == [share]
+    share_accept(share=share, user=stranger)
+    found = case_get(user=reader, case_id=case.pk)
+    assert share_seen(reader, found) == share and share_seen(manager, found) is None
+    share_end(share=share, user=manager)
+    with pytest.raises(NotFoundError):
+        case_get(user=reader, case_id=case.pk)
+
+
+def test_it_ends_by_itself_after_its_last_day(
+    case: Case, manager: User, stranger: User, reader: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share = share_accept(share=offered(case, manager, days=2), user=stranger)
+    midnight = datetime.combine(share.until, time(), UTC) + timedelta(days=1)
+    monkeypatch.setattr(timezone, "now", lambda: midnight - timedelta(seconds=9))
+    assert case_get(user=reader, case_id=case.pk) == case
+    monkeypatch.setattr(timezone, "now", lambda: midnight + timedelta(seconds=1))
+    with pytest.raises(NotFoundError):
+        case_get(user=reader, case_id=case.pk)
+    assert share.state == "over"
+    with pytest.raises(ConflictError):
+        share_accept(share=share, user=stranger)
+    assert offered(case, manager).state == "offered"  # it can be offered again
+
+
+def test_only_managers_offer_accept_and_end(
+    case: Case, manager: User, annotator: User, stranger: User, reader: User
+) -> None:
+    with pytest.raises(ForbiddenError):
+        offered(case, annotator)
+    share = offered(case, manager)
+    for user in (manager, reader):
+        with pytest.raises(ForbiddenError):
+            share_accept(share=share, user=user)
+    for user in (annotator, reader):
+        with pytest.raises(ForbiddenError):
+            share_end(share=share, user=user)
+    assert share_end(share=share, user=stranger).state == "ended"
+    with pytest.raises(ConflictError):
+        share_accept(share=share, user=stranger)
+
+
+def test_a_lab_is_named_exactly_and_for_a_year_at_most(
+    case: Case, manager: User, other_lab: Lab
+) -> None:
+    for name in ("sou", "SOUTH", "%", "", "north", "North"):
+        with pytest.raises(InvalidInputError):
+            offered(case, manager, name=name)
+    for days in (-1, 367):
+        with pytest.raises(InvalidInputError, match="until"):
+            offered(case, manager, days=days)
+    Lab.objects.create(name="South", slug="south-2")
+    with pytest.raises(InvalidInputError, match="several"):
+        offered(case, manager, name="South")
+    assert offered(case, manager, days=366, name="south").with_lab == other_lab
+    with pytest.raises(ConflictError, match="already"):
+        offered(case, manager)
+
+
+def test_a_case_in_the_bin_shares_nothing(
+    case: Case, manager: User, stranger: User, reader: User
+) -> None:
+    share_accept(share=offered(case, manager), user=stranger)
+    case_delete(case=case, user=manager)
+    with pytest.raises(NotFoundError):
+        case_get(user=reader, case_id=case.pk)
+    assert not CaseShare.objects.visible_to(reader).exists()
+    with pytest.raises(NotFoundError):
+        offered(case, manager, name="south")
+
+
+def test_a_member_of_both_labs_reads_it_as_their_own(
+    case: Case, lab: Lab, manager: User, stranger: User
+) -> None:
+    share_accept(share=offered(case, manager), user=stranger)
+    Membership.objects.create(user=stranger, lab=lab, role=Role.VIEWER)
+    assert share_seen(stranger, case_get(user=stranger, case_id=case.pk)) is None
+
+
+def test_the_pages_offer_accept_and_say_by_whom(
+    client: Client, case: Case, manager: User, stranger: User, reader: User
+) -> None:
+    client.force_login(manager)
+    path = f"/cases/{case.pk}/shares/"
+    wrong = client.post(path, {"with_lab": "nobody", "until": str(today())})
+    assert (wrong.status_code, "no lab is called so" in wrong.content.decode()) == (422, True)
+    sent = {"with_lab": "South", "until": str(today() + timedelta(days=5))}
+    assert client.post(path, sent).headers["Location"] == path
+    assert "Offered to" in client.get(f"/cases/{case.pk}/").content.decode()
+    share = CaseShare.objects.get()
+    client.force_login(reader)
+    assert case.accession not in client.get("/lab/shared/").content.decode()
+    client.force_login(stranger)
+    assert case.accession in client.get("/lab/shared/").content.decode()
+    assert client.post(f"/shares/{share.pk}/accept/").status_code == 302
+    client.force_login(reader)
+    assert case.accession in client.get("/lab/shared/").content.decode()
+    page = client.get(f"/cases/{case.pk}/").content.decode()
+    assert "Shared by North until" in page and "Patient key" not in page and "Upload" not in page
+
+
+def test_the_pages_are_few_queries_however_many_shares(
+    client: Client, case: Case, manager: User, django_assert_max_num_queries: Any
+) -> None:
+    for n in range(6):
+        Lab.objects.create(name=f"Lab {n}", slug=f"lab-{n}")
+        offered(case, manager, name=f"lab-{n}")
+    client.force_login(manager)
+    for path, most in ((f"/cases/{case.pk}/shares/", 12), ("/lab/shared/", 12)):
+        client.get(path)
+        with django_assert_max_num_queries(most):
+            assert client.get(path).status_code == 200
