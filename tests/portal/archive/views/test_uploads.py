@@ -47,3 +47,8 @@ def test_a_file_beyond_the_limit_names_the_limit(
     assert response.status_code == 413
     assert "the limit is 1,000 bytes" in response.json()["detail"]
     assert not [path for path in storage.rglob("*") if path.is_file()]
+
+
+def test_the_page_says_what_comes_as_one_archive(page: Client, case: Case) -> None:
+    text = page.get(f"/cases/{case.pk}/upload/").content.decode()
+    assert "MRXS, VMS, VMU, DICOM series" in text and "ZIP" in text
