@@ -31,6 +31,7 @@ class IndexConfig:
     """How an index grows."""
 
     ivf_above: int = 500_000  # bases of more vectors get inverted lists: approximate, so not sooner
+    gpu_above: int = 100_000  # bases of more vectors go to a GPU, where there is one
     delta_least: int = 4_096  # records the log may hold before it is folded into the base...
     delta_share: int = 8  # ...or a base's size divided by this, where that is more...
     delta_most: int = 16_384  # ...but never more than this: a reader replays the log whole
@@ -180,7 +181,11 @@ class FaissIndex:
                     return self._snapshot
                 try:
                     opened = open_snapshot(
-                        self._folder, dim=self._dim, tag=self._tag, previous=self._snapshot
+                        self._folder,
+                        dim=self._dim,
+                        tag=self._tag,
+                        previous=self._snapshot,
+                        gpu_above=self._config.gpu_above,
                     )
                 except FileNotFoundError as error:
                     if attempt == _READ_ATTEMPTS - 1:

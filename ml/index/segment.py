@@ -2,7 +2,7 @@
 
 A folder with ``ids.npy`` ((N,) int64, ascending), ``flat.faiss`` (every vector, exact) and, for
 large bases, ``ivf.faiss`` (the same vectors in inverted lists). Row order is id order, so that a
-tie by row is a tie by id.
+tie by row is a tie by id. Where a GPU holds the vectors too, it is searched first, and exactly.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from ml.errors import IndexFormatError
 from ml.index.exact import Found, exact_distances, nearest
+from ml.index.gpu import GpuRows, rows_on_gpu, train_on_gpu
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 
 # FAISS' Python classes take keyword arguments that its type information does not know.
@@ -40,12 +41,16 @@ only say where to look; a fixed seed, for the same file from the same vectors.""
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """An opened base. ``ids`` (N,), ``vectors`` (N, D) are views of mapped files."""
+    """An opened base. ``ids`` (N,), ``vectors`` (N, D) are views of mapped files.
+
+    ``gpu`` has the vectors on a GPU; None where there is none, or the base is small.
+    """
 
     ids: ArrayI64
     vectors: ArrayF32
     flat: Any
     ivf: Any | None
+    gpu: GpuRows | None = None
 
     @property
     def kind(self) -> str:
@@ -70,6 +75,8 @@ class Segment:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
         if mask is not None and n_permitted * _SCAN_SHARE <= len(self.ids):
             return self._ranked(q, np.flatnonzero(mask), k)
+        if self.gpu is not None and (rows := self.gpu.proposed(q, k, mask)) is not None:
+            return self._ranked(q, rows, k)
         if self.ivf is not None:
             found = self._search_ivf(q, k, mask)
             if len(found[0]) == k:
@@ -137,14 +144,17 @@ def _trained_ivf(vectors: ArrayF32) -> Any:
     ivf.cp.max_points_per_centroid = _TRAIN_PER_LIST
     ivf.cp.niter = _TRAIN_ITERATIONS
     ivf.cp.seed = _TRAIN_SEED
+    train_on_gpu(ivf, vectors.shape[1])
     ivf.train(vectors)
     ivf.add(vectors)
     return ivf
 
 
-def read_segment(folder: Path, *, dim: int) -> Segment:
+def read_segment(folder: Path, *, dim: int, gpu_above: int) -> Segment:
     """Map the base in ``folder``.
 
+    Args:
+        gpu_above: more rows than this are searched on a GPU, where there is one.
     Raises:
         FileNotFoundError: the folder is gone (a newer version took its place).
         IndexFormatError: a file is damaged or of another dimension.
@@ -161,7 +171,8 @@ def read_segment(folder: Path, *, dim: int) -> Segment:
             f"{folder.name}: expected {len(ids)} vectors of {dim}, got {flat.ntotal} of {flat.d}"
         )
     vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).reshape(flat.ntotal, flat.d)
-    return Segment(ids=ids, vectors=vectors, flat=flat, ivf=ivf)
+    gpu = rows_on_gpu(vectors) if len(ids) > gpu_above else None
+    return Segment(ids=ids, vectors=vectors, flat=flat, ivf=ivf, gpu=gpu)
 
 
 def _mapped(path: Path, flags: int) -> Any:

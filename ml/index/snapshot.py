@@ -74,11 +74,14 @@ class Snapshot:
         return exact_merge(parts, k)
 
 
-def open_snapshot(folder: Path, *, dim: int, tag: str, previous: Snapshot | None) -> Snapshot:
+def open_snapshot(
+    folder: Path, *, dim: int, tag: str, previous: Snapshot | None, gpu_above: int
+) -> Snapshot:
     """Open the version that the manifest names now; an empty one where nothing was ever written.
 
     Args:
         previous: one opened before; its base is kept where it is still the base.
+        gpu_above: bases of more rows are searched on a GPU, where there is one.
     Raises:
         FileNotFoundError: a writer cleared a file under our feet: look again.
         IndexFormatError: damaged, or of another dimension or tag.
@@ -95,7 +98,7 @@ def open_snapshot(folder: Path, *, dim: int, tag: str, previous: Snapshot | None
     elif previous is not None and previous.manifest.base == manifest.base:
         segment = previous.segment
     else:
-        segment = read_segment(folder / manifest.base, dim=dim)
+        segment = read_segment(folder / manifest.base, dim=dim, gpu_above=gpu_above)
     delta = read_delta(folder / manifest.delta, dim=dim, n_records=manifest.n_delta_records)
     live = None
     if segment is not None and len(gone := segment.rows_of(delta.touched)):

@@ -7,7 +7,6 @@ precision; its results agree with the reference within the tolerance that each u
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -18,14 +17,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ml.errors import BadInputError
+from ml.gpu import gpu_asked, memory_bound_gib
 from ml.types import ArrayF32
 
 Array = npt.NDArray[Any]
-
-VARIABLE = "TESSERA_DEVICE"
-MEMORY_VARIABLE = "TESSERA_GPU_MEMORY_GIB"
-"""What one process may take of a GPU: several workers share one by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +102,9 @@ def chosen_device(name: str | None = None) -> torch.device:
     Raises:
         BadInputError: another name, or a GPU that is not there.
     """
-    name = name or os.environ.get(VARIABLE) or "auto"
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if name == "auto":
-        name = "cuda" if gpus else "cpu"
-    kind, _, number = name.partition(":")
-    if name == "cpu":
-        return torch.device("cpu")
-    if kind != "cuda" or not (number or "0").isdecimal():
-        raise BadInputError(f"device: expected auto, cpu, cuda or cuda:N, got {name!r}")
-    if int(number or 0) >= gpus:
-        raise BadInputError(f"device: {name!r} is asked for, this machine has {gpus} usable GPUs")
-    return torch.device("cuda", int(number or 0))
+    number = gpu_asked(name, gpus)
+    return torch.device("cpu") if number is None else torch.device("cuda", number)
 
 
 def chosen_compute(name: str | None = None) -> Compute:
@@ -135,24 +121,6 @@ def chosen_compute(name: str | None = None) -> Compute:
         whole = torch.cuda.get_device_properties(device).total_memory / 2**30
         torch.cuda.set_per_process_memory_fraction(min(1.0, bound / whole), device)
     return Compute(device, batched=True)
-
-
-def memory_bound_gib() -> float | None:
-    """What ``TESSERA_GPU_MEMORY_GIB`` says; None where it says nothing.
-
-    Raises:
-        BadInputError: not a number above 0.
-    """
-    text = os.environ.get(MEMORY_VARIABLE)
-    if not text:
-        return None
-    try:
-        bound = float(text)
-    except ValueError:
-        bound = 0.0
-    if not 0 < bound < float("inf"):
-        raise BadInputError(f"{MEMORY_VARIABLE}: expected a number above 0, got {text!r}")
-    return bound
 
 
 def device_report(name: str | None = None) -> DeviceReport:

@@ -59,7 +59,7 @@ def test_an_empty_index_finds_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_edits_answer_as_the_slow_search_does(tmp_path, seed):
+def test_random_edits_answer_as_the_slow_search_does(engine, tmp_path, seed):
     rng = np.random.default_rng(seed)
     config = IndexConfig(delta_least=12, delta_share=1000, ivf_above=10**9)
     index = open_index(tmp_path / "i", dim=DIM, config=config)
@@ -98,7 +98,7 @@ def test_random_edits_answer_as_the_slow_search_does(tmp_path, seed):
         assert reader.stats.count == len(entries)
 
 
-def test_ties_beyond_any_margin_are_ordered_by_id(tmp_path):
+def test_ties_beyond_any_margin_are_ordered_by_id(engine, tmp_path):
     index = open_index(tmp_path / "i", dim=DIM)
     ids = np.random.default_rng(1).permutation(500)
     index.build(ids, np.ones((500, DIM), dtype=np.float32))
@@ -107,7 +107,7 @@ def test_ties_beyond_any_margin_are_ordered_by_id(tmp_path):
     assert len(set(distance.tolist())) == 1
 
 
-def test_inverted_lists_agree_with_the_flat_search(tmp_path):
+def test_inverted_lists_agree_with_the_flat_search(engine, tmp_path):
     rng = np.random.default_rng(3)
     centres = rng.standard_normal((40, 16)) * 3
     v = (centres[rng.integers(0, 40, 3000)] + rng.standard_normal((3000, 16))).astype(np.float32)
@@ -129,7 +129,7 @@ def test_inverted_lists_agree_with_the_flat_search(tmp_path):
     assert len(large.search(v[5], 10, excluded=excluded)[0]) == 10
 
 
-def test_more_than_there_is_gives_what_there_is(tmp_path):
+def test_more_than_there_is_gives_what_there_is(engine, tmp_path):
     index, _ = filled(tmp_path / "i", n=5)
     assert len(index.search(np.zeros(DIM), 100)[0]) == 5
     assert len(index.search(np.zeros(DIM), 100, allowed=[0, 3, 4])[0]) == 2

@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from ml.errors import BadInputError
+from ml.gpu import MEMORY_VARIABLE, VARIABLE
 from ml.networks.device import (
-    MEMORY_VARIABLE,
     REFERENCE,
-    VARIABLE,
     chosen_compute,
     chosen_device,
     device_report,
