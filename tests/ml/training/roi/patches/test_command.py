@@ -38,7 +38,7 @@ TINY = PatchTrainConfig(
     network=PatchCnnConfig(widths=(4, 6, 8, 10)),
 )
 
-LOSSES = {"simclr": [3.651762, 3.921801, 6.316002], "byol": [2.171875, 2.09375, 2.203125]}
+FIRST_LOSS = {"simclr": 3.651762, "byol": 2.171875}
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path, scheme
 
     train_patches(TrainingRun(config, tmp_path / "straight"), data=data)
     # The network runs in bfloat16, whose steps are half a percent.
-    assert_first_losses(tmp_path / "straight", LOSSES[scheme], rel=0.02)
+    assert_first_losses(tmp_path / "straight", [FIRST_LOSS[scheme]], rel=0.02)
     with pytest.raises(CancelledError):
         train_patches(TrainingRun(config, tmp_path / "broken", progress=stop), data=data)
     assert not (tmp_path / "broken" / "patch-cnn.safetensors").exists()
