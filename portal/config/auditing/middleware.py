@@ -101,7 +101,7 @@ class AuditMiddleware:
 
 def _let_go(response: HttpResponseBase) -> None:
     """Close its files; ``close()`` would say as well that the request has ended."""
-    for close in response._resource_closers:
+    for close in getattr(response, "_resource_closers", ()):  # Django has no public name for them
         close()
 
 
