@@ -19,7 +19,7 @@ from portal.audit.rules import require_read
 from portal.audit.serializers import AuditEntrySerializer, AuditHeadSerializer
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.http.acting import about
-from portal.labs.models import Lab, Role
+from portal.labs.models import Lab, Role, TokenArea
 from portal.labs.requests import user_of
 from portal.labs.selectors import lab_chosen
 
@@ -35,6 +35,7 @@ class LabQuerySerializer(serializers.Serializer[Any]):
 class AuditViewSet(viewsets.GenericViewSet[AuditEntry]):
     """Who read or changed what, and when."""
 
+    area = TokenArea.LAB
     queryset = AuditEntry.objects.none()
     serializer_class = AuditEntrySerializer
     filter_backends = ()

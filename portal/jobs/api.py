@@ -34,6 +34,7 @@ class JobFilter(filters.FilterSet):
 class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Job]):
     """Background work: state, progress, error."""
 
+    any_area = True
     serializer_class = JobSerializer
     filterset_class = JobFilter
     queryset = Job.objects.none()

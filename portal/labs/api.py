@@ -28,6 +28,8 @@ from portal.labs.serializers import (
 class MeApi(APIView):
     """Who asks."""
 
+    any_area = True
+
     @extend_schema(operation_id="me", responses=MeSerializer, tags=["me"])
     def get(self, request: Request) -> Response:
         """The person behind the session or token, with their labs and roles."""
@@ -67,6 +69,7 @@ class ApiTokenViewSet(
             user_of(request),
             name=wanted.validated_data["name"],
             scope=TokenScope(wanted.validated_data["scope"]),
+            areas=wanted.validated_data.get("areas"),
             lab=selectors.lab_of_id(user_of(request), wanted.validated_data.get("lab")),
             expires_in=timedelta(days=wanted.validated_data["expires_in_days"]),
         )

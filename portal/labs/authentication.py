@@ -80,9 +80,11 @@ class SessionAuthentication(session.SessionAuthentication):
 
 
 class SignedInWithScope(BasePermission):
-    """Signed in; and a token that may only read does not write.
+    """Signed in; a token that may only read does not write, and one with areas stays in them.
 
-    A view whose POST changes nothing (a search) says so with ``reads_by_post = True``.
+    A view names its ``area`` (``TokenArea``); one without is closed to tokens that have areas, but
+    for ``any_area = True``: who asks, and the jobs that answers name. A view whose POST changes
+    nothing (a search) says so with ``reads_by_post = True``.
     """
 
     message = "This token may only read."
@@ -93,11 +95,17 @@ class SignedInWithScope(BasePermission):
         if not request.user.is_authenticated:
             return False
         token = request.auth
-        if not isinstance(token, ApiToken) or request.method in SAFE_METHODS:
+        if not isinstance(token, ApiToken):
             return True
-        if request.method == "POST" and getattr(view, "reads_by_post", False):
-            return True
-        return token.scope == TokenScope.WRITE
+        reads = request.method in SAFE_METHODS or (
+            request.method == "POST" and getattr(view, "reads_by_post", False)
+        )
+        if not token.areas or getattr(view, "any_area", False):
+            return reads or token.scope == TokenScope.WRITE
+        area = getattr(view, "area", None)
+        self.message = f"This token may not {'read' if reads else 'write'} here: {token.words}."
+        self.code = "token-area"
+        return token.allows(area, writes=not reads)
 
 
 class SessionOnly(BasePermission):

@@ -7,13 +7,14 @@ from typing import Any
 from rest_framework import serializers
 
 from portal.labs import services
-from portal.labs.models import ApiToken, Lab, Membership, Role, TokenScope, User
+from portal.labs.models import ApiToken, Lab, Membership, Role, TokenArea, TokenScope, User
 
 TOKEN_FIELDS = (
     "id",
     "name",
     "prefix",
     "scope",
+    "areas",
     "lab",
     "created_at",
     "expires_at",
@@ -54,6 +55,10 @@ class ApiTokenSerializer(serializers.ModelSerializer[ApiToken]):
     """A token, without its secret."""
 
     scope = serializers.ChoiceField(choices=TokenScope.choices)
+    areas = serializers.DictField(
+        child=serializers.ChoiceField(choices=TokenScope.choices),
+        help_text="Areas to what it may there; empty: `scope` everywhere",
+    )
     is_live = serializers.BooleanField(read_only=True)
 
     class Meta:
@@ -75,6 +80,11 @@ class ApiTokenCreateSerializer(serializers.Serializer[Any]):
 
     name = serializers.CharField(max_length=80)
     scope = serializers.ChoiceField(choices=TokenScope.choices, default=TokenScope.READ)
+    areas = serializers.DictField(
+        child=serializers.ChoiceField(choices=TokenScope.choices),
+        required=False,
+        help_text=f"Limits it to these areas: {', '.join(TokenArea.values)}; left out: all",
+    )
     lab = serializers.UUIDField(
         required=False, allow_null=True, help_text="the only lab it reaches; left out: all of one's"
     )

@@ -18,6 +18,7 @@ from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
+from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.retrieval import services
 from portal.retrieval.models import Encoder
@@ -57,6 +58,7 @@ class EncoderViewSet(
 ):
     """Encoders that have embedded something, the default first."""
 
+    area = TokenArea.SEARCH
     serializer_class = EncoderSerializer
     queryset = Encoder.objects.all()
     lookup_value_converter = "uuid"
@@ -65,6 +67,7 @@ class EncoderViewSet(
 class SearchApi(APIView):
     """Similar ROIs."""
 
+    area = TokenArea.SEARCH
     reads_by_post = True  # a read-only token may POST it
 
     @extend_schema(operation_id="search", request=SearchSerializer, responses=_ANSWERS)
@@ -83,6 +86,8 @@ class SearchApi(APIView):
 
 class RoiSimilarApi(APIView):
     """The same search by GET."""
+
+    area = TokenArea.SEARCH
 
     @extend_schema(
         operation_id="roi_similar",

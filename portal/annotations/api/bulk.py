@@ -28,6 +28,7 @@ from portal.archive.selectors import canvas_get
 from portal.core.api.schema import ProblemSerializer
 from portal.core.errors import InvalidInputError, StaleVersionError
 from portal.core.http.acting import about
+from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
 STALE = OpenApiResponse(
@@ -74,6 +75,7 @@ class RoisChangedSerializer(serializers.Serializer[Any]):
 class RoiBulkApi(APIView):
     """Draw, change, delete and restore ROIs of one canvas: all of it, or nothing."""
 
+    area = TokenArea.ROIS
     parser_classes = (GeometryJsonParser,)
 
     @extend_schema(

@@ -21,6 +21,7 @@ from portal.annotations.api.parsers import GeoJsonParser, GeometryJsonParser
 from portal.annotations.services import ImportReport, roi_import, roi_import_undo
 from portal.archive.selectors import canvas_get
 from portal.core.http.acting import about
+from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 
 MEDIA_TYPE = "application/geo+json"
@@ -93,6 +94,7 @@ class JsonAlways(BaseContentNegotiation):
 class CanvasGeoJsonApi(APIView):
     """The ROIs of a canvas as QuPath reads and writes them."""
 
+    area = TokenArea.ROIS
     parser_classes = (GeometryJsonParser, GeoJsonParser)
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = JsonAlways
@@ -141,6 +143,8 @@ class CanvasGeoJsonApi(APIView):
 
 class RoiImportUndoApi(APIView):
     """An import, taken back."""
+
+    area = TokenArea.ROIS
 
     @extend_schema(
         request=None,

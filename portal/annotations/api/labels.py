@@ -15,7 +15,7 @@ from portal.annotations.models import Label
 from portal.annotations.serializers import LabelSerializer, label_represent
 from portal.annotations.services import label_create, label_delete, label_set_ensure, label_update
 from portal.archive.selectors import canvas_get
-from portal.labs.models import Role
+from portal.labs.models import Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
 
@@ -30,6 +30,7 @@ class LabelQuerySerializer(serializers.Serializer[Label]):
 class LabelApi(GenericViewSet[Label]):
     """The labels an ROI can carry. Managers maintain them."""
 
+    area = TokenArea.ROIS
     queryset = Label.objects.none()
     serializer_class = LabelSerializer
     filter_backends = ()

@@ -48,6 +48,7 @@ from portal.archive.selectors import canvas_get
 from portal.core.api.paging import Paging
 from portal.core.api.schema import ProblemSerializer
 from portal.core.errors import StaleVersionError
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 
 Result = TypeVar("Result")
@@ -79,6 +80,7 @@ class RoiPaging(Paging):
 class RoiApi(GenericViewSet[Roi]):
     """Regions of interest: drawn, changed with If-Match, deleted, restored, never overwritten."""
 
+    area = TokenArea.ROIS
     queryset = Roi.objects.none()
     serializer_class = RoiSerializer
     pagination_class = RoiPaging

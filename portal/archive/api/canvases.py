@@ -20,6 +20,7 @@ from portal.archive.selectors import frame_etag, frame_jpeg
 from portal.archive.serializers import CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
 from portal.core.http.files import bytes_response
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 
 JPEG = {(200, "image/jpeg"): OpenApiTypes.BINARY}
@@ -42,6 +43,7 @@ class SignedConverter:
 class CanvasViewSet(viewsets.GenericViewSet[Canvas]):
     """What slides, videos and mosaics show on."""
 
+    area = TokenArea.CASES
     serializer_class = CanvasSerializer
     queryset = Canvas.objects.none()
     lookup_value_regex = UUID_REGEX

@@ -13,7 +13,7 @@ from portal.archive.filters import CaseFilter
 from portal.archive.models import Case
 from portal.archive.serializers import CaseSerializer
 from portal.core.errors import InvalidInputError
-from portal.labs.models import Role
+from portal.labs.models import Role, TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
 
@@ -21,6 +21,7 @@ from portal.labs.selectors import lab_chosen
 class CaseViewSet(viewsets.GenericViewSet[Case]):
     """Cases of the labs one is a member of, and by their ids those that others share."""
 
+    area = TokenArea.CASES
     serializer_class = CaseSerializer
     filterset_class = CaseFilter
     queryset = Case.objects.none()

@@ -35,6 +35,7 @@ from portal.archive.services import ItemReceived
 from portal.core.errors import InvalidInputError
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 
 MAX_FRAMES_PER_PAGE = 5000  # about 350 kB of JSON
@@ -66,6 +67,7 @@ def accepts_file(serializer: type[SlideSerializer] | type[VideoSerializer]) -> C
 class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]):
     """What slides and videos have in common: sent as a file, prepared by a job."""
 
+    area = TokenArea.CASES
     only: tuple[FileKind, ...] = ()
     receives_files = True  # who sends is known before the body is read
     parser_classes = (MultiPartParser,)

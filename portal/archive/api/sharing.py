@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from portal.archive import selectors, services
 from portal.archive.models import CaseShare
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.serializers import LabSerializer
 
@@ -56,6 +57,7 @@ class ShareOfferSerializer(serializers.Serializer[Any]):
 class CaseSharesApi(GenericAPIView[CaseShare]):
     """Who else may read a case."""
 
+    area = TokenArea.LAB
     serializer_class = ShareSerializer
     queryset = CaseShare.objects.none()
     filter_backends = ()
@@ -91,6 +93,7 @@ class CaseSharesApi(GenericAPIView[CaseShare]):
 class ShareViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[CaseShare]):
     """What one's labs share with others, and others with them."""
 
+    area = TokenArea.LAB
     serializer_class = ShareSerializer
     queryset = CaseShare.objects.none()
     filter_backends = ()

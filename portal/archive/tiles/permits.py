@@ -27,7 +27,7 @@ from portal.archive.tiles.reading import TilePlane, plane_of
 from portal.core.connections import connection_refresh
 from portal.core.errors import NotFoundError
 from portal.labs.authentication import ApiTokenAuthentication
-from portal.labs.models import User
+from portal.labs.models import TokenArea, User
 from portal.labs.session_life import session_is_over
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,8 @@ def _user_of(credential: Credential) -> User | None:
             found = ApiTokenAuthentication().authenticate(Request(request))
         except AuthenticationFailed:
             return None
-        return found[0] if found else None
+        may_look = found is not None and found[1].allows(TokenArea.CASES, writes=False)
+        return found[0] if found and may_look else None
     key = parse_cookie(credential.cookie).get(settings.SESSION_COOKIE_NAME)
     if not key:
         return None

@@ -15,12 +15,14 @@ from portal.archive.models import BinEntry
 from portal.archive.services import bin_purge, bin_restore
 from portal.keeping import selectors
 from portal.keeping.serializers import BinEntrySerializer
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 
 
 class BinViewSet(viewsets.GenericViewSet[BinEntry]):
     """The bins of the labs in which one may restore. Regions: `GET /rois/?deleted=true`."""
 
+    area = TokenArea.CASES
     serializer_class = BinEntrySerializer  # type: ignore[assignment]  # of a row of the entry
     queryset = BinEntry.objects.none()
     lookup_value_regex = UUID_REGEX

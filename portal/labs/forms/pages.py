@@ -8,20 +8,76 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
-from portal.labs.models import Lab, Role, TokenScope
+from portal.labs.models import Lab, Role, TokenArea, TokenScope
 
 LIVES_DAYS = ((30, "30 days"), (90, "90 days"), (180, "half a year"), (366, "one year"))
 
 
-class TokenForm(forms.Form):
+CHOSEN = "chosen"
+MAY = (*TokenScope.choices, (CHOSEN, "Only what is ticked"))
+AREAS = tuple(
+    (f"{area}:{scope}", f"{area.label}: {scope.label.lower()}")
+    for area in TokenArea
+    for scope in TokenScope
+    if (area, scope) != (TokenArea.SEARCH, TokenScope.WRITE)  # a search only reads
+)
+
+
+class ScopedForm(forms.Form):
+    """What a token may: everything, or areas."""
+
+    scope = forms.ChoiceField(label="May", choices=MAY, initial=TokenScope.READ)
+    areas = forms.MultipleChoiceField(
+        required=False, choices=AREAS, widget=forms.CheckboxSelectMultiple
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Ticks without the choice, and the choice without ticks, are mistakes."""
+        cleaned = super().clean() or {}
+        is_chosen = cleaned.get("scope") == CHOSEN
+        if is_chosen and not cleaned.get("areas"):
+            self.add_error("areas", "Tick at least one.")
+        if cleaned.get("areas") and not is_chosen:
+            self.add_error("scope", "Choose “Only what is ticked”, or tick nothing.")
+        return cleaned
+
+    @property
+    def area_rows(self) -> list[dict[str, Any]]:
+        """The ticks as a table: a row for each area, reading and writing beside each other."""
+        offered, ticked = dict(AREAS), self["areas"].value() or []
+        return [
+            {
+                "title": area.label,
+                "ticks": [
+                    {"value": name, "title": offered[name], "is_ticked": name in ticked}
+                    if (name := f"{area}:{scope}") in offered
+                    else None
+                    for scope in TokenScope
+                ],
+            }
+            for area in TokenArea
+        ]
+
+    @property
+    def rights(self) -> dict[str, Any]:
+        """``scope`` and ``areas`` as the services take them."""
+        if self.cleaned_data["scope"] != CHOSEN:
+            return {"scope": TokenScope(self.cleaned_data["scope"])}
+        ticked = sorted(self.cleaned_data["areas"])  # read before write: write includes it
+        areas = dict(one.split(":") for one in ticked)
+        return {"scope": TokenScope.READ, "areas": areas}
+
+
+class TokenForm(ScopedForm):
     """A new API token."""
+
+    field_order = ("name", "scope", "areas", "lab", "days")
 
     name = forms.CharField(
         max_length=80,
         help_text="What will use it, so that you can tell tokens apart.",
         widget=forms.TextInput(attrs={"placeholder": "LIS export", "autocomplete": "off"}),
     )
-    scope = forms.ChoiceField(label="May", choices=TokenScope.choices, initial=TokenScope.READ)
     lab = forms.ModelChoiceField(
         queryset=Lab.objects.none(), required=False, empty_label="All my labs"
     )
@@ -129,8 +185,7 @@ class ProgramForm(forms.Form):
     )
 
 
-class ProgramTokenForm(forms.Form):
+class ProgramTokenForm(ScopedForm):
     """A new token of a program."""
 
-    scope = forms.ChoiceField(label="May", choices=TokenScope.choices, initial=TokenScope.READ)
     days = forms.TypedChoiceField(label="Expires after", choices=LIVES_DAYS, coerce=int, initial=90)

@@ -17,7 +17,7 @@ from portal.labs.models.people import (
     UserManager,
 )
 from portal.labs.models.sessions import BrowserSession
-from portal.labs.models.tokens import ApiToken, ApiTokenQuerySet, TokenScope
+from portal.labs.models.tokens import ApiToken, ApiTokenQuerySet, TokenArea, TokenScope
 
 __all__ = [
     "ApiToken",
@@ -39,6 +39,7 @@ __all__ = [
     "Purpose",
     "Role",
     "ShownManager",
+    "TokenArea",
     "TokenScope",
     "User",
     "UserManager",

@@ -19,6 +19,16 @@ class TokenScope(models.TextChoices):
     WRITE = "write", "Read and write"
 
 
+class TokenArea(models.TextChoices):
+    """What a token can be limited to; each view of the API names its area."""
+
+    CASES = "cases", "Cases and files"
+    ROIS = "rois", "ROIs and labels"
+    SEARCH = "search", "Search"
+    MOSAICS = "mosaics", "Mosaics and follow-ups"
+    LAB = "lab", "Members, sharing, erasure and audit log"
+
+
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     """Tokens; begin every query with ``visible_to``."""
 
@@ -41,6 +51,8 @@ class ApiToken(BaseModel):
     prefix = models.CharField(max_length=16)
     sha256 = models.CharField(max_length=64, unique=True)
     scope = models.CharField(max_length=8, choices=TokenScope.choices, default=TokenScope.READ)
+    areas = models.JSONField(default=dict, blank=True)
+    """Areas to the scope it has there; none: ``scope`` in all areas."""
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -53,3 +65,15 @@ class ApiToken(BaseModel):
     def is_live(self) -> bool:
         """Neither expired nor revoked."""
         return self.revoked_at is None and self.expires_at > timezone.now()
+
+    def allows(self, area: str | None, *, writes: bool) -> bool:
+        """Whether it may be used there. Where a view names no area, only unlimited tokens may."""
+        if not self.areas:
+            return self.scope == TokenScope.WRITE or not writes
+        return self.areas.get(area) in ([TokenScope.WRITE] if writes else TokenScope.values)
+
+    @property
+    def words(self) -> str:
+        """What it may, for people: ``Read and write``, or ``rois:write search:read``."""
+        limited = " ".join(f"{area}:{scope}" for area, scope in sorted(self.areas.items()))
+        return limited or TokenScope(self.scope).label

@@ -7,6 +7,7 @@ managers make and revoke its tokens; it outlives the person who set it up.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import transaction
@@ -43,7 +44,12 @@ def program_create(lab: Lab, *, name: str, role: Role, by: User) -> Membership:
 
 @transaction.atomic
 def program_token_create(
-    program: Membership, *, scope: TokenScope, expires_in: timedelta, by: User
+    program: Membership,
+    *,
+    scope: TokenScope,
+    expires_in: timedelta,
+    by: User,
+    areas: Mapping[str, str] | None = None,
 ) -> tuple[ApiToken, str]:
     """Make a token of a program; see ``token_create``.
 
@@ -53,7 +59,7 @@ def program_token_create(
     require_manager(by, program.lab)
     name = program.user.full_name[:80]
     return token_create(
-        program.user, name=name, scope=scope, expires_in=expires_in, lab=program.lab
+        program.user, name=name, scope=scope, expires_in=expires_in, lab=program.lab, areas=areas
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import transaction
@@ -12,7 +13,7 @@ from django.utils import timezone
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.core.events import event_emit
 from portal.labs.hashing import SECRET_BYTES, sha256_of
-from portal.labs.models import ApiToken, Lab, TokenScope, User
+from portal.labs.models import ApiToken, Lab, TokenArea, TokenScope, User
 
 SECRET_BEGINS = "tess_"  # noqa: S105 - so that scanners for leaked secrets can find ours
 PREFIX_LENGTH = 12  # tells tokens apart, and gives away 42 bits of 256
@@ -21,10 +22,18 @@ LONGEST_LIFE = timedelta(days=366)
 
 @transaction.atomic
 def token_create(
-    user: User, *, name: str, scope: TokenScope, expires_in: timedelta, lab: Lab | None = None
+    user: User,
+    *,
+    name: str,
+    scope: TokenScope,
+    expires_in: timedelta,
+    lab: Lab | None = None,
+    areas: Mapping[str, str] | None = None,
 ) -> tuple[ApiToken, str]:
     """Make a token, for one lab or for all of the person's. Emits ``token.created``.
 
+    Args:
+        areas: where the token may what; ``scope`` then does not matter. None: ``scope`` everywhere.
     Returns:
         The row, and the secret: it is kept nowhere and cannot be shown again.
     Raises:
@@ -36,6 +45,9 @@ def token_create(
         raise InvalidInputError("A token needs a name of 1 to 80 characters.")
     if scope not in TokenScope.values:
         raise InvalidInputError(f"scope must be one of {', '.join(TokenScope.values)}.")
+    if areas:
+        _check_areas(areas)
+        scope = TokenScope.WRITE if TokenScope.WRITE in areas.values() else TokenScope.READ
     if not timedelta(0) < expires_in <= LONGEST_LIFE:
         raise InvalidInputError("A token lives for more than nothing and at most 366 days.")
     if lab is not None and not Lab.objects.visible_to(user).filter(pk=lab.pk).exists():
@@ -48,6 +60,7 @@ def token_create(
         prefix=secret[:PREFIX_LENGTH],
         sha256=sha256_of(secret),
         scope=scope,
+        areas=dict(areas or {}),
         expires_at=timezone.now() + expires_in,
     )
     _note_token("token.created", token)
@@ -72,9 +85,20 @@ def tokens_revoke_of(user: User, *, lab: Lab | None = None) -> None:
         token_revoke(token)
 
 
+def _check_areas(areas: Mapping[str, str]) -> None:
+    if set(areas) - set(TokenArea.values) or set(areas.values()) - set(TokenScope.values):
+        raise InvalidInputError(
+            f"areas: of {', '.join(TokenArea.values)}, each {' or '.join(TokenScope.values)}."
+        )
+
+
 def _note_token(name: str, token: ApiToken) -> None:
     event_emit(
         name,
         lab_id=None,
-        payload={"token": str(token.id), "user": str(token.user_id), "scope": str(token.scope)},
+        payload={"token": str(token.id), "user": str(token.user_id), "scope": _scope(token)},
     )
+
+
+def _scope(token: ApiToken) -> str:
+    return token.words if token.areas else str(token.scope)

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.core.errors import InvalidInputError
 from portal.labs import selectors, services
 from portal.labs.forms import ProgramForm, ProgramTokenForm
-from portal.labs.models import ApiToken, Lab, Role, TokenScope
+from portal.labs.models import ApiToken, Lab, Role
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.rules import require_manager
 
@@ -52,9 +52,9 @@ def program_token(request: HttpRequest, membership_id: uuid.UUID) -> HttpRespons
         raise InvalidInputError("A token needs a scope and a life that are offered.")
     made = services.program_token_create(
         program,
-        scope=TokenScope(form.cleaned_data["scope"]),
         expires_in=timedelta(days=form.cleaned_data["days"]),
         by=user_of(request),
+        **form.rights,
     )
     return _page(request, program.lab, made=made, status=201)
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from portal.core.errors import InvalidInputError
 from portal.labs import selectors, services
 from portal.labs.forms import TokenForm
-from portal.labs.models import Lab, TokenScope, User
+from portal.labs.models import Lab, User
 from portal.labs.requests import user_of
 
 
@@ -45,9 +45,9 @@ def _token_from(form: TokenForm, user: User) -> str:
         _, secret = services.token_create(
             user,
             name=form.cleaned_data["name"],
-            scope=TokenScope(form.cleaned_data["scope"]),
             expires_in=form.expires_in,
             lab=form.cleaned_data["lab"],
+            **form.rights,
         )
     except InvalidInputError as error:
         form.add_error(None, error.message)

@@ -19,6 +19,7 @@ from portal.archive.selectors import canvas_get
 from portal.core.http.acting import about
 from portal.core.http.files import bytes_response
 from portal.jobs.api import job_answered
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics.models import Followup
 from portal.mosaics.selectors import followups
@@ -49,6 +50,7 @@ class FollowupViewSet(
 ):
     """Places of one examination looked for in another of the same patient."""
 
+    area = TokenArea.MOSAICS
     queryset = Followup.objects.none()
     serializer_class = FollowupSerializer
     filterset_class = FollowupFilter

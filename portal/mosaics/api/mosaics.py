@@ -22,6 +22,7 @@ from portal.archive.selectors import video_get
 from portal.core.api.paging import Paging
 from portal.core.http.acting import about
 from portal.jobs.api import job_answered
+from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.mosaics import downloads, selectors, services
 from portal.mosaics.models import Mosaic
@@ -112,6 +113,7 @@ class FramePaging(Paging):
 class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]):
     """Mosaics of videos, and what became of every frame."""
 
+    area = TokenArea.MOSAICS
     queryset = Mosaic.objects.none()
     filterset_class = MosaicFilter
     lookup_value_regex = UUID_REGEX

@@ -43,6 +43,8 @@ def test_a_secret_is_long_and_never_the_same(viewer: User) -> None:
         ({"name": "  "}, "name"),
         ({"name": "x" * 81}, "80"),
         ({"scope": "admin"}, "scope must be one of"),
+        ({"areas": {"everything": "read"}}, "areas: of"),
+        ({"areas": {"rois": "delete"}}, "areas: of"),
         ({"expires_in": timedelta(0)}, "366 days"),
         ({"expires_in": timedelta(days=367)}, "366 days"),
     ],

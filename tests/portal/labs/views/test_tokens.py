@@ -65,3 +65,26 @@ def test_revoking_needs_a_post(page: Client, annotator: User) -> None:
         annotator, name="LIS", scope=TokenScope.READ, expires_in=timedelta(days=1)
     )
     assert page.get(f"{TOKENS}{token.id}/revoke/").status_code == 405
+
+
+def test_ticks_limit_a_token_to_areas(client: Client, viewer: User) -> None:
+    client.force_login(viewer)
+    sent = {"name": "Robot", "days": 30, "scope": "chosen"}
+    ticks = ["rois:read", "rois:write", "search:read"]
+    answer = client.post(TOKENS, sent | {"areas": ticks})
+    assert answer.status_code == 201
+    assert ApiToken.objects.get().areas == {"rois": "write", "search": "read"}
+    assert "rois:write" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("scope", "areas"),
+    [("chosen", []), ("write", ["rois:read"]), ("chosen", ["search:write"]), ("chosen", ["x:y"])],
+)
+def test_ticks_and_choice_have_to_agree(
+    client: Client, viewer: User, scope: str, areas: list[str]
+) -> None:
+    client.force_login(viewer)
+    sent = {"name": "Robot", "days": 30, "scope": scope, "areas": areas}
+    assert client.post(TOKENS, sent).status_code == 400
+    assert not ApiToken.objects.exists()
