@@ -90,12 +90,7 @@ def libraries() -> list[Finding]:
         names = ", ".join(missing + ([] if index else ["faiss"]))
         return [error("libraries", f"Not installed: {names}.", "pip install 'tessera[cpu]'")]
     says = ", ".join(f"{name} {known}" for name, known in found.items())
-    tools = [] if shutil.which("ffmpeg") else ["ffmpeg"]
-    line = ok("libraries", f"{says}, {index}.")
-    if tools:
-        do = "Install it: videos that browsers cannot play may need it."
-        return [line, warning("libraries", "ffmpeg is not on the path.", do)]
-    return [line]
+    return [ok("libraries", f"{says}, {index}.")]
 
 
 def models() -> list[Finding]:

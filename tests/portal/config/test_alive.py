@@ -9,16 +9,18 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from portal.jobs.models import WorkerSign
-from portal.jobs.selectors import WORKER_SILENT_AFTER
+from portal.jobs.selectors import REAPER_QUEUES, WORKER_SILENT_AFTER
 from portal.jobs.worker.heartbeat import sign
 
 pytestmark = pytest.mark.django_db
 HOST = socket.gethostname()
 
 
-@pytest.mark.parametrize("name", [f"celery@{HOST}", f"reaper@{HOST}:17"])
-def test_a_machine_that_was_heard_of_is_alive(name: str) -> None:
-    sign(name, "default")
+@pytest.mark.parametrize(
+    ("name", "queues"), [(f"celery@{HOST}", "default"), (f"reaper@{HOST}:17", REAPER_QUEUES)]
+)
+def test_a_machine_that_was_heard_of_is_alive(name: str, queues: str) -> None:
+    sign(name, queues)
     call_command("alive")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
-from portal.jobs.selectors import workers_alive
+from portal.jobs.selectors import reapers_alive, workers_alive
 
 
 class Command(BaseCommand):
@@ -21,5 +21,5 @@ class Command(BaseCommand):
         """By the signs of life in the database: celery@HOST, reaper@HOST:PID."""
         host = socket.gethostname()
         ours = Q(name__endswith=f"@{host}") | Q(name__contains=f"@{host}:")
-        if not workers_alive().filter(ours).exists():
+        if not any(signs.filter(ours).exists() for signs in (workers_alive(), reapers_alive())):
             raise CommandError("Nothing of this machine was heard of lately.")

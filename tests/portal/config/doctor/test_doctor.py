@@ -166,10 +166,7 @@ def test_a_sandbox_that_shuts_in_only_in_part_or_does_not_start(
 
 def test_libraries_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     real = machine._version
-    monkeypatch.setattr(machine.shutil, "which", lambda name: f"/usr/bin/{name}")
     assert only(machine.libraries()).level == "ok"
-    monkeypatch.setattr(machine.shutil, "which", lambda name: None)
-    assert [finding.level for finding in machine.libraries()] == ["ok", "warning"]
     monkeypatch.setattr(machine, "_version", lambda name: "" if "faiss" in name else real(name))
     assert only(machine.libraries()).says == "Not installed: faiss."
 
