@@ -71,7 +71,7 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
     open_viewer: Any, mosaic: Any
 ) -> None:
     viewer = open_viewer(mosaic.canvas)
-    viewer.key("w")
+    viewer.key("Shift+W")
     place = viewer.places([(mosaic.canvas.width_px / 2, mosaic.canvas.height_px / 2)])[0]
     viewer.page.mouse.click(*place)
     rows = viewer.page.locator(".frame-at-point")
@@ -92,7 +92,7 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
 
 def test_a_layer_is_shown_with_its_legend(open_viewer: Any, mosaic: Any) -> None:
     viewer = open_viewer(mosaic.canvas)
-    viewer.key("l")
+    viewer.key("t")
     expect(viewer.page.locator("[data-layer-settings]")).to_be_visible()
     viewer.wait_text("[data-layer-minimum]", "00:00.000")
     viewer.wait_text("[data-layer-maximum]", "00:00.440")
@@ -100,7 +100,7 @@ def test_a_layer_is_shown_with_its_legend(open_viewer: Any, mosaic: Any) -> None
     viewer.page.mouse.move(*place)
     viewer.page.wait_for_timeout(200)
     assert viewer.text("[data-layer-here]") > "00:00.300"
-    viewer.key("l")
+    viewer.key("t")
     expect(viewer.page.locator("[data-layer-settings]")).to_be_hidden()
     assert viewer.problems == []
 
@@ -125,7 +125,7 @@ def test_the_frame_of_the_video_moves_over_the_map_beside_it(open_viewer: Any, m
 
 def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mosaic: Any) -> None:
     viewer = open_viewer(mosaic.video.canvas)
-    for key in ("f", "f", "i", "f", "f", "f", "o"):
+    for key in ("f", "f", "Shift+I", "f", "f", "f", "Shift+O"):
         viewer.key(key)
         viewer.page.wait_for_timeout(250)
     viewer.wait_text("[data-span-text]", "0.08 s to 0.20 s")

@@ -23,8 +23,8 @@ export interface KeyGroup {
 /** The name of a key as the table has it: lower case, with the modifiers that matter before it. */
 export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey">): string {
   const key = event.key === " " ? "space" : event.key.toLowerCase();
-  const isLetter = /^[a-z]$/.test(key);
-  const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.shiftKey && isLetter ? "shift+" : ""}`;
+  const isShifted = event.shiftKey && /^([a-z]|arrow\w+)$/.test(key); // of other keys Shift makes another key
+  const modifiers = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${isShifted ? "shift+" : ""}`;
   return modifiers + key;
 }
 
@@ -32,8 +32,10 @@ export function keyName(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey"
 function belongsToControl(event: KeyboardEvent): boolean {
   const { target } = event;
   if (isTyping(target)) return true;
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.matches("[type=range]") && /^(Arrow|Home|End|Page)/.test(event.key)) return true;
   const presses = event.key === " " || event.key === "Enter";
-  return presses && target instanceof HTMLElement && target.matches("button, a, summary, [role=option]");
+  return presses && target.matches("button, a, summary, input, [role=option]");
 }
 
 export function listenToKeys(groups: KeyGroup[]): void {
@@ -62,7 +64,7 @@ export function keySheet(root: HTMLElement, groups: KeyGroup[]): () => void {
   const dialog = required<HTMLDialogElement>(root, "[data-dialog=keys]");
   const host = required(dialog, "[data-key-groups]");
   for (const group of groups) {
-    const rows = group.bindings.flatMap(({ shown, does }) => [
+    const rows = group.bindings.filter(({ shown }) => shown).flatMap(({ shown, does }) => [
       element("dt", {}, ...keyCaps(shown)),
       element("dd", {}, does),
     ]);

@@ -12,6 +12,9 @@ export interface MultiPolygonGeometry {
 /** GeoJSON in level-0 pixels, x right, y down. */
 export type RoiGeometry = PolygonGeometry | MultiPolygonGeometry;
 
+/** An ellipse fills its bounds. */
+export type RoiShape = "polygon" | "ellipse";
+
 export interface Level {
   width: number;
   height: number;
@@ -67,6 +70,8 @@ export interface Roi {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  shape: RoiShape;
+  locked: boolean;
   review_state: string;
   version: number;
   area_px: number;
@@ -88,6 +93,8 @@ export interface RoiRevision {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  shape: RoiShape;
+  locked: boolean;
   review_state: string;
   /** A name; null where the account is gone. */
   author: string | null;

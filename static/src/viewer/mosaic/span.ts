@@ -1,4 +1,4 @@
-/** A span of the video for a mosaic: set at its ends with I and O, shown on the timeline with what it would take. */
+/** A span of the video for a mosaic: set at its ends with Shift + I and Shift + O, shown on the timeline with what it would take. */
 
 import { required } from "../../dom/elements";
 import { estimate, mosaicBuild } from "./api";

@@ -54,8 +54,8 @@ export class MosaicView {
     return {
       title: "Mosaic",
       bindings: [
-        { keys: ["w"], shown: "W", does: "Which frames saw a point", run: () => tools.use("frames") },
-        { keys: ["l"], shown: "L", does: "Next layer", run: () => this.nextLayer() },
+        { keys: ["shift+w"], shown: "Shift + W", does: "Which frames saw a point", run: () => tools.use("frames") },
+        { keys: ["t"], shown: "T", does: "Next layer", run: () => this.nextLayer() },
         { keys: ["d"], shown: "D", does: "One frame back", run: step(-1), repeats: true },
         { keys: ["f"], shown: "F", does: "One frame on", run: step(1), repeats: true },
         { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },

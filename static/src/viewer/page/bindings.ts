@@ -6,6 +6,7 @@ import type { KeyBinding, KeyGroup } from "../lib/keys";
 import type { Labels } from "../rois/labels";
 import type { MapView } from "../map/map_view";
 import type { MiniMap } from "../mosaic/mini_map";
+import type { RoiCommands } from "../rois/commands";
 import type { RoiLayer } from "../rois/layer";
 import type { SpanPicker } from "../mosaic/span";
 import type { Tools, ToolName } from "../rois/tools";
@@ -22,6 +23,8 @@ export interface KeyTargets {
   undo: () => void;
   redo: () => void;
   remove: () => void;
+  /** What is done to all that is selected. */
+  selected: RoiCommands;
   setLabel: (id: string | null) => void;
   openSheet: () => void;
   /** The keys that only a mosaic has. */
@@ -33,7 +36,8 @@ export interface KeyTargets {
 
 export function keyGroups(targets: KeyTargets): KeyGroup[] {
   const groups = [viewKeys(targets)];
-  if (targets.canAnnotate) groups.push(drawKeys(targets), labelKeys(targets));
+  groups.push(selectKeys(targets));
+  if (targets.canAnnotate) groups.push(drawKeys(targets), changeKeys(targets), labelKeys(targets));
   if (targets.player) groups.push(videoKeys(targets.player, targets));
   if (targets.mosaicKeys) groups.push(targets.mosaicKeys);
   return groups;
@@ -69,19 +73,75 @@ function viewKeys({ tools, layer, mapView, openSheet, player }: KeyTargets): Key
   };
 }
 
-function drawKeys({ tools, undo, redo, remove }: KeyTargets): KeyGroup {
+function selectKeys({ tools, selected }: KeyTargets): KeyGroup {
   const use = (tool: ToolName) => () => tools.use(tool);
   return {
-    title: "Draw and edit",
+    title: "Select and measure",
+    bindings: [
+      { keys: ["s"], shown: "S", does: "Select by a box (Shift adds)", run: use("select") },
+      { keys: [], shown: "Shift + click", does: "Add to the selection, or take away" },
+      { keys: ["ctrl+a"], shown: "Ctrl + A", does: "Select all that is shown", run: () => selected.selectAll() },
+      { keys: ["shift+a"], shown: "Shift + A", does: "Select all of the same label", run: () => selected.selectLike() },
+      { keys: [], shown: "Ctrl + C", does: "Copy" },
+      { keys: ["l"], shown: "L", does: "Ruler", run: use("ruler") },
+      { keys: ["shift+l"], shown: "Shift + L", does: "Angle", run: use("angle") },
+    ],
+  };
+}
+
+function drawKeys({ tools, undo, redo }: KeyTargets): KeyGroup {
+  const use = (tool: ToolName) => () => tools.use(tool);
+  return {
+    title: "Draw",
     bindings: [
       { keys: ["r"], shown: "R", does: "Rectangle", run: use("rectangle") },
+      { keys: ["o"], shown: "O", does: "Ellipse", run: use("ellipse") },
       { keys: ["p"], shown: "P", does: "Polygon; goes on with one left unfinished", run: use("polygon") },
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
       { keys: ["enter"], shown: "Enter", does: "Finish the polygon", run: () => tools.finish() },
+      { keys: ["b"], shown: "B", does: "Brush: paint", run: use("brush") },
+      { keys: ["w"], shown: "W", does: "Wand: take a colour; drag for more", run: use("wand") },
+      { keys: ["["], shown: "[", does: "Smaller brush", run: () => tools.resizeBrush(false), repeats: true },
+      { keys: ["]"], shown: "]", does: "Larger brush", run: () => tools.resizeBrush(true), repeats: true },
+      { keys: [], shown: "Alt + drag", does: "Brush and wand: erase" },
+      { keys: [], shown: "Shift + drag", does: "Brush and wand: add to the selected ROI" },
       { keys: [], shown: "Alt + click", does: "Remove a vertex" },
-      { keys: ["delete", "backspace"], shown: "Delete", does: "Delete the ROI", run: remove },
       { keys: ["ctrl+z"], shown: "Ctrl + Z", does: "Undo", run: undo, repeats: true },
       { keys: ["ctrl+shift+z", "ctrl+y"], shown: "Ctrl + Shift + Z", does: "Redo", run: redo, repeats: true },
+    ],
+  };
+}
+
+function changeKeys({ tools, selected, mapView, remove }: KeyTargets): KeyGroup {
+  const nudge = (x: number, y: number, by: number) => () => {
+    const step = by * Math.max(mapView.view.getResolution() ?? 1, 1);
+    selected.move([x * step, y * step]);
+  };
+  const arrows = (["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] as const).flatMap((key, index): KeyBinding[] => {
+    const [x, y] = [[-1, 1, 0, 0][index] ?? 0, [0, 0, -1, 1][index] ?? 0];
+    const name = key.toLowerCase();
+    return [
+      { keys: [`ctrl+${name}`], shown: "", does: "", run: nudge(x, y, 1), repeats: true },
+      { keys: [`ctrl+shift+${name}`], shown: "", does: "", run: nudge(x, y, 10), repeats: true },
+    ];
+  });
+  return {
+    title: "Change the selected ROIs",
+    bindings: [
+      { keys: [], shown: "Drag", does: "Move" },
+      { keys: [], shown: "Ctrl + arrows", does: "Move by a pixel; with Shift by ten" },
+      { keys: ["shift+q"], shown: "Shift + Q", does: "Turn left by 15°", run: () => selected.rotate(-15), repeats: true },
+      { keys: ["shift+e"], shown: "Shift + E", does: "Turn right by 15°", run: () => selected.rotate(15), repeats: true },
+      { keys: ["ctrl+d"], shown: "Ctrl + D", does: "Duplicate", run: () => selected.duplicate() },
+      { keys: [], shown: "Ctrl + V", does: "Paste at the pointer" },
+      { keys: [], shown: "Ctrl + Shift + V", does: "Paste in place" },
+      { keys: ["ctrl+k"], shown: "Ctrl + K", does: "Lock or unlock", run: () => selected.toggleLock() },
+      { keys: ["u"], shown: "U", does: "Unite", run: () => selected.combine("unite") },
+      { keys: ["shift+u"], shown: "Shift + U", does: "Subtract from the first", run: () => selected.combine("subtract") },
+      { keys: ["shift+x"], shown: "Shift + X", does: "Intersect with the first", run: () => selected.combine("intersect") },
+      { keys: ["k"], shown: "K", does: "Knife: split by a line", run: () => tools.use("split") },
+      { keys: ["delete", "backspace"], shown: "Delete", does: "Delete", run: remove },
+      ...arrows,
     ],
   };
 }
@@ -98,8 +158,8 @@ function labelKeys({ labels, setLabel }: KeyTargets): KeyGroup {
 
 function videoKeys(player: VideoPlayer, { span, miniMap, canAnnotate }: KeyTargets): KeyGroup {
   const spanKeys: KeyBinding[] = [
-    { keys: ["i"], shown: "I", does: "A mosaic's span begins here", run: () => span?.begin() },
-    { keys: ["o"], shown: "O", does: "A mosaic's span ends here", run: () => span?.end() },
+    { keys: ["shift+i"], shown: "Shift + I", does: "A mosaic's span begins here", run: () => span?.begin() },
+    { keys: ["shift+o"], shown: "Shift + O", does: "A mosaic's span ends here", run: () => span?.end() },
   ];
   const step = (by: number) => () => void player.step(by);
   return {

@@ -1,6 +1,7 @@
 /** Tools, keys, rail, list, details and dialogs, connected to the ROIs. */
 
 import { keySheet, listenToKeys } from "../lib/keys";
+import { RoiCommands } from "../rois/commands";
 import { Conflicts } from "../rois/conflicts";
 import { Details } from "../rois/details";
 import { exchange } from "../rois/geojson";
@@ -17,10 +18,11 @@ import { keyGroups } from "./bindings";
 import type { KeyTargets } from "./bindings";
 import { showRoi } from "./links";
 import { connectOpenOutlines } from "./open_outlines";
+import { connectSelection } from "./selection";
 import type { Parts } from "./parts";
 import { toolbar } from "./toolbar";
 
-type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel">;
+type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected">;
 
 /** Makes what changes ROIs, and what a mosaic or a video has beside it. */
 export function connectTools(parts: Parts): void {
@@ -30,9 +32,15 @@ export function connectTools(parts: Parts): void {
     label: () => next?.id ?? null,
     color: () => next?.color ?? UNLABELLED_COLOR,
     frame: () => player?.frame ?? null,
+    mpp: canvas.mpp_x && canvas.mpp_y ? ([canvas.mpp_x, canvas.mpp_y] as [number, number]) : null,
   };
   const tools = new Tools(mapView.map, store, edits, layer, context, canvas.can_annotate);
-  const commands = undoable(parts, tools);
+  const selected = new RoiCommands(layer, edits, labels, {
+    frame: context.frame,
+    resolution: () => mapView.view.getResolution() ?? 1,
+    tell: (text) => notice.show(text),
+  });
+  const commands = undoable(parts, tools, selected);
   const details = new Details(root, store, edits, layer, labels, {
     canAnnotate: canvas.can_annotate,
     zoomTo: (state) => void showRoi(state, parts),
@@ -41,9 +49,11 @@ export function connectTools(parts: Parts): void {
   });
   const setLabel = (id: string | null): void => {
     details.setLabel(id);
-    notice.show(`Label: ${labels.nameOf(id)}`);
+    if (layer.chosen.size > 1) selected.relabel(id);
+    else notice.show(`Label: ${labels.nameOf(id)}`);
   };
-  connectKeys(parts, tools, { ...commands, setLabel });
+  connectSelection(parts, tools, selected, { ...commands, setLabel });
+  connectKeys(parts, tools, { ...commands, setLabel, selected });
   tools.use("move");
   tools.on("tool", (tool) => {
     if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
@@ -58,7 +68,11 @@ export function connectTools(parts: Parts): void {
 }
 
 /** Undo, redo and delete; each says what it did. */
-function undoable({ history, notice }: Parts, tools: Tools): Omit<Commands, "setLabel"> {
+function undoable(
+  { history, notice }: Parts,
+  tools: Tools,
+  selected: RoiCommands,
+): Omit<Commands, "setLabel" | "selected"> {
   const tell = (verb: string, label: string | null): void => {
     if (label) notice.show(`${verb}: ${label}`);
   };
@@ -67,7 +81,9 @@ function undoable({ history, notice }: Parts, tools: Tools): Omit<Commands, "set
   };
   const redo = (): void => tell("Redone", history.redo());
   const remove = (): void => {
-    if (tools.deleteSelected()) notice.show("ROI deleted.", { label: "Undo", run: undo });
+    const removed = selected.remove();
+    const text = removed === 1 ? "ROI deleted." : `${removed} ROIs deleted.`;
+    if (removed) notice.show(text, { label: "Undo", run: undo });
   };
   return { undo, redo, remove };
 }

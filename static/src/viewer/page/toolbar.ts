@@ -1,5 +1,7 @@
 /** The tool rail: its buttons do what the keys do. */
 
+import { required } from "../../dom/elements";
+import { roving } from "../lib/roving";
 import { fullScreen } from "./full_screen";
 import type { KeyTargets } from "./bindings";
 import type { Display } from "../rois/layer";
@@ -12,6 +14,7 @@ export function toolbar(root: HTMLElement, targets: KeyTargets): void {
   connectButtons(buttons, targets);
   showStates(buttons, targets);
   giveBackFocus(root, targets.mapView.target);
+  roving(required(root, "[data-rail]"));
   foldPanel(root);
 }
 

@@ -2,7 +2,7 @@
 
 import { API_ROOT, call, getAll, getJson } from "../lib/http";
 import type { Page } from "../lib/http";
-import type { FrameRef, Label, Roi, RoiGeometry, RoiRevision } from "../lib/types";
+import type { FrameRef, Label, Roi, RoiGeometry, RoiRevision, RoiShape } from "../lib/types";
 
 export interface RoiDraft {
   id: string;
@@ -10,9 +10,20 @@ export interface RoiDraft {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  shape: RoiShape;
+  locked: boolean;
   frame: FrameRef | null;
 }
-export type RoiPatch = Partial<Pick<RoiDraft, "geometry" | "label" | "name">>;
+export type RoiFields = Omit<RoiDraft, "id" | "canvas" | "frame">;
+export type RoiPatch = Partial<RoiFields>;
+
+/** One of the changes that are made together. */
+export type RoiStep = RoiPatch & {
+  do: "create" | "update" | "delete" | "restore";
+  id: string;
+  version?: number;
+  frame?: FrameRef | null;
+};
 
 export interface RoiWindow {
   bounds: [number, number, number, number];
@@ -70,6 +81,12 @@ export async function roiDelete(id: string, version: number): Promise<number | n
 export async function roiRestore(id: string, version: number): Promise<Roi> {
   const options = { method: "POST", body: {}, ifMatch: version };
   return (await call(`${API_ROOT}/rois/${id}/restore/`, options)).json() as Promise<Roi>;
+}
+
+/** All of these changes, or none; the ROIs as they are then, in the same order. */
+export async function roisChange(canvas: string, changes: RoiStep[]): Promise<Roi[]> {
+  const response = await call(`${API_ROOT}/rois/bulk/`, { method: "POST", body: { canvas, changes } });
+  return ((await response.json()) as { rois: Roi[] }).rois;
 }
 
 export function roiRevisions(id: string): Promise<RoiRevision[]> {

@@ -82,6 +82,7 @@ export class Details {
     if (!state) return;
     if (isOther || document.activeElement !== this.name) this.name.value = state.name;
     this.label.value = state.label ?? "";
+    this.name.disabled = this.label.disabled = !this.actions.canAnnotate || state.locked;
     this.host.style.setProperty("--roi-color", this.labels.colorOf(state.label));
     this.showFacts(state);
     this.showSimilar(state);

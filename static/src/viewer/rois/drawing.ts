@@ -2,12 +2,23 @@
 
 import { primaryAction } from "ol/events/condition";
 import Draw, { createBox } from "ol/interaction/Draw";
+import type { GeometryFunction } from "ol/interaction/Draw";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
 import Polygon from "ol/geom/Polygon";
 
+import { geometryFromL0, l0FromMap } from "../map/pixel_plane";
+import type { FrameRef, RoiGeometry } from "../lib/types";
+import { boundsOf, ellipseIn } from "./outlines";
 import { sketchStyle } from "./style";
 
-export type DrawTool = "rectangle" | "polygon" | "freehand";
+export type DrawTool = "rectangle" | "ellipse" | "polygon" | "freehand";
+
+/** What the next ROI is made with. */
+export interface DrawContext {
+  label: () => string | null;
+  color: () => string;
+  frame: () => FrameRef | null;
+}
 
 /** 4 x 4 screen pixels: less is a slip of the hand, not a region. */
 const SMALLEST_DRAWN_SCREEN_PX2 = 16;
@@ -18,13 +29,28 @@ const FREEHAND_GRID_SCREEN_PX = 0.6;
 export function drawInteraction(tool: DrawTool, color: string, isPanning: () => boolean): Draw {
   const isDragged = tool !== "polygon";
   return new Draw({
-    type: tool === "rectangle" ? "Circle" : "Polygon",
+    type: tool === "rectangle" || tool === "ellipse" ? "Circle" : "Polygon",
     ...(tool === "rectangle" ? { geometryFunction: createBox() } : {}),
+    ...(tool === "ellipse" ? { geometryFunction: ellipseBetween } : {}),
     condition: (event) => !isPanning() && !isDragged && primaryAction(event),
     freehandCondition: (event) => isDragged && !isPanning() && isPrimary(event),
     style: sketchStyle(color),
     stopClick: true,
   });
+}
+
+/** The ellipse in the box between two corners. */
+const ellipseBetween: GeometryFunction = (coordinates, geometry) => {
+  const ring = (coordinates as number[][]).map((at) => l0FromMap(at));
+  const rings = ringsOnMap(ellipseIn(boundsOf([{ type: "Polygon", coordinates: [ring] }])));
+  if (!(geometry instanceof Polygon)) return new Polygon(rings);
+  geometry.setCoordinates(rings);
+  return geometry;
+};
+
+function ringsOnMap(outline: RoiGeometry): number[][][] {
+  const polygon = geometryFromL0(outline);
+  return polygon instanceof Polygon ? polygon.getCoordinates() : [];
 }
 
 /** The outline to keep of what was drawn; null where it is too small to be meant. */
@@ -38,7 +64,9 @@ function thinned(drawn: Polygon, gridPx: number): Polygon {
   return simple instanceof Polygon && simple.getArea() > 0 ? simple : drawn;
 }
 
-function isPrimary(event: MapBrowserEvent): boolean {
+/** With the first finger, the pen or the main button, while it is held as well. */
+export function isPrimary(event: MapBrowserEvent): boolean {
+  if ((event.activePointers?.length ?? 1) > 1) return false; // two fingers move the image
   const original = event.originalEvent;
   if (!(original instanceof PointerEvent)) return true;
   return original.buttons === 0 || (original.buttons & 1) === 1;

@@ -34,14 +34,18 @@ export interface Display {
 }
 
 interface LayerEvents {
+  /** The one ROI that is selected; null where there is none, or several. */
   select: RoiState | null;
+  /** All that are selected. */
+  choose: RoiState[];
   display: Display;
 }
 
 export class RoiLayer extends Emitter<LayerEvents> {
   readonly source = new VectorSource<RoiFeature>({ wrapX: false });
   readonly layer: VectorLayer<VectorSource<RoiFeature>>;
-  selectedId: string | null = null;
+  /** The ids of all that are selected. */
+  readonly chosen = new Set<string>();
   /** While the user drags a vertex, an answer of the server must not replace the geometry. */
   isModifying = false;
   isEditable = false;
@@ -90,11 +94,41 @@ export class RoiLayer extends Emitter<LayerEvents> {
     return best ? this.store.get(String(best.getId())) : null;
   }
 
+  /** The one that is selected, where it is one. */
+  get selectedId(): string | null {
+    const [first = null] = this.chosen;
+    return this.chosen.size === 1 ? first : null;
+  }
+
+  get selection(): RoiState[] {
+    return [...this.chosen].map((id) => this.store.get(id)).filter((state) => state !== null);
+  }
+
+  /** What is on the map and passes the filters, in the order of the list. */
+  shown(): RoiState[] {
+    return this.store.live().filter((state) => this.features.has(state.id));
+  }
+
   select(id: string | null): void {
-    if (id === this.selectedId) return;
-    this.selectedId = id;
+    this.choose(id === null ? [] : [id]);
+  }
+
+  choose(ids: Iterable<string>): void {
+    const next = new Set(ids);
+    if (next.size === this.chosen.size && [...next].every((id) => this.chosen.has(id))) return;
+    const before = this.selectedId;
+    this.chosen.clear();
+    for (const id of next) this.chosen.add(id);
     this.layer.changed();
-    this.emit("select", this.store.get(id));
+    if (this.selectedId !== before) this.emit("select", this.store.get(this.selectedId));
+    this.emit("choose", this.selection);
+  }
+
+  /** Add to what is selected, or take away from it. */
+  toggleChosen(id: string): void {
+    const next = new Set(this.chosen);
+    if (!next.delete(id)) next.add(id);
+    this.choose(next);
   }
 
   /** Choose by one reason which ROIs are on the map: they must pass the filters of all reasons. */
@@ -140,22 +174,24 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (!this.features.has(state.id)) this.add([state]); // its new label may have brought it in
     const feature = this.features.get(state.id);
     if (!feature) return;
-    if (feature.get("shown") !== state.geometry && !(this.isModifying && state.id === this.selectedId)) {
+    if (feature.get("shown") !== state.geometry && !(this.isModifying && this.chosen.has(state.id))) {
       feature.set("shown", state.geometry, true);
       feature.setGeometry(geometryFromL0(state.geometry));
     } else {
       feature.changed();
     }
     if (state.id === this.selectedId) this.emit("select", state);
+    else if (this.chosen.has(state.id)) this.emit("choose", this.selection);
   }
 
   private remove(states: RoiState[]): void {
+    const gone = new Set(states.map((state) => state.id));
     for (const state of states) {
       const feature = this.features.get(state.id);
       if (feature) this.source.removeFeature(feature);
       this.features.delete(state.id);
-      if (state.id === this.selectedId) this.select(null);
     }
+    this.choose([...this.chosen].filter((id) => !gone.has(id)));
   }
 
   private styleOf(feature: FeatureLike, resolution: number): Style[] | undefined {
@@ -163,16 +199,22 @@ export class RoiLayer extends Emitter<LayerEvents> {
     const state = this.store.get(id);
     if (!state) return undefined;
     const color = this.labels.colorOf(state.label);
-    const isSelected = id === this.selectedId;
+    const isSelected = this.chosen.has(id);
     const extent = feature.getGeometry()?.getExtent();
     const isTiny = extent && Math.max(getWidth(extent), getHeight(extent)) < SMALLEST_SCREEN_PX * resolution;
     if (isTiny && !isSelected) return undefined;
     const name = this.names ? state.name || (state.label ? this.labels.nameOf(state.label) : "") : "";
     if (isSelected) {
-      const styles = selectedStyles(feature, color, { editable: this.isEditable, filled: this.filled });
+      const editable = this.isEditable && this.chosen.size === 1 && hasVertices(state);
+      const styles = selectedStyles(feature, color, { editable, filled: this.filled });
       return name ? [...styles, nameStyle(name)] : styles;
     }
     const styles = outlineStyles(color, { filled: this.filled, cased: this.features.size <= CASED_UP_TO });
     return name ? [...styles, nameStyle(name)] : styles;
   }
+}
+
+/** An ellipse has handles of its own, and what is locked has none. */
+export function hasVertices(state: RoiState): boolean {
+  return !state.locked && state.shape === "polygon";
 }

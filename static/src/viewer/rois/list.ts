@@ -37,6 +37,7 @@ export class RoiList {
     store.on("error", (message) => this.showError(message));
     required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
     layer.on("select", (state) => this.followSelection(state));
+    layer.on("choose", () => this.queue());
     this.listHost.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -49,7 +50,7 @@ export class RoiList {
 
   /** The map shows what the list shows; what was just given another label stays until it is left. */
   private choseFilter(): void {
-    this.layer.setFilter("label", (state) => this.matches(state) || state.id === this.layer.selectedId);
+    this.layer.setFilter("label", (state) => this.matches(state) || this.layer.chosen.has(state.id));
     this.queue();
   }
 
@@ -85,7 +86,7 @@ export class RoiList {
   }
 
   private row(state: RoiState, index: number): HTMLElement {
-    const isSelected = state.id === this.layer.selectedId;
+    const isSelected = this.layer.chosen.has(state.id);
     const label = this.labels.get(state.label);
     const title = state.name || label?.name || "Unnamed ROI";
     const facts: string[] = [];
@@ -100,7 +101,7 @@ export class RoiList {
         class: "roi-row",
         "aria-selected": String(isSelected),
         "data-roi": state.id,
-        click: () => this.choose(index),
+        click: (event) => this.press(index, event as MouseEvent),
       },
       swatch(this.labels.colorOf(state.label)),
       element("span", { class: "roi-row-title" }, title),
@@ -109,6 +110,13 @@ export class RoiList {
     const sign = stateSign(state);
     if (sign) row.append(sign);
     return row;
+  }
+
+  /** A click goes there; with Shift or Ctrl it adds to what is selected. */
+  private press(index: number, event: MouseEvent): void {
+    const state = this.list.at(index);
+    if (state && (event.shiftKey || event.ctrlKey || event.metaKey)) this.layer.toggleChosen(state.id);
+    else this.choose(index);
   }
 
   private choose(index: number): void {
@@ -143,6 +151,7 @@ export class RoiList {
 }
 
 function stateSign(state: RoiState): HTMLElement | null {
+  if (state.locked && !state.problem) return element("span", { class: "roi-row-sign is-locked", title: "Locked" }, "locked");
   if (state.problem) {
     return element("span", { class: "roi-row-sign is-bad", title: state.problem.message }, "not saved");
   }

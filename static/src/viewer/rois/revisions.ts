@@ -71,9 +71,9 @@ export class Revisions {
     return row;
   }
 
-  private restoreButton(state: RoiState, { geometry, label, name, version }: RoiRevision): HTMLElement {
+  private restoreButton(state: RoiState, { geometry, shape, label, name, version }: RoiRevision): HTMLElement {
     const click = (): void => {
-      this.edits.change(state, { geometry, label, name }, `Bring back version ${version}`);
+      this.edits.change(state, { geometry, shape, label, name }, `Bring back version ${version}`);
     };
     const title = `Bring back version ${version} as a new version`;
     return element("button", { type: "button", class: "btn btn--small btn--quiet", title, click }, "Bring back");

@@ -1,11 +1,16 @@
 /** One ROI as this page knows it: what the user wants, and what the server last confirmed. */
 
-import type { RoiPatch } from "./api";
+import type { RoiFields, RoiPatch } from "./api";
 import { sameGeometry } from "../map/pixel_plane";
-import type { FrameRef, Roi, RoiGeometry } from "../lib/types";
+import type { FrameRef, Roi, RoiGeometry, RoiShape } from "../lib/types";
 
-export type Field = "geometry" | "label" | "name";
-const FIELDS: Field[] = ["geometry", "label", "name"];
+export type Field = keyof RoiPatch;
+const FIELDS: Field[] = ["geometry", "shape", "label", "name", "locked"];
+
+/** A new outline is a polygon unless it is said to be something else. */
+export function whole(patch: RoiPatch): RoiPatch {
+  return patch.geometry && !patch.shape ? { ...patch, shape: "polygon" } : patch;
+}
 
 export interface RoiProblem {
   /** `retry`: is tried again by itself; `refused`: the user must change it; `conflict`: the user must decide. */
@@ -19,6 +24,8 @@ export class RoiState {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  shape: RoiShape;
+  locked: boolean;
   deleted: boolean;
   server: Roi | null = null;
   problem: RoiProblem | null = null;
@@ -31,11 +38,13 @@ export class RoiState {
   constructor(
     readonly id: string,
     readonly frame: FrameRef | null,
-    wanted: { geometry: RoiGeometry; label: string | null; name: string },
+    wanted: RoiPatch & { geometry: RoiGeometry },
   ) {
     this.geometry = wanted.geometry;
-    this.label = wanted.label;
-    this.name = wanted.name;
+    this.label = wanted.label ?? null;
+    this.name = wanted.name ?? "";
+    this.shape = wanted.shape ?? "polygon";
+    this.locked = wanted.locked ?? false;
     this.deleted = false;
   }
 
@@ -79,7 +88,20 @@ export class RoiState {
   patch(): RoiPatch {
     const patch: RoiPatch = {};
     for (const field of this.dirty) Object.assign(patch, { [field]: this[field] });
-    return patch;
+    return patch.geometry ? { ...patch, shape: this.shape } : patch;
+  }
+
+  /** All of what the user wants. */
+  wanted(): RoiFields {
+    const { geometry, shape, label, name, locked } = this;
+    return { geometry, shape, label, name, locked };
+  }
+
+  /** True where the server has it all already: the answer to an earlier request was lost. */
+  isLike(roi: Roi): boolean {
+    const isAlike = FIELDS.every((field) => field === "geometry" || this[field] === roi[field]);
+    const isDeleted = roi.deleted_at !== null;
+    return this.deleted === isDeleted && (isDeleted || (isAlike && sameGeometry(this.geometry, roi.geometry)));
   }
 
   /**

@@ -4,7 +4,8 @@
  * sent is tried again, later each time; what was refused stays on the page with the reason.
  */
 
-import { roiCreate, roiDelete, roiGet, roiRestore, roiUpdate } from "./api";
+import { roiCreate, roiDelete, roiGet, roiRestore, roisChange, roiUpdate } from "./api";
+import type { RoiPatch, RoiStep } from "./api";
 import { ApiError } from "../lib/http";
 import { Emitter } from "../lib/events";
 import type { RoiState, Step } from "./state";
@@ -52,6 +53,47 @@ export class RoiSync extends Emitter<SyncEvents> {
     this.report();
   }
 
+  /** Send the changes of many at once: all are saved, or none, and then each goes by itself. */
+  together(states: RoiState[]): void {
+    for (const state of states) this.open.add(state);
+    void this.pushTogether(states);
+  }
+
+  private async pushTogether(states: RoiState[]): Promise<void> {
+    const ready = states.filter((state) => !state.inFlight && !state.problem && state.nextStep !== null);
+    for (const state of states) if (ready.length < 2 || !ready.includes(state)) this.schedule(state, 0);
+    if (ready.length < 2) return;
+    const sent = ready.map((state) => state.patch());
+    for (const state of ready) {
+      if (state.timer) clearTimeout(state.timer);
+      state.timer = null;
+      state.inFlight = true;
+    }
+    this.report();
+    try {
+      const rois = await roisChange(this.canvas, ready.map(stepOf));
+      ready.forEach((state, index) => this.adoptStep(state, rois[index] as Roi, sent[index] ?? {}));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      for (const state of ready) {
+        state.inFlight = false;
+        if (error.isTemporary) this.retryLater(state, error);
+        else this.schedule(state, 0);
+      }
+      return this.report();
+    }
+    for (const state of ready) {
+      state.inFlight = false;
+      this.emit("confirmed", state);
+      void this.push(state);
+    }
+  }
+
+  private adoptStep(state: RoiState, roi: Roi, sent: RoiPatch): void {
+    if (roi.deleted_at === null) this.adopt(state, roi, sent);
+    else state.server = roi;
+  }
+
   /** Send at once what is waiting. */
   flush(): void {
     for (const state of this.open) if (state.timer) this.schedule(state, 0);
@@ -95,8 +137,8 @@ export class RoiSync extends Emitter<SyncEvents> {
 
   private async perform(state: RoiState, step: Step): Promise<void> {
     if (step === "create") {
-      const { id, frame, geometry, label, name } = state;
-      const sent = { geometry, label, name };
+      const { id, frame } = state;
+      const sent = state.wanted();
       this.adopt(state, await roiCreate({ id, canvas: this.canvas, frame, ...sent }), sent);
       return;
     }
@@ -133,7 +175,7 @@ export class RoiSync extends Emitter<SyncEvents> {
   private async meetOther(state: RoiState, step: Step, current?: Roi): Promise<void> {
     try {
       const theirs = current ?? (await roiGet(state.id));
-      const isAgreed = state.deleted && theirs.deleted_at !== null;
+      const isAgreed = (state.deleted && theirs.deleted_at !== null) || state.isLike(theirs);
       if (step === "create" || isAgreed) {
         state.server = theirs;
         state.inFlight = false; // the request is over: only what differs from theirs is sent
@@ -169,6 +211,14 @@ export class RoiSync extends Emitter<SyncEvents> {
     }
     this.emit("status", { status, message, pending: this.open.size });
   }
+}
+
+function stepOf(state: RoiState): RoiStep {
+  const { id, frame, server } = state;
+  const step = state.nextStep ?? "update";
+  if (step === "create") return { do: step, id, frame, ...state.wanted() };
+  const version = server?.version ?? 0;
+  return step === "update" ? { do: step, id, version, ...state.patch() } : { do: step, id, version };
 }
 
 function refusalText(error: ApiError): string {

@@ -1,32 +1,40 @@
-/** What the pointer does: move, ask for frames, rectangle, polygon, freehand; vertices of the selected ROI. */
+/** What the pointer does: one tool is in hand at a time. Vertices of the selected ROI are moved with `move`. */
 
 import Collection from "ol/Collection";
 import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
-import type Draw from "ol/interaction/Draw";
+import Draw from "ol/interaction/Draw";
+import type Interaction from "ol/interaction/Interaction";
 import Modify from "ol/interaction/Modify";
 import type OlMap from "ol/Map";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
+import LineString from "ol/geom/LineString";
 import type Polygon from "ol/geom/Polygon";
 
 import { Emitter } from "../lib/events";
 import { geometryToL0, l0FromMap, mapFromL0, sameGeometry } from "../map/pixel_plane";
-import { drawInteraction, drawnOutline } from "./drawing";
-import type { DrawTool } from "./drawing";
-import type { OpenOutline } from "./open_outlines";
+import { viewportOf } from "../map/viewport";
+import { boxSelect } from "./box_select";
+import { Brush } from "./brush";
+import type { RoiCommands } from "./commands";
+import { drawInteraction, drawnOutline, isPrimary } from "./drawing";
+import type { DrawContext, DrawTool } from "./drawing";
 import type { RoiEdits } from "./edits";
+import { hasVertices } from "./layer";
 import type { RoiFeature, RoiLayer } from "./layer";
+import { Measuring } from "./measuring";
+import type { MeasureTool } from "./measuring";
+import { MoveRois } from "./move";
+import type { OpenOutline } from "./open_outlines";
+import { Painting } from "./painting";
 import { Sketch } from "./sketch";
 import { SnapTargets } from "./snapping";
 import { sketchStyle } from "./style";
 import type { RoiStore } from "./store";
-import type { FrameRef, Position } from "../lib/types";
+import { TouchCount } from "./touches";
+import type { Position, RoiShape } from "../lib/types";
+import { Wand } from "./wand";
 
-export type ToolName = "move" | "frames" | DrawTool;
-export interface DrawContext {
-  label: () => string | null;
-  color: () => string;
-  frame: () => FrameRef | null;
-}
+export type ToolName = "move" | "frames" | "select" | "brush" | "wand" | "split" | DrawTool | MeasureTool;
 
 interface ToolEvents {
   tool: ToolName;
@@ -43,59 +51,82 @@ interface ToolEvents {
   point: { at: Position; asked: boolean };
 }
 
+const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
+/** For those who only look as well. */
+const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "ruler", "angle"]);
+/** A click selects. */
+const SELECTING: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);
+
 export class Tools extends Emitter<ToolEvents> {
   current: ToolName = "move";
+  /** Set once the page has them. */
+  commands: RoiCommands | null = null;
   private isPanning = false;
-  private draw: Draw | null = null;
+  private hand: Interaction | null = null;
+  /** A ruler or a knife is under way. */
+  private isMeasuring = false;
   private sketch: Sketch | null = null;
   private resumed: OpenOutline | null = null;
   private readonly selected = new Collection<RoiFeature>();
   private readonly modify: Modify | null;
   private readonly snapping: SnapTargets;
+  private readonly measuring: Measuring;
+  private readonly painting: Painting;
 
   constructor(
     private readonly map: OlMap,
     private readonly store: RoiStore,
     private readonly edits: RoiEdits,
     private readonly layer: RoiLayer,
-    private readonly context: DrawContext,
+    private readonly context: DrawContext & { mpp: [number, number] | null },
     private readonly canAnnotate: boolean,
   ) {
     super();
     this.snapping = new SnapTargets(map, layer.source);
+    this.measuring = new Measuring(map, context.mpp);
+    this.painting = new Painting(layer, edits, context);
+    if (canAnnotate) map.addInteraction(new MoveRois(layer, () => this.commands, () => this.isIdle()));
     this.modify = canAnnotate ? this.addModify() : null;
     layer.isEditable = canAnnotate;
     layer.on("select", () => this.followSelection());
     map.on("click", (event) => this.click(event));
     map.on("moveend", () => this.gatherSnapTargets());
     map.on("pointermove", (event) => this.hover(event));
+    new TouchCount(viewportOf(map), (isSeveral) => this.letMove(isSeveral));
+  }
+
+  /** True where a drag may move what is selected. */
+  isIdle(): boolean {
+    return this.current === "move" && !this.isPanning && this.canAnnotate;
   }
 
   use(tool: ToolName): void {
-    if (isDrawTool(tool) && !this.canAnnotate) return;
+    if (!FOR_ALL.has(tool) && !this.canAnnotate) return;
     if (this.sketch && tool === this.current) return;
     this.leave();
-    if (this.draw) this.map.removeInteraction(this.draw);
+    if (this.hand) this.map.removeInteraction(this.hand);
+    if (this.hand instanceof Brush || this.hand instanceof Wand) this.hand.leave();
     this.map.removeInteraction(this.snapping.interaction);
-    this.draw = isDrawTool(tool) ? this.newDraw(tool) : null;
-    if (this.draw) {
-      this.layer.select(null);
+    this.isMeasuring = false;
+    this.hand = this.newHand(tool);
+    if (isDrawTool(tool)) this.layer.select(null);
+    if (this.hand) {
       if (!this.layer.layer.getVisible()) this.layer.toggle("visible");
-      this.map.addInteraction(this.draw);
+      this.map.addInteraction(this.hand);
       this.gatherSnapTargets();
     }
     this.modify?.setActive(tool === "move");
-    if (this.canAnnotate) this.map.addInteraction(this.snapping.interaction); // after the others: it moves their points
+    // after the others: it moves their points
+    if (this.canAnnotate && !(this.hand instanceof Brush)) this.map.addInteraction(this.snapping.interaction);
     this.current = tool;
-    this.setCursor(tool === "move" ? "" : "crosshair");
+    this.setCursor(this.idleCursor());
     this.emit("tool", tool);
   }
 
   /** Space is held: the pointer pans, whatever the tool. */
   holdToPan(held: boolean): void {
     this.isPanning = held;
-    const idle = this.current === "move" ? "" : "crosshair";
-    this.setCursor(held ? "grab" : idle);
+    this.setCursor(held ? "grab" : this.idleCursor());
   }
 
   finish(): void {
@@ -123,15 +154,11 @@ export class Tools extends Emitter<ToolEvents> {
     if (this.sketch && this.sketch.frame?.pts !== this.context.frame()?.pts) this.leave();
   }
 
-  private leave(): void {
-    const left = this.lift();
-    if (left) this.emit("left", left);
-  }
-
   /** Esc: first the sketch, then the selection or the tool. */
   cancel(): void {
     const cancelled = this.lift();
     if (cancelled) this.emit("cancelled", cancelled);
+    else if (this.dropStroke() || this.measuring.clear()) return;
     else if (this.current !== "move") this.use("move");
     else this.layer.select(null);
   }
@@ -143,16 +170,63 @@ export class Tools extends Emitter<ToolEvents> {
     return true;
   }
 
-  deleteSelected(): boolean {
-    const state = this.store.get(this.layer.selectedId);
-    if (!state || !this.canAnnotate) return false;
-    this.edits.remove(state);
+  /** The brush larger or smaller. */
+  resizeBrush(larger: boolean): void {
+    if (this.hand instanceof Brush) this.hand.resize(larger);
+  }
+
+  private get draw(): Draw | null {
+    return this.hand instanceof Draw ? this.hand : null;
+  }
+
+  private leave(): void {
+    const left = this.lift();
+    if (left) this.emit("left", left);
+  }
+
+  /** True where a stroke, a ruler or a knife was under way: what it would have done is not kept. */
+  private dropStroke(): boolean {
+    if (this.hand instanceof Brush || this.hand instanceof Wand) return this.hand.cancel();
+    if (!this.isMeasuring) return false;
+    this.draw?.abortDrawing();
     return true;
+  }
+
+  /** Two fingers move the image, whatever the tool; what the first one began is dropped. */
+  private letMove(isSeveral: boolean): void {
+    if (isSeveral && !this.dropStroke() && this.current !== "polygon") this.lift();
+    if (this.hand && this.current !== "polygon") this.hand.setActive(!isSeveral);
+  }
+
+  private idleCursor(): string {
+    if (this.current === "move") return "";
+    return this.current === "brush" ? "none" : "crosshair";
   }
 
   private setCursor(cursor: string): void {
     const target = this.map.getTargetElement();
     if (target) target.style.cursor = cursor;
+  }
+
+  private newHand(tool: ToolName): Interaction | null {
+    const isPanning = (): boolean => this.isPanning;
+    const tell = (text: string): void => this.emit("notice", text);
+    if (tool === "select") return boxSelect(this.layer, isPanning);
+    if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, tell);
+    if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, tell);
+    if (tool === "split") return this.newKnife();
+    if (tool === "ruler" || tool === "angle") return this.watched(this.measuring.interaction(tool, isPanning));
+    return isDrawTool(tool) ? this.newDraw(tool) : null;
+  }
+
+  private watched(draw: Draw): Draw {
+    const isDrawing = (now: boolean) => (): void => {
+      this.isMeasuring = now; // and nothing is returned: false would keep the event from the next listener
+    };
+    draw.on("drawstart", isDrawing(true));
+    draw.on("drawabort", isDrawing(false));
+    draw.on("drawend", isDrawing(false));
+    return draw;
   }
 
   private newDraw(tool: DrawTool): Draw {
@@ -164,9 +238,10 @@ export class Tools extends Emitter<ToolEvents> {
     });
     draw.on("drawabort", () => this.ended());
     draw.on("drawend", (event) => {
-      const drawnWith = this.sketch?.tool ?? tool;
+      const begunWith = this.sketch?.tool ?? tool;
       this.ended();
-      this.take(event.feature.getGeometry() as Polygon, drawnWith); // every tool draws one
+      const shape = tool === "ellipse" ? "ellipse" : "polygon";
+      this.take(event.feature.getGeometry() as Polygon, begunWith, shape); // every tool draws one
     });
     return draw;
   }
@@ -176,14 +251,28 @@ export class Tools extends Emitter<ToolEvents> {
     this.sketch = null;
   }
 
-  private take(drawn: Polygon, tool: DrawTool): void {
+  /** A line dragged across what is selected. */
+  private newKnife(): Draw {
+    const isFree = (event: MapBrowserEvent): boolean => !this.isPanning && isPrimary(event);
+    const style = sketchStyle("#ffffff");
+    const draw = this.watched(new Draw({ type: "LineString", condition: () => false, freehandCondition: isFree, style }));
+    draw.on("drawend", (event) => {
+      const line = event.feature.getGeometry();
+      if (line instanceof LineString) this.commands?.split(line.getCoordinates().map((at) => l0FromMap(at)));
+      setTimeout(() => this.use("move"));
+    });
+    return draw;
+  }
+
+  private take(drawn: Polygon, tool: DrawTool, shape: RoiShape): void {
     const resolution = this.map.getView().getResolution() ?? 1;
     const outline = drawnOutline(drawn, tool, resolution);
     if (!outline) {
       this.emit("notice", "Too small to be an ROI: nothing was drawn.");
       return;
     }
-    const state = this.edits.create(geometryToL0(outline), this.context.label(), this.context.frame());
+    const made = { geometry: geometryToL0(outline), shape };
+    const state = this.edits.create(made, this.context.label(), this.context.frame());
     this.layer.select(state.id);
     // after the click that ends the drawing, or that click would select what lies beneath
     setTimeout(() => this.use("move"));
@@ -193,7 +282,7 @@ export class Tools extends Emitter<ToolEvents> {
     const modify = new Modify({
       features: this.selected,
       pixelTolerance: 8,
-      condition: (event) => !this.isPanning && primaryAction(event),
+      condition: (event) => !this.isPanning && primaryAction(event) && !event.originalEvent.shiftKey,
       deleteCondition: (event) => altKeyOnly(event) && singleClick(event),
       style: sketchStyle("#ffffff"),
     });
@@ -218,7 +307,8 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private followSelection(): void {
-    const feature = this.layer.featureOf(this.layer.selectedId);
+    const state = this.store.get(this.layer.selectedId);
+    const feature = state && hasVertices(state) ? this.layer.featureOf(state.id) : null;
     if (this.selected.item(0) === feature) return;
     this.selected.clear();
     if (feature) this.selected.push(feature);
@@ -231,25 +321,28 @@ export class Tools extends Emitter<ToolEvents> {
 
   private click(event: MapBrowserEvent): void {
     const asked = this.current === "frames";
-    if (this.isPanning || (this.current !== "move" && !asked)) return;
+    if (this.isPanning || (!SELECTING.has(this.current) && !asked)) return;
     if (altKeyOnly(event)) return; // removes a vertex
     if (!asked && this.layer.layer.getVisible()) {
       const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
-      this.layer.select(found?.id ?? null);
-      if (found) return;
+      const isAdded = event.originalEvent.shiftKey;
+      if (isAdded && found) this.layer.toggleChosen(found.id);
+      else if (!isAdded) this.layer.select(found?.id ?? null);
+      if (found || isAdded || this.current === "select") return;
     }
     this.emit("point", { at: l0FromMap(event.coordinate), asked });
   }
 
   private hover(event: MapBrowserEvent): void {
-    if (this.current !== "move" || this.isPanning || event.dragging) return;
-    const isOver =
-      this.layer.layer.getVisible() &&
-      this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1) !== null;
-    this.setCursor(isOver ? "pointer" : "");
+    if (!SELECTING.has(this.current) || this.isPanning || event.dragging) return;
+    const found = this.layer.layer.getVisible()
+      ? this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1)
+      : null;
+    const isMovable = found && this.layer.chosen.has(found.id) && !found.locked && this.isIdle();
+    this.setCursor(isMovable ? "move" : found ? "pointer" : this.idleCursor());
   }
 }
 
 function isDrawTool(tool: ToolName): tool is DrawTool {
-  return tool !== "move" && tool !== "frames";
+  return DRAWN.has(tool);
 }

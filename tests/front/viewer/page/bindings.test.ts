@@ -4,7 +4,7 @@ import { keyGroups } from "@/viewer/page/bindings";
 import type { KeyTargets } from "@/viewer/page/bindings";
 
 const nothing = (): void => undefined;
-const MOSAIC_KEYS = { title: "Mosaic", bindings: [{ keys: ["w"], shown: "W", does: "Which frames saw a point", run: nothing }] };
+const MOSAIC_KEYS = { title: "Mosaic", bindings: [{ keys: ["shift+w", "t", "d", "f", "c", "v"], shown: "Shift + W", does: "Which frames saw a point", run: nothing }] };
 const SET = Array.from({ length: 9 }, (_, i) => ({ id: `l${i}`, name: `Label ${i}`, color: "#ff0000", position: i }));
 
 /** What the keys reach, as far as the table looks at it before a key is pressed. */
@@ -18,10 +18,11 @@ const titles = (given: object): string[] => keyGroups(targets(given)).map(({ tit
 
 describe("keyGroups", () => {
   it("has what the canvas has, and drawing where it is permitted", () => {
-    expect(titles({})).toEqual(["View", "Draw and edit", "Labels"]);
-    expect(titles({ canAnnotate: false })).toEqual(["View"]);
-    expect(titles({ player: {} })).toEqual(["View", "Draw and edit", "Labels", "Video"]);
-    expect(titles({ mosaicKeys: MOSAIC_KEYS })).toEqual(["View", "Draw and edit", "Labels", "Mosaic"]);
+    const drawing = ["View", "Select and measure", "Draw", "Change the selected ROIs", "Labels"];
+    expect(titles({})).toEqual(drawing);
+    expect(titles({ canAnnotate: false })).toEqual(["View", "Select and measure"]);
+    expect(titles({ player: {} })).toEqual([...drawing, "Video"]);
+    expect(titles({ mosaicKeys: MOSAIC_KEYS })).toEqual([...drawing, "Mosaic"]);
   });
 
   it.each([

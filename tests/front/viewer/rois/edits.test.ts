@@ -36,14 +36,14 @@ const saved = (): Promise<void> => pass(600);
 
 describe("drawing", () => {
   it("shows the ROI at once and saves it a little later", async () => {
-    const state = edits.create(square(3), "l1", { index: 4, pts: 160, time_s: 1.6 });
+    const state = edits.create({ geometry: square(3) }, "l1", { index: 4, pts: 160, time_s: 1.6 });
     expect([told, store.total]).toEqual([[`added ${state.id}`], 2]);
     await saved();
     expect(server.rois.get(state.id)).toMatchObject({ geometry: square(3), label: "l1", frame: { pts: 160 } });
   });
 
   it("is undone by deleting, done again by restoring", async () => {
-    const state = edits.create(square(3), null, null);
+    const state = edits.create({ geometry: square(3) }, null, null);
     await saved();
     expect(history.undo()).toBe("Draw ROI");
     expect([store.live(), store.total]).toEqual([[first()], 1]);
@@ -56,7 +56,7 @@ describe("drawing", () => {
   });
 
   it("and undoing before it was saved sends nothing at all", async () => {
-    edits.create(square(3), null, null);
+    edits.create({ geometry: square(3) }, null, null);
     history.undo();
     await saved();
     expect(server.writes).toBe("");

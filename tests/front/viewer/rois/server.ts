@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 
-import type { RoiPatch } from "@/viewer/rois/api";
+import type { RoiPatch, RoiStep } from "@/viewer/rois/api";
 import type { Roi, RoiGeometry } from "@/viewer/lib/types";
 
 /** A square of 10 px whose top left corner is at (`x`, `x`). */
@@ -17,6 +17,8 @@ export function roi(given: Partial<Roi> = {}): Roi {
     geometry: square(),
     label: null,
     name: "",
+    shape: "polygon",
+    locked: false,
     review_state: "unreviewed",
     version: 1,
     area_px: 100,
@@ -80,6 +82,7 @@ export class Server {
   }
 
   private answer({ method, path, body, version }: Asked, params: URLSearchParams): Response {
+    if (path.endsWith("/bulk/")) return this.together((body as { changes?: RoiStep[] }).changes ?? []);
     const id = /rois\/([^/]+)\//.exec(path)?.[1];
     if (!id) return method === "POST" ? this.create(body) : this.list(params);
     const known = this.rois.get(id);
@@ -90,6 +93,18 @@ export class Server {
     if (path.endsWith("/restore/")) return Response.json(this.change(id, { deleted_at: null }));
     const gone = this.change(id, { deleted_at: "2026-01-03T00:00:00Z" });
     return new Response(null, { status: 204, headers: { ETag: `"${gone.version}"` } });
+  }
+
+  private together(steps: RoiStep[]): Response {
+    const stale = steps.filter((step) => step.do !== "create" && this.rois.get(step.id)?.version !== step.version);
+    if (stale.length) return Response.json({ code: "version" }, { status: 412 });
+    const rois = steps.map(({ do: what, id, ...given }) => {
+      if (what === "create") this.rois.set(id, roi({ ...given, id, version: 1 }));
+      else if (what === "update") this.change(id, given);
+      else this.change(id, { deleted_at: what === "delete" ? "2026-01-03T00:00:00Z" : null });
+      return this.rois.get(id);
+    });
+    return Response.json({ rois });
   }
 
   private create(body: Partial<Roi>): Response {

@@ -57,7 +57,7 @@ describe("what has to be sent next", () => {
     state.want({ geometry: square(5) });
     expect(state.nextStep).toBeNull();
     state.want({ geometry: square(6) });
-    expect(state.patch()).toEqual({ geometry: square(6) });
+    expect(state.patch()).toEqual({ geometry: square(6), shape: "polygon" });
   });
 
   it("an empty label and an empty name are wishes too", () => {

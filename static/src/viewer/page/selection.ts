@@ -1,0 +1,37 @@
+/** The panel of what is selected, its handles, and the clipboard. */
+
+import { clipboard } from "../rois/clipboard";
+import type { RoiCommands } from "../rois/commands";
+import { Handles } from "../rois/handles";
+import { SelectionPanel } from "../rois/selection_panel";
+import type { PanelActions } from "../rois/selection_panel";
+import type { Tools } from "../rois/tools";
+import { l0FromMap } from "../map/pixel_plane";
+import type { Position } from "../lib/types";
+import type { Parts } from "./parts";
+
+export function connectSelection(
+  parts: Parts,
+  tools: Tools,
+  commands: RoiCommands,
+  actions: Omit<PanelActions, "split">,
+): void {
+  const { root, canvas, labels, layer, edits, mapView, notice } = parts;
+  const tell = (text: string): void => notice.show(text);
+  edits.refused = tell;
+  tools.commands = commands;
+  new SelectionPanel(root, canvas, layer, labels, commands, { ...actions, split: () => tools.use("split") });
+  if (canvas.can_annotate) {
+    const handles = new Handles(mapView.map, layer, edits, commands, () => tools.isIdle());
+    tools.on("tool", () => handles.place());
+  }
+  clipboard(canvas, labels, layer, commands, placeOf(parts), tell);
+}
+
+/** Where the pointer is over the image, and the middle of the view. */
+function placeOf({ mapView }: Parts): { pointer: () => Position | null; centre: () => Position } {
+  let pointer: Position | null = null;
+  mapView.map.on("pointermove", (event) => (pointer = l0FromMap(event.coordinate)));
+  mapView.target.addEventListener("pointerleave", () => (pointer = null));
+  return { pointer: () => pointer, centre: () => l0FromMap(mapView.view.getCenter() ?? [0, 0]) };
+}

@@ -1,0 +1,187 @@
+"""The workbench by real pointer events: what is stored, to the pixel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+LEFT, RIGHT = (600.0, 400.0, 900.0, 700.0), (800.0, 500.0, 1200.0, 900.0)
+
+
+@pytest.fixture
+def canvas(ingest: Any, slide_file: Any) -> Any:
+    return ingest(slide_file)
+
+
+@pytest.fixture
+def viewer(open_viewer: Any, canvas: Any) -> Any:
+    """The annotator's viewer on the middle of a slide, two level-0 pixels to one of the screen."""
+    page = open_viewer(canvas).centred()
+    yield page
+    assert page.problems == []
+
+
+def place(viewer: Any, *boxes: tuple[float, float, float, float]) -> list[Any]:
+    """Rectangles that are there already."""
+    from portal.annotations.services import roi_create
+
+    rois = []
+    with viewer.database:
+        user = viewer.canvas.case.created_by
+        for left, top, right, bottom in boxes:
+            ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+            geometry = {"type": "Polygon", "coordinates": [ring]}
+            rois.append(roi_create(canvas=viewer.canvas, user=user, geometry=geometry).roi)
+    viewer.centred()
+    return rois
+
+
+def bounds(roi: Any) -> tuple[float, float, float, float]:
+    return roi.left, roi.top, roi.right, roi.bottom
+
+
+def click(viewer: Any, *points: tuple[float, float], is_adding: bool = False) -> None:
+    for x, y in viewer.places(points):
+        viewer.page.wait_for_timeout(300)  # two clicks at once would be a double click
+        if is_adding:
+            viewer.page.keyboard.down("Shift")
+        viewer.page.mouse.click(x, y)
+        viewer.page.keyboard.up("Shift")
+
+
+def test_several_are_moved_relabelled_united_and_undone_by_single_steps(viewer: Any) -> None:
+    place(viewer, LEFT, RIGHT)
+    viewer.key("Control+a")
+    viewer.wait_text("[data-selection-count]", "2 ROIs · 62,500 µm²")
+    asked: list[str] = []
+    viewer.page.on("request", lambda request: asked.append(f"{request.method} {request.url}"))
+    viewer.drag([(700, 600), (760, 560), (800, 500)])
+    viewer.wait_saved()
+    first, second = viewer.stored()
+    assert bounds(first) == pytest.approx((700, 300, 1000, 600), abs=2)
+    assert bounds(second) == pytest.approx((900, 400, 1300, 800), abs=2)
+    assert (first.right - first.left, second.bottom - second.top) == (300, 400)
+    writes = [one for one in asked if one.startswith(("POST", "PATCH", "DELETE"))]
+    assert [one.rpartition("/api/v1")[2] for one in writes] == ["/rois/bulk/"]
+    viewer.key("u")
+    viewer.wait_count(1)
+    viewer.wait_saved()
+    (united,) = viewer.stored()
+    assert united.area_px == pytest.approx(300 * 300 + 400 * 400 - 100 * 200, abs=1)
+    viewer.key("Control+z")
+    viewer.key("Control+z")
+    viewer.wait_count(2)
+    viewer.wait_saved()
+    assert [bounds(roi) for roi in viewer.stored()] == [LEFT, RIGHT]
+
+
+def test_subtracting_leaves_a_hole_which_is_filled_and_a_line_splits(viewer: Any) -> None:
+    place(viewer, (600, 400, 1000, 800), (700, 500, 800, 600))
+    click(viewer, (950, 750))
+    click(viewer, (750, 550), is_adding=True)
+    viewer.key("Shift+U")
+    viewer.wait_saved()
+    holed, inner = viewer.stored()
+    assert (holed.area_px, inner.area_px) == (160_000 - 10_000, 10_000)
+    assert len(holed.geometry["coordinates"]) == 2
+    viewer.page.click("[data-command=holes]")
+    viewer.wait_saved()
+    assert viewer.stored()[0].area_px == 160_000
+    viewer.key("k")
+    viewer.drag([(540, 600), (800, 600), (1060, 600)])
+    viewer.wait_count(3)
+    viewer.wait_saved()
+    halves = [roi for roi in viewer.stored() if roi.pk != inner.pk]
+    assert [roi.area_px for roi in halves] == pytest.approx([80_000, 80_000], abs=900)
+    assert sum(roi.area_px for roi in halves) == pytest.approx(160_000, abs=1)
+
+
+def test_a_locked_one_stays_where_it_is_until_unlocked(viewer: Any) -> None:
+    place(viewer, LEFT)
+    click(viewer, (700, 600))
+    viewer.key("Control+k")
+    viewer.wait_saved()
+    viewer.drag([(700, 600), (800, 700)])
+    viewer.key("Delete")
+    viewer.page.wait_for_timeout(300)
+    (roi,) = viewer.stored()
+    assert (roi.is_locked, bounds(roi), roi.deleted_at) == (True, LEFT, None)
+    viewer.key("Control+k")
+    viewer.wait_saved()
+    viewer.key("Control+ArrowRight")
+    viewer.key("Control+Shift+ArrowDown")
+    viewer.wait_saved()
+    assert bounds(viewer.stored()[0]) == (602, 420, 902, 720)  # one and ten pixels of the screen
+
+
+def test_an_ellipse_keeps_its_handles_and_a_copy_goes_to_the_pointer(viewer: Any) -> None:
+    viewer.key("o")
+    viewer.drag([(600, 400), (800, 500), (1000, 600)])
+    viewer.wait_saved()
+    (ellipse,) = viewer.stored()
+    assert ellipse.shape == "ellipse"
+    assert bounds(ellipse) == pytest.approx((600, 400, 1000, 600), abs=2)
+    assert ellipse.area_px == pytest.approx(3.14159 * 200 * 100, rel=0.01)
+    viewer.drag([(1000, 500), (1100, 500), (1200, 520)])
+    viewer.wait_saved()
+    (wider,) = viewer.stored()
+    assert wider.shape == "ellipse"
+    assert bounds(wider) == pytest.approx((600, 400, 1200, 600), abs=3)
+    viewer.key("Control+c")
+    viewer.page.mouse.move(*viewer.places([(1000, 900)])[0])
+    viewer.key("Control+v")
+    viewer.wait_count(2)
+    viewer.wait_saved()
+    copy = viewer.stored()[1]
+    assert copy.shape == "ellipse"
+    assert bounds(copy) == pytest.approx((700, 800, 1300, 1000), abs=3)
+
+
+def test_the_brush_paints_a_new_roi_adds_to_it_and_erases_from_it(viewer: Any) -> None:
+    viewer.key("b")
+    viewer.drag([(600, 600), (800, 600), (1000, 600)])
+    viewer.wait_saved()
+    (painted,) = viewer.stored()
+    assert bounds(painted) == pytest.approx((560, 560, 1040, 640), abs=3)  # 20 px of the screen
+    viewer.drag([(800, 600), (800, 700), (800, 800)])
+    viewer.wait_saved()
+    (grown,) = viewer.stored()
+    assert (grown.version, grown.bottom) == (2, pytest.approx(840, abs=3))
+    viewer.page.keyboard.down("Alt")
+    viewer.drag([(900, 500), (900, 600), (900, 700)])
+    viewer.page.keyboard.up("Alt")
+    viewer.wait_saved()
+    (erased,) = viewer.stored()
+    assert erased.geometry["type"] == "MultiPolygon"
+    viewer.key("Control+z")
+    viewer.wait_saved()
+    assert viewer.stored()[0].geometry == grown.geometry
+
+
+def test_the_wand_takes_a_blot_of_the_slide(viewer: Any) -> None:
+    viewer.key("w")
+    x, y = 90 * 3.14159 * 4.5, 70 * 3.14159 * 2.5  # the middle of a blot of the test slide
+    viewer.page.mouse.click(*viewer.places([(x, y)])[0])
+    viewer.wait_count(1)
+    viewer.wait_saved()
+    (blot,) = viewer.stored()
+    assert (blot.centroid_x, blot.centroid_y) == pytest.approx((x, y), abs=6)
+    assert bounds(blot) == pytest.approx((x - 83.5, y - 64.9, x + 83.5, y + 64.9), abs=8)
+
+
+def test_a_box_selects_what_it_touches_and_a_ruler_measures(viewer: Any) -> None:
+    place(viewer, LEFT, RIGHT)
+    viewer.key("s")
+    viewer.drag([(500, 300), (600, 400), (700, 450)])
+    assert viewer.page.locator(".roi-row[aria-selected=true]").count() == 1
+    viewer.page.keyboard.down("Shift")
+    viewer.drag([(1100, 800), (1200, 850), (1300, 1000)])
+    viewer.page.keyboard.up("Shift")
+    viewer.wait_text("[data-selection-count]", "2 ROIs · 62,500 µm²")
+    viewer.key("Delete")
+    viewer.wait_count(0)
+    viewer.wait_saved()
+    assert viewer.stored() == []

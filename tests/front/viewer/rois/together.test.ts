@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+
+import { History } from "@/viewer/lib/history";
+import { RoiEdits, unborn } from "@/viewer/rois/edits";
+import type { RoiState } from "@/viewer/rois/state";
+import { RoiStore } from "@/viewer/rois/store";
+import { canvas } from "../canvases";
+import { pass, stopClock } from "../clock";
+import { Server, roi, square } from "./server";
+
+let server: Server;
+let history: History;
+let store: RoiStore;
+let edits: RoiEdits;
+let refused: string[];
+
+beforeEach(async () => {
+  stopClock();
+  vi.stubGlobal("addEventListener", () => undefined);
+  server = new Server(...["r1", "r2", "r3"].map((id) => roi({ id })));
+  history = new History();
+  store = new RoiStore(canvas());
+  edits = new RoiEdits(store, history);
+  refused = [];
+  edits.refused = (reason) => refused.push(reason);
+  await store.load();
+});
+
+afterEach(() => vi.useRealTimers());
+
+const state = (id: string): RoiState => store.get(id) as RoiState;
+const all = (): RoiState[] => ["r1", "r2", "r3"].map(state);
+const stored = (field: "label" | "name" | "version" | "deleted_at"): unknown[] =>
+  ["r1", "r2", "r3"].map((id) => server.rois.get(id)?.[field]);
+const saved = (): Promise<void> => pass(600);
+
+describe("many at once", () => {
+  it("are one request and one step, and undone by one request", async () => {
+    edits.together("Set label", all().map((one) => ({ state: one, patch: { label: "l1" } })));
+    await saved();
+    expect([stored("label"), server.writes]).toEqual([["l1", "l1", "l1"], "POST"]);
+    expect(history.undo()).toBe("Set label");
+    await saved();
+    expect([stored("label"), stored("version"), server.writes]).toEqual([[null, null, null], [3, 3, 3], "POST, POST"]);
+    expect(store.sync.pendingCount).toBe(0);
+  });
+
+  it("delete, create and change; undoing takes back all of it", async () => {
+    const copy = unborn({ geometry: square(30), name: "copy" }, null);
+    edits.together("Mix", [
+      { state: state("r1"), deleted: true },
+      { state: state("r2"), patch: { name: "new" } },
+      { state: copy, deleted: false },
+    ]);
+    expect(store.live().map(({ id }) => id)).toEqual(["r2", "r3", copy.id]);
+    await saved();
+    expect(server.rois.get(copy.id)).toMatchObject({ name: "copy", deleted_at: null });
+    history.undo();
+    await saved();
+    expect(stored("deleted_at")).toEqual([null, null, null]);
+    expect(server.rois.get(copy.id)?.deleted_at).not.toBeNull();
+    expect(store.total).toBe(3);
+  });
+
+  it("go one by one where somebody else changed one of them: only that one is in conflict", async () => {
+    const conflicts: string[] = [];
+    store.sync.on("conflict", ({ state: { id } }) => conflicts.push(id));
+    server.change("r2", { name: "theirs" });
+    edits.together("Set label", all().map((one) => ({ state: one, patch: { label: "l1" } })));
+    await saved();
+    await saved();
+    expect([stored("label"), conflicts]).toEqual([["l1", null, "l1"], ["r2"]]);
+  });
+
+  it("are sent again after a broken line, and a lost answer is no conflict", async () => {
+    server.instead.push(new TypeError("offline"));
+    edits.together("Rename", all().map((one) => ({ state: one, patch: { name: "x" } })));
+    for (const id of ["r1", "r2", "r3"]) server.change(id, { name: "x" }); // the request arrived, its answer did not
+    await pass(1100);
+    await pass(1100);
+    expect([stored("name"), stored("version"), store.sync.pendingCount]).toEqual([["x", "x", "x"], [2, 2, 2], 0]);
+  });
+
+  it("are not changed where one is locked, but can be unlocked together", async () => {
+    edits.change(state("r1"), { locked: true }, "Lock");
+    await saved();
+    expect(edits.together("Delete", all().map((one) => ({ state: one, deleted: true })))).toBe(false);
+    edits.change(state("r1"), { name: "x" }, "Rename");
+    edits.remove(state("r1"));
+    expect(refused).toEqual(Array(3).fill("The ROI is locked."));
+    expect(edits.together("Unlock", [{ state: state("r1"), patch: { locked: false } }])).toBe(true);
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ locked: false, version: 3, deleted_at: null });
+  });
+
+  it("an ellipse that is moved stays one, and undoing a new outline brings it back", async () => {
+    edits.change(state("r1"), { shape: "ellipse" }, "x");
+    edits.change(state("r1"), { geometry: square(4), shape: "ellipse" }, "Move");
+    await saved();
+    expect(server.asked.at(-1)?.body).toMatchObject({ geometry: square(4), shape: "ellipse" });
+    edits.change(state("r1"), { geometry: square(5) }, "Edit outline");
+    expect(state("r1").shape).toBe("polygon");
+    history.undo();
+    expect(state("r1").shape).toBe("ellipse");
+  });
+});
