@@ -2,141 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from portal.config.front.connection import Connection
-from portal.config.front.limits import Limits
-from portal.config.front.shared import Front
+from tests.portal.config.front.running import OK, QUICK, read_all, read_one
 
-QUICK = Limits(head_s=1, idle_s=2, gap_s=1, write_s=1, queue_s=1)
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
 POST = b"POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: %d\r\n\r\n"
-
-
-@dataclass
-class Api:
-    """Stands for gunicorn: takes one request a connection, keeps it, gives the same answer."""
-
-    answer: bytes | Callable[[bytes], bytes] = OK
-    wait_s: float = 0.0
-    early: bool = False
-    requests: list[bytes] = field(default_factory=list)
-    open: int = 0
-    most_open: int = 0
-
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
-        self.open += 1
-        self.most_open = max(self.most_open, self.open)
-        try:
-            got = await reader.readuntil(b"\r\n\r\n")
-            if not self.early:
-                got += await self._body(got.lower(), reader)
-            self.requests.append(got)
-            await asyncio.sleep(self.wait_s)
-            writer.write(self.answer(got) if callable(self.answer) else self.answer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            self.open -= 1
-            writer.close()
-
-    async def _body(self, head: bytes, reader: asyncio.StreamReader) -> bytes:
-        if b"content-length: " in head:
-            length = int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
-            return await reader.readexactly(length)
-        if b"transfer-encoding: chunked" in head:
-            return await reader.readuntil(b"\r\n0\r\n\r\n")
-        return b""
-
-
-class Running:
-    """A front and an API in a thread of their own."""
-
-    def __init__(self, folder: Path, api: Api, limits: Limits) -> None:
-        self.api, self.limits = api, limits
-        self.path = str(folder / "api.sock")
-        self.port = 0
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._main(),))
-
-    def __enter__(self) -> Running:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-
-    async def _main(self) -> None:
-        self._stop = asyncio.Event()
-        self.front = Front(api=self.path, limits=self.limits, access_log=True)
-        upstream = await asyncio.start_unix_server(self.api.handle, self.path, limit=2**24)
-        server = await self._loop.create_server(lambda: Connection(self.front), "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        sweeper = asyncio.create_task(self.front.sweep_forever())
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        upstream.close()
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in [sweeper, *left]:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
-
-    def connect(self) -> socket.socket:
-        """A client."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
-
-    def ask(self, sent: bytes) -> bytes:
-        """All that comes until the front ends the connection."""
-        with self.connect() as client:
-            client.sendall(sent)
-            return _all(client)
-
-    def get(self) -> bytes:
-        """A whole ordinary request."""
-        return self.ask(b"GET /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
-
-
-def _all(client: socket.socket) -> bytes:
-    got = b""
-    with contextlib.suppress(ConnectionResetError):
-        while data := client.recv(65536):
-            got += data
-    return got
-
-
-def _one(client: socket.socket) -> bytes:
-    """One answer of two bytes."""
-    got = b""
-    while not got.endswith(b"\r\n\r\nok") and (data := client.recv(65536)):
-        got += data
-    return got
-
-
-@pytest.fixture
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Running]]:
-    with contextlib.ExitStack() as stack:
-
-        def start(*, limits: Limits = QUICK, **api: Any) -> Running:
-            folder = tmp_path_factory.mktemp("f")
-            return stack.enter_context(Running(folder, Api(**api), limits))
-
-        yield start
 
 
 def test_a_request_reaches_the_api_with_the_address_of_its_client(run: Any) -> None:
@@ -174,7 +50,7 @@ def test_two_hundred_idle_connections_hold_up_nobody(run: Any, sent: bytes) -> N
         assert time.monotonic() - began < 1.0
         assert running.api.most_open == 1
         for client in clients:  # and they are ended in time
-            got = _all(client)
+            got = read_all(client)
             assert got == b"" or got.startswith(b"HTTP/1.1 408 ")
 
 
@@ -236,7 +112,7 @@ def test_a_connection_is_kept_for_the_next_request(run: Any) -> None:
     with running.connect() as client:
         for number in range(3):
             client.sendall(b"GET /%d HTTP/1.1\r\nHost: t\r\n\r\n" % number)
-            assert _one(client).endswith(b"ok")
+            assert read_one(client).endswith(b"ok")
 
 
 def test_a_small_body_is_complete_before_the_call_begins(run: Any) -> None:
@@ -246,7 +122,7 @@ def test_a_small_body_is_complete_before_the_call_begins(run: Any) -> None:
         time.sleep(0.3)
         assert running.api.most_open == 0
         client.sendall(b"def")
-        assert _one(client).endswith(b"ok")
+        assert read_one(client).endswith(b"ok")
     assert running.api.requests[0].endswith(b"\r\n\r\nabcdef")
 
 
@@ -260,7 +136,7 @@ def test_a_large_body_is_streamed_whole(run: Any, is_chunked: bool) -> None:
             client.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(data), data))
         else:
             client.sendall(POST % len(data) + data)
-        assert _one(client).endswith(b"ok")
+        assert read_one(client).endswith(b"ok")
     got = running.api.requests[0].partition(b"\r\n\r\n")[2]
     assert _dechunked(got) == data if is_chunked else got == data
 
@@ -291,7 +167,7 @@ def test_an_early_answer_to_a_large_body_reaches_the_client(run: Any) -> None:
         client.sendall(POST % 2**24)
         with contextlib.suppress(ConnectionError):
             client.sendall(b"a" * 2**21)
-        assert _all(client).startswith(b"HTTP/1.1 401 ")
+        assert read_all(client).startswith(b"HTTP/1.1 401 ")
 
 
 def test_calls_beyond_the_turns_wait_and_are_then_told(run: Any) -> None:
@@ -301,7 +177,7 @@ def test_calls_beyond_the_turns_wait_and_are_then_told(run: Any) -> None:
         time.sleep(0.2)
         busy = running.get()
         assert busy.startswith(b"HTTP/1.1 503 ") and b"Retry-After" in busy
-        assert _all(client).endswith(b"ok")
+        assert read_all(client).endswith(b"ok")
     assert running.api.most_open == 1
 
 
@@ -368,7 +244,7 @@ def test_a_file_is_sent_by_the_front_while_the_api_is_free(run: Any, tmp_path: P
         time.sleep(0.5)
         running.api.answer = OK
         assert running.get().endswith(b"ok")  # while the reader of the film has not read a byte
-        head_sent, _, body = _all(client).partition(b"\r\n\r\n")
+        head_sent, _, body = read_all(client).partition(b"\r\n\r\n")
     assert b"X-Tessera-File" not in head_sent
     assert body == path.read_bytes()[10:]
 
