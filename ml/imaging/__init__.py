@@ -8,5 +8,6 @@
     formats/       what a file is by its bytes: sniffing, TIFF directories, archives, sets of files
     samples/       demo slides and videos made from packaged pictures
     sandbox/       a child process that cannot harm its caller
+    inspections.py what that process says of a file
     limits.py      what a file may claim before anything is allocated for it
 """

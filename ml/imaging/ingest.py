@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ml.imaging.formats.tiff import (
     is_tiff,
     read_directories,
 )
+from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.limits import require_slide_size, require_tile_size
 from ml.imaging.slides import SlideImage, open_slide
 from ml.imaging.slides.jpeg import encode_jpeg
@@ -36,58 +37,13 @@ THUMBNAIL_NAME = "thumbnail.jpg"
 POSTER_NAME, FRAMES_NAME, RENDITION_NAME = "poster.jpg", "frames.npz", "rendition.mp4"
 
 
-class SlideReport(TypedDict):
-    """What a slide or still is: plain JSON.
-
-    Attributes:
-        kind: "slide" or "still".
-        properties: allow-listed, of a slide. levels: finest first, as ``ml.types.Level``; of the
-            pyramid where one was written.
-        thumbnail: name in ``out_dir``. pixels: the same, a path below it for a slide of several
-            files; None where tiles come from the original.
-    """
-
-    kind: str
-    width_px: int
-    height_px: int
-    mpp_x: float | None
-    mpp_y: float | None
-    vendor: str
-    objective_power: float | None
-    properties: dict[str, str]
-    levels: list[dict[str, Any]]
-    has_icc_profile: bool
-    thumbnail: str
-    pixels: str | None
-
-
-class VideoReport(TypedDict):
-    """What a video is: plain JSON.
-
-    Attributes:
-        warnings: sentences for the user. frames, poster: names in ``out_dir``.
-    """
-
-    kind: str
-    width_px: int
-    height_px: int
-    codec: str
-    container: str
-    frame_count: int
-    duration_s: float
-    fps: float
-    time_base_s: float
-    browser_playable: bool
-    warnings: list[str]
-    frames: str
-    poster: str
-
-
-def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> SlideReport:
+def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
     """Check a slide or still, write its thumbnail, and for a still its tiled pyramid.
 
     A ZIP archive is a slide of several files: it is unpacked into ``out_dir``.
 
+    Returns:
+        ``SlideInspection`` as JSON, which is how it leaves the child.
     Raises:
         UnsupportedFormatError: neither a slide nor an image.
         CorruptFileError: cut or damaged: every stored tile must lie in the file, and tiles of every
@@ -106,7 +62,7 @@ def inspect_slide(*, path: str, out_dir: str, progress: Progress = no_progress) 
         tiles.tile(len(tiles.levels) - 1, 0, 0)
     progress(100, 100, "done")
     name = pixels.relative_to(folder).as_posix() if pixels else None
-    return _description(kind, info, name, has_icc=has_icc)
+    return asdict(_description(kind, info, name, has_icc=has_icc))
 
 
 def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, Path | None]:
@@ -120,11 +76,13 @@ def _pixels(source: Path, folder: Path, progress: Progress) -> tuple[FileKind, P
     return kind, _write_pixels(source, folder, progress) if kind == "still" else None
 
 
-def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> VideoReport:
+def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
     """Check a video, write its frame table and poster.
 
     ``frames.npz`` holds pts (N,) int64, key (N,) bool, time_base_s () float64.
 
+    Returns:
+        ``VideoInspection`` as JSON.
     Raises:
         UnsupportedFormatError: not a video.
         NoVideoStreamError, CorruptFileError, TooLargeError: as ``probe_video``.
@@ -137,42 +95,34 @@ def inspect_video(*, path: str, out_dir: str, progress: Progress = no_progress) 
     np.savez(folder / FRAMES_NAME, pts=table.pts, key=table.key, time_base_s=table.time_base_s)
     (folder / POSTER_NAME).write_bytes(encode_jpeg(poster_frame(path, info)))
     progress(100, 100, "done")
-    return {
-        "kind": "video",
-        "width_px": info.width_px,
-        "height_px": info.height_px,
-        "codec": info.codec,
-        "container": info.container,
-        "frame_count": len(table),
-        "duration_s": info.duration_s,
-        "fps": info.fps,
-        "time_base_s": table.time_base_s,
-        "browser_playable": info.browser_playable,
-        "warnings": list(info.warnings),
-        "frames": FRAMES_NAME,
-        "poster": POSTER_NAME,
-    }
+    found = VideoInspection(
+        kind="video",
+        width_px=info.width_px,
+        height_px=info.height_px,
+        codec=info.codec,
+        container=info.container,
+        frame_count=len(table),
+        duration_s=info.duration_s,
+        fps=info.fps,
+        time_base_s=table.time_base_s,
+        browser_playable=info.browser_playable,
+        warnings=tuple(info.warnings),
+        frames=FRAMES_NAME,
+        poster=POSTER_NAME,
+    )
+    return asdict(found)
 
 
-class RenditionReport(TypedDict):
-    """The rendition of a video: plain JSON.
-
-    Attributes:
-        rendition: name in ``out_dir``. offset_pts: as ``ml.imaging.videos.transcode.Rendition``.
-    """
-
-    rendition: str
-    offset_pts: int
-
-
-def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> RenditionReport:
+def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
     """Write what a browser plays of a video that it would not.
 
+    Returns:
+        ``MadeRendition`` as JSON.
     Raises:
         NoVideoStreamError, CorruptFileError, TooLargeError: as ``transcode_h264``.
     """
     made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress)
-    return {"rendition": RENDITION_NAME, "offset_pts": made.offset_pts}
+    return asdict(MadeRendition(RENDITION_NAME, made.offset_pts))
 
 
 def load_frame_table(path: str | Path) -> FrameTable:
@@ -232,18 +182,20 @@ def _probe_starts(extent_px: int, tile_px: int) -> list[int]:
     return sorted({0, last // 2 * tile_px, last * tile_px})
 
 
-def _description(kind: str, info: SlideInfo, pixels: str | None, *, has_icc: bool) -> SlideReport:
-    return {
-        "kind": kind,
-        "width_px": info.width_px,
-        "height_px": info.height_px,
-        "mpp_x": info.mpp_x,
-        "mpp_y": info.mpp_y,
-        "vendor": "still" if kind == "still" else info.vendor,
-        "objective_power": info.objective_power,
-        "properties": dict(info.properties) if kind == "slide" else {},
-        "levels": [asdict(level) for level in info.levels],
-        "has_icc_profile": has_icc,
-        "thumbnail": THUMBNAIL_NAME,
-        "pixels": pixels,
-    }
+def _description(
+    kind: str, info: SlideInfo, pixels: str | None, *, has_icc: bool
+) -> SlideInspection:
+    return SlideInspection(
+        kind=kind,
+        width_px=info.width_px,
+        height_px=info.height_px,
+        mpp_x=info.mpp_x,
+        mpp_y=info.mpp_y,
+        vendor="still" if kind == "still" else info.vendor,
+        objective_power=info.objective_power,
+        properties=dict(info.properties) if kind == "slide" else {},
+        levels=info.levels,
+        has_icc_profile=has_icc,
+        thumbnail=THUMBNAIL_NAME,
+        pixels=pixels,
+    )

@@ -11,17 +11,17 @@ import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ml.errors import MlError
 from ml.imaging.formats.sniff import PIXELS_NAME
 from portal.archive import inspection, storage
-from portal.archive.inspection import SlideInspection, VideoInspection
 from portal.archive.models import ItemState, Slide, Video
 from portal.archive.services import item_preparing, slide_ready, video_ready
 from portal.core.tasks import JobContext, JobResult, UserError, task
 
 _Item = TypeVar("_Item", Slide, Video)
+_Found = TypeVar("_Found")
 
 
 @task("slide_ingest", title="Prepare slide", max_attempts=3, retry_on=(OSError,))
@@ -35,11 +35,10 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     with context.scratch() as scratch:
         folder = _folder(scratch)
         found = _inspected(context, inspection.slide_inspect, source, folder)
-        made = found.get("pixels") == PIXELS_NAME
+        made = found.pixels == PIXELS_NAME
         content_hash = storage.file_sha256(folder / PIXELS_NAME) if made else slide.asset.sha256
-        described = SlideInspection.of(found, content_hash=content_hash)
         with context.effect():
-            canvas = slide_ready(slide=slide, folder=folder, found=described)
+            canvas = slide_ready(slide=slide, folder=folder, found=found, content_hash=content_hash)
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
 
@@ -54,17 +53,17 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
     with context.scratch() as scratch:
         folder = _folder(scratch)
         found = _inspected(context, inspection.video_inspect, source, folder)
-        if not found["browser_playable"]:
+        made = None
+        if not found.browser_playable:
             make = partial(inspection.rendition_make, found=found)
-            found |= _inspected(context, make, source, folder)
-        described = VideoInspection.of(found)
+            made = _inspected(context, make, source, folder)
         with context.effect():
-            canvas = video_ready(video=video, folder=folder, found=described)
+            canvas = video_ready(video=video, folder=folder, found=found, made=made)
     return {
         "canvas_id": str(canvas.pk),
-        "frame_count": described.frame_count,
-        "duration_s": described.duration_s,
-        "warnings": list(described.warnings),
+        "frame_count": found.frame_count,
+        "duration_s": found.duration_s,
+        "warnings": list(found.warnings),
     }
 
 
@@ -82,8 +81,8 @@ def _folder(scratch: Path) -> Path:
 
 
 def _inspected(
-    context: JobContext, inspect: Callable[..., dict[str, Any]], source: Path, folder: Path
-) -> dict[str, Any]:
+    context: JobContext, inspect: Callable[..., _Found], source: Path, folder: Path
+) -> _Found:
     """What a child process found; what is wrong with the file becomes the job's reason."""
     try:
         return inspect(source, folder, progress=context.progress)

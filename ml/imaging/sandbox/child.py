@@ -35,7 +35,7 @@ def main() -> None:
         means=request["means"],
     )
 
-    def send(message: dict[str, Any]) -> None:
+    def send(message: Mapping[str, object]) -> None:
         pipe.write(json.dumps(message).encode() + b"\n")
 
     last_sent = 0.0
@@ -62,7 +62,7 @@ def main() -> None:
     send(reply)
 
 
-def nothing(*, progress: object) -> dict[str, Any]:
+def nothing(*, progress: object) -> dict[str, object]:
     """The target of ``confinement``: to be started and shut in is all it is for."""
     return {}
 

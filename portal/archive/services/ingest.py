@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from portal.archive import storage
-from portal.archive.inspection import SlideInspection, VideoInspection
 from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
 from portal.core.events import event_emit
 
 
-def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection) -> Canvas:
+def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_hash: str) -> Canvas:
     """Publish what was derived and show the slide on a canvas. Call inside ``effect()``.
 
     Emits ``slide.ready``.
+
+    Args:
+        content_hash: SHA-256 of the file that tiles come from.
     """
     derived = storage.derived_folder(slide.pk)
     pixels = (
@@ -31,8 +35,8 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection) -> Canvas
         height_px=found.height_px,
         mpp_x=found.mpp_x,
         mpp_y=found.mpp_y,
-        levels=found.levels,
-        content_hash=found.content_hash,
+        levels=[asdict(level) for level in found.levels],
+        content_hash=content_hash,
         pixels_path=storage.relative(pixels),
         thumbnail_path=storage.relative(derived / found.thumbnail),
     )
@@ -40,12 +44,18 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection) -> Canvas
     slide.vendor = found.vendor
     slide.objective_power = found.objective_power
     slide.properties = found.properties
-    _item_ready(slide, canvas, found.warnings)
+    _item_ready(slide, canvas, warnings=())
     return canvas
 
 
-def video_ready(*, video: Video, folder: Path, found: VideoInspection) -> Canvas:
-    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames."""
+def video_ready(
+    *, video: Video, folder: Path, found: VideoInspection, made: MadeRendition | None
+) -> Canvas:
+    """As ``slide_ready``; emits ``video.ready``. The canvas' pixels are the original's frames.
+
+    Args:
+        made: the rendition; None where the browser plays the original.
+    """
     derived = storage.derived_folder(video.pk)
     original = storage.asset_path(video.lab_id, video.asset.sha256)
     canvas = _canvas(
@@ -56,17 +66,17 @@ def video_ready(*, video: Video, folder: Path, found: VideoInspection) -> Canvas
         levels=[],
         content_hash=video.asset.sha256,
         pixels_path=storage.relative(original),
-        thumbnail_path=storage.relative(derived / found.thumbnail),
+        thumbnail_path=storage.relative(derived / found.poster),
     )
     storage.folder_publish(folder, derived)
     video.codec, video.container = found.codec[:40], found.container[:80]
     video.duration_s, video.fps = found.duration_s, found.fps
     video.frame_count, video.time_base_s = found.frame_count, found.time_base_s
     video.frames_path = storage.relative(derived / found.frames)
-    media = derived / found.rendition if found.rendition else original
-    video.media_path = storage.relative(media)
-    video.media_offset_s = found.media_offset_s
-    _item_ready(video, canvas, found.warnings)
+    video.media_path = storage.relative(derived / made.rendition if made else original)
+    # what the rendition took off every frame's time
+    video.media_offset_s = made.offset_pts * found.time_base_s if made else 0.0
+    _item_ready(video, canvas, warnings=found.warnings)
     return canvas
 
 
@@ -109,7 +119,7 @@ def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
     return canvas
 
 
-def _item_ready(item: CaseItem, canvas: Canvas, warnings: tuple[str, ...]) -> None:
+def _item_ready(item: CaseItem, canvas: Canvas, *, warnings: tuple[str, ...]) -> None:
     item.canvas = canvas
     item.state, item.error_code, item.error_message = ItemState.READY, "", ""
     item.warnings = list(warnings)

@@ -6,6 +6,7 @@ import io
 import resource
 import subprocess
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import av
 import numpy as np
 import pytest
 
-from ml.errors import LimitExceededError
+from ml.errors import BadInputError, LimitExceededError
 from ml.imaging import sandbox
+from ml.imaging.inspections import SlideInspection, VideoInspection
 from ml.types import no_progress
 from portal.archive import inspection, storage
-from portal.archive.inspection import SlideInspection, VideoInspection
 from portal.archive.models import Case, Slide
 from portal.archive.services import upload_receive
 from portal.archive.tiles.reading import plane_of, tile_read
@@ -28,6 +29,37 @@ from tests.ml.imaging.several import write_mrxs, zipped
 from tests.portal.archive.support import picture, run_job
 
 MIB = 1024**2
+SLIDE = asdict(
+    SlideInspection(
+        kind="slide",
+        width_px=1,
+        height_px=1,
+        mpp_x=None,
+        mpp_y=None,
+        vendor="",
+        objective_power=None,
+        properties={},
+        levels=(),
+        has_icc_profile=False,
+        thumbnail="t.jpg",
+        pixels=None,
+    )
+)
+A_VIDEO = VideoInspection(
+    kind="video",
+    width_px=160,
+    height_px=120,
+    codec="h264",
+    container="mp4",
+    frame_count=10,
+    duration_s=0.4,
+    fps=25.0,
+    time_base_s=0.04,
+    browser_playable=True,
+    warnings=(),
+    frames="frames.npz",
+    poster="p.jpg",
+)
 
 
 @pytest.fixture
@@ -130,13 +162,13 @@ def test_a_dicom_slide_is_alone_in_its_folder(
     def run(target: str, arguments: dict[str, str], *, reads: Any, **_: Any) -> dict[str, Any]:
         assert reads == (Path(arguments["path"]).parent,)
         seen.append([path.name for path in Path(arguments["path"]).parent.iterdir()])
-        return {"pixels": None}
+        return SLIDE | {"pixels": None}
 
     monkeypatch.setattr(inspection, "run_limited", run)
     found = inspection.slide_inspect(shared / "mine", folder, progress=no_progress)
     assert seen == [["slide.dcm"]]
-    assert [path.name for path in (folder / found["pixels"]).parent.iterdir()] == ["slide.dcm"]
-    assert (folder / found["pixels"]).read_bytes() == (shared / "mine").read_bytes()
+    assert [path.name for path in (folder / found.pixels).parent.iterdir()] == ["slide.dcm"]
+    assert (folder / found.pixels).read_bytes() == (shared / "mine").read_bytes()
 
 
 def test_a_rendition_is_made_in_a_child(
@@ -173,13 +205,13 @@ def test_a_rendition_obeys_the_limits_of_memory(
     out = tmp_path / "out"
     out.mkdir()
     with pytest.raises(LimitExceededError, match=r"too large for the encoder|GiB of memory"):
-        inspection.rendition_make(path, out, progress=no_progress, found={})
+        inspection.rendition_make(path, out, progress=no_progress, found=None)
     assert list(out.iterdir()) == []
 
 
 def test_a_rendition_gets_time_and_bytes_as_the_video_has_frames(odd_video_file: Path) -> None:
-    hour = {"frame_count": 90_000, "width_px": 1920, "height_px": 1080}
-    short = {"frame_count": 10, "width_px": 160, "height_px": 120}
+    hour = replace(A_VIDEO, frame_count=90_000, width_px=1920, height_px=1080)
+    short = replace(A_VIDEO, frame_count=10, width_px=160, height_px=120)
     long_limits = inspection._rendition_limits(odd_video_file, hour)
     limits = inspection._rendition_limits(odd_video_file, short)
     assert limits.cpu_s == 1_800
@@ -190,16 +222,23 @@ def test_a_rendition_gets_time_and_bytes_as_the_video_has_frames(odd_video_file:
 
 @pytest.mark.parametrize("name", ["../../assets/x", "/etc/passwd", "a/../../b", ""])
 def test_a_name_that_leaves_the_folder_is_not_believed(name: str) -> None:
-    slide = {"kind": "slide", "width_px": 1, "height_px": 1, "levels": []}
-    with pytest.raises(ValueError, match="outside its folder"):
-        SlideInspection.of({**slide, "thumbnail": name}, content_hash="0")
-    with pytest.raises(ValueError, match="outside its folder"):
-        SlideInspection.of({**slide, "thumbnail": "t", "pixels": name}, content_hash="0")
-    video = {"width_px": 1, "height_px": 1, "frame_count": 1, "time_base_s": 1, "poster": "p"}
-    with pytest.raises(ValueError, match="outside its folder"):
-        VideoInspection.of({**video, "frames": name})
-    with pytest.raises(ValueError, match="outside its folder"):
-        VideoInspection.of({**video, "frames": "f", "rendition": name})
+    for parse, found, key in (
+        (inspection._slide, SLIDE, "thumbnail"),
+        (inspection._slide, SLIDE, "pixels"),
+        (inspection._video, asdict(A_VIDEO), "frames"),
+        (inspection._video, asdict(A_VIDEO), "poster"),
+        (inspection._rendition, {"rendition": "r", "offset_pts": 0}, "rendition"),
+    ):
+        parse(found)
+        with pytest.raises(ValueError, match="outside its folder"):
+            parse(found | {key: name})
+
+
+def test_a_description_of_another_shape_is_not_believed() -> None:
+    with pytest.raises(BadInputError, match=r"slide\.width_px: expected int, got '9'"):
+        inspection._slide(SLIDE | {"width_px": "9"})
+    with pytest.raises(BadInputError, match=r"slide\.levels\[0\]: unknown key 'tiles'"):
+        inspection._slide(SLIDE | {"levels": [{"tiles": 1}]})
 
 
 def test_the_web_process_loads_no_decoder_to_receive_a_file() -> None:

@@ -1,0 +1,72 @@
+"""What the limited child process says of a file, once for the child and for who asks.
+
+It comes as JSON: ``dataclasses.asdict`` there, ``ml.config.config_from_dict`` here. No decoder is
+imported: the caller must not need one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ml.types import Level
+
+
+@dataclass(frozen=True, slots=True)
+class SlideInspection:
+    """What a slide or still is.
+
+    Attributes:
+        kind: "slide" or "still".
+        properties: allow-listed, of a slide.
+        levels: the tile grid, finest first; of the pyramid where one was written.
+        thumbnail: name in the derived folder. pixels: the same, a path below it for a slide of
+            several files; None where tiles come from the original.
+    """
+
+    kind: str
+    width_px: int
+    height_px: int
+    mpp_x: float | None
+    mpp_y: float | None
+    vendor: str
+    objective_power: float | None
+    properties: dict[str, str]
+    levels: tuple[Level, ...]
+    has_icc_profile: bool
+    thumbnail: str
+    pixels: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInspection:
+    """What a video is.
+
+    Attributes:
+        warnings: sentences for the user. frames, poster: names in the derived folder.
+    """
+
+    kind: str
+    width_px: int
+    height_px: int
+    codec: str
+    container: str
+    frame_count: int
+    duration_s: float
+    fps: float
+    time_base_s: float
+    browser_playable: bool
+    warnings: tuple[str, ...]
+    frames: str
+    poster: str
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRendition:
+    """The rendition of a video.
+
+    Attributes:
+        rendition: name in the derived folder. offset_pts: as ``ml.imaging.videos.Rendition``.
+    """
+
+    rendition: str
+    offset_pts: int
