@@ -67,7 +67,7 @@ def write_json(path: Path, value: Any, *, durable: bool = False) -> None:
 
 def write_npz(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
     """Write named arrays to an ``.npz`` file, whole or not at all."""
-    named: dict[str, Any] = dict(arrays)  # savez has a keyword of its own, of another type
+    named: dict[str, Any] = dict(arrays)  # savez has a bool among its own keywords
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **named)
 

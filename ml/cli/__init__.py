@@ -1,9 +1,9 @@
 """The command line: one module a command, imported only when its command is asked for.
 
 A command module offers ``add_parser(subparsers) -> None``, which adds a parser of the command's
-name, and ``run(args) -> dict``, which does the work and returns what ``--json OUT`` writes. It may
-offer ``describe(result) -> str``, the text for people; without it every plain value is one line.
-The dispatcher adds ``--json`` to every leaf parser, so that a module need not.
+name, and ``run(args) -> Mapping``, which does the work and returns what ``--json OUT`` writes. It
+may offer ``describe(result) -> str``, the text for people; without it every plain value is one
+line. The dispatcher adds ``--json`` to every leaf parser, so that a module need not.
 
 Exit codes: 0 done, 2 bad input (one line on standard error), 130 interrupted, 1 a bug (traceback).
 """
@@ -17,7 +17,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from ml.cli.output import check_writable, describe_result, show, write_json
 from ml.errors import MlError
@@ -73,7 +72,7 @@ def _run(module: ModuleType, args: argparse.Namespace) -> int:
     out: str | None = args.json
     if out is not None and out != "-":
         check_writable(Path(out))
-    result: dict[str, Any] = module.run(args)
+    result: Mapping[str, object] = module.run(args)
     if out is not None:
         write_json(result, out)
     if out != "-":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from ml.cli.output import terminal_progress
 from ml.evaluation.retrieval import ablation
@@ -17,12 +16,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     ablation.add_arguments(parser)
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> ablation.AblationReport:
     """Train every combination and score it; see ``ablation.run``."""
     with terminal_progress() as progress:
         return ablation.run(args, progress)
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: ablation.AblationReport) -> str:
     """The table as Markdown."""
     return ablation.describe(result)

@@ -4,9 +4,43 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, final
 
 from ml.errors import BadInputError
+
+
+class ModelLine(TypedDict):
+    """A foundation model: its recipe, and whether its weights are here."""
+
+    name: str
+    repository: str
+    licence: str
+    gated: bool
+    dim: int
+    tile_px: int
+    mpp: float
+    unverified: str
+    here: bool
+
+
+@final
+class ModelList(TypedDict):
+    """What ``encoder list`` returns."""
+
+    models: list[ModelLine]
+
+
+@final
+class MadeEncoder(TypedDict):
+    """What ``encoder make`` returns."""
+
+    out: str
+    name: str
+    version: str
+    features: str
+    dim: int
+    tile_px: int
+    mpp: float
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,7 +66,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     make.add_argument("--density", type=float, default=1.0, help="patches per patch area (1)")
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> ModelList | MadeEncoder:
     """Make an encoder, or list the recipes.
 
     Raises:
@@ -41,7 +75,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     return _listed() if args.action == "list" else _made(args)
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: ModelList | MadeEncoder) -> str:
     """A paragraph a model, or what was written."""
     if "models" not in result:
         return (
@@ -58,23 +92,34 @@ def describe(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _listed() -> dict[str, Any]:
+def _listed() -> ModelList:
     from ml.errors import WeightsError
     from ml.roi.encoders.foundation import weights_file
     from ml.roi.encoders.recipes import RECIPES
 
-    models = []
+    models: list[ModelLine] = []
     for recipe in RECIPES.values():
         try:
             here = weights_file(recipe).is_file()
         except WeightsError:
             here = False
-        fields = ("name", "repository", "licence", "gated", "dim", "tile_px", "mpp", "unverified")
-        models.append({field: getattr(recipe, field) for field in fields} | {"here": here})
+        models.append(
+            {
+                "name": recipe.name,
+                "repository": recipe.repository,
+                "licence": recipe.licence,
+                "gated": recipe.gated,
+                "dim": recipe.dim,
+                "tile_px": recipe.tile_px,
+                "mpp": recipe.mpp,
+                "unverified": recipe.unverified,
+                "here": here,
+            }
+        )
     return {"models": models}
 
 
-def _made(args: argparse.Namespace) -> dict[str, Any]:
+def _made(args: argparse.Namespace) -> MadeEncoder:
     from ml.roi.load import ENDING
     from ml.roi.mean_encoder import save_mean_encoder
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
 
 from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import describe_result, terminal_progress
@@ -27,18 +27,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_lazy_parsers(parser, dest="protocol", registry=PROTOCOLS)
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> Mapping[str, object]:
     """Score.
 
     Raises:
         MlError: data or options that cannot be scored.
     """
     with terminal_progress() as progress:
-        result: dict[str, Any] = module_of(PROTOCOLS, args.protocol).run(args, progress)
+        result: Mapping[str, object] = module_of(PROTOCOLS, args.protocol).run(args, progress)
     return {"protocol": args.protocol, **result}
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: Mapping[str, object]) -> str:
     """The protocol's own table, or one line a value."""
-    module = module_of(PROTOCOLS, result["protocol"])
+    module = module_of(PROTOCOLS, str(result["protocol"]))
     return str(getattr(module, "describe", describe_result)(result))

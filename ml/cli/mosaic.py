@@ -5,13 +5,42 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ml.cli.match import read_image
 from ml.cli.output import terminal_progress
 from ml.mosaic import MosaicConfig, build_mosaic
+from ml.mosaic.result import MosaicQuality
+
+
+class ComponentSummary(TypedDict):
+    """One connected piece: its file, and how many frames it holds."""
+
+    pyramid: str
+    registered: int
+
+
+class MosaicSummary(TypedDict):
+    """What ``run`` returns.
+
+    Attributes:
+        frames: read. registered: of those, placed. reasons: how many frames by reason.
+        pyramid, manifest: names in the folder.
+    """
+
+    width_px: int
+    height_px: int
+    motion_model: str
+    frames: int
+    registered: int
+    reasons: dict[str, int]
+    seconds: float
+    components: list[ComponentSummary]
+    gaps: list[str]
+    quality: MosaicQuality
+    pyramid: str
+    manifest: str
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,7 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> MosaicSummary:
     """Build; returns the size, the counts by status and every reason."""
     config = MosaicConfig(
         motion_model=args.motion_model,
@@ -65,7 +94,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
             for component in result.components
         ],
         "gaps": [gap.text for gap in result.gaps],
-        "quality": asdict(result.quality),
+        "quality": result.quality,
         "pyramid": result.path.name,
         "manifest": result.manifest.name,
     }

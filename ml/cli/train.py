@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
 
 from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
@@ -37,12 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_lazy_parsers(parser, dest="scheme", registry=SCHEMES)
 
 
-def run(args: argparse.Namespace) -> dict[str, Any]:
+def run(args: argparse.Namespace) -> Mapping[str, object]:
     """Train; the same command goes on where an interrupted one stopped.
 
     Raises:
         MlError: a bad configuration, or sources that cannot be trained on.
     """
     with terminal_progress() as progress:
-        result: dict[str, Any] = module_of(SCHEMES, args.scheme).run(args, progress)
+        result: Mapping[str, object] = module_of(SCHEMES, args.scheme).run(args, progress)
     return result

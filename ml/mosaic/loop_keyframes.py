@@ -74,7 +74,7 @@ class LoopKeyframeStore:
 
     def _write(self, features: Features) -> None:
         view, points = features.view, features.keypoints
-        levels: dict[str, Any] = {
+        levels: dict[str, Any] = {  # savez has a bool among its own keywords
             f"image{i}": m.astype(np.float16) for i, m in enumerate(view.direct.images)
         }
         levels |= {f"mask{i}": m for i, m in enumerate(view.direct.masks)}

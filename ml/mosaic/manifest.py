@@ -1,4 +1,7 @@
-"""``mosaic.json``: a ``MosaicResult`` as plain JSON, and back."""
+"""``mosaic.json``: a ``MosaicResult`` as plain JSON, and back.
+
+Its objects stay ``dict[str, Any]``: the dataclasses of ``result`` declare the fields.
+"""
 
 from __future__ import annotations
 

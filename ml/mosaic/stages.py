@@ -30,7 +30,7 @@ KEY_NAME = "key.json"
 HASHED_BYTES = 1 << 20
 """Of a file's beginning; with its name and size enough to tell inputs apart, and quick."""
 
-_TYPES: dict[str, Any] = {
+_TYPES: dict[str, type] = {
     t.__name__: t
     for t in (
         AlignedComponent,

@@ -46,7 +46,7 @@ def card_table(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def read_results(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """What earlier evaluations wrote with ``--json``.
+    """What earlier evaluations, of this version or an older one, wrote with ``--json``.
 
     Raises:
         BadInputError: a file is missing or holds no JSON object.

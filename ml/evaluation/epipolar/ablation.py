@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -28,9 +28,29 @@ STAGES: dict[str, MatchConfig] = {
 }
 
 
+class RowScores(TypedDict):
+    """One row: how many pairs, and the means over them; see ``ablation``."""
+
+    pairs: int
+    matches: float
+    epipolar_px: float
+    epipolar_px_sd: float
+    under_1px: float
+    under_3px: float
+    auc_10deg: float
+    partner_found: float
+
+
+class AblationTables(TypedDict):
+    """Rows by name; ``vit`` is missing where that descriptor does not load."""
+
+    stages: dict[str, RowScores]
+    vit: NotRequired[dict[str, RowScores]]
+
+
 def ablation(
     cache: FrameCache, pairs: list[tuple[int, int]], descriptor: str, progress: Progress
-) -> dict[str, Any]:
+) -> AblationTables:
     """Score the rows of table III of dinov2-adaptation, and the stages of ``match_images``.
 
     Args:
@@ -40,15 +60,12 @@ def ablation(
         ``epipolar_px`` with ``epipolar_px_sd``, ``under_1px``, ``under_3px``, ``auc_10deg``,
         ``partner_found``.
     """
-    tables = {"stages": stage_matchers(cache, descriptor)}
+    stages, vit = stage_matchers(cache, descriptor), None
     with contextlib.suppress(MlError, ImportError):
-        tables["vit"] = vit_matchers(cache, load_descriptor("vit"))
-    result: dict[str, Any] = {}
-    for table, rows in tables.items():
-        result[table] = {}
-        for name, matcher in rows.items():
-            progress(len(result[table]), len(rows), f"ablation: {name}")
-            result[table][name] = _scores(cache, pairs, matcher)
+        vit = vit_matchers(cache, load_descriptor("vit"))
+    result: AblationTables = {"stages": _table(cache, pairs, stages, progress)}
+    if vit is not None:
+        result["vit"] = _table(cache, pairs, vit, progress)
     return result
 
 
@@ -97,7 +114,20 @@ def stage_matchers(cache: FrameCache, name: str) -> dict[str, Matcher]:
     return first | {stage: staged(config) for stage, config in STAGES.items()}
 
 
-def _scores(cache: FrameCache, pairs: list[tuple[int, int]], matcher: Matcher) -> dict[str, Any]:
+def _table(
+    cache: FrameCache,
+    pairs: list[tuple[int, int]],
+    rows: dict[str, Matcher],
+    progress: Progress,
+) -> dict[str, RowScores]:
+    table: dict[str, RowScores] = {}
+    for name, matcher in rows.items():
+        progress(len(table), len(rows), f"ablation: {name}")
+        table[name] = _scores(cache, pairs, matcher)
+    return table
+
+
+def _scores(cache: FrameCache, pairs: list[tuple[int, int]], matcher: Matcher) -> RowScores:
     rows, poses, counts = [], [], []
     for a, b in pairs:
         found = matcher(a, b)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -22,8 +21,8 @@ from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_image, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
 from ml.evaluation.common.sequence import CalibratedSequence, read_sequence
-from ml.evaluation.epipolar.ablation import ablation
-from ml.evaluation.epipolar.noise import truth_noise
+from ml.evaluation.epipolar.ablation import AblationTables, ablation
+from ml.evaluation.epipolar.noise import TruthNoise, truth_noise
 from ml.evaluation.epipolar.scores import (
     EpipolarScore,
     FrameCache,
@@ -55,6 +54,12 @@ class EpipolarOptions(TypedDict):
     pairs: int
 
 
+class AblationReport(AblationTables):
+    """What each part adds, at a gap."""
+
+    gap: int
+
+
 class EpipolarReport(TypedDict):
     """What ``run`` returns."""
 
@@ -67,10 +72,10 @@ class EpipolarReport(TypedDict):
     seconds: dict[str, float]
     compared_with: str
     t_test: dict[str, float]
-    truth: dict[str, dict[str, Any]]
-    pairs: dict[str, list[dict[str, Any]]]
-    cross_sequence: NotRequired[dict[str, Any]]
-    ablation: NotRequired[dict[str, Any]]
+    truth: dict[str, TruthNoise]
+    pairs: dict[str, list[EpipolarScore]]
+    cross_sequence: NotRequired[dict[str, dict[str, float]]]
+    ablation: NotRequired[AblationReport]
     pictures: NotRequired[list[str]]
     plots: NotRequired[list[str]]
 
@@ -127,13 +132,13 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
         "compared_with": ours,
         "t_test": {n: t_test(scores[ours], rows) for n, rows in scores.items() if n != ours},
         "truth": {str(gap): truth_noise(cache, chosen[gap]) for gap in gaps},
-        "pairs": {name: [asdict(row) for row in rows] for name, rows in scores.items()},
+        "pairs": scores,
     }
     if args.others:
         result["cross_sequence"] = cross_sequence(args, sequence, descriptors, progress)
     if args.ablation:
         gap = ABLATION_GAP if ABLATION_GAP in chosen else gaps[-1]
-        result["ablation"] = {"gap": gap} | ablation(cache, chosen[gap], ours, progress)
+        result["ablation"] = {"gap": gap, **ablation(cache, chosen[gap], ours, progress)}
     if args.pictures is not None:
         result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
     if args.plots is not None:
@@ -153,7 +158,7 @@ def cross_sequence(
     sequence: CalibratedSequence,
     descriptors: dict[str, Descriptor],
     progress: Progress,
-) -> dict[str, Any]:
+) -> dict[str, dict[str, float]]:
     """Matches and inliers between frames and images of elsewhere: there should be none.
 
     Source: dinov2-adaptation-endoscopic-matching, section IV-B, table II.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import NotRequired, TypedDict
 
 import cv2
 import numpy as np
@@ -18,7 +19,18 @@ BACK_PX = 0.5
 """A point followed to b and back must come home this near."""
 
 
-def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> dict[str, Any]:
+class TruthNoise(TypedDict):
+    """See ``truth_noise``; without points there is their number alone."""
+
+    points: int
+    moved_px: NotRequired[float]
+    epipolar_px: NotRequired[float]
+    under_1px: NotRequired[float]
+    under_3px: NotRequired[float]
+    under_1px_sum: NotRequired[float]
+
+
+def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> TruthNoise:
     """Epipolar error of the scene points themselves, where the image says that they are.
 
     The projections of a scene point obey the poses exactly; the image need not. Each point that
@@ -60,13 +72,14 @@ def _follow(
 ) -> tuple[ArrayF32, ArrayBool]:
     """(N, 2) where points of a lie in b, and which came home when followed back."""
     grey_a, grey_b = (equalise(to_grey(cache.frame(k))) for k in (a, b))
-    options: dict[str, Any] = {
-        "winSize": (WINDOW_PX, WINDOW_PX),
-        "maxLevel": 1,
-        "flags": cv2.OPTFLOW_USE_INITIAL_FLOW,
-        "criteria": (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 40, 1e-3),
-    }
-    followed, found, _ = cv2.calcOpticalFlowPyrLK(grey_a, grey_b, xy_a, xy_b.copy(), **options)
-    home, back, _ = cv2.calcOpticalFlowPyrLK(grey_b, grey_a, followed, xy_a.copy(), **options)
+    follow = partial(
+        cv2.calcOpticalFlowPyrLK,
+        winSize=(WINDOW_PX, WINDOW_PX),
+        maxLevel=1,  # from the projection on, which is a few pixels off at most
+        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
+        criteria=(cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 40, 1e-3),
+    )
+    followed, found, _ = follow(grey_a, grey_b, xy_a, xy_b.copy())
+    home, back, _ = follow(grey_b, grey_a, followed, xy_a.copy())
     kept = (found.ravel() > 0) & (back.ravel() > 0) & (np.hypot(*(home - xy_a).T) <= BACK_PX)
     return np.asarray(followed, np.float32), np.asarray(kept)

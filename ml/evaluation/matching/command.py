@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from ml.errors import BadInputError, UnknownNameError
 from ml.evaluation.common.card_table import card_table, read_results
@@ -28,6 +28,7 @@ from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, WarpedPair, ma
 from ml.evaluation.matching.plots import write_matching_plots
 from ml.evaluation.matching.protocols import HARD_PE_PX, masked_images, projection_error
 from ml.evaluation.matching.scorers import SCORERS, Run, grouped
+from ml.evaluation.matching.scores import HardScores, PapersScores, Rates
 from ml.evaluation.matching.tables import matching_tables
 from ml.keypoints import DETECTOR_NAMES
 from ml.reports.cards import update_card
@@ -36,6 +37,46 @@ from ml.types import ArrayF64, Progress
 PROTOCOLS = tuple(SCORERS)
 FRAME_GAPS = (1, 2, 4)
 """Real homographies are those between frames this far apart."""
+
+
+class MatchingOptions(TypedDict):
+    """What was asked for."""
+
+    detector: str
+    max_keypoints: int
+    hard_keypoints: int
+    long_side_px: int
+    target: float
+    seed: int
+    per_family: int | None
+
+
+class MatchingData(TypedDict):
+    """What was scored: pairs by family, and how many there were of the rest."""
+
+    folders: list[str]
+    images: int
+    scenes: int
+    pairs: dict[str, int]
+    core_pairs: int
+    frame_pairs: int
+    real_homographies: int
+
+
+class MatchingReport(TypedDict):
+    """What ``run`` returns: a protocol that was not asked for is missing."""
+
+    options: MatchingOptions
+    data: MatchingData
+    versions: dict[str, str]
+    skipped: dict[str, str]
+    papers: NotRequired[dict[str, PapersScores]]
+    detectors: NotRequired[dict[str, dict[str, PapersScores]]]
+    leak: NotRequired[dict[str, PapersScores]]
+    hard: NotRequired[dict[str, HardScores]]
+    unrelated: NotRequired[dict[str, dict[str, Rates]]]
+    pictures: NotRequired[list[str]]
+    plots: NotRequired[list[str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
     """Score every named descriptor under every named protocol.
 
     Returns:
@@ -90,14 +131,15 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     )
     kept = WorkFolder(args.work)
     work = Run(args, descriptors, images, grouped(pairs), frames, progress, kept)
-    result: dict[str, Any] = {
+    about = {
         "options": _options(args),
         "data": _data(work, homographies),
         "versions": versions_of(descriptors),
         "skipped": skipped,
     }
-    for name in protocols:
-        result[name] = SCORERS[name](work)
+    scored = {name: SCORERS[name](work) for name in protocols}
+    # The names of the protocols are known at run time only.
+    result = cast("MatchingReport", {**about, **scored})
     if args.pictures is not None:
         result["pictures"] = write_pictures(work)
     if args.plots is not None:
@@ -107,7 +149,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     return result
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: MatchingReport) -> str:
     """The tables for people."""
     return matching_tables(result)
 
@@ -152,12 +194,19 @@ def _checked(args: argparse.Namespace) -> list[str]:
     return [name for name in PROTOCOLS if name in protocols]
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
-    names = ("detector", "max_keypoints", "hard_keypoints", "long_side_px", "target", "seed")
-    return {name: getattr(args, name) for name in (*names, "per_family")}
+def _options(args: argparse.Namespace) -> MatchingOptions:
+    return {
+        "detector": args.detector,
+        "max_keypoints": args.max_keypoints,
+        "hard_keypoints": args.hard_keypoints,
+        "long_side_px": args.long_side_px,
+        "target": args.target,
+        "seed": args.seed,
+        "per_family": args.per_family,
+    }
 
 
-def _data(work: Run, homographies: Sequence[ArrayF64]) -> dict[str, Any]:
+def _data(work: Run, homographies: Sequence[ArrayF64]) -> MatchingData:
     return {
         "folders": list(dict.fromkeys(image.name.split("/")[0] for image in work.images)),
         "images": len(work.images),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ml.evaluation.matching.pairs import FAMILIES
 
@@ -40,6 +40,16 @@ _GAP_PLOTS = (
     ("matches", "matches a pair"),
     ("auc_10deg", "pose AUC at 10 degrees"),
 )
+
+
+class LineStyle(TypedDict):
+    """How a descriptor's line is drawn, in matplotlib's words."""
+
+    color: str
+    marker: str
+    ms: float
+    lw: float
+    ls: str
 
 
 def write_matching_plots(folder: Path, result: Mapping[str, Any]) -> list[str]:
@@ -129,7 +139,7 @@ def _has(papers: Mapping[str, Any], family: str) -> bool:
     return any(family in scores["by_value"] for scores in papers.values())
 
 
-def _style(number: int, *, mark: str | None = None) -> dict[str, Any]:
+def _style(number: int, *, mark: str | None = None) -> LineStyle:
     return {
         "color": _PALETTE[number % len(_PALETTE)],
         "marker": _MARKS[number % len(_MARKS)] if mark is None else mark,
@@ -164,8 +174,9 @@ def _legend(axes: Axes) -> None:
 def _legend_below(figure: Figure, axes: Axes) -> None:
     handles, names = axes.get_legend_handles_labels()
     if names:
-        style: dict[str, Any] = {"ncols": 5, "fontsize": 9, "frameon": False}
-        figure.legend(handles, names, loc="outside lower center", **style)
+        figure.legend(
+            handles, names, loc="outside lower center", ncols=5, fontsize=9, frameon=False
+        )
 
 
 def _write(folder: Path, figures: Mapping[str, Figure]) -> list[str]:

@@ -32,7 +32,14 @@ from ml.evaluation.matching.protocols import (
     hard_pair,
     masked_images,
 )
-from ml.evaluation.matching.scores import count_summary, hard_summary, papers_summary
+from ml.evaluation.matching.scores import (
+    HardScores,
+    PapersScores,
+    Rates,
+    count_summary,
+    hard_summary,
+    papers_summary,
+)
 from ml.keypoints import DETECTOR_NAMES, Descriptor
 from ml.types import Progress
 
@@ -87,7 +94,7 @@ class Run:
         return [number[pair.source] for pair in self.pairs]
 
 
-def score_papers(run: Run) -> dict[str, Any]:
+def score_papers(run: Run) -> dict[str, PapersScores]:
     """Each descriptor under the papers' protocol on the key points of one detector."""
     return {
         name: _papers(run, descriptor, run.args.detector, f"papers: {name}")
@@ -95,9 +102,9 @@ def score_papers(run: Run) -> dict[str, Any]:
     }
 
 
-def score_detectors(run: Run) -> dict[str, Any]:
+def score_detectors(run: Run) -> dict[str, dict[str, PapersScores]]:
     """Each detector's key points with its own descriptor and with the learned ones."""
-    table: dict[str, Any] = {}
+    table: dict[str, dict[str, PapersScores]] = {}
     for detector in DETECTOR_NAMES:
         for name, descriptor in run.descriptors.items():
             if name == detector or (name in LEARNED_NAMES and name not in DETECTOR_NAMES):
@@ -106,7 +113,7 @@ def score_detectors(run: Run) -> dict[str, Any]:
     return table
 
 
-def score_leak(run: Run) -> dict[str, Any]:
+def score_leak(run: Run) -> dict[str, PapersScores]:
     """Coordinates alone, and descriptors that use position with their positions shuffled."""
     table = {"coordinates": _papers(run, CoordinatesDescriptor(), run.args.detector, "leak")}
     for name, descriptor in run.descriptors.items():
@@ -117,17 +124,17 @@ def score_leak(run: Run) -> dict[str, Any]:
     return table
 
 
-def score_hard(run: Run) -> dict[str, Any]:
+def score_hard(run: Run) -> dict[str, HardScores]:
     """Each descriptor under the hard protocol; ``seconds`` are measured again in every run."""
     timed = [masked_images(pair) for pair in run.pairs[:TIMED_PAIRS]]
     keypoints = run.args.hard_keypoints
     return {
-        name: _hard(run, name) | {"seconds": seconds_a_pair(timed, name, keypoints)}
+        name: {**_hard(run, name), "seconds": seconds_a_pair(timed, name, keypoints)}
         for name in run.descriptors
     }
 
 
-def score_unrelated(run: Run) -> dict[str, Any]:
+def score_unrelated(run: Run) -> dict[str, dict[str, Rates]]:
     """Each descriptor on pairs of images with nothing in common, and on real frames."""
     args = run.args
     images = read_images(args.folders, count=args.pair_images, long_side_px=args.long_side_px)
@@ -142,7 +149,7 @@ def score_unrelated(run: Run) -> dict[str, Any]:
     return table
 
 
-SCORERS: dict[str, Callable[[Run], dict[str, Any]]] = {
+SCORERS: dict[str, Callable[[Run], Mapping[str, object]]] = {
     "papers": score_papers,
     "detectors": score_detectors,
     "leak": score_leak,
@@ -159,7 +166,7 @@ def _papers(
     phase: str,
     *,
     is_shuffled: bool = False,
-) -> dict[str, Any]:
+) -> PapersScores:
     keypoints, seed = run.args.max_keypoints, run.args.seed
 
     def score(pairs: Sequence[WarpedPair]) -> Iterator[PairMatches]:
@@ -178,7 +185,7 @@ def _papers(
     return papers_summary(found, run.folds, target=run.args.target)
 
 
-def _hard(run: Run, name: str) -> dict[str, Any]:
+def _hard(run: Run, name: str) -> HardScores:
     keypoints, descriptor = run.args.hard_keypoints, run.descriptors[name]
 
     def score(pairs: Sequence[WarpedPair]) -> Iterator[HardScore]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -27,9 +27,38 @@ RECALL_AT_WRONG = (0.01, 0.05)
 """Shares of wrong matches at which recall is read: where few wrong ones are tolerable."""
 
 
+Rates = dict[str, float]
+"""Figures by name, as ``papers_summary`` and ``hard_summary`` list them."""
+
+
+class Thresholds(TypedDict):
+    """NNT distances of the two halves of the images, and whether they reached the target."""
+
+    target: list[float]
+    target_reached: list[bool]
+    f1: list[float]
+
+
+class PapersScores(TypedDict):
+    """Of one descriptor under the papers' protocol; see ``papers_summary``."""
+
+    families: dict[str, Rates]
+    worst_tenth: Rates
+    thresholds: Thresholds
+    curves: dict[str, dict[str, float | list[float]]]
+    by_value: dict[str, Rates]
+
+
+class HardScores(TypedDict):
+    """Of one descriptor under the hard protocol; see ``hard_summary``."""
+
+    families: dict[str, Rates]
+    seconds: NotRequired[float]
+
+
 def papers_summary(
     pairs: Sequence[PairMatches], folds: Sequence[int], *, target: float
-) -> dict[str, Any]:
+) -> PapersScores:
     """Precision and matching score of one descriptor under the papers' protocol.
 
     NNT thresholds are chosen on the core families of one half of the images and applied to the
@@ -93,7 +122,7 @@ def curve_of(pairs: Sequence[PairMatches]) -> dict[str, float | list[float]]:
     }
 
 
-def hard_summary(scores: Sequence[HardScore]) -> dict[str, dict[str, dict[str, float]]]:
+def hard_summary(scores: Sequence[HardScore]) -> HardScores:
     """Precision and number of right matches under the hard protocol, by family.
 
     Returns:
@@ -121,9 +150,9 @@ def hard_summary(scores: Sequence[HardScore]) -> dict[str, dict[str, dict[str, f
 
 def count_summary(
     unrelated: Sequence[CountScore], related: Sequence[CountScore]
-) -> dict[str, dict[str, float]]:
+) -> dict[str, Rates]:
     """Totals over unrelated pairs, and means over related ones."""
-    result: dict[str, dict[str, float]] = {}
+    result: dict[str, Rates] = {}
     keys = ("matches", "inliers", "planar", "raw_matches", "raw_inliers", "raw_planar")
     for name, rows, together in (("unrelated", unrelated, np.sum), ("related", related, np.mean)):
         if rows:
@@ -156,7 +185,7 @@ def _rates(
     rows: Sequence[int],
     target_kept: Sequence[np.ndarray],
     f1_kept: Sequence[np.ndarray],
-) -> dict[str, float]:
+) -> Rates:
     partners = sum(pairs[i].partners for i in rows)
     found = sum(len(pairs[i].distance) for i in rows)
     right = sum(int(pairs[i].is_right.sum()) for i in rows)
@@ -173,9 +202,9 @@ def _rates(
     return {key: _rounded(value) for key, value in result.items()}
 
 
-def _by_value(pairs: Sequence[PairMatches]) -> dict[str, dict[str, float]]:
+def _by_value(pairs: Sequence[PairMatches]) -> dict[str, Rates]:
     """NN precision of each value of each family (figure 4 of graph-ssl)."""
-    table: dict[str, dict[str, float]] = {}
+    table: dict[str, Rates] = {}
     for family in FAMILIES:
         for value in sorted({pair.value for pair in pairs if pair.family == family}):
             rows = [p for p in pairs if p.family == family and p.value == value]

@@ -48,7 +48,7 @@ class FrameScores(TypedDict):
     Attributes:
         ncc: mean NCC of overlapping frames, by way of registering them and by distance.
         reference_px, backward_px: median corner distance to the given reference, and to a run over
-            the reversed frames, by distance. truth: the fields of ``TruthScore``.
+            the reversed frames, by distance.
     """
 
     data_set: str
@@ -63,7 +63,7 @@ class FrameScores(TypedDict):
     ncc: NotRequired[dict[str, dict[str, float]]]
     reference_px: NotRequired[dict[str, float]]
     backward_px: NotRequired[dict[str, float]]
-    truth: NotRequired[dict[str, Any]]
+    truth: NotRequired[TruthScore]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,8 +154,7 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
             args, placed_transforms(result), config=config, mask=mask, size=size, progress=progress
         )
     if args.truth is not None:
-        score = score_against_truth(result, read_truth(args.truth), size_px=size)
-        scores["truth"] = {name: getattr(score, name) for name in TruthScore.__slots__}
+        scores["truth"] = score_against_truth(result, read_truth(args.truth), size_px=size)
     return scores
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import cv2
 import numpy as np
@@ -61,7 +60,7 @@ class SweepTable(TypedDict):
     """Rows, and the configuration of each sweep."""
 
     data_set: str
-    sweeps: dict[str, dict[str, Any]]
+    sweeps: dict[str, SweepConfig]
     rows: list[SweepRow]
 
 
@@ -102,8 +101,7 @@ def simulate_table(
                 small = min(1.0, 900 / max(bgr.shape[:2]))
                 bgr = cv2.resize(bgr, None, fx=small, fy=small, interpolation=cv2.INTER_AREA)
                 cv2.imwrite(str(pictures / f"{name}-{method}.jpg"), bgr)
-    used = {name: asdict(replace(SWEEPS[name])) for name in names}
-    return {"data_set": "simulated", "sweeps": used, "rows": rows}
+    return {"data_set": "simulated", "sweeps": {n: SWEEPS[n] for n in names}, "rows": rows}
 
 
 def score_attempt(found: Attempt, sweep: SimulatedSweep) -> SweepScores:
@@ -241,7 +239,7 @@ def to_markdown(result: SweepTable) -> str:
     lines = [markdown_table(head, rows), ""]
     for name, config in result["sweeps"].items():
         lines.append(
-            f"* {name}: {config['frames']} frames of {config['size_px']} px, path {config['path']},"
-            f" {config['fault_share']:.0%} unusable, seed {config['seed']}."
+            f"* {name}: {config.frames} frames of {config.size_px} px, path {config.path},"
+            f" {config.fault_share:.0%} unusable, seed {config.seed}."
         )
     return "\n".join(lines) + "\n"

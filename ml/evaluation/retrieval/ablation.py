@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -26,6 +26,24 @@ SEEDS = 3
 """Runs whose mean is given: one run of so few regions says little."""
 
 
+class EncoderName(TypedDict):
+    """Whose patch features are used."""
+
+    name: str
+    version: str
+
+
+class AblationReport(TypedDict):
+    """What ``run`` returns; ``map_at_10`` by "graph network, training, sampling"."""
+
+    data_set: str
+    encoder: EncoderName
+    folds: int
+    steps: int
+    seeds: int
+    map_at_10: dict[str, float]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml ablate``."""
     parser.add_argument("folder", type=Path, help="data set: a folder with rois.csv")
@@ -37,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, help="write the table as Markdown")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> AblationReport:
     """Train every combination on all folds but one and score that one's queries.
 
     Raises:
@@ -62,7 +80,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
                     name, records, graphs, folds, labelled=labelled, args=args
                 )
                 progress(len(rows), 2 * len(GRAPH_ENCODERS) + 2, "combinations")
-    result = {
+    result: AblationReport = {
         "data_set": args.folder.resolve().name,
         "encoder": {"name": encoder.name, "version": encoder.version},
         "folds": args.folds,
@@ -75,7 +93,7 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     return result
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: AblationReport) -> str:
     """The table as Markdown."""
     about = result["encoder"]
     rows = [[*key.split(", "), f"{value:.3f}"] for key, value in result["map_at_10"].items()]

@@ -11,14 +11,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.manifest import RoiRecord, parse_groups, read_manifest
 from ml.evaluation.retrieval.protocols import RetrievalOptions
 from ml.evaluation.retrieval.report import score_tables
 from ml.evaluation.retrieval.scores import RetrievalScores, evaluate_retrieval
-from ml.evaluation.retrieval.sections.pairs import adjacent_sections, section_pairs
+from ml.evaluation.retrieval.sections.pairs import (
+    AdjacentScores,
+    adjacent_sections,
+    section_pairs,
+)
 from ml.evaluation.retrieval.stains.invariance import augmentation_invariance
 from ml.evaluation.retrieval.suite import command as suite
 from ml.evaluation.retrieval.suite.table import describe as suite_tables
@@ -26,6 +30,13 @@ from ml.extras import require_extra
 from ml.reports.cards import update_card
 from ml.roi import RoiEncoder, load_graph_encoder
 from ml.types import ArrayF32, Progress
+
+
+class Signals(TypedDict):
+    """What an encoder is chosen by beside the scores; ``augmentation_invariance`` by change."""
+
+    augmentation_invariance: dict[str, dict[str, float]]
+    adjacent_sections: NotRequired[AdjacentScores]
 
 
 class RetrievalReport(RetrievalScores):
@@ -36,7 +47,7 @@ class RetrievalReport(RetrievalScores):
     """
 
     data_set: str
-    signals: NotRequired[dict[str, Any]]
+    signals: NotRequired[Signals]
     plots: NotRequired[list[str]]
 
 
@@ -137,8 +148,8 @@ def _signals(
     sections: Path | None,
     options: RetrievalOptions,
     progress: Progress,
-) -> dict[str, Any]:
-    out: dict[str, Any] = {
+) -> Signals:
+    out: Signals = {
         "augmentation_invariance": augmentation_invariance(
             encoder, records, seed=options.seed, progress=progress
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -18,7 +18,13 @@ from ml.evaluation.retrieval.protocols import (
     paper_scores,
 )
 from ml.evaluation.retrieval.representations import representations
-from ml.evaluation.retrieval.splits import Folds, SplitConfig, folds_report, split_patients
+from ml.evaluation.retrieval.splits import (
+    Folds,
+    FoldsReport,
+    SplitConfig,
+    folds_report,
+    split_patients,
+)
 from ml.evaluation.retrieval.stains.shift import ShiftScores, shifted_scores, shifted_vectors
 from ml.evaluation.retrieval.supervised import SUPERVISED, supervised_distances
 from ml.roi import RoiEncoder
@@ -61,17 +67,32 @@ class TaskScores(TypedDict):
     n_queries_without_relevant: int
 
 
+class EncoderIdentity(TypedDict):
+    """Which encoder was scored."""
+
+    name: str
+    version: str
+    config_hash: str
+    dim: int
+
+
+class FoldScores(FoldsReport):
+    """The folds, and the mAP of each by method; None where no query of a fold could be scored."""
+
+    map_by_fold: dict[str, list[float | None]]
+
+
 class RetrievalScores(TypedDict):
     """What ``evaluate_retrieval`` returns; intervals are 95 % over patients."""
 
-    encoder: dict[str, Any]
+    encoder: EncoderIdentity
     options: dict[str, int]
     n_regions: int
     n_patients: int
     seconds_per_region: float
     labels: TaskScores
     groups: NotRequired[TaskScores]
-    folds: NotRequired[dict[str, Any]]
+    folds: NotRequired[FoldScores]
     stain_shift: NotRequired[dict[str, ShiftScores]]
 
 
@@ -160,7 +181,7 @@ def _score_folds(
     folds: Folds,
     config: SplitConfig,
     options: RetrievalOptions,
-) -> dict[str, Any]:
+) -> FoldScores:
     scores: dict[str, list[float | None]] = {}
     for name, v in vectors.items():
         rows = other_folds(cdist(v, v).astype(np.float64), records, folds, options)

@@ -8,10 +8,10 @@ slide counts for each class it holds a region of).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -69,6 +69,34 @@ class Folds:
         return {name: fold for fold, names in enumerate(self.patients) for name in names}
 
 
+class FoldReport(TypedDict):
+    """One fold: its patients; by label the regions and slides, their shares, and the totals."""
+
+    patients: list[str]
+    rois: dict[str, int]
+    rois_share: dict[str, float]
+    rois_total: int
+    slides: dict[str, int]
+    slides_share: dict[str, float]
+    slides_total: int
+
+
+class FoldsReport(TypedDict):
+    """Folds as plain data; the names are those of ``Folds``."""
+
+    labels: list[str]
+    seed: int
+    imbalance: float
+    folds: list[FoldReport]
+    notes: list[str]
+
+
+class SplitReport(FoldsReport):
+    """What ``run`` returns."""
+
+    data_set: str
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate splits``."""
     parser.add_argument("folder", type=Path, help="data set: a folder with rois.csv")
@@ -78,17 +106,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, help="write the shares as Markdown")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> SplitReport:
     """Find folds by command line arguments; see ``split_patients``."""
     config = SplitConfig(folds=args.folds, generations=args.generations, seed=args.seed)
     folds = split_patients(read_manifest(args.folder), config, progress=progress)
-    result = {"data_set": Path(args.folder).resolve().name, **folds_report(folds, config)}
+    name = Path(args.folder).resolve().name
+    result: SplitReport = {"data_set": name, **folds_report(folds, config)}
     if args.report is not None:
         write_text(args.report, f"# Folds of {result['data_set']}\n\n{describe(result)}\n")
     return result
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: SplitReport) -> str:
     """The shares as Markdown."""
     labels = result["labels"]
     head = ["fold", "patients", *(f"{label} (%)" for label in labels), "total"]
@@ -96,21 +125,17 @@ def describe(result: dict[str, Any]) -> str:
         f"{len(result['folds'])} patient-disjoint folds, seed {result['seed']}; mean distance of a"
         f" share from even {100 * result['imbalance']:.1f} points."
     ]
-    for level in ("rois", "slides"):
-        rows = [
-            [
-                str(number),
-                str(len(fold["patients"])),
-                *(
-                    f"{fold[level][label]} ({100 * fold[f'{level}_share'][label]:.0f})"
-                    for label in labels
-                ),
-                str(fold[f"{level}_total"]),
-            ]
-            for number, fold in enumerate(result["folds"], 1)
-        ]
-        title = "Regions" if level == "rois" else "Slides (one counts for each class it holds)"
-        parts.append(f"**{title}**\n\n{markdown_table(head, rows)}")
+    regions, slides = [], []
+    for number, fold in enumerate(result["folds"], 1):
+        start = [str(number), str(len(fold["patients"]))]
+        regions.append(
+            [*start, *_counted(labels, fold["rois"], fold["rois_share"]), str(fold["rois_total"])]
+        )
+        counts, shares = fold["slides"], fold["slides_share"]
+        slides.append([*start, *_counted(labels, counts, shares), str(fold["slides_total"])])
+    parts.append(f"**Regions**\n\n{markdown_table(head, regions)}")
+    title = "Slides (one counts for each class it holds)"
+    parts.append(f"**{title}**\n\n{markdown_table(head, slides)}")
     parts += [f"- {note}" for note in result["notes"]]
     return "\n\n".join(parts)
 
@@ -150,21 +175,24 @@ def split_patients(
     return _folds(best, names, labels, counts, config)
 
 
-def folds_report(folds: Folds, config: SplitConfig) -> dict[str, Any]:
+def folds_report(folds: Folds, config: SplitConfig) -> FoldsReport:
     """Folds as plain data: patients, counts and shares of each class at both levels."""
-    rows = []
+    rows: list[FoldReport] = []
     for number, patients in enumerate(folds.patients):
-        row: dict[str, Any] = {"patients": list(patients)}
-        for level, table, totals in (
-            ("rois", folds.rois, folds.roi_totals),
-            ("slides", folds.slides, folds.slide_totals),
-        ):
-            total = max(int(totals[number]), 1)
-            counts = {label: int(n) for label, n in zip(folds.labels, table[number], strict=True)}
-            row[level] = counts
-            row[f"{level}_share"] = {label: n / total for label, n in counts.items()}
-            row[f"{level}_total"] = int(totals[number])
-        rows.append(row)
+        rois = _by_label(folds.labels, folds.rois[number])
+        slides = _by_label(folds.labels, folds.slides[number])
+        roi_total, slide_total = int(folds.roi_totals[number]), int(folds.slide_totals[number])
+        rows.append(
+            {
+                "patients": list(patients),
+                "rois": rois,
+                "rois_share": {label: n / max(roi_total, 1) for label, n in rois.items()},
+                "rois_total": roi_total,
+                "slides": slides,
+                "slides_share": {label: n / max(slide_total, 1) for label, n in slides.items()},
+                "slides_total": slide_total,
+            }
+        )
     return {
         "labels": list(folds.labels),
         "seed": config.seed,
@@ -172,6 +200,17 @@ def folds_report(folds: Folds, config: SplitConfig) -> dict[str, Any]:
         "folds": rows,
         "notes": list(folds.notes),
     }
+
+
+def _by_label(labels: Sequence[str], counts: ArrayI64) -> dict[str, int]:
+    return {label: int(n) for label, n in zip(labels, counts, strict=True)}
+
+
+def _counted(
+    labels: Sequence[str], counts: dict[str, int], shares: dict[str, float]
+) -> Iterator[str]:
+    """Each label's count with its share in percent."""
+    return (f"{counts[label]} ({100 * shares[label]:.0f})" for label in labels)
 
 
 def _counts(records: Sequence[RoiRecord], names: Sequence[str], labels: Sequence[str]) -> ArrayF64:

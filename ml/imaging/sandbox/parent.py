@@ -45,7 +45,8 @@ def run_limited(
 
     Args:
         target: "package.module:function"; called with ``arguments`` and ``progress``, both by
-            keyword; returns a JSON-able dict. Its module is loaded before the child is confined.
+            keyword; returns a JSON-able dict, whose shape is the caller's to check. Its module is
+            loaded before the child is confined.
         arguments: JSON-able; paths as str, absolute.
         reads, writes: the files and folders that the child may open, as ``Confinement.files`` says.
             A folder to write to may be read too.

@@ -113,7 +113,7 @@ def _processor_config(source: str, where: str) -> dict[str, Any]:
             f"{where}: no preprocessor_config.json beside its weights: what it wants done to an"
             " image is not known"
         ) from error
-    found: dict[str, Any] = values
+    found: dict[str, Any] = values  # the hub's own JSON: keys differ from model to model
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,10 +14,22 @@ from ml.roi.stain.target import TARGET
 from ml.types import ArrayF64
 
 FORMAT = 1  # of the stored estimate; another is refused
-_KEYS = {"format", "matrix", "scale", "density_scale", "method", "reason", "quantiles", "white"}
 
 
-def stain_to_dict(estimate: StainEstimate) -> dict[str, Any]:
+class StoredStain(TypedDict):
+    """A ``StainEstimate`` in JSON's own types."""
+
+    format: int
+    matrix: list[list[float]]
+    scale: list[float]
+    density_scale: float
+    method: str
+    reason: str
+    quantiles: list[list[float]]
+    white: list[float]
+
+
+def stain_to_dict(estimate: StainEstimate) -> StoredStain:
     """Plain data for JSON; ``stain_from_dict`` gives the same estimate back, bit by bit."""
     return {
         "format": FORMAT,
@@ -37,7 +49,7 @@ def stain_from_dict(values: Mapping[str, Any]) -> StainEstimate:
     Raises:
         BadInputError: another format, keys missing or unknown, or numbers of another shape.
     """
-    if set(values) != _KEYS or values["format"] != FORMAT:
+    if set(values) != set(StoredStain.__annotations__) or values["format"] != FORMAT:
         found = ", ".join(sorted(map(str, values)))
         raise BadInputError(f"stain estimate: expected format {FORMAT} with its keys, got {found}")
     levels = QUANTILE_LEVELS.size

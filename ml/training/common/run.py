@@ -78,7 +78,7 @@ class RunSummary(TypedDict):
     name: str
     version: str
     weights: str
-    train_config: dict[str, Any]
+    train_config: dict[str, Any]  # of the scheme's configuration, whose fields differ
     train_config_hash: str
     loss_first: float | None
     loss_last: float | None

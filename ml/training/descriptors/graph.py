@@ -10,7 +10,7 @@ import argparse
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ml.config import config_from_file
 from ml.reports.tables import markdown_table
@@ -22,7 +22,7 @@ from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import Progress, no_progress
 
-SWEEPS: dict[str, tuple[Any, ...]] = {
+SWEEPS: dict[str, tuple[float | str, ...]] = {
     "temperature": (0.06, 0.08, 0.1, 0.12),
     "neighbours": (5, 10, 15, 20),
     "far": (0.0, 0.5, 1.0),
@@ -45,6 +45,27 @@ COLUMNS = {
     "precision": "NN precision",
 }
 """The tables' columns that are drawn as well; the last one is ours."""
+
+
+Row = dict[str, float | str]
+"""A value of what is swept, under its name, and the figures of its run."""
+
+
+class Sweep(TypedDict):
+    """One swept setting: how long and on what, its rows, and these as Markdown."""
+
+    sweep: str
+    steps: int
+    stills: int
+    held_out: int
+    rows: list[Row]
+    table: str
+
+
+class Sweeps(TypedDict):
+    """What ``run`` returns with ``--sweep``."""
+
+    sweeps: list[Sweep]
 
 
 def graph_config() -> ContrastConfig:
@@ -72,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sweep-steps", type=int, default=SWEEP_STEPS)
 
 
-def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, object]:
     """Train by command line arguments; see ``train_contrast`` and ``sweep``."""
     default = graph_config() if args.config is None else ContrastConfig()
     config = dataclasses.replace(config_from_file(default, args.config), has_graph=True)
@@ -97,7 +118,7 @@ def sweep(
     out: Path,
     start: Path | None = None,
     progress: Progress = no_progress,
-) -> list[dict[str, Any]]:
+) -> list[Sweep]:
     """Train once for each value of each of some settings and validate each.
 
     A frozen CNN describes the pairs of the bank once for all values.
@@ -107,10 +128,10 @@ def sweep(
         the best F1) over the families on the held-out operations; ``table``, them as Markdown.
     Source: graph-ssl-endoscopic-matching, section 4.6, tables 3 and 4.
     """
-    tables: list[dict[str, Any]] = []
+    tables: list[Sweep] = []
     bank: dict[int, ViewPair] = {}
     for name in names:
-        rows: list[dict[str, Any]] = []
+        rows: list[Row] = []
         for value in SWEEPS[name]:
             run = TrainingRun(
                 with_setting(config, name, value),
@@ -120,9 +141,16 @@ def sweep(
             )
             done = train_contrast(run, stills, held_out, bank=bank, most=SWEEP_STILLS)
             rows.append({name: value, **done["validation"].get("all", {})})
-        seen = {"stills": len(stills), "held_out": min(len(held_out), SWEEP_STILLS)}
-        more = {"steps": config.steps, **seen, "rows": rows, "table": _table(name, rows)}
-        tables.append({"sweep": name, **more})
+        tables.append(
+            {
+                "sweep": name,
+                "steps": config.steps,
+                "stills": len(stills),
+                "held_out": min(len(held_out), SWEEP_STILLS),
+                "rows": rows,
+                "table": _table(name, rows),
+            }
+        )
     return tables
 
 
@@ -133,18 +161,20 @@ def with_setting(config: ContrastConfig, name: str, value: Any) -> ContrastConfi
     return dataclasses.replace(config, **{name: value})
 
 
-def plot_sweep(out: Path, result: Mapping[str, Any]) -> bool:
+def plot_sweep(out: Path, result: Sweep) -> bool:
     """Draw a sweep over numbers, ``sweep-NAME.png``; False where there is nothing to draw."""
-    name, rows = str(result["sweep"]), result["rows"]
+    name, rows = result["sweep"], result["rows"]
     if not all(isinstance(row[name], int | float) for row in rows):
         return False
-    lines = {label: [row[key] for row in rows] for key, label in COLUMNS.items() if key in rows[0]}
+    lines = {
+        label: [float(row[key]) for row in rows] for key, label in COLUMNS.items() if key in rows[0]
+    }
     values = [float(row[name]) for row in rows]
     picture = out / f"sweep-{name}.png"
     return write_loss_plot(picture, lines, x=name, y="share of key points", values=values)
 
 
-def describe(result: dict[str, Any]) -> str:
+def describe(result: Mapping[str, Any]) -> str:
     """What to print: the tables of sweeps, or nothing of its own."""
     return "\n\n".join(
         f"**{TITLES[found['sweep']]}; {found['steps']} steps each on {found['stills']} stills,"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ml.errors import BadInputError
 from ml.roi.calibration import calibration_path, fit_calibration, write_calibration
@@ -13,6 +13,25 @@ from ml.roi.load import load_encoder
 from ml.types import Progress
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs", ".ndpi", ".mrxs", ".bif", ".scn"}
+
+
+class CalibrationSummary(TypedDict):
+    """What ``run`` returns.
+
+    Attributes:
+        regions: of each group. unrelated_pairs: whose distances were measured.
+        close_below, median: distances that 5 % and half of those pairs are below.
+        written: name of the file.
+    """
+
+    encoder: str
+    config_hash: str
+    groups: list[str]
+    regions: int
+    unrelated_pairs: int
+    close_below: float
+    median: float
+    written: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="default: beside the weights")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> CalibrationSummary:
     """Write the calibration of an encoder; see ``fit_calibration``."""
     if args.regions < 1:
         raise BadInputError("--regions: expected at least 1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
     )
 
 
-def stain_save(*, canvas: Canvas, method: str, estimate: dict[str, Any]) -> None:
+def stain_save(*, canvas: Canvas, method: str, estimate: Mapping[str, object]) -> None:
     """Store a slide's stains. Two workers find the same; the first one's row stays."""
     CanvasStain.objects.get_or_create(canvas=canvas, method=method, defaults={"estimate": estimate})
 

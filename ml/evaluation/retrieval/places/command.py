@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -59,6 +59,15 @@ class PlacesConfig:
     seed: int = 0
 
 
+class PlacesReport(TypedDict):
+    """What ``run`` returns; scores by method, truth and distance."""
+
+    config: PlacesConfig
+    scenes: list[str]
+    regions: int
+    scores: dict[str, dict[str, dict[str, PlaceScore]]]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml evaluate places``."""
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
@@ -68,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--card", type=Path, help="model card whose table is renewed")
 
 
-def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
+def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
     """Score the encoders and the baselines.
 
     Raises:
@@ -94,16 +103,10 @@ def run(args: argparse.Namespace, progress: Progress) -> dict[str, Any]:
     if args.card:
         update_card(args.card, "places", scores_table(scores))
     return {
-        "config": asdict(config),
+        "config": config,
         "scenes": [scene.name for scene in scenes],
         "regions": sum(len(scene.regions) for scene in scenes),
-        "scores": {
-            name: {
-                truth: {distance: asdict(score) for distance, score in own.items()}
-                for truth, own in by_truth(found).items()
-            }
-            for name, found in scores.items()
-        },
+        "scores": {name: by_truth(found) for name, found in scores.items()},
     }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -26,9 +26,33 @@ from ml.evaluation.retrieval.sections.alignment import (
     paired_cells,
     whole_section,
 )
-from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress, no_progress
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".tif", ".tiff", ".svs"}
+
+
+class SectionScores(TypedDict):
+    """How well the cells of one section are found in the next; see ``adjacent_sections``."""
+
+    first: str
+    second: str
+    overlap: float
+    cells: int
+    recall_at_1: float
+    recall_at_5: float
+    mrr: float
+    chance_at_1: float
+
+
+class AdjacentScores(TypedDict):
+    """The means over pairs of sections, and each pair."""
+
+    recall_at_1: float
+    recall_at_5: float
+    mrr: float
+    chance_at_1: float
+    cell_um: float
+    pairs: list[SectionScores]
 
 
 def adjacent_sections(
@@ -38,7 +62,7 @@ def adjacent_sections(
     cell_um: float = CELL_UM,
     mpp: float | None = None,
     progress: Progress = no_progress,
-) -> dict[str, Any]:
+) -> AdjacentScores:
     """Search each cell of a section among the cells of the next.
 
     Args:
@@ -56,9 +80,11 @@ def adjacent_sections(
     for number, (first, second) in enumerate(pairs):
         progress(number, len(pairs), f"{first.stem} in {second.stem}")
         rows.append(_pair_scores(encoder, first, second, cell_um, mpp))
-    keys = ("recall_at_1", "recall_at_5", "mrr", "chance_at_1")
     return {
-        **{key: float(np.mean([row[key] for row in rows])) for key in keys},
+        "recall_at_1": float(np.mean([row["recall_at_1"] for row in rows])),
+        "recall_at_5": float(np.mean([row["recall_at_5"] for row in rows])),
+        "mrr": float(np.mean([row["mrr"] for row in rows])),
+        "chance_at_1": float(np.mean([row["chance_at_1"] for row in rows])),
         "cell_um": cell_um,
         "pairs": rows,
     }
@@ -78,31 +104,29 @@ def section_pairs(folder: Path) -> list[tuple[Path, Path]]:
 
 def _pair_scores(
     encoder: Embedder, first: Path, second: Path, cell_um: float, mpp: float | None
-) -> dict[str, Any]:
+) -> SectionScores:
     a, b = whole_section(first, mpp), whole_section(second, mpp)
     cells = paired_cells(a, b, cell_um=cell_um)
     queries = _embedded(encoder, a.pixels, cells.xy_a, cells.side_px)
     gallery = _embedded(encoder, b.pixels, cells.xy_b, cells.side_px)
+    near, rank = _first_right(cells.xy_a, cdist(queries, gallery), cells.side_px)
     return {
         "first": first.stem,
         "second": second.stem,
         "overlap": cells.overlap,
-        **_found(cells.xy_a, cdist(queries, gallery), cells.side_px),
-    }
-
-
-def _found(cells: ArrayF64, distance: ArrayF64, side: int) -> dict[str, float]:
-    near = cdist(cells, cells, "chebyshev") <= side * 1.01
-    order = np.argsort(distance, axis=1, kind="stable")
-    right = np.take_along_axis(near, order, axis=1)
-    first = right.argmax(axis=1)
-    return {
-        "cells": len(cells),
-        "recall_at_1": float((first == 0).mean()),
-        "recall_at_5": float((first < 5).mean()),
-        "mrr": float((1 / (first + 1)).mean()),
+        "cells": len(cells.xy_a),
+        "recall_at_1": float((rank == 0).mean()),
+        "recall_at_5": float((rank < 5).mean()),
+        "mrr": float((1 / (rank + 1)).mean()),
         "chance_at_1": float(near.mean()),
     }
+
+
+def _first_right(cells: ArrayF64, distance: ArrayF64, side: int) -> tuple[ArrayBool, ArrayI64]:
+    """(N, N) which cells count as each cell, (N,) the rank of the first of them, 0 the nearest."""
+    near = cdist(cells, cells, "chebyshev") <= side * 1.01  # its eight neighbours, and rounding
+    order = np.argsort(distance, axis=1, kind="stable")
+    return near, np.take_along_axis(near, order, axis=1).argmax(axis=1)
 
 
 def _embedded(encoder: Embedder, pixels: ImageU8, centres: ArrayF64, side: int) -> ArrayF32:

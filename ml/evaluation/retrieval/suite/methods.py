@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking
 from ml.roi import load_encoder
 from ml.types import ArrayF32
+
+
+class MethodAbout(TypedDict, total=False):
+    """Which encoder a method is, where it is one."""
+
+    version: str
+    config_hash: str
+    dim: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +30,7 @@ class Method:
         name: unique in a run. key: of configuration and weights.
         baseline: what an encoder has to beat.
         embed: the vector of a region, whose Euclidean distance ranks.
-        about: plain data for the report.
+        about: which encoder, for the report.
         asking: how queries are asked.
     """
 
@@ -30,7 +38,7 @@ class Method:
     key: str
     baseline: bool
     embed: Callable[[RegionImage], ArrayF32]
-    about: dict[str, Any] = field(default_factory=dict)
+    about: MethodAbout = field(default_factory=MethodAbout)
     asking: Asking = PLAINLY
 
 
@@ -56,7 +64,11 @@ def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:
 def _encoder_method(name: str) -> Method:
     is_file = name.endswith(".safetensors")
     encoder = load_encoder(name)
-    about = {"version": encoder.version, "config_hash": encoder.config_hash, "dim": encoder.dim}
+    about: MethodAbout = {
+        "version": encoder.version,
+        "config_hash": encoder.config_hash,
+        "dim": encoder.dim,
+    }
     return Method(
         name=Path(name).stem if is_file else encoder.name,
         key=encoder.config_hash,

@@ -47,7 +47,7 @@ def suite_figure(result: Mapping[str, Any]) -> Figure:
     for empty in axes[len(panels) :]:
         empty.axis("off")
     figure.supxlabel(
-        f"mAP@{result['options']['k']} with 95 % intervals; diamond: gallery stained anew;"
+        f"mAP@{result['options'].k} with 95 % intervals; diamond: gallery stained anew;"
         " dotted: chance",
         fontsize=9,
         color=_INK,
@@ -64,14 +64,12 @@ def _panel(
 ) -> None:
     for row, method in enumerate(methods):
         found = scores["methods"][method]
-        score, (low, high) = found["as_is"]["score"], found["as_is"]["interval"]
+        score, (low, high) = found.as_is.score, found.as_is.interval
         colour = _BASELINE if result["methods"][method]["baseline"] else _ENCODER
         axes.barh(row, score, color=colour, height=0.7)
         axes.plot([low, high], [row, row], color=_INK, lw=1.2)
-        if found["swapped"] is not None:
-            axes.plot(
-                found["swapped"]["score"], row, marker="D", ms=5, color="white", mec=_INK, zorder=5
-            )
+        if found.swapped is not None:
+            axes.plot(found.swapped.score, row, marker="D", ms=5, color="white", mec=_INK, zorder=5)
     axes.axvline(scores["chance"], color=_INK, lw=1, ls=(0, (2, 3)))
     axes.set_yticks(range(len(methods)), methods, fontsize=9, color=_INK)
     axes.invert_yaxis()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Required, TypedDict
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.cells import section_set
-from ml.evaluation.retrieval.suite.choice import Cell, choose, margins_of
+from ml.evaluation.retrieval.suite.choice import Cell, Choice, choose, margins_of
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
-from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.methods import Method, MethodAbout
 from ml.evaluation.retrieval.suite.scores import (
+    TaskScores,
     chance,
     labels_alone_pull,
     patient_pull,
@@ -41,12 +41,12 @@ class Pull(TypedDict):
 
 
 class TaskResult(TypedDict):
-    """A task: queries of each class, those without a right answer, and ``TaskScores`` by method."""
+    """A task: queries of each class, those without a right answer, and the scores by method."""
 
     classes: dict[str, int]
     unscored: int
     chance: float
-    methods: dict[str, dict[str, Any]]
+    methods: dict[str, TaskScores]
 
 
 class SetResult(TypedDict):
@@ -60,13 +60,19 @@ class SetResult(TypedDict):
     seconds: dict[str, float]
 
 
-class SuiteResult(TypedDict):
-    """A suite: its file, the methods, the sets by name, and ``Choice``."""
+class MethodResult(MethodAbout):
+    """A method, and whether it is a baseline."""
 
-    options: dict[str, Any]
-    methods: dict[str, dict[str, Any]]
+    baseline: Required[bool]
+
+
+class SuiteResult(TypedDict):
+    """A suite: its file, the methods and the sets by name, and what the rule chooses."""
+
+    options: SuiteConfig
+    methods: dict[str, MethodResult]
     sets: dict[str, SetResult]
-    choice: dict[str, Any] | None
+    choice: Choice | None
 
 
 def read_sets(config: SuiteConfig, data: Path, progress: Progress) -> tuple[SuiteSet, ...]:
@@ -114,7 +120,7 @@ def run_suite(
         vectors = set_vectors(s, regions, swaps, methods, cache, progress)
         found[s.config.name] = _set_result(s, vectors, methods, config)
     return {
-        "options": asdict(config),
+        "options": config,
         "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
         "sets": found,
         "choice": _choice(found, methods),
@@ -163,8 +169,7 @@ def _set_result(
             "unscored": task.unscored,
             "chance": chance(task, config),
             "methods": {
-                m.name: asdict(task_scores(task, vectors[m.name], config, m.asking))
-                for m in methods
+                m.name: task_scores(task, vectors[m.name], config, m.asking) for m in methods
             },
         }
     return {
@@ -187,17 +192,18 @@ def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:
     }
 
 
-def _choice(found: dict[str, SetResult], methods: Sequence[Method]) -> dict[str, Any] | None:
+def _choice(found: dict[str, SetResult], methods: Sequence[Method]) -> Choice | None:
     # A row that is told labels is no candidate: the baselines are not told any.
     encoders = [m.name for m in methods if not (m.baseline or m.asking.learn)]
     baselines = [m.name for m in methods if m.baseline]
     cells: dict[Cell, dict[str, float]] = {}
     for name, result in found.items():
         for task, scores in result["tasks"].items() if result["choice"] else ():
-            for condition in (AS_IS, SWAPPED):
-                of_method = {m: s[condition] for m, s in scores["methods"].items()}
-                if all(s is not None for s in of_method.values()):
-                    cells[name, task, condition] = {m: s["score"] for m, s in of_method.items()}
+            own = scores["methods"]
+            cells[name, task, AS_IS] = {m: s.as_is.score for m, s in own.items()}
+            swapped = {m: s.swapped.score for m, s in own.items() if s.swapped is not None}
+            if len(swapped) == len(own):
+                cells[name, task, SWAPPED] = swapped
     if not encoders or not baselines or not cells:
         return None
-    return asdict(choose(margins_of(cells, encoders, baselines)))
+    return choose(margins_of(cells, encoders, baselines))

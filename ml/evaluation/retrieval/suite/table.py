@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ml.evaluation.retrieval.suite.choice import Choice
+from ml.evaluation.retrieval.suite.scores import TaskScores
 from ml.reports.tables import markdown_table
 
 
@@ -32,24 +34,24 @@ def score_table(result: Mapping[str, Any]) -> str:
     for method in result["methods"]:
         rows.append([method, *(c for _, s in tasks for c in _cells(s["methods"][method]))])
     return (
-        f"mAP@{options['k']}, the mean over classes, same patient excluded where a set has"
+        f"mAP@{options.k}, the mean over classes, same patient excluded where a set has"
         " patients; in brackets 95 % when patients are drawn anew. Stain swap: the gallery in the"
-        f" stains of other patients, the mean of {options['draws']} draws, and what it costs."
+        f" stains of other patients, the mean of {options.draws} draws, and what it costs."
         f"\n\n{markdown_table(heads, rows)}"
     )
 
 
-def _cells(scores: Mapping[str, Any]) -> list[str]:
-    own, swapped = scores["as_is"], scores["swapped"]
-    low, high = own["interval"]
-    cells = [f"{own['score']:.3f} ({low:.2f} to {high:.2f})"]
+def _cells(scores: TaskScores) -> list[str]:
+    own, swapped = scores.as_is, scores.swapped
+    low, high = own.interval
+    cells = [f"{own.score:.3f} ({low:.2f} to {high:.2f})"]
     if swapped is not None:
-        cells.append(f"{swapped['score']:.3f} ({scores['cost_percent']:.0f} %)")
+        cells.append(f"{swapped.score:.3f} ({scores.cost_percent:.0f} %)")
     return cells
 
 
 def _is_swapped(scores: Mapping[str, Any]) -> bool:
-    return all(own["swapped"] is not None for own in scores["methods"].values())
+    return all(own.swapped is not None for own in scores["methods"].values())
 
 
 def _pull_table(result: Mapping[str, Any]) -> str:
@@ -63,33 +65,33 @@ def _pull_table(result: Mapping[str, Any]) -> str:
 
 
 def _margin_table(result: Mapping[str, Any]) -> str:
-    choice = result["choice"]
+    choice: Choice | None = result["choice"]
     if not choice:
         return ""
-    sets = list(next(iter(choice["margins"].values()))["sets"])
+    sets = list(next(iter(choice.margins.values())).sets)
     rows = [
-        [name, *(f"{v:+.3f}" for v in (*m["sets"].values(), m["mean"], m["worst"]))]
-        for name, m in choice["margins"].items()
+        [name, *(f"{v:+.3f}" for v in (*m.sets.values(), m.mean, m.worst))]
+        for name, m in choice.margins.items()
     ]
     return markdown_table(["ahead of the best baseline", *sets, "mean", "worst"], rows)
 
 
-def _choice_text(choice: Mapping[str, Any]) -> str:
+def _choice_text(choice: Choice) -> str:
     heads = ["left out", "chosen without it", "its margin there", "best there", "its margin"]
     rows = [
         [
             name,
-            left["chosen"],
-            f"{left['margin']:+.3f}",
-            left["best"],
-            f"{left['best_margin']:+.3f}",
+            left.chosen,
+            f"{left.margin:+.3f}",
+            left.best,
+            f"{left.best_margin:+.3f}",
         ]
-        for name, left in choice["left_out"].items()
+        for name, left in choice.left_out.items()
     ]
-    verdict = f"Chosen: {choice['chosen']}."
-    if not choice["passes"]:
+    verdict = f"Chosen: {choice.chosen}."
+    if not choice.passes:
         verdict += " No candidate passes: each is below the best baseline on some set."
-    if choice["cost"] is not None:
-        verdict += f" Chosen without the set it is measured on, the margin is {choice['cost']:.3f}"
+    if choice.cost is not None:
+        verdict += f" Chosen without the set it is measured on, the margin is {choice.cost:.3f}"
         verdict += " less."
     return f"{verdict}\n\n{markdown_table(heads, rows)}"

@@ -99,7 +99,7 @@ def test_figures_go_between_their_marks(tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("a\n<!-- figures: x -->\nold\n<!-- end figures -->\nb\n")
     rows = [{"sweep": "x", "method": "m", "registered": 3, "given": 4, "mean_px": 0.5}]
-    sweeps = {"x": {"frames": 4, "size_px": 9, "path": "glide", "fault_share": 0.1, "seed": 1}}
+    sweeps = {"x": SweepConfig(frames=4, size_px=9, fault_share=0.1, seed=1)}
     update_card(card, "x", to_markdown({"rows": rows, "sweeps": sweeps}))
     text = card.read_text()
     assert "| x | m | 3 of 4 | 0.5 |" in text

@@ -41,9 +41,9 @@ def result(data):
 
 def test_structure_survives_the_swap_and_colour_does_not(result):
     methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
-    assert methods["structure"]["as_is"]["score"] > 0.9
-    assert methods["structure"]["cost_percent"] < 10
-    assert methods["colour"]["swapped"]["score"] < 0.75
+    assert methods["structure"].as_is.score > 0.9
+    assert methods["structure"].cost_percent < 10
+    assert methods["colour"].swapped.score < 0.75
 
 
 def test_chance_pull_and_counts_stand_beside_the_scores(result):
@@ -59,11 +59,11 @@ def test_chance_pull_and_counts_stand_beside_the_scores(result):
 def test_the_margin_is_that_of_the_cells(result):
     methods = result["sets"]["dots"]["tasks"]["sizes"]["methods"]
     by_hand = [
-        methods["structure"][c]["score"] - methods["colour"][c]["score"]
+        getattr(methods["structure"], c).score - getattr(methods["colour"], c).score
         for c in ("as_is", "swapped")
     ]
-    margin = result["choice"]["margins"]["structure"]
-    assert margin["sets"]["dots"] == pytest.approx(np.mean(by_hand))
+    margin = result["choice"].margins["structure"]
+    assert margin.sets["dots"] == pytest.approx(np.mean(by_hand))
 
 
 def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_candidate(data):
@@ -83,7 +83,7 @@ def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_ca
     ]
     sets = read_sets(config, data, no_progress)
     found = run_suite(config, sets, methods, cache=None, progress=no_progress)
-    assert set(found["choice"]["margins"]) == {"structure", "expanded"}
+    assert set(found["choice"].margins) == {"structure", "expanded"}
     assert set(found["sets"]["dots"]["tasks"]["sizes"]["methods"]) == {
         "structure",
         "expanded",
