@@ -80,7 +80,7 @@ GRID = 4
 LINES_SHOWN = 60
 """More lines between two pictures hide both."""
 
-_OUTLINE, _LINE, _DOT = (255, 210, 63), (78, 225, 236), (255, 255, 255)
+_OUTLINE, _LINE, _DOT = (255, 210, 63), (78, 225, 236), (255, 255, 255)  # RGB, none of tissue
 
 
 def find_place(

@@ -10,7 +10,7 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.types import ArrayBool, ImageU8, Matches
 
-RIGHT, WRONG = (60, 210, 90), (235, 50, 50)
+RIGHT, WRONG = (60, 210, 90), (235, 50, 50)  # RGB: green and red
 MAX_LINES = 200
 """More lines than this hide the pictures beneath them."""
 MAX_WIDTH_PX = 1600

@@ -19,6 +19,7 @@ from ml.keypoints import Descriptor, estimate_fundamental, estimate_transform
 from ml.types import ArrayF32, Matches
 
 HARD_PE_PX, CLOSE_PX = 3.0, 1.0
+"""A match is right within three pixels of its true place, and close within one."""
 
 
 @dataclass(frozen=True, slots=True)

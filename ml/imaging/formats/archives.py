@@ -22,7 +22,7 @@ from ml.types import Progress, no_progress
 GROWTH = 20
 """Unpacked bytes for each packed one: a slide's JPEG hardly shrinks. The first 64 MiB are free."""
 _FREE_BYTES = 64 * 1024 * 1024
-_CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024  # between two looks at how much has come out
 _MAX_DEPTH, _MAX_NAME_BYTES = 8, 255  # folders in folders; what file systems take
 _LEFT_OUT = ("__macosx", ".ds_store", "thumbs.db", "desktop.ini")
 """What systems add to archives by themselves."""

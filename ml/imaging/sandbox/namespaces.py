@@ -13,10 +13,10 @@ from pathlib import Path
 
 _NEWNS, _NEWIPC, _NEWUSER, _NEWNET = 0x20000, 0x8000000, 0x10000000, 0x40000000  # linux/sched.h
 _RDONLY, _NOSUID, _NODEV, _REMOUNT, _BIND = 1, 2, 4, 32, 4096  # linux/mount.h
-_REC, _PRIVATE, _DETACH = 16384, 1 << 18, 2
+_REC, _PRIVATE, _DETACH = 16384, 1 << 18, 2  # the same
 _KEPT_FLAGS = 0xF | 1024 | 2048
 """Flags of a mount that another namespace has locked: they must be named again on a change."""
-_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}  # number of the system call
 
 
 def restrict(reads: Iterable[Path], writes: Iterable[Path], *, root: Path) -> None:

@@ -38,6 +38,7 @@ TITLES = {
 }
 
 SWEEP_STEPS, SWEEP_STILLS = 400, 6
+"""Of each run, and held-out stills that it is scored on: short, for a sweep has many runs."""
 
 COLUMNS = {
     "nnt_precision": "precision",

@@ -31,6 +31,7 @@ class VisitConfig:
 
 FIRST = VisitConfig((0.85, 1.05), 0.25, 2e-4, 1.5, 0.08, 0.01, (0.3, 0.8))
 AGAIN = VisitConfig((0.6, 1.45), 1.4, 6e-4, 4.0, 0.25, 0.05, (0.3, 1.4))
+"""The first visit is close to the still; the second one differs from it in everything, clearly."""
 
 
 @dataclass(frozen=True, slots=True)

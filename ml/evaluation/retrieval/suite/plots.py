@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NAME = "suite.png"
 _ENCODER, _BASELINE = "#2a6fbb", "#9aa2ad"
 _INK, _FAINT = "#20242a", "#d9dce1"
-_COLUMNS = 2
+_COLUMNS = 2  # panels side by side: a third would leave the names of the methods no room
 _BAR_IN, _HEAD_IN = 0.28, 0.9
 """Inches of one method's bar, and of a panel's title and axis."""
 

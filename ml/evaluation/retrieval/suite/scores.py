@@ -18,7 +18,8 @@ from ml.evaluation.retrieval.suite.vectors import SetVectors
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 _RANDOM_RUNS = 100
-_LEVEL = 0.95
+"""Random rankings that chance is the mean of: its third digit is then settled."""
+_LEVEL = 0.95  # of the intervals
 
 Interval = tuple[float, float]
 

@@ -35,8 +35,8 @@ from ml.roi.stained import choose_stains
 from ml.training.roi.encoder.augment import Look, random_look, with_look
 from ml.types import ArrayF32, ArrayF64, ArrayI64, ImageU8, Progress
 
-MIN_TISSUE_SHARE = 0.3
-_MAX_PATCHES = 1 << 14
+MIN_TISSUE_SHARE = 0.3  # of a patch; one with less shows mostly glass
+_MAX_PATCHES = 1 << 14  # of one slide: bounds the time and memory that a large one takes
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ BLOCK_PX = 508
 """Four tiles of the atlas side by side; what other sources are cut into."""
 _OVERLAP_PX = 1
 """Deep Zoom tiles repeat one pixel of their neighbours on every side."""
-_MIP_LEVELS = 4
+_MIP_LEVELS = 4  # full size and three halvings: coarse views are cut without aliasing
 CELLS = 16
 """Cells along a block's side in which tissue is looked for."""
 _TISSUE_OD = 0.12

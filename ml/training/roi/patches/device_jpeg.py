@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from ml.errors import ShapeError
 
-BLOCK = 8
+BLOCK = 8  # side of JPEG's blocks, px
 # fmt: off
 _LUMA = (
     16, 11, 10, 16, 24, 40, 51, 61, 12, 12, 14, 19, 26, 58, 60, 55,

@@ -13,7 +13,7 @@ from ml.networks.gcn import ProjectionHead
 from ml.training.roi.losses import nt_xent
 
 SCHEMES = ("simclr", "vicreg", "byol")
-_BYOL_RATE = 0.99
+_BYOL_RATE = 0.99  # what the target network keeps of itself at each step
 
 
 def vicreg(first: Tensor, second: Tensor) -> Tensor:
