@@ -1,1 +1,1 @@
-"""Training schemes, one file each, driven by one configuration."""
+"""Training schemes: a room for each family, over what all runs share."""

@@ -38,7 +38,7 @@ class EvaluationImage:
 def read_images(
     folders: Sequence[Path], *, count: int, long_side_px: int
 ) -> tuple[EvaluationImage, ...]:
-    """Images of several folders, evenly spaced in each and as many of each as it has, if it can.
+    """Images of several folders, evenly spaced in each, in shares as equal as the folders allow.
 
     Args:
         count: at most so many over all folders, taken in turn. long_side_px: larger ones shrink.

@@ -56,7 +56,7 @@ def ablation(
     Args:
         descriptor: whose matches the stages are shown of.
     Returns:
-        ``vit`` (not there where it does not load) and ``stages``: by row, ``matches``,
+        ``vit`` (missing where that descriptor does not load) and ``stages``: by row, ``matches``,
         ``epipolar_px`` with ``epipolar_px_sd``, ``under_1px``, ``under_3px``, ``auc_10deg``,
         ``partner_found``.
     """

@@ -31,7 +31,7 @@ class TruthNoise(TypedDict):
 
 
 def truth_noise(cache: FrameCache, pairs: list[tuple[int, int]]) -> TruthNoise:
-    """Epipolar error of the scene points themselves, where the image says that they are.
+    """Epipolar error of the scene points themselves, at the places where the image shows them.
 
     The projections of a scene point obey the poses exactly; the image need not. Each point that
     structure from motion used in both frames is projected into both, and from its projection in b

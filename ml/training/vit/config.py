@@ -66,8 +66,8 @@ def paper_config(backbone: str) -> VitTrainConfig:
 
     Args:
         backbone: folder or hub name of a transformers ViT of patches of 14 (DINOv2), 8 or 16 px.
-    Source: dinov2-adaptation-endoscopic-matching, sections III-C and III-F. It tells neither the
-        size of the images it trains on, nor steps an epoch, nor the heads of the layer.
+    Source: dinov2-adaptation-endoscopic-matching, sections III-C and III-F. It gives neither the
+        size of the training images, nor the steps of an epoch, nor the heads of the layer.
     """
     return VitTrainConfig(
         network=VitConfig(backbone=backbone),

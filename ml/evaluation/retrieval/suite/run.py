@@ -1,4 +1,4 @@
-"""A suite from its file to its result, as plain data."""
+"""A suite from its file to its result."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def run_suite(
         methods: encoders and baselines.
         cache: folder for vectors, see ``set_vectors``.
     Returns:
-        Plain data: ``options``, ``methods``, ``sets`` by name (``tasks`` with chance and the scores
+        ``options``, ``methods``, ``sets`` by name (``tasks`` with chance and the scores
         of each method, and ``patient_pull``), and ``choice``: the margins of the encoders, and what
         the rule chooses among them.
     """
