@@ -38,6 +38,7 @@ export function connectTools(parts: Parts): void {
   const selected = new RoiCommands(layer, edits, labels, {
     frame: context.frame,
     resolution: () => mapView.view.getResolution() ?? 1,
+    isWindowed: () => store.isWindowed,
     tell: (text) => notice.show(text),
   });
   const commands = undoable(parts, tools, selected);

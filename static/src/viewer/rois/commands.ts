@@ -19,6 +19,8 @@ export interface CommandContext {
   frame: () => FrameRef | null;
   /** Level-0 pixels per screen pixel. */
   resolution: () => number;
+  /** Not all ROIs of the canvas are on the page. */
+  isWindowed: () => boolean;
   tell: (text: string) => void;
 }
 
@@ -33,7 +35,8 @@ export class RoiCommands {
   selectAll(): void {
     const shown = this.layer.shown();
     this.layer.choose(shown.map((state) => state.id));
-    this.context.tell(shown.length ? `${counted(shown)} selected.` : "There is no ROI to select.");
+    const rest = this.context.isWindowed() ? " Only the largest in view: there are too many to show at once." : "";
+    this.context.tell(shown.length ? `${counted(shown)} selected.${rest}` : "There is no ROI to select.");
   }
 
   /** All on the map with the label of one that is selected. */
@@ -79,10 +82,12 @@ export class RoiCommands {
     this.create("Paste", rois.map((wanted) => ({ wanted, frame: this.context.frame() })));
   }
 
-  move(by: Position): void {
-    this.change("Move", this.free(), (state) => ({
-      patch: { geometry: moved(state.geometry, by), shape: state.shape },
-    }));
+  /** By level-0 pixels; a drag says that it moved something, as it may have been meant for the image. */
+  move(by: Position, isDrag = false): void {
+    const free = this.free();
+    const place = (state: RoiState): RoiPatch => ({ geometry: moved(state.geometry, by), shape: state.shape });
+    const isMoved = this.change("Move", free, (state) => ({ patch: place(state) }));
+    if (isMoved && isDrag) this.context.tell(`${counted(free)} moved. Ctrl+Z undoes it, Space and drag moves the image.`);
   }
 
   /** Around the middle of all of them; an ellipse stays one only by right angles. */

@@ -99,15 +99,16 @@ export class RoiEdits {
   }
 
   private applyAll(states: RoiState[], to: Snapshot[]): void {
-    states.forEach((state, index) => {
+    const changed = states.map((state, index) => {
       const { deleted, ...patch } = to[index] as Snapshot;
       this.store.reattach(state);
       const wasDeleted = state.deleted;
       state.deleted = deleted;
       if (!deleted) state.want(patch);
       if (wasDeleted !== deleted) this.store.total += deleted ? -1 : 1;
-      this.store.announce(state, wasDeleted);
+      return { state, wasDeleted };
     });
+    this.store.announceAll(changed);
     this.store.sync.together(states);
   }
 

@@ -10,6 +10,7 @@ import type Polygon from "ol/geom/Polygon";
 import type Style from "ol/style/Style";
 
 import { Emitter } from "../lib/events";
+import { oncePerRedraw } from "../lib/redraw";
 import type { Labels } from "./labels";
 import { geometryFromL0 } from "../map/pixel_plane";
 import { nameStyle, outlineStyles, selectedStyles } from "./style";
@@ -53,6 +54,8 @@ export class RoiLayer extends Emitter<LayerEvents> {
   private filled = false;
   private readonly filters = new Map<string, (state: RoiState) => boolean>();
   private readonly features = new Map<string, RoiFeature>();
+  /** Thousands that change at once are told of once. */
+  private readonly tellChosen = oncePerRedraw(() => this.emit("choose", this.selection));
 
   constructor(
     private readonly store: RoiStore,
@@ -181,7 +184,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
       feature.changed();
     }
     if (state.id === this.selectedId) this.emit("select", state);
-    else if (this.chosen.has(state.id)) this.emit("choose", this.selection);
+    else if (this.chosen.has(state.id)) this.tellChosen();
   }
 
   private remove(states: RoiState[]): void {

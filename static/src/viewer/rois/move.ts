@@ -9,9 +9,13 @@ import type { RoiCommands } from "./commands";
 import type { RoiFeature, RoiLayer } from "./layer";
 import type { Position } from "../lib/types";
 
+/** A hand that clicks moves by less than this: nothing is moved by a click. */
+const LEAST_SCREEN_PX = 4;
+
 export class MoveRois extends PointerInteraction {
   private from: Position = [0, 0];
   private by: Position = [0, 0];
+  private isMoving = false;
   private features: RoiFeature[] = [];
 
   constructor(
@@ -27,15 +31,19 @@ export class MoveRois extends PointerInteraction {
     if (event.activePointers && event.activePointers.length > 1) return false;
     this.features = this.free();
     if (!this.features.some((feature) => isGrabbed(feature, event))) return false;
-    this.from = point(event.coordinate);
+    this.from = pointerAt(event);
     this.by = [0, 0];
+    this.isMoving = false;
     this.layer.isModifying = true;
     return true;
   }
 
   override handleDragEvent(event: MapBrowserEvent): void {
-    const [x, y] = point(event.coordinate);
+    const [x, y] = pointerAt(event);
     const next: Position = [x - this.from[0], y - this.from[1]];
+    const least = LEAST_SCREEN_PX * (event.map.getView().getResolution() ?? 1);
+    this.isMoving ||= Math.hypot(...next) >= least;
+    if (!this.isMoving) return;
     this.show([next[0] - this.by[0], next[1] - this.by[1]]);
     this.by = next;
   }
@@ -44,7 +52,7 @@ export class MoveRois extends PointerInteraction {
     this.show([-this.by[0], -this.by[1]]);
     this.layer.isModifying = false;
     const [x, y] = this.by;
-    if (x || y) this.commands()?.move([x, -y]);
+    if (x || y) this.commands()?.move([x, -y], true);
     return false;
   }
 
@@ -58,7 +66,12 @@ export class MoveRois extends PointerInteraction {
   }
 }
 
-const point = ([x = 0, y = 0]: number[]): Position => [x, y];
+/** Where the pointer is, not where it would snap to. */
+function pointerAt(event: MapBrowserEvent): Position {
+  const { originalEvent, map, coordinate } = event;
+  const [x = 0, y = 0] = originalEvent instanceof MouseEvent ? map.getEventCoordinate(originalEvent) : coordinate;
+  return [x, y];
+}
 
 /** The pointer is in it, and its edge is on screen: within an ROI larger than the window one pans. */
 function isGrabbed(feature: RoiFeature, event: MapBrowserEvent): boolean {

@@ -152,4 +152,13 @@ export class RoiStore extends Emitter<RoiEvents> {
     else if (!state.deleted && wasDeleted) this.emit("added", [state]);
     else if (!state.deleted) this.emit("changed", state);
   }
+
+  /** Tell of many at once: thousands that come or go are one piece of news. */
+  announceAll(changed: { state: RoiState; wasDeleted: boolean }[]): void {
+    const gone = changed.filter(({ state, wasDeleted }) => state.deleted && !wasDeleted);
+    const back = changed.filter(({ state, wasDeleted }) => !state.deleted && wasDeleted);
+    if (gone.length) this.emit("removed", gone.map(({ state }) => state));
+    if (back.length) this.emit("added", back.map(({ state }) => state));
+    for (const { state, wasDeleted } of changed) if (!state.deleted && !wasDeleted) this.emit("changed", state);
+  }
 }

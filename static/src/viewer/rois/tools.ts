@@ -30,7 +30,7 @@ import { Sketch } from "./sketch";
 import { SnapTargets } from "./snapping";
 import { sketchStyle } from "./style";
 import type { RoiStore } from "./store";
-import { TouchCount } from "./touches";
+import { TouchCount, TwoFingerPan } from "./touches";
 import type { Position, RoiShape } from "../lib/types";
 import { Wand } from "./wand";
 
@@ -93,6 +93,7 @@ export class Tools extends Emitter<ToolEvents> {
     map.on("moveend", () => this.gatherSnapTargets());
     map.on("pointermove", (event) => this.hover(event));
     new TouchCount(viewportOf(map), (isSeveral) => this.letMove(isSeveral));
+    map.addInteraction(new TwoFingerPan(() => this.hand !== null));
   }
 
   /** True where a drag may move what is selected. */
@@ -116,8 +117,8 @@ export class Tools extends Emitter<ToolEvents> {
       this.gatherSnapTargets();
     }
     this.modify?.setActive(tool === "move");
-    // after the others: it moves their points
-    if (this.canAnnotate && !(this.hand instanceof Brush)) this.map.addInteraction(this.snapping.interaction);
+    // after the others: it moves their points; those of strokes and boxes stay where the hand is
+    if (this.canAnnotate && (this.draw || !this.hand)) this.map.addInteraction(this.snapping.interaction);
     this.current = tool;
     this.setCursor(this.idleCursor());
     this.emit("tool", tool);
@@ -163,7 +164,7 @@ export class Tools extends Emitter<ToolEvents> {
     else this.layer.select(null);
   }
 
-  /** True where there was a point of the sketch to take back. */
+  /** True where a point of the sketch was taken back. */
   removeLastPoint(): boolean {
     if (!this.draw || !this.sketch || this.current !== "polygon") return false;
     this.draw.removeLastPoint();
