@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test check lint-fix fuzz bench chaos screenshots clean front lock sbom
+.PHONY: help setup demo dev serve test check lint-fix fuzz bench bench-gpu chaos screenshots clean front lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -61,6 +61,9 @@ fuzz: setup ## 2,000 damaged files of every format (FUZZ="--count 200 --seed 7")
 
 bench: setup ## measure; writes docs/benchmarks.md
 	$(BIN)/python -m tests.bench
+
+bench-gpu: setup ## measure a GPU against the processors; writes docs/benchmarks-gpu.md
+	$(BIN)/python -m tests.bench.gpu
 
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)

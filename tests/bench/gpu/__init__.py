@@ -1,0 +1,1 @@
+"""``make bench-gpu``: what a GPU does, against the processors of the same machine."""

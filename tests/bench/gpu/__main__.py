@@ -1,0 +1,68 @@
+"""Run every measure on the GPU and on the processors; write docs/benchmarks-gpu.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from ml.gpu import VARIABLE
+from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, Figure, device_name
+from tests.bench.gpu.report import NOT_RUN, report
+
+DOC = Path(__file__).resolve().parents[3] / "docs" / "benchmarks-gpu.md"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and write; with ``--measure`` one of them on the device of the environment."""
+    parser = argparse.ArgumentParser(prog="make bench-gpu", description=__doc__)
+    parser.add_argument("--measure", choices=sorted(MEASURES), help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true", help="a few of everything, to try it out")
+    parser.add_argument("--stand-in", action="store_true", help="processors in place of the GPU")
+    parser.add_argument("--out", type=Path, default=DOC)
+    asked = parser.parse_args(arguments)
+    if asked.measure:
+        sizes = QUICK if asked.quick else PROCESSOR if _is_on_processors() else FULL
+        found = MEASURES[asked.measure](sizes)
+        print(json.dumps({name: asdict(figure) for name, figure in found.items()}))
+        return 0
+    if asked.stand_in and asked.out == DOC:
+        parser.error("--stand-in measures no GPU: give another file by --out")
+    if not torch.cuda.is_available() and not asked.stand_in:
+        print("This machine has no GPU that torch can use: nothing was measured.", file=sys.stderr)
+        if not asked.out.exists():
+            asked.out.write_text(NOT_RUN)
+        return 1
+    gpu = {name: _measured(name, asked.stand_in or "cuda", asked.quick) for name in MEASURES}
+    processors = {name: _measured(name, "cpu", asked.quick) for name in MEASURES}
+    asked.out.write_text(report(gpu, processors, device=device_name()))
+    return 0
+
+
+def _is_on_processors() -> bool:
+    return os.environ.get(VARIABLE) == "cpu"
+
+
+def _measured(name: str, device: str | bool, quick: bool) -> dict[str, Figure]:
+    device = "cpu" if device is True else str(device)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.gpu", "--measure", name, *(["--quick"] * quick)],
+        env=os.environ | {VARIABLE: device},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{name} on {device}: {done.stderr[-2000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {what: Figure(**figure) for what, figure in found.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

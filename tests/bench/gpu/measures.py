@@ -1,0 +1,216 @@
+"""Each measure of one device, run in a process of its own under ``TESSERA_DEVICE``."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+import ml
+from ml.imaging.samples.video import make_sample_video
+from ml.imaging.videos import iter_frames
+from ml.index import IndexConfig, open_index
+from ml.keypoints import match_images
+from ml.mosaic import build_mosaic
+from ml.networks.device import Compute, chosen_compute, device_report
+from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
+from ml.roi.encoders.patch_cnn import load_patch_cnn
+from ml.roi.stain import estimate_stains
+from tests.bench.keypoints import endoscopic_pair
+from tests.bench.resnet50 import resnet50
+
+WEIGHTS = Path(ml.__file__).parent / "weights" / "patch-cnn.safetensors"
+DIM = 128
+CLUSTERS = 2_000  # of the index's vectors: real ones come in clumps too
+VIT_L = TransformerConfig(
+    width=1024, depth=24, heads=16, patch_px=16, input_px=224, hidden=4096, layer_scale=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of each is measured."""
+
+    patches: int
+    image_batch: int
+    pairs: int
+    frames: int
+    vectors: tuple[int, ...]
+    queries: int
+    matrix: int
+
+
+FULL = Sizes(2_048, 256, 30, 100, (1_000_000, 10_000_000), 200, 8_192)
+PROCESSOR = Sizes(64, 8, 10, 100, (1_000_000, 10_000_000), 50, 2_048)
+QUICK = Sizes(2, 1, 1, 12, (20_000,), 5, 256)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One thing measured on one device.
+
+    Attributes:
+        value, unit: of it. more_is_better: a rate; False for a time.
+        operations: of one unit, multiplications and additions; 0 where they are not counted.
+    """
+
+    value: float
+    unit: str
+    more_is_better: bool = True
+    operations: float = 0.0
+
+
+Figures = dict[str, Figure]
+
+
+def networks(sizes: Sizes) -> Figures:
+    """Patches a second through the shipped encoder, ResNet-50 and ViT-L, and the device's peak."""
+    compute = chosen_compute()
+    rng = np.random.default_rng(1)
+    patches = list(rng.integers(0, 256, (sizes.patches, 224, 224, 3), dtype=np.uint8))
+    encoder = load_patch_cnn(WEIGHTS)
+    stains = estimate_stains(patches[0])
+    images = rng.standard_normal((sizes.image_batch, 3, 224, 224)).astype(np.float32)
+    found = {
+        "Patches, shipped encoder (patch-cnn)": Figure(
+            len(patches) / _seconds(lambda: encoder.encode(patches, stains), compute),
+            "patches/s",
+            operations=_operations(lambda: encoder.encode(patches[:1], stains)),
+        )
+    }
+    for name, network in (("ResNet-50", resnet50()), ("ViT-L/16", VisionTransformer(VIT_L))):
+        found[f"Patches of 224 px, {name}"] = _network(network, images, compute)
+    side = sizes.matrix
+    found["Matrix product: the peak that shares refer to"] = Figure(
+        1 / _seconds(_product(side, compute), compute), "products/s", operations=2.0 * side**3
+    )
+    return found
+
+
+def pairs(sizes: Sizes) -> Figures:
+    """Pairs of endoscopic frames matched a second by the default descriptor."""
+    images = endoscopic_pair()
+    match_images(*images)
+    began = time.perf_counter()
+    for _ in range(sizes.pairs):
+        match_images(*images)
+    return {
+        "Pairs of 576 x 720 px matched": Figure(
+            sizes.pairs / (time.perf_counter() - began), "pairs/s"
+        )
+    }
+
+
+def mosaic(sizes: Sizes) -> Figures:
+    """Frames a second of a whole mosaic."""
+    with tempfile.TemporaryDirectory() as name:
+        video = Path(name) / "sweep.mp4"
+        make_sample_video(video)
+        frames = np.stack([frame for _, _, frame in iter_frames(video)][: sizes.frames])
+        began = time.perf_counter()
+        build_mosaic(frames, Path(name) / "mosaic")
+        seconds = time.perf_counter() - began
+    return {f"Mosaic of {len(frames)} frames": Figure(len(frames) / seconds, "frames/s")}
+
+
+def index(sizes: Sizes) -> Figures:
+    """Building and searching indexes of clustered vectors, plain and with half of them allowed."""
+    found: Figures = {}
+    for count in sizes.vectors:
+        vectors = _clustered(count)
+        with tempfile.TemporaryDirectory() as name:
+            config = IndexConfig(gpu_above=0)
+            began = time.perf_counter()
+            open_index(Path(name) / "i", dim=DIM, config=config).build(np.arange(count), vectors)
+            what = f"Index of {count:,} vectors"
+            built_s = time.perf_counter() - began
+            found[f"{what}: build"] = Figure(built_s, "s", more_is_better=False)
+            reader = open_index(Path(name) / "i", dim=DIM, config=config)
+            half = np.arange(0, count, 2)
+            for how, allowed in (("search", None), ("search, half allowed", half)):
+                spent = _searches_ms(reader, vectors[: sizes.queries], allowed)
+                found[f"{what}: {how}, median"] = Figure(spent, "ms", more_is_better=False)
+    return found
+
+
+MEASURES: Mapping[str, Callable[[Sizes], Figures]] = {
+    "networks": networks,
+    "pairs": pairs,
+    "mosaic": mosaic,
+    "index": index,
+}
+
+
+def device_name() -> str:
+    """What the chosen device is."""
+    return str(device_report())
+
+
+def _network(network: nn.Module, images: np.ndarray[Any, Any], compute: Compute) -> Figure:
+    def pooled(batch: Tensor) -> Tensor:
+        with compute.precision():
+            return network(batch).flatten(1)
+
+    network.eval()
+    one = torch.from_numpy(images[:1])
+    with torch.inference_mode():
+        operations = _operations(lambda: network(one))
+    network.to(compute.device)
+    batch = len(images)
+    seconds = _seconds(
+        lambda: compute.forward(pooled, images, reference=batch, batch=batch), compute
+    )
+    return Figure(batch / seconds, "patches/s", operations=operations)
+
+
+def _product(side: int, compute: Compute) -> Callable[[], Tensor]:
+    matrix = torch.randn(side, side, device=compute.device)
+    matrix = matrix.to(compute.half) if compute.batched else matrix
+    return lambda: matrix @ matrix
+
+
+def _operations(call: Callable[[], object]) -> float:
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return float(counter.get_total_flops())
+
+
+def _seconds(call: Callable[[], object], compute: Compute, repeats: int = 3) -> float:
+    """The median of a few calls after a first one that warms up."""
+    spent = []
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        call()
+        if compute.device.type == "cuda":
+            torch.cuda.synchronize(compute.device)
+        spent.append(time.perf_counter() - began)
+    return float(np.median(spent[1:]))
+
+
+def _searches_ms(
+    reader: Any, queries: np.ndarray[Any, Any], allowed: np.ndarray[Any, Any] | None
+) -> float:
+    spent = []
+    for q in queries + np.float32(0.01):
+        began = time.perf_counter()
+        reader.search(q, 25, allowed=allowed)
+        spent.append(time.perf_counter() - began)
+    return float(np.median(spent) * 1e3)
+
+
+def _clustered(count: int) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(7)
+    centres = rng.standard_normal((CLUSTERS, DIM)).astype(np.float32)
+    vectors = centres[rng.integers(0, CLUSTERS, count)]
+    for start in range(0, count, 100_000):
+        part = vectors[start : start + 100_000]
+        part += 0.3 * rng.standard_normal(part.shape).astype(np.float32)
+    return vectors

@@ -1,0 +1,61 @@
+"""docs/benchmarks-gpu.md out of what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from tests.bench.gpu.measures import Figure
+
+NOT_RUN = """# Benchmarks on a GPU
+
+These were not run: no GPU was at hand. On a machine with one, `make bench-gpu` measures patches a
+second (the shipped encoder, ResNet-50, ViT-L), matched pairs, mosaic frames, and the build and
+search of indexes of 1 and 10 million vectors, each on the GPU and on the processors of the same
+machine, and writes them here.
+"""
+Measured = Mapping[str, Mapping[str, Figure]]
+
+
+def report(gpu: Measured, processors: Measured, *, device: str) -> str:
+    """The page: by measure and name what the GPU and the processors did."""
+    peak = max(
+        (one.value * one.operations for one in gpu["networks"].values() if _is_peak(one)),
+        default=0.0,
+    )
+    lines = [
+        "# Benchmarks on a GPU",
+        "",
+        "Written by `make bench-gpu`; no figure here is typed by hand. The ratio says how many "
+        "times faster the GPU was than the processors of the same machine and run. The share is of "
+        f"the device's peak: {peak / 1e12:.2f} TFLOP/s, measured by a large matrix product in half "
+        "precision.",
+        "",
+        f"{device}; {datetime.now(UTC):%Y-%m-%d %H:%M UTC}.",
+        "",
+        "| What | GPU | Processors | Ratio | Share of peak |",
+        "|---|---|---|---|---|",
+    ]
+    for measure, figures in gpu.items():
+        for what, figure in figures.items():
+            other = processors[measure].get(what)
+            lines.append(_line(what, figure, other, peak))
+    return "\n".join(lines) + "\n"
+
+
+def _is_peak(figure: Figure) -> bool:
+    return figure.unit == "products/s"
+
+
+def _line(what: str, figure: Figure, other: Figure | None, peak: float) -> str:
+    ratio = ""
+    if other is not None and not _is_peak(figure):
+        faster = figure.value / other.value if figure.more_is_better else other.value / figure.value
+        ratio = f"{faster:.2f}x"
+    share = f"{figure.value * figure.operations / peak:.1%}" if figure.operations else ""
+    return f"| {what} | {_told(figure)} | {_told(other) if other else ''} | {ratio} | {share} |"
+
+
+def _told(figure: Figure) -> str:
+    digits = 4 if figure.value < 0.1 else 2 if figure.value < 100 else 0
+    return f"{figure.value:,.{digits}f} {figure.unit}"
