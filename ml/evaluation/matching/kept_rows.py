@@ -81,7 +81,7 @@ def content_of(item: Any) -> str:
     """Digest of plain data, arrays, devices, dataclasses, networks and objects of them, in depth.
 
     Raises:
-        TypeError: something in it is none of these, so that two of it cannot be told apart.
+        TypeError: something in it is none of these: two such things could not be told apart.
     """
     return digest_of(*_contents(item))
 

@@ -1,9 +1,6 @@
-"""Retrieval of regions: against other patients, by the paper's protocol, and beside its rivals.
+"""``python -m ml evaluate retrieval``: an encoder beside its rivals, on one folder or on a suite.
 
-Against other patients: leave one out, regions of the query's own patient excluded; queries whose
-label no other patient has cannot be scored and are counted. The paper's: query to gallery
-1 : 4, same patient allowed, mean over random splits. Both give AP@K in two readings: normalised by
-min(K, relevant), the one to quote, and by the hits among the K, which flatters.
+How ranked lists are scored is said in ``protocols``.
 """
 
 from __future__ import annotations

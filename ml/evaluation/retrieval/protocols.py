@@ -2,7 +2,8 @@
 
 Against other patients: leave one out, regions of the query's own patient excluded; queries whose
 label no other patient has cannot be scored and are counted. The paper's: query to gallery
-1 : 4, same patient allowed, mean over random splits.
+1 : 4, same patient allowed, mean over random splits. Both give AP@K in two readings: normalised by
+min(K, relevant), the one to quote, and by the hits among the K, which flatters.
 """
 
 from __future__ import annotations

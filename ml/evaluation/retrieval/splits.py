@@ -1,7 +1,7 @@
 """Patient-disjoint folds of similar class shares, found by a genetic algorithm.
 
-A patient is in one fold, with all of its slides and regions. Among all ways to deal the patients
-the one is sought whose folds hold, of every class, about the same share of regions and of slides (a
+A patient is in one fold, with all of its slides and regions. Of all ways to deal the patients, the
+search looks for one whose folds hold about equal shares of every class, in regions and in slides (a
 slide counts for each class it holds a region of).
 """
 
@@ -33,7 +33,7 @@ _TOURNAMENT = 3
 
 @dataclass(frozen=True, slots=True)
 class SplitConfig:
-    """How folds are sought."""
+    """How folds are searched for."""
 
     folds: int = 4  # the paper's number: two to train on, one to choose by, one to test on
     population: int = 120  # ways to deal the patients that live at a time

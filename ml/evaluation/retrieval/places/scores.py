@@ -109,7 +109,7 @@ def summed(scenes: Sequence[Scene], asked: Sequence[Query], values: Sequence[flo
 
 
 def _chance(query: Query) -> float:
-    """Expected score of a random order, by 200 orders: no closed form is short."""
+    """Expected score of a random order, the mean of 200 orders: there is no short closed form."""
     rng = np.random.default_rng(query.index)
     count = len(query.gallery)
     return float(np.mean([ranked_score(query, rng.permutation(count)) for _ in range(200)]))

@@ -80,7 +80,7 @@ class _Followed:
         self.used = [frozenset(rows[rows[:, 1] == f, 0].tolist()) for f in range(count)]
 
     def candidates(self, frame: int, kept: list[ArrayF64]) -> Iterator[tuple[ArrayF64, ArrayI64]]:
-        """Centre (2,) and points of squares in a frame, far from all that are kept by then."""
+        """Centre (2,) and points of squares in a frame, far from all that were kept before."""
         points = np.array(sorted(self.used[frame]), np.int64)
         xy = self.sequence.project(points, frame)
         for centre in xy:
