@@ -21,10 +21,10 @@ from portal.config.processes import ChildProcess
 from portal.core.children import die_with_parent
 
 STOP_WAIT_S = 8.0  # below the 10 s after which Docker kills
-LOOK_EVERY_S = 0.3
+LOOK_EVERY_S = 0.3  # at the children: soon enough for a person, nothing for the processor
 STEADY_AFTER_S = 30.0  # a child that ran this long had started well: count from one again
 GIVE_UP_AFTER = 6  # fast failures in a row: half a minute of pauses, then it is not an accident
-PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0  # before a child is started again; doubled each time
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ from portal.core.errors import StorageFullError
 
 logger = logging.getLogger(__name__)
 
-FLOOR_BYTES = 2 * 2**30
-FLOOR_SHARE = 0.05
+FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for long
+FLOOR_SHARE = 0.05  # of a small volume: most of it can be used
 LAST_BYTES = 8 * 2**20  # with less than this a database may fail to write: the reserve goes
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("disk is full", "no space left", "disk full", "quota exceeded")

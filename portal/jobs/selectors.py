@@ -15,7 +15,7 @@ from portal.jobs.models import ENDED, Job, JobState, WorkerSign
 from portal.labs.models import User
 
 REAPER_QUEUES = "-"  # what a reaper signs with in the place of queues: it serves none
-WORKER_SILENT_AFTER = timedelta(seconds=45)
+WORKER_SILENT_AFTER = timedelta(seconds=45)  # four signs, one each 10 s, did not come
 
 
 def job_list(*, user: User, state: str = "", kind: str = "") -> QuerySet[Job]:

@@ -19,7 +19,7 @@ from portal.jobs.worker.bell import ring
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
 
-SIGNS_KEPT = timedelta(days=7)
+SIGNS_KEPT = timedelta(days=7)  # somebody may ask after a worker that died last week
 
 
 def job_submit(

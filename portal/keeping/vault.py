@@ -28,8 +28,8 @@ from typing import Any
 from ml.files import sync_folder, write_json, write_text
 from portal.core.errors import ConflictError, NotFoundError
 
-FORMAT = 1
-CHUNK_BYTES = 2**20
+FORMAT = 1  # of a backup; another one is refused
+CHUNK_BYTES = 2**20  # copied and hashed at a time
 _PARTIAL = ".partial-"
 
 

@@ -14,7 +14,7 @@ from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, User
 
-LONGEST_SHARE = timedelta(days=366)
+LONGEST_SHARE = timedelta(days=366)  # a year: whoever still needs it shares again
 
 
 @transaction.atomic

@@ -27,9 +27,9 @@ from portal.archive.services.uploads import upload_discard
 
 logger = logging.getLogger(__name__)
 
-OLDER_THAN = timedelta(hours=48)
+OLDER_THAN = timedelta(hours=48)  # files of work that is under way are younger
 CACHE_BYTES = 20 * 2**30  # decoded tiles of some hundred slides
-MOST_ORPHANS = 20
+MOST_ORPHANS = 20  # crashes leave a few; many mean that the database is wrong
 MOST_ORPHANS_SHARE = 0.01
 
 

@@ -20,7 +20,7 @@ from portal.jobs.selectors import database_now
 
 SLOW_DATABASE_S = 0.05  # a page asks a dozen times
 SKEW_S = 5.0  # sessions and tokens are checked by the machine's clock, leases by the database's
-BROKER_WAIT_S = 3
+BROKER_WAIT_S = 3  # somebody is watching the doctor work
 
 
 def database() -> list[Finding]:

@@ -16,7 +16,7 @@ from portal.config.front.turns import FullError
 from portal.core.http.files import FILE_HEADER
 
 logger = logging.getLogger(__name__)
-READ_BYTES = 256 * 1024
+READ_BYTES = 256 * 1024  # at a time: few turns of the loop, little memory a connection
 _NOT_PASSED_ON = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade"})
 _FILE = FILE_HEADER.lower().encode()
 _BODILESS = frozenset({204, 304})

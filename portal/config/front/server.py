@@ -14,7 +14,7 @@ from portal.config.front.connection import Connection
 from portal.config.front.limits import Limits
 from portal.config.front.shared import Front
 
-STOP_WAIT_S = 5.0
+STOP_WAIT_S = 5.0  # for answers under way; below the 8 s after which the supervisor kills
 
 
 async def serve(front: Front, host: str, port: int) -> None:

@@ -16,7 +16,7 @@ from portal.config.front.turns import Turns
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
-SWEEP_S = 0.5
+SWEEP_S = 0.5  # limits are seconds long: half of one more does no harm
 TILE_THREADS = 3  # decoding leaves the interpreter's lock
 
 

@@ -29,7 +29,7 @@ from portal.jobs.worker.context import LedgerContext
 logger = logging.getLogger(__name__)
 
 UNKNOWN_FOR = timedelta(hours=1)  # longer than any upgrade leaves old workers running
-AGAIN_AFTER_S = 1.0
+AGAIN_AFTER_S = 1.0  # between two attempts to reach a database that is away
 INTERNAL_ERROR = "Something went wrong inside Tessera. The details were kept under this job's id."
 
 DISK_FULL = "The portal's disk is full. Once the lab's IT has made room, try again."

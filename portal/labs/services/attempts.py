@@ -35,7 +35,7 @@ ACCOUNT = (Limit(50, timedelta(hours=1)),)  # an account, from everywhere: a bot
 ADDRESS = (Limit(50, timedelta(minutes=5)),)  # an address: a clinic behind one is many people
 DEVICE = (Limit(10, timedelta(minutes=5)), Limit(50, timedelta(days=1)))  # a known browser
 KEPT = timedelta(days=1)  # the longest of them
-DEVICE_LIVES = timedelta(days=180)
+DEVICE_LIVES = timedelta(days=180)  # without use; then the browser is as unknown as any
 
 
 def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:

@@ -17,7 +17,7 @@ from portal.labs.models import ApiToken, Lab, TokenArea, TokenScope, User
 
 SECRET_BEGINS = "tess_"  # noqa: S105 - so that scanners for leaked secrets can find ours
 PREFIX_LENGTH = 12  # tells tokens apart, and gives away 42 bits of 256
-LONGEST_LIFE = timedelta(days=366)
+LONGEST_LIFE = timedelta(days=366)  # a year, and its leap day
 
 
 @transaction.atomic

@@ -16,7 +16,7 @@ from portal.jobs.models import Job
 from portal.keeping.services.erasing.inventory import WORD_LEAST, Inventory
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_CHUNK = 2000
+_CHUNK = 2000  # rows at a time: memory stays small, and so do the statements
 _LARGE = (
     "geometry",
     "foreign",
