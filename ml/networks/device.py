@@ -7,9 +7,11 @@ precision; its results agree with the reference within the tolerance that each u
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from torch import Tensor
 from ml.gpu import gpu_asked, memory_bound_gib
 from ml.types import ArrayF32
 
+logger = logging.getLogger(__name__)
 Array = npt.NDArray[Any]
 
 
@@ -114,6 +117,7 @@ def chosen_compute(name: str | None = None) -> Compute:
         BadInputError: see ``chosen_device``; or the bound of memory is not a number above 0.
     """
     device = chosen_device(name)
+    _say_once(str(device_report(name)))
     if device.type == "cpu":
         return REFERENCE
     bound = memory_bound_gib()
@@ -121,6 +125,11 @@ def chosen_compute(name: str | None = None) -> Compute:
         whole = torch.cuda.get_device_properties(device).total_memory / 2**30
         torch.cuda.set_per_process_memory_fraction(min(1.0, bound / whole), device)
     return Compute(device, batched=True)
+
+
+@cache
+def _say_once(report: str) -> None:
+    logger.info("networks run on %s", report)
 
 
 def device_report(name: str | None = None) -> DeviceReport:

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from ml.errors import BadInputError
-from ml.gpu import MEMORY_VARIABLE, VARIABLE
+from ml.gpu import MEMORY_VARIABLE, VARIABLE, memory_bound_gib
+from ml.networks import device
 from ml.networks.device import (
     REFERENCE,
     chosen_compute,
     chosen_device,
     device_report,
     in_batches,
-    memory_bound_gib,
 )
 
 
@@ -96,3 +96,12 @@ def test_a_row_that_does_not_fit_alone_ends_the_work():
 
     with pytest.raises(torch.OutOfMemoryError, match="full"):
         list(in_batches(step, 2, 2))
+
+
+def test_the_device_is_logged_once(monkeypatch, caplog):
+    device._say_once.cache_clear()
+    monkeypatch.setenv(VARIABLE, "cpu")
+    with caplog.at_level("INFO", logger="ml.networks.device"):
+        device.chosen_compute()
+        device.chosen_compute()
+    assert caplog.messages == ["networks run on CPU (cpu)"]
