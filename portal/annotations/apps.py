@@ -10,3 +10,10 @@ class AnnotationsConfig(AppConfig):
 
     name = "portal.annotations"
     label = "annotations"
+
+    def ready(self) -> None:
+        """Jobs name no region that is deleted."""
+        from portal.annotations.models import Roi
+        from portal.jobs.selectors import target_register
+
+        target_register("roi", Roi.objects.live)

@@ -21,14 +21,18 @@ class ArchiveConfig(AppConfig):
 
         Tell the audit log what its cases are called.
         """
+        from portal.archive.models import Slide, Video
         from portal.archive.selectors import case_names
         from portal.audit.naming import namer_register
         from portal.core.events import subscribe
         from portal.core.housekeeping import daily
+        from portal.jobs.selectors import target_register
 
         subscribe("job.ended")(_job_ended)
         daily("archive sweep", _sweep)
         namer_register("case", case_names)
+        target_register("slide", Slide.objects.all)
+        target_register("video", Video.objects.all)
 
 
 def _job_ended(event: Event) -> None:

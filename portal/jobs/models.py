@@ -92,6 +92,16 @@ class Job(LabOwned):
         return spec.title if spec else self.kind
 
     @property
+    def name(self) -> str:
+        """What it works on, for people; nothing where that is in the bin or gone."""
+        return "" if getattr(self, "hides_name", False) else self.target_name
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong, for people; it may name what it worked on."""
+        return "" if getattr(self, "hides_name", False) else self.error_message
+
+    @property
     def has_ended(self) -> bool:
         """True once nothing will change any more."""
         return self.state in ENDED

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection
-from django.db.models import Count, DurationField, F, Min, Q, QuerySet, Sum
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    DurationField,
+    Exists,
+    F,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    When,
+)
 from django.db.models.functions import Now
 
 from portal.core.errors import NotFoundError
@@ -18,9 +34,30 @@ REAPER_QUEUES = "-"  # what a reaper signs with in the place of queues: it serve
 WORKER_SILENT_AFTER = timedelta(seconds=45)  # four signs, one each 10 s, did not come
 
 
+_TARGETS: dict[str, Callable[[], QuerySet[Any]]] = {}
+
+
+def target_register(target_type: str, shown: Callable[[], QuerySet[Any]]) -> None:
+    """Let a higher app say which of its things are shown: jobs name no others.
+
+    Call from ``AppConfig.ready``; ``shown`` gives those that lie in no bin.
+    """
+    _TARGETS[target_type] = shown
+
+
+def _hides_name() -> Case:
+    """True for a job of something that is in the bin, or gone."""
+    gone = [
+        When(target_type=kind, then=~Exists(shown().filter(pk=OuterRef("target_id"))))
+        for kind, shown in _TARGETS.items()
+    ]
+    return Case(*gone, default=Value(False), output_field=BooleanField())
+
+
 def job_list(*, user: User, state: str = "", kind: str = "") -> QuerySet[Job]:
     """The jobs this person may see, newest first."""
-    jobs = Job.objects.visible_to(user).select_related("created_by", "lab")
+    mine = Job.objects.visible_to(user).select_related("created_by", "lab")
+    jobs: QuerySet[Job] = mine.annotate(hides_name=_hides_name())
     if state in JobState.values:
         jobs = jobs.filter(state=state)
     if kind:

@@ -11,6 +11,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     """A job as programs see it. The traceback stays inside."""
 
     progress = serializers.SerializerMethodField()
+    target_name = serializers.CharField(source="name", help_text="Empty once that is deleted")
     error = serializers.SerializerMethodField()
 
     class Meta:
@@ -47,4 +48,4 @@ class JobSerializer(serializers.ModelSerializer[Job]):
         """What the user is told, or null."""
         if not job.error_code:
             return None
-        return {"code": job.error_code, "message": job.error_message}
+        return {"code": job.error_code, "message": job.trouble}

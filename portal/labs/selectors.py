@@ -139,6 +139,16 @@ def members_of(lab: Lab) -> QuerySet[Membership]:
     )
 
 
+def member_list(user: User) -> QuerySet[Membership]:
+    """The people of all labs of this person, by lab and name; programs left out."""
+    return (
+        Membership.objects.visible_to(user)
+        .filter(user__is_service=False)
+        .select_related("user", "lab")
+        .order_by("lab__name", "user__full_name", "user__email", "id")
+    )
+
+
 def membership_get(user: User, *, membership_id: uuid.UUID) -> Membership:
     """A membership in one of the person's labs.
 
@@ -164,6 +174,13 @@ def invitations_of(lab: Lab) -> QuerySet[Invitation]:
         .select_related("invited_by")
         .order_by("-created_at", "id")
     )
+
+
+def invitation_list(user: User) -> QuerySet[Invitation]:
+    """Open invitations to the labs that this person manages, newest first, expired ones too."""
+    managed = labs_with_role(user, at_least=Role.MANAGER)
+    open_ones = Invitation.objects.open().filter(lab__in=managed)
+    return open_ones.select_related("invited_by").order_by("-created_at", "id")
 
 
 def invitation_get(user: User, *, invitation_id: uuid.UUID) -> Invitation:

@@ -20,12 +20,16 @@ class MosaicsConfig(AppConfig):
         """Hear of jobs that ended; add mosaics to the archive's pages."""
         from portal.archive import extensions
         from portal.core.events import subscribe
+        from portal.jobs.selectors import target_register
+        from portal.mosaics.models import Followup, Mosaic
         from portal.mosaics.views import mosaics as views
 
         subscribe("job.ended")(_job_ended)
         subscribe("bin.put")(_binned)
         subscribe("bin.restored")(_restored)
         subscribe("bin.purging")(_purging)
+        target_register("mosaic", Mosaic.objects.all)
+        target_register("followup", Followup.objects.all)
         if views.case_section not in extensions.case_sections:
             extensions.case_sections.append(views.case_section)
             extensions.video_actions.append(views.video_action)

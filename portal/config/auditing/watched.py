@@ -116,6 +116,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "GET": Watch("roi.listed", "canvas", "?canvas", every_s=HOUR_S),
         "POST": _told("roi.saved"),
     },
+    "api:roi-purge": {"POST": _told("roi.purged", "roi", "roi_id")},
     "api:roi-restore": {"POST": _told("roi.saved", "roi", "pk")},
     "api:roi-revisions": {"GET": _ROI},
     "api:roi-similar": {"GET": Watch("search.made", "roi", "roi_id")},
@@ -192,6 +193,8 @@ NOTHING = frozenset(
     | {"mfa_view_recovery_codes", "openid_connect_callback", "openid_connect_login"}
     | {"labs:invitation", "labs:invitation_accept", "labs:invitation_decline"}
     | {"labs:invitation_open", "labs:invitation_renew", "labs:invitation_revoke", "labs:invite"}
+    | {"api:invitation-detail", "api:invitation-list", "api:invitation-renew"}
+    | {"api:member-detail", "api:member-list"}
     | {"labs:current_lab", "labs:link", "labs:link_ask", "labs:link_open", "labs:member_remove"}
     | {"labs:member_role", "labs:session_end", "labs:sessions", "labs:sessions_end"}
     | {"labs:program_remove", "labs:program_token", "labs:program_tokens_revoke"}

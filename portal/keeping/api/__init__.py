@@ -1,5 +1,8 @@
 """REST of keeping."""
 
-from portal.keeping.api.bin import BinViewSet
+from django.urls import path
+
+from portal.keeping.api.bin import BinViewSet, RoiPurgeApi
 
 router_entries = [("bin", BinViewSet, "bin")]
+urlpatterns = [path("rois/<uuid:roi_id>/purge/", RoiPurgeApi.as_view(), name="roi-purge")]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import uuid
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from portal.archive.models import BinEntry
 from portal.archive.services import bin_purge, bin_restore
-from portal.keeping import selectors
+from portal.keeping import selectors, services
 from portal.keeping.serializers import BinEntrySerializer
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -50,4 +51,22 @@ class BinViewSet(viewsets.GenericViewSet[BinEntry]):
         """Delete for good; managers only."""
         user = user_of(request)
         bin_purge(entry=selectors.bin_get(user, uuid.UUID(pk)), user=user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RoiPurgeApi(APIView):
+    """A deleted ROI, deleted for good."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        request=None,
+        responses={204: None},
+        parameters=[OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)],
+        summary="Delete a deleted ROI for good",
+    )
+    def post(self, request: Request, roi_id: uuid.UUID) -> Response:
+        """With its history, vectors and follow-ups; managers only. 404 while it is not deleted."""
+        user = user_of(request)
+        services.roi_purge(roi=selectors.roi_in_bin(user, roi_id), user=user)
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -40,6 +40,7 @@ OBJECTS: Mapping[str, str] = {
     "item": "slides",
     "job": "jobs",
     "label": "labels",
+    "member": "memberships",
     "membership": "memberships",
     "mosaic": "mosaics",
     "roi": "rois",
@@ -57,6 +58,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("labs:program_tokens_revoke", "membership_id"): "programs",
     ("labs:program_remove", "membership_id"): "programs",
     ("keeping:roi_purge", "roi_id"): "deleted_rois",
+    ("api:roi-purge", "roi_id"): "deleted_rois",
     ("keeping:roi_restore", "roi_id"): "deleted_rois",
 }
 

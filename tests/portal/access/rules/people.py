@@ -72,6 +72,23 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
             body=lambda scene: {"email": "new@access.example", "role": "viewer"},
         )
     },
+    "api:member-list": {"GET": rest(elsewhere=200)},
+    "api:member-detail": {
+        "GET": rest(),
+        "PATCH": rest(at_least="manager", writes=True, body=lambda scene: {"role": "annotator"}),
+        "DELETE": rest(204, at_least="manager", writes=True),
+    },
+    "api:invitation-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(
+            201,
+            at_least="manager",
+            writes=True,
+            body=lambda scene: {"email": "new@access.example", "lab": scene.ids["labs"]},
+        ),
+    },
+    "api:invitation-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
+    "api:invitation-renew": {"POST": rest(at_least="manager", writes=True)},
     "labs:set_up": dict.fromkeys(("GET", "POST"), public(404)),  # somebody has an account
     "labs:link_ask": dict.fromkeys(("GET", "POST"), public(200)),
     "labs:link_open": {"GET": public(302)},

@@ -113,6 +113,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "keeping:bin_purge": {"POST": page(302, at_least="manager")},
     "keeping:roi_restore": {"POST": page(302, at_least="annotator")},
     "keeping:roi_purge": {"POST": page(302, at_least="manager")},
+    "api:roi-purge": {"POST": rest(204, at_least="manager", writes=True)},
     "api:bin-list": {"GET": rest(elsewhere=200)},
     "api:bin-detail": {"DELETE": rest(204, at_least="manager", writes=True)},
     "api:bin-restore": {"POST": rest(204, at_least="annotator", writes=True)},

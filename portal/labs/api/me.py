@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import QuerySet
-from django.urls import path
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import mixins, status, viewsets
 from rest_framework.request import Request
@@ -81,7 +79,3 @@ class ApiTokenViewSet(
         """Revoke a token. The row stays, so that one can see when it stopped working."""
         services.token_revoke(self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)
-
-
-router_entries: list[tuple[str, Any, str]] = [("tokens", ApiTokenViewSet, "token")]
-urlpatterns = [path("me/", MeApi.as_view(), name="me")]

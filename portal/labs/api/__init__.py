@@ -1,0 +1,17 @@
+"""REST of people, labs and tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path
+
+from portal.labs.api.me import ApiTokenViewSet, MeApi
+from portal.labs.api.people import InvitationViewSet, MemberViewSet
+
+router_entries: list[tuple[str, Any, str]] = [
+    ("tokens", ApiTokenViewSet, "token"),
+    ("members", MemberViewSet, "member"),
+    ("invitations", InvitationViewSet, "invitation"),
+]
+urlpatterns = [path("me/", MeApi.as_view(), name="me")]

@@ -1,0 +1,170 @@
+"""REST: members of labs and invitations to them, by the services of the pages."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.labs import selectors, services
+from portal.labs.models import Delivery, Invitation, Membership, Role, TokenArea
+from portal.labs.requests import UUID_REGEX, user_of
+from portal.labs.serializers import UserSerializer
+
+
+class MemberSerializer(serializers.ModelSerializer[Membership]):
+    """A person's role in a lab."""
+
+    user = UserSerializer(read_only=True)
+    lab = serializers.UUIDField(source="lab_id", read_only=True)
+    role = serializers.ChoiceField(choices=Role.choices)
+
+    class Meta:
+        model = Membership
+        fields = ("id", "lab", "user", "role", "created_at")
+
+
+class InvitationSerializer(serializers.ModelSerializer[Invitation]):
+    """An open invitation, without its link."""
+
+    lab = serializers.UUIDField(source="lab_id", read_only=True)
+    role = serializers.ChoiceField(choices=Role.choices)
+    delivery = serializers.ChoiceField(choices=Delivery.choices)
+    has_expired = serializers.BooleanField(read_only=True)
+
+    class Meta:
+        model = Invitation
+        fields: tuple[str, ...] = (
+            "id",
+            "lab",
+            "email",
+            "full_name",
+            "role",
+            "delivery",
+            "created_at",
+            "expires_at",
+            "has_expired",
+        )
+
+
+class InvitationSentSerializer(InvitationSerializer):
+    """With its link where no mail took it: shown this once, to be handed over."""
+
+    link = serializers.CharField(allow_null=True)
+
+    class Meta(InvitationSerializer.Meta):
+        fields = (*InvitationSerializer.Meta.fields, "link")
+
+
+class InvitationCreateSerializer(serializers.Serializer[Any]):
+    """Whom to invite, and to what."""
+
+    lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
+    email = serializers.EmailField()
+    full_name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    role = serializers.ChoiceField(choices=Role.choices, default=Role.ANNOTATOR)
+
+
+class LabFilter(filters.FilterSet):
+    """Of one lab."""
+
+    lab = filters.UUIDFilter(field_name="lab_id")
+
+
+class MemberViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Membership]
+):
+    """The people of one's labs. Managers change roles and end memberships."""
+
+    area = TokenArea.LAB
+    serializer_class = MemberSerializer
+    filterset_class = LabFilter
+    queryset = Membership.objects.none()
+    lookup_value_regex = UUID_REGEX
+
+    def get_queryset(self) -> QuerySet[Membership]:
+        """Everybody in one's labs, programs left out."""
+        return selectors.member_list(user_of(self.request))
+
+    @extend_schema(summary="Change a role")
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """409 where the lab would be left without a manager."""
+        membership = self.get_object()
+        sent = self.get_serializer(membership, data=request.data)
+        sent.is_valid(raise_exception=True)
+        role = Role(sent.validated_data["role"])
+        changed = services.member_set_role(membership, role=role, by=user_of(request))
+        return Response(self.get_serializer(changed).data)
+
+    @extend_schema(responses={204: None}, summary="End a membership")
+    def destroy(self, request: Request, pk: str) -> Response:
+        """The account and its work stay, its tokens end; 409 for the last manager."""
+        services.member_remove(self.get_object(), by=user_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class InvitationViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Invitation]):
+    """Open invitations to the labs that one manages."""
+
+    area = TokenArea.LAB
+    serializer_class = InvitationSerializer
+    filterset_class = LabFilter
+    queryset = Invitation.objects.none()
+    lookup_value_regex = UUID_REGEX
+
+    def get_queryset(self) -> QuerySet[Invitation]:
+        """Newest first, expired ones too."""
+        return selectors.invitation_list(user_of(self.request))
+
+    @extend_schema(
+        request=InvitationCreateSerializer,
+        responses={201: InvitationSentSerializer},
+        summary="Invite somebody",
+    )
+    def create(self, request: Request) -> Response:
+        """By mail; where none is sent, the answer has the ``link`` to hand over."""
+        sent = InvitationCreateSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        wanted, user = sent.validated_data, user_of(request)
+        invitation, secret = services.invitation_create(
+            selectors.lab_chosen(user, wanted.get("lab"), at_least=Role.MANAGER),
+            email=wanted["email"],
+            role=Role(wanted["role"]),
+            by=user,
+            full_name=wanted.get("full_name", ""),
+        )
+        return _sent(request, invitation, secret, code=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        request=None, responses={200: InvitationSentSerializer}, summary="Send a new link"
+    )
+    @action(detail=True, methods=["post"])
+    def renew(self, request: Request, pk: str) -> Response:
+        """The old link stops working."""
+        invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
+        secret = services.invitation_renew(invitation, by=user_of(request))
+        return _sent(request, invitation, secret, code=status.HTTP_200_OK)
+
+    @extend_schema(responses={204: None}, summary="Revoke an invitation")
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Its link stops working; 409 where it has come to its end."""
+        invitation = selectors.invitation_get(user_of(request), invitation_id=uuid.UUID(pk))
+        services.invitation_revoke(invitation, by=user_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _sent(request: Request, invitation: Invitation, secret: str, *, code: int) -> Response:
+    path = reverse("labs:invitation_open", args=[secret])
+    link = request.build_absolute_uri(path)
+    is_mailed = services.invitation_deliver(invitation, link=link) == Delivery.MAIL
+    invitation.refresh_from_db()
+    body = InvitationSerializer(invitation).data | {"link": None if is_mailed else link}
+    return Response(body, status=code, headers={"Cache-Control": "no-store"})
