@@ -51,3 +51,90 @@ def test_an_outline_left_open_is_gone_on_with_after_esc_another_tool_and_a_reloa
     roi = viewer.stored()[-1]
     assert roi.area_px == pytest.approx(400 * 400, rel=0.02)
     assert viewer.count() == 2
+
+
+def test_what_waits_survives_the_page_and_is_nobody_elses(
+    viewer: Any, open_viewer: Any, reviewer: Any
+) -> None:
+    page = viewer.page
+    page.route("**/api/v1/rois/", lambda route: route.abort())
+    viewer.polygon(SQUARE)
+    viewer.wait_save_state("retry")
+    assert "waits on this computer" in viewer.text("[data-save-text]")
+    page.click("[data-save-details]")
+    assert "New ROI" in viewer.text(".waiting-list")
+    page.unroute("**/api/v1/rois/")
+    with viewer.database:
+        from django.conf import settings
+        from django.test import Client
+
+        client = Client()
+        client.force_login(reviewer)
+    cookies = page.context.cookies()
+    other = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies([{"name": "sessionid", "value": other, "url": viewer.base}])
+    page.click("[data-waiting-retry]")  # the page of one person, the session of another
+    page.get_by_text("Someone else is signed in").first.wait_for()
+    viewer.centred()
+    assert viewer.count() == 0
+    assert viewer.stored() == []
+    page.context.add_cookies(cookies)
+    viewer.centred()
+    viewer.wait_count(1)
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.version, roi.left) == (1, pytest.approx(700, abs=2))
+
+
+def test_an_answer_that_is_lost_makes_no_second_roi_nor_version(viewer: Any) -> None:
+    lost: list[str] = []
+
+    def lose(route: Any) -> None:
+        if route.request.method == "GET" or route.request.method in lost:
+            route.continue_()
+        else:
+            lost.append(route.request.method)
+            route.fetch()  # the server carries it out, and its answer goes nowhere
+            route.abort()
+
+    viewer.page.route("**/api/v1/rois/**", lose)
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    viewer.page.fill("#roi-name", "Margin")
+    viewer.page.press("#roi-name", "Enter")
+    viewer.wait_save_state("retry")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert lost == ["POST", "PATCH"]
+    assert (roi.name, roi.version) == ("Margin", 2)
+
+
+def test_two_browsers_are_merged_field_by_field(
+    viewer: Any, open_viewer: Any, reviewer: Any
+) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    other = open_viewer(viewer.canvas, user=reviewer)
+    other.open(f"roi={roi.pk}")
+    other.page.fill("#roi-name", "Theirs")
+    other.page.press("#roi-name", "Enter")
+    other.key("2")
+    other.wait_saved()
+    theirs = other.stored()[0].label_id
+    viewer.page.fill("#roi-name", "Mine")
+    viewer.page.press("#roi-name", "Enter")
+    viewer.page.wait_for_selector("[data-dialog=conflict][open]")
+    # the label only they changed is chosen already, the name is not
+    assert viewer.page.locator("[data-merge-save]").is_disabled()
+    viewer.page.check("input[name=merge-name][value=mine]")
+    viewer.page.click("[data-merge-save]")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.name, roi.label_id) == ("Mine", theirs)
+    before = roi.version
+    viewer.key("Control+z")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.name, roi.label_id, roi.version) == ("Theirs", theirs, before + 1)
+    assert other.problems == []

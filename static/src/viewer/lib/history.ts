@@ -1,4 +1,4 @@
-/** Undo and redo within this session. */
+/** Undo and redo of all that was done since the page was opened. */
 
 import { Emitter } from "./events";
 
@@ -8,12 +8,10 @@ export interface Command {
   redo: () => void;
 }
 
-/** More than anybody takes back; each command may hold an outline. */
-const DEPTH = 200;
-
 export class History extends Emitter<{ change: null }> {
   private past: Command[] = [];
   private future: Command[] = [];
+  private group: Command[] | null = null;
 
   get undoLabel(): string | null {
     return this.past.at(-1)?.label ?? null;
@@ -25,10 +23,28 @@ export class History extends Emitter<{ change: null }> {
 
   /** Remember a command that has been carried out already. */
   record(command: Command): void {
+    if (this.group) {
+      this.group.push(command);
+      return;
+    }
     this.past.push(command);
-    if (this.past.length > DEPTH) this.past.shift();
     this.future = [];
     this.emit("change", null);
+  }
+
+  /** All that `run` records becomes one step. */
+  together(label: string, run: () => void): void {
+    const outer = this.group;
+    const steps: Command[] = [];
+    this.group = steps;
+    try {
+      run();
+    } finally {
+      this.group = outer;
+      const undo = (): void => [...steps].reverse().forEach((step) => step.undo());
+      const redo = (): void => steps.forEach((step) => step.redo());
+      if (steps.length) this.record({ label, undo, redo });
+    }
   }
 
   undo(): string | null {

@@ -35,7 +35,16 @@ interface CallOptions {
   method?: string;
   body?: unknown;
   ifMatch?: number;
+  /** Names a write that may be sent again: the server carries it out once. */
+  key?: string;
   signal?: AbortSignal;
+}
+
+let actingUser = "";
+
+/** For whom this page was made: the server refuses its writes to anybody who signs in later. */
+export function actFor(user: string): void {
+  actingUser = user;
 }
 
 function csrfToken(): string {
@@ -63,6 +72,8 @@ export async function call(url: string, options: CallOptions = {}): Promise<Resp
   const method = options.method ?? "GET";
   const headers: Record<string, string> = { Accept: "application/json" };
   if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
+  if (method !== "GET" && actingUser) headers["X-Acting-User"] = actingUser;
+  if (options.key) headers["Idempotency-Key"] = options.key;
   if (options.body !== undefined) headers["Content-Type"] = "application/json";
   if (options.ifMatch !== undefined) headers["If-Match"] = `"${options.ifMatch}"`;
   let response: Response;

@@ -80,7 +80,7 @@ export class Cupboard {
     if (!database) return null;
     return new Promise((resolve) => {
       try {
-        const transaction = database.transaction(STORE, mode, { durability: "strict" });
+        const transaction = database.transaction(STORE, mode);
         const request = ask(transaction.objectStore(STORE));
         transaction.oncomplete = () => resolve(request.result ?? true);
         transaction.onabort = () => resolve(null);

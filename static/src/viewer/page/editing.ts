@@ -2,13 +2,11 @@
 
 import { keySheet, listenToKeys } from "../lib/keys";
 import { RoiCommands } from "../rois/commands";
-import { Conflicts } from "../rois/conflicts";
 import { Details } from "../rois/details";
 import { exchange } from "../rois/geojson";
 import { UNLABELLED_COLOR } from "../rois/labels";
 import { NextLabel } from "../rois/next_label";
 import { RoiList } from "../rois/list";
-import { saveStatus } from "../rois/save_status";
 import { Tools } from "../rois/tools";
 import { FrameProjections } from "../mosaic/frame_projections";
 import { MiniMap } from "../mosaic/mini_map";
@@ -20,6 +18,7 @@ import { showRoi } from "./links";
 import { connectOpenOutlines } from "./open_outlines";
 import { connectSelection } from "./selection";
 import type { Parts } from "./parts";
+import { connectSaving } from "./saving";
 import { toolbar } from "./toolbar";
 
 type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected">;
@@ -62,8 +61,7 @@ export function connectTools(parts: Parts): void {
   tools.on("notice", (text) => notice.show(text));
   if (canvas.can_annotate) void connectOpenOutlines(parts, tools).load();
   store.on("noted", (notes) => notice.show(`Saved; the outline was ${notes.join(", ")}.`));
-  const conflicts = new Conflicts(root, store, edits, labels);
-  saveStatus(root, store.sync, () => conflicts.open());
+  connectSaving(parts);
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
   exchange(root, canvas, store, notice);
 }

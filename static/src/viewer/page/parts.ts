@@ -7,6 +7,7 @@ import type { Cupboard } from "../lib/shelf";
 import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import type { MapView } from "../map/map_view";
+import type { Drafts } from "../rois/drafts";
 import type { RoiEdits } from "../rois/edits";
 import type { Labels } from "../rois/labels";
 import type { RoiLayer } from "../rois/layer";
@@ -23,6 +24,7 @@ export interface Parts {
   history: History;
   /** What waits on this computer. */
   cupboard: Cupboard;
+  drafts: Drafts;
   store: RoiStore;
   edits: RoiEdits;
   layer: RoiLayer;

@@ -5,6 +5,7 @@ import type Projection from "ol/proj/Projection";
 
 import { required } from "../../dom/elements";
 import { History } from "../lib/history";
+import { actFor } from "../lib/http";
 import { Cupboard } from "../lib/shelf";
 import { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
@@ -14,6 +15,7 @@ import type { DeepLink, LinkTarget } from "../map/deep_link";
 import { MapView } from "../map/map_view";
 import { boundsFromExtent, projectionOf } from "../map/pixel_plane";
 import { readouts } from "../map/readouts";
+import { Drafts } from "../rois/drafts";
 import { RoiEdits } from "../rois/edits";
 import { Labels } from "../rois/labels";
 import { RoiLayer } from "../rois/layer";
@@ -44,6 +46,7 @@ export async function start(root: HTMLElement): Promise<void> {
   const deepLink = connectLink(parts);
   mapView.map.on("moveend", () => loadWindow(parts));
   const beside = loadMosaics(parts, link, deepLink);
+  await parts.drafts.replay(); // before the ROIs are read: what waits here is what the user wants
   await store.load();
   loadWindow(parts);
   await openLinked(parts, link, isPlaced);
@@ -66,12 +69,15 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
   const image = player ? [player.layer] : tiles(root, canvas, projection);
   const history = new History();
-  const cupboard = new Cupboard(root.dataset.user ?? "", canvas.id);
+  const user = root.dataset.user ?? "";
+  actFor(user);
+  const cupboard = new Cupboard(user, canvas.id);
   const store = new RoiStore(canvas);
+  const drafts = new Drafts(store, cupboard.shelf("edit"));
   const edits = new RoiEdits(store, history);
   const layer = new RoiLayer(store, labels);
   const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...image, layer.layer]);
-  const made = { root, canvas, labels, player, history, cupboard, store, edits, layer, mapView, notice, projection };
+  const made = { root, canvas, labels, player, history, cupboard, drafts, store, edits, layer, mapView, notice, projection };
   return { ...made, mosaic: null, miniMap: null };
 }
 

@@ -62,24 +62,25 @@ export function roiGet(id: string): Promise<Roi> {
   return getJson<Roi>(`${API_ROOT}/rois/${id}/`);
 }
 
-export async function roiCreate(draft: RoiDraft): Promise<Roi> {
-  return (await call(`${API_ROOT}/rois/`, { method: "POST", body: draft })).json() as Promise<Roi>;
+export async function roiCreate(draft: RoiDraft, key: string): Promise<Roi> {
+  return (await call(`${API_ROOT}/rois/`, { method: "POST", body: draft, key })).json() as Promise<Roi>;
 }
 
-export async function roiUpdate(id: string, version: number, patch: RoiPatch): Promise<Roi> {
-  const options = { method: "PATCH", body: patch, ifMatch: version };
+export async function roiUpdate(id: string, version: number, patch: RoiPatch, key: string): Promise<Roi> {
+  const options = { method: "PATCH", body: patch, ifMatch: version, key };
   return (await call(`${API_ROOT}/rois/${id}/`, options)).json() as Promise<Roi>;
 }
 
 /** The version after the deletion where the server says it, else null. */
-export async function roiDelete(id: string, version: number): Promise<number | null> {
-  const response = await call(`${API_ROOT}/rois/${id}/`, { method: "DELETE", ifMatch: version });
+export async function roiDelete(id: string, version: number, key: string): Promise<number | null> {
+  const response = await call(`${API_ROOT}/rois/${id}/`, { method: "DELETE", ifMatch: version, key });
   const tag = Number((response.headers.get("ETag") ?? "").replace(/\D/g, ""));
   return tag > 0 ? tag : null;
 }
 
-export async function roiRestore(id: string, version: number): Promise<Roi> {
-  const options = { method: "POST", body: {}, ifMatch: version };
+/** Back from the bin, with what changed on the way: one version. */
+export async function roiRestore(id: string, version: number, patch: RoiPatch, key: string): Promise<Roi> {
+  const options = { method: "POST", body: patch, ifMatch: version, key };
   return (await call(`${API_ROOT}/rois/${id}/restore/`, options)).json() as Promise<Roi>;
 }
 
@@ -91,6 +92,12 @@ export async function roisChange(canvas: string, changes: RoiStep[]): Promise<Ro
 
 export function roiRevisions(id: string): Promise<RoiRevision[]> {
   return getAll<RoiRevision>(`${API_ROOT}/rois/${id}/revisions/?page_size=200`);
+}
+
+/** What was deleted on a canvas, the newest first. */
+export async function roisDeleted(canvas: string): Promise<Roi[]> {
+  const rois = await getAll<Roi>(`${API_ROOT}/rois/?canvas=${canvas}&deleted=true&page_size=200`);
+  return rois.sort((a, b) => (b.deleted_at ?? "").localeCompare(a.deleted_at ?? ""));
 }
 
 export function labelList(canvas: string): Promise<Label[]> {

@@ -6,21 +6,31 @@ import type { RoiSync, SaveStatus } from "./sync";
 const WORDS: Record<SaveStatus, string> = {
   saved: "Saved",
   saving: "Saving…",
-  retry: "Not saved",
-  refused: "Not saved",
-  conflict: "Not saved",
+  retry: "waits",
+  refused: "was refused and waits",
+  conflict: "needs your decision and waits",
 };
 
-/** What the status bar says; `pending` ROIs wait to be saved, and `message` is why they do. */
+/** What the head of the page says; `pending` ROIs wait to be saved, and `message` is why they do. */
 export function saveText(status: SaveStatus, message: string, pending: number): string {
-  const count = pending > 1 && status !== "saved" ? ` (${pending})` : "";
-  return `${WORDS[status]}${count}${message ? `: ${message}` : ""}`;
+  if (status === "saved") return WORDS.saved;
+  if (status === "saving") return pending > 1 ? `${WORDS.saving} (${pending})` : WORDS.saving;
+  const waits = pending > 1 ? `${pending} changes wait` : `A change ${WORDS[status]}`;
+  return `${waits} on this computer: ${message}`;
 }
 
-export function saveStatus(root: HTMLElement, sync: RoiSync, onConflict: () => void): void {
+export interface SaveActions {
+  onConflict: () => void;
+  /** The list of what waits. */
+  onDetails: () => void;
+}
+
+export function saveStatus(root: HTMLElement, sync: RoiSync, { onConflict, onDetails }: SaveActions): void {
   const host = required(root, "[data-save-state]");
   const text = required(host, "[data-save-text]");
-  const button = required<HTMLButtonElement>(host, "button");
+  const button = required<HTMLButtonElement>(host, "[data-save-retry]");
+  const details = required<HTMLButtonElement>(host, "[data-save-details]");
+  details.addEventListener("click", onDetails);
   let now: SaveStatus = "saved";
   button.addEventListener("click", () => (now === "conflict" ? onConflict() : sync.retryNow()));
   sync.on("status", ({ status, message, pending }) => {
@@ -30,6 +40,7 @@ export function saveStatus(root: HTMLElement, sync: RoiSync, onConflict: () => v
     if (text.textContent !== words) text.textContent = words;
     host.title = words;
     button.hidden = status === "saved" || status === "saving";
+    details.hidden = button.hidden;
     button.textContent = status === "conflict" ? "Decide" : "Retry";
   });
 }

@@ -20,6 +20,34 @@ export interface RoiProblem {
 
 export type Step = "create" | "delete" | "restore" | "update";
 
+/** A request that was sent and not answered: it is sent again as it was, so that it is carried out once. */
+export interface Attempt {
+  key: string;
+  step: Step;
+  body: RoiPatch;
+}
+
+/** What somebody may see and choose of an ROI. */
+export interface Version extends RoiFields {
+  deleted: boolean;
+}
+
+/** An ROI that is not saved yet, as it is kept on this computer. */
+export interface StoredEdit extends Version {
+  id: string;
+  frame: FrameRef | null;
+  dirty: Field[];
+  server: Roi | null;
+  attempt: Attempt | null;
+  /** Why the server does not take it. */
+  refused: string | null;
+}
+
+export function versionOf(roi: Roi): Version {
+  const { geometry, shape, label, name, locked } = roi;
+  return { geometry, shape, label, name, locked, deleted: roi.deleted_at !== null };
+}
+
 export class RoiState {
   geometry: RoiGeometry;
   label: string | null;
@@ -30,7 +58,9 @@ export class RoiState {
   server: Roi | null = null;
   problem: RoiProblem | null = null;
   inFlight = false;
-  attempts = 0;
+  attempt: Attempt | null = null;
+  /** Counts the versions of others that were taken over: a step of the history knows what it saw. */
+  foreign = 0;
   timer: ReturnType<typeof setTimeout> | null = null;
   /** What the user changed and the server has not confirmed. */
   readonly dirty = new Set<Field>();
@@ -55,8 +85,36 @@ export class RoiState {
     return state;
   }
 
+  /** As it was kept on this computer. */
+  static fromStored(stored: StoredEdit): RoiState {
+    const state = new RoiState(stored.id, stored.frame, stored);
+    const { deleted, server, attempt, refused } = stored;
+    Object.assign(state, { deleted, server, attempt });
+    for (const field of stored.dirty) state.dirty.add(field);
+    if (refused !== null) state.problem = { kind: "refused", message: refused };
+    return state;
+  }
+
+  stored(): StoredEdit {
+    const { id, frame, server, attempt, problem } = this;
+    const refused = problem?.kind === "refused" ? problem.message : null;
+    return { id, frame, ...this.version, dirty: [...this.dirty], server, attempt, refused };
+  }
+
+  /** What the user wants. */
+  get version(): Version {
+    return { ...this.wanted(), deleted: this.deleted };
+  }
+
+  /** All of what the user wants of an ROI that is there. */
+  wanted(): RoiFields {
+    const { geometry, shape, label, name, locked } = this;
+    return { geometry, shape, label, name, locked };
+  }
+
   /** What has to be sent next, or null where the server has what the user wants. */
   get nextStep(): Step | null {
+    if (this.attempt) return this.attempt.step;
     if (!this.server) return this.deleted ? null : "create";
     const isDeletedThere = this.server.deleted_at !== null;
     if (this.deleted) return isDeletedThere ? null : "delete";
@@ -91,24 +149,12 @@ export class RoiState {
     return patch.geometry ? { ...patch, shape: this.shape } : patch;
   }
 
-  /** All of what the user wants. */
-  wanted(): RoiFields {
-    const { geometry, shape, label, name, locked } = this;
-    return { geometry, shape, label, name, locked };
-  }
-
-  /** True where the server has it all already: the answer to an earlier request was lost. */
-  isLike(roi: Roi): boolean {
-    const isAlike = FIELDS.every((field) => field === "geometry" || this[field] === roi[field]);
-    const isDeleted = roi.deleted_at !== null;
-    return this.deleted === isDeleted && (isDeleted || (isAlike && sameGeometry(this.geometry, roi.geometry)));
-  }
-
   /**
    * Take over the server's answer. A field the user changed while the answer was under way stays
    * as the user has it. Returns true where something visible changed.
    */
   adopt(roi: Roi, sent: RoiPatch | null): boolean {
+    if (this.server && roi.version > this.server.version + 1) this.foreign += 1;
     this.server = roi;
     let changed = false;
     for (const field of FIELDS) {
@@ -124,6 +170,8 @@ export class RoiState {
 
   /** Drop the unsaved changes in favour of the server's state. */
   takeServer(roi: Roi): void {
+    this.foreign += 1;
+    this.attempt = null;
     this.dirty.clear();
     this.problem = null;
     this.adopt(roi, null);

@@ -57,7 +57,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     try {
       for (let page = 1; ; page += 1) {
         const { count, rois, isLast } = await roiPage(this.canvas.id, page);
-        this.total = count;
+        this.total = count + this.unsent();
         this.isWindowed = count > LOAD_ALL_LIMIT;
         if (!this.isWindowed) this.merge(rois);
         if (isLast || this.isWindowed) break;
@@ -66,6 +66,13 @@ export class RoiStore extends Emitter<RoiEvents> {
     } catch (error) {
       this.emit("error", error instanceof Error ? error.message : "The ROIs could not be loaded.");
     }
+  }
+
+  /** By how much the drafts of this computer change what the server counts. */
+  private unsent(): number {
+    const states = [...this.states.values()];
+    const drawn = states.filter(({ server, deleted }) => !server && !deleted).length;
+    return drawn - states.filter(({ server, deleted }) => deleted && server?.deleted_at === null).length;
   }
 
   /** Load the ROIs in the window, where there are too many to load them all. */
@@ -137,11 +144,26 @@ export class RoiStore extends Emitter<RoiEvents> {
     this.emit("added", [state]);
   }
 
+  /** Hold what waited on this computer, and send it. */
+  hold(state: RoiState): void {
+    if (this.states.has(state.id)) return;
+    this.states.set(state.id, state);
+    if (!state.deleted) this.emit("added", [state]);
+    this.sync.schedule(state, 0);
+  }
+
+  /** Let go of one that was never sent. */
+  forget(state: RoiState): void {
+    this.states.delete(state.id);
+    if (!state.deleted) this.total -= 1;
+    this.emit("removed", [state]);
+  }
+
   /** Hold a state again that the history still has but a windowed load has let go of. */
   reattach(state: RoiState): void {
     const present = this.states.get(state.id);
     if (present === state) return;
-    if (present?.server) state.server = present.server;
+    if (present?.server && present.server.version !== state.server?.version) state.takeServer(present.server);
     this.states.set(state.id, state);
     this.emit("added", [state]);
   }

@@ -49,13 +49,24 @@ describe("History", () => {
     expect(value()).toBe(5);
   });
 
-  it("keeps the last 200 commands", () => {
+  it("goes back to the first of a thousand", () => {
     const { history, value, add } = counter();
-    for (let i = 0; i < 203; i += 1) add(1);
-    let undone = 0;
-    while (history.undo() !== null) undone += 1;
-    expect(undone).toBe(200);
-    expect(value()).toBe(3);
+    for (let i = 0; i < 1000; i += 1) add(1);
+    while (history.undo() !== null);
+    expect(value()).toBe(0);
+  });
+
+  it("takes steps that were recorded together back as one, the last one first", () => {
+    const { history, value, add } = counter();
+    const order: number[] = [];
+    history.together("Both", () => {
+      add(1);
+      history.record({ label: "b", undo: () => order.push(value()), redo: () => undefined });
+    });
+    expect([history.undo(), value(), order]).toEqual(["Both", 0, [1]]);
+    expect([history.redo(), value()]).toEqual(["Both", 1]);
+    history.together("Nothing", () => undefined);
+    expect(history.undoLabel).toBe("Both");
   });
 
   it("tells of every change, and of no step that did nothing", () => {

@@ -2,8 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { History } from "@/viewer/lib/history";
 import { RoiEdits } from "@/viewer/rois/edits";
-import type { RoiState } from "@/viewer/rois/state";
+import { merged } from "@/viewer/rois/merge";
+import { versionOf } from "@/viewer/rois/state";
+import type { RoiState, Version } from "@/viewer/rois/state";
 import { RoiStore } from "@/viewer/rois/store";
+import type { Conflict } from "@/viewer/rois/sync";
+import type { Roi } from "@/viewer/lib/types";
 import { canvas } from "../canvases";
 import { pass, stopClock } from "../clock";
 import { Server, roi, square } from "./server";
@@ -113,19 +117,102 @@ describe("a conflict", () => {
     await saved();
   });
 
-  it("keepMine sends mine on top of theirs, and leaves what only they changed", async () => {
-    edits.keepMine(first(), server.rois.get("r1") as ReturnType<typeof roi>);
+  const theirs = (): Roi => server.rois.get("r1") as Roi;
+
+  it("is merged field by field into one version: nothing changes that was not chosen", async () => {
+    const result = merged(first().version, versionOf(theirs()), { name: "mine", label: "theirs" });
+    edits.merge(first(), theirs(), result as Version);
     await saved();
     expect(server.rois.get("r1")).toMatchObject({ name: "mine", label: "l9", version: 3 });
     expect(first().problem).toBeNull();
+    history.undo();
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "theirs", label: "l9", version: 4 });
   });
 
-  it("takeTheirs shows theirs and sends nothing; undo brings mine back", async () => {
-    edits.takeTheirs(first(), server.rois.get("r1") as ReturnType<typeof roi>);
+  it("won by mine in all fields leaves none of theirs", async () => {
+    edits.merge(first(), theirs(), first().version);
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "mine", label: null, version: 3 });
+  });
+
+  it("won by theirs sends nothing; undo brings mine back", async () => {
+    edits.merge(first(), theirs(), versionOf(theirs()));
     await saved();
     expect([first().name, server.rois.get("r1")?.version]).toEqual(["theirs", 2]);
     history.undo();
     await saved();
     expect(server.rois.get("r1")).toMatchObject({ name: "mine", version: 3 });
+  });
+
+  it("with a deletion is settled by one version, too", async () => {
+    server.change("r1", { deleted_at: "2026-01-03T00:00:00Z" });
+    edits.merge(first(), theirs(), { ...first().version, deleted: false });
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "mine", deleted_at: null, version: 4 });
+  });
+});
+
+describe("undo after somebody else changed the ROI", () => {
+  const read = (): void => store.merge([server.rois.get("r1") as Roi]);
+
+  it("asks where they changed the same, and sends nothing before the answer", async () => {
+    const met: Conflict[] = [];
+    store.sync.on("conflict", (conflict) => met.push(conflict));
+    edits.change(first(), { name: "mine" }, "Rename");
+    await saved();
+    server.change("r1", { name: "theirs" });
+    read();
+    history.undo();
+    await saved();
+    expect(met.map(({ state, theirs, base }) => [state.name, theirs.name, base?.name])).toEqual([["old", "theirs", "mine"]]);
+    expect(server.rois.get("r1")).toMatchObject({ name: "theirs", version: 3 });
+  });
+
+  it("takes back its own field where they changed another", async () => {
+    edits.change(first(), { name: "mine" }, "Rename");
+    await saved();
+    server.change("r1", { label: "l9" });
+    read();
+    history.undo();
+    await saved();
+    expect(server.rois.get("r1")).toMatchObject({ name: "old", label: "l9", version: 4 });
+  });
+
+  it("never deletes with one's own drawing what they did to it", async () => {
+    let isAsked = false;
+    store.sync.on("conflict", () => (isAsked = true));
+    const state = edits.create({ geometry: square(3) }, null, null);
+    await saved();
+    server.change(state.id, { label: "l9" });
+    store.merge([server.rois.get(state.id) as Roi]);
+    history.undo();
+    await saved();
+    expect([isAsked, server.rois.get(state.id)?.deleted_at]).toEqual([true, null]);
+  });
+});
+
+describe("discarding", () => {
+  it("of a change shows what the server has, and undo takes it up again", async () => {
+    server.instead.push(Response.json({ detail: "no" }, { status: 400 }));
+    edits.change(first(), { name: "mine" }, "Rename");
+    await saved();
+    edits.discard(first());
+    await saved();
+    expect([first().name, store.sync.pendingCount]).toEqual(["old", 0]);
+    history.undo();
+    await saved();
+    expect(server.rois.get("r1")?.name).toBe("mine");
+  });
+
+  it("of a new ROI takes it off, and undo draws it again", async () => {
+    server.instead.push(Response.json({ detail: "no" }, { status: 400 }));
+    const state = edits.create({ geometry: square(3) }, null, null);
+    await saved();
+    edits.discard(state);
+    expect([store.get(state.id), store.total, store.sync.pendingCount]).toEqual([null, 1, 0]);
+    history.undo();
+    await saved();
+    expect([server.rois.has(state.id), store.total]).toEqual([true, 2]);
   });
 });

@@ -40,6 +40,8 @@ interface Asked {
   body: Partial<Roi>;
   /** The version that the request goes by, of If-Match. */
   version: number | null;
+  /** Of Idempotency-Key. */
+  key: string;
 }
 
 /** The ROIs' part of the REST API in memory: versions, If-Match, deleted and restored. */
@@ -48,6 +50,9 @@ export class Server {
   readonly asked: Asked[] = [];
   /** Given instead of the right answers, first to last; an Error stands for a broken line. */
   readonly instead: (Response | Error)[] = [];
+  /** So many of the next answers are lost after the request was carried out. */
+  lost = 0;
+  private readonly done = new Set<string>();
 
   constructor(...rois: Roi[]) {
     for (const each of rois) this.rois.set(each.id, each);
@@ -72,27 +77,35 @@ export class Server {
 
   private take(url: string, init: RequestInit): Promise<Response> {
     const { pathname, searchParams } = new URL(url, "https://portal.example");
-    const version = /\d+/.exec((init.headers as Record<string, string>)["If-Match"] ?? "")?.[0];
+    const headers = init.headers as Record<string, string>;
+    const version = /\d+/.exec(headers["If-Match"] ?? "")?.[0];
+    const key = headers["Idempotency-Key"] ?? "";
     const body = typeof init.body === "string" ? (JSON.parse(init.body) as Partial<Roi>) : {};
-    const asked = { method: init.method ?? "GET", path: pathname, body, version: version ? Number(version) : null };
+    const asked = { method: init.method ?? "GET", path: pathname, body, version: version ? Number(version) : null, key };
     this.asked.push(asked);
     const instead = this.instead.shift();
     if (instead instanceof Error) return Promise.reject(instead);
-    return Promise.resolve(instead ?? this.answer(asked, searchParams));
+    const answer = instead ?? this.answer(asked, searchParams);
+    if (this.lost === 0 || asked.method === "GET") return Promise.resolve(answer);
+    this.lost -= 1;
+    return Promise.reject(new TypeError());
   }
 
-  private answer({ method, path, body, version }: Asked, params: URLSearchParams): Response {
+  private answer({ method, path, body, version, key }: Asked, params: URLSearchParams): Response {
     if (path.endsWith("/bulk/")) return this.together((body as { changes?: RoiStep[] }).changes ?? []);
     const id = /rois\/([^/]+)\//.exec(path)?.[1];
-    if (!id) return method === "POST" ? this.create(body) : this.list(params);
+    const wasDone = key !== "" && this.done.has(key);
+    this.done.add(key);
+    if (!id) return method === "POST" ? this.create(body, wasDone) : this.list(params);
     const known = this.rois.get(id);
     if (!known) return Response.json({ code: "not_found" }, { status: 404 });
     if (method === "GET") return Response.json(known);
+    if (wasDone && method === "DELETE") return gone(known);
+    if (wasDone) return Response.json(known);
     if (version !== known.version) return Response.json({ code: "version", current: known }, { status: 412 });
     if (method === "PATCH") return Response.json(this.change(id, body));
-    if (path.endsWith("/restore/")) return Response.json(this.change(id, { deleted_at: null }));
-    const gone = this.change(id, { deleted_at: "2026-01-03T00:00:00Z" });
-    return new Response(null, { status: 204, headers: { ETag: `"${gone.version}"` } });
+    if (path.endsWith("/restore/")) return Response.json(this.change(id, { ...body, deleted_at: null }));
+    return gone(this.change(id, { deleted_at: "2026-01-03T00:00:00Z" }));
   }
 
   private together(steps: RoiStep[]): Response {
@@ -107,9 +120,10 @@ export class Server {
     return Response.json({ rois });
   }
 
-  private create(body: Partial<Roi>): Response {
+  private create(body: Partial<Roi>, wasDone: boolean): Response {
     const made = roi(body);
     const known = this.rois.get(made.id);
+    if (known && wasDone) return Response.json(known);
     if (known) return Response.json({ code: "exists", current: known }, { status: 409 });
     this.rois.set(made.id, made);
     return Response.json(made, { status: 201 });
@@ -123,3 +137,5 @@ export class Server {
     return Response.json({ count: live.length, results: live.slice(from, from + size), next });
   }
 }
+
+const gone = ({ version }: Roi): Response => new Response(null, { status: 204, headers: { ETag: `"${version}"` } });

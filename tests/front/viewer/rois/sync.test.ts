@@ -148,6 +148,65 @@ describe("a line that breaks", () => {
     expect(server.rois.has("r1")).toBe(true);
   });
 
+  it("may have lost the answer only: the same request is sent again, and what was changed since follows", async () => {
+    const server = new Server();
+    server.lost = 1;
+    const { sync } = syncing();
+    const state = drawn();
+    sync.schedule(state, 0);
+    await pass(0);
+    server.change("r1", { label: "theirs" });
+    state.want({ name: "later" });
+    sync.schedule(state, 0);
+    await pass(1000);
+    const [first, second] = server.asked;
+    expect(second).toEqual(first);
+    expect(server.writes).toBe("POST, POST, PATCH 2");
+    expect(server.rois.get("r1")).toMatchObject({ name: "later", label: "theirs", version: 3 });
+  });
+
+  it("loses an answer to a change or a deletion no more than to a drawing", async () => {
+    const server = new Server(roi());
+    const { sync, statuses } = syncing();
+    const state = RoiState.fromServer(roi());
+    for (const change of [() => state.want({ name: "x" }), () => (state.deleted = true), () => (state.deleted = false)]) {
+      server.lost = 1;
+      change();
+      sync.schedule(state, 0);
+      await pass(0);
+      await pass(1000);
+    }
+    expect(server.rois.get("r1")).toMatchObject({ name: "x", version: 4, deleted_at: null });
+    expect([sync.pendingCount, statuses.includes("conflict")]).toEqual([0, false]);
+  });
+
+  it("is waited for by all, and they follow in the order in which they were made", async () => {
+    const server = new Server();
+    server.instead.push(new TypeError());
+    const { sync } = syncing();
+    for (const id of ["a", "b", "c"]) {
+      sync.schedule(new RoiState(id, null, { geometry: square() }), 0);
+      await pass(0);
+    }
+    expect(server.asked).toHaveLength(1);
+    await pass(1000);
+    expect(server.asked.map(({ body }) => body.id)).toEqual(["a", "a", "b", "c"]);
+    expect(sync.pendingCount).toBe(0);
+  });
+
+  it("is like being signed out: what waits goes when the person is back", async () => {
+    const server = new Server();
+    server.instead.push(Response.json({}, { status: 401 }));
+    const { sync, statuses } = syncing();
+    const state = drawn();
+    sync.schedule(state, 0);
+    await pass(0);
+    expect([state.problem?.message, statuses.at(-1)]).toEqual(["You are signed out. Sign in again in another tab.", "retry"]);
+    listeners.focus?.(new Event("focus"));
+    await pass(0);
+    expect([server.rois.has("r1"), statuses.at(-1)]).toEqual([true, "saved"]);
+  });
+
   it("may have lost the answer only: a second create finds the first", async () => {
     const server = new Server(roi({ label: "l1" }));
     const { sync, statuses } = syncing();
@@ -179,7 +238,6 @@ describe("a refusal", () => {
   });
 
   it.each([
-    [401, "You are signed out. Sign in again in another tab, then retry."],
     [403, "Not allowed: The lab only reads."],
     [404, "This ROI, or its image, is no longer there."],
   ])("with status %d says what to do", async (status, message) => {
@@ -259,6 +317,16 @@ describe("leaving the page", () => {
     expect(leaving.defaultPrevented).toBe(true);
     await pass(0);
     expect(server.rois.has("r1")).toBe(true);
+  });
+
+  it("is not asked about where this computer keeps what waits", () => {
+    new Server();
+    const { sync } = syncing();
+    sync.isKept = () => true;
+    sync.schedule(drawn());
+    const leaving = new Event("beforeunload", { cancelable: true });
+    listeners.beforeunload?.(leaving);
+    expect(leaving.defaultPrevented).toBe(false);
   });
 
   it("is not asked about where all is saved", () => {

@@ -1,0 +1,24 @@
+/** The state of saving in the head, the list of what waits, and the merge of two versions on the map. */
+
+import { Conflicts } from "../rois/conflicts";
+import { MergeLayer } from "../rois/merge_layer";
+import { saveStatus } from "../rois/save_status";
+import { WaitingChanges } from "../rois/waiting";
+import type { Parts } from "./parts";
+
+export function connectSaving({ root, store, edits, labels, layer, mapView }: Parts): void {
+  const outlines = new MergeLayer();
+  mapView.map.addLayer(outlines.layer);
+  let isShown = false;
+  const conflicts = new Conflicts(root, store, edits, labels, (shown, chosen) => {
+    outlines.show(shown ?? {}, chosen);
+    const extent = outlines.extent();
+    if (extent && !isShown) {
+      layer.select(null); // its handles would lie over both outlines
+      mapView.zoomTo(extent);
+    }
+    isShown = shown !== null;
+  });
+  const waiting = new WaitingChanges(root, store.sync, edits, labels);
+  saveStatus(root, store.sync, { onConflict: () => conflicts.open(), onDetails: () => waiting.open() });
+}
