@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from ml.roi.embed import Embedded, RoiEncoder
+from ml.roi.embed import RoiEncoder
+from ml.roi.embedded import Embedded
 from ml.roi.keypoints.encoder import KeypointEncoder
 from ml.roi.load import EncoderInfo, list_encoders, load_encoder, load_graph_encoder
 from ml.roi.protocol import RegionEncoder

@@ -25,7 +25,7 @@ from ml.index.calibration import (
     read_calibration,
     write_calibration,
 )
-from ml.roi.embed import Embedded
+from ml.roi.embedded import Embedded
 from ml.roi.geometry import ASSUMED_MPP
 from ml.roi.measures.features import tissue_share
 from ml.roi.patches import isotropic_mpp

@@ -5,23 +5,24 @@ from __future__ import annotations
 import copy
 import dataclasses
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from shapely.geometry.base import BaseGeometry
 
-from ml.errors import EmptyRegionError, UnknownNameError
+from ml.errors import BadInputError, EmptyRegionError, UnknownNameError
 from ml.imaging.slides import SlideImage
 from ml.networks.gcn import RoiGcn
 from ml.networks.vertex_mean import VertexMean
 from ml.roi.config import EncoderConfig
+from ml.roi.embedded import Embedded
 from ml.roi.encoders.classical import ClassicalEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.geometry import Region, checked_region, downsample_for
 from ml.roi.graph import RoiGraph, build_graph
 from ml.roi.patches import (
+    Corner,
     ImagePatches,
     PatchSource,
     SlidePatches,
@@ -30,6 +31,7 @@ from ml.roi.patches import (
     patch_corners,
 )
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
+from ml.roi.several import batches_by_patches, vectors_of_several
 from ml.roi.stain import (
     StainConfig,
     StainEstimate,
@@ -39,29 +41,6 @@ from ml.roi.stain import (
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """The vector of a region and where it comes from.
-
-    Attributes:
-        vector: (D,) float32.
-        n_patches: vertices of the graph: patches that hold tissue.
-        patch_boxes_l0: (n_patches, 4) float64: left, top, right, bottom in level-0 pixels.
-        seconds: wall time.
-        stain: how the stains were found, with the reason where an estimate was not trusted.
-        downsample: level-0 pixels per pixel of the encoder.
-        density: patches per patch area after the vertex budget.
-    """
-
-    vector: ArrayF32
-    n_patches: int
-    patch_boxes_l0: ArrayF64
-    seconds: float
-    stain: str
-    downsample: float
-    density: float
 
 
 class RoiEncoder:
@@ -161,6 +140,64 @@ class RoiEncoder:
         sample = self._slide_sample(slide, polygon_l0, mpp)
         source = self._slide_source(slide, sample)
         return self._embedded(source, sample, self._stains_of(slide, mpp, stain), started, progress)
+
+    def embed_regions(
+        self,
+        slide: SlideImage,
+        polygons_l0: Sequence[BaseGeometry],
+        mpp: float | None = None,
+        progress: Progress = no_progress,
+        *,
+        stain: StainEstimate | None = None,
+    ) -> list[Embedded | BadInputError]:
+        """``embed_region`` of each, their patches in common batches: the same vectors, sooner.
+
+        Args:
+            slide, mpp, progress, stain: as ``embed_region``.
+        Returns:
+            For each polygon what it gave, or the error that it alone would have raised.
+        """
+        found: dict[int, Embedded | BadInputError] = {}
+        samples: dict[int, PatchSample] = {}
+        for at, polygon in enumerate(polygons_l0):
+            try:
+                samples[at] = self._slide_sample(slide, polygon, mpp)
+            except BadInputError as error:
+                found[at] = error
+        known = stain or (self._stains_of(slide, mpp, None)() if self.normalises else None)
+        estimate = self._stains_of(slide, mpp, known)
+        members = list(samples)
+        for batch in batches_by_patches([len(samples[at].centre_px) for at in members]):
+            chosen = [members[i] for i in batch]
+            results = self._several(slide, [samples[at] for at in chosen], estimate, progress)
+            found |= zip(chosen, results, strict=True)
+        return [found[at] for at in range(len(polygons_l0))]
+
+    def _several(
+        self,
+        slide: SlideImage,
+        samples: list[PatchSample],
+        estimate: Callable[[], StainEstimate],
+        progress: Progress,
+    ) -> list[Embedded | BadInputError]:
+        started = time.perf_counter()
+        patch_px = self.config.sampling.patch_px
+        sources = []
+        for sample in samples:
+            corners = patch_corners(sample.centre_px, patch_px)
+            plain = self._slide_source(slide, sample)
+            source, stains = stained_patches(plain, corners, self.config, estimate)
+            sources.append((source, corners, stains))
+        features = vectors_of_several(sources, patch_px, self.patches, progress)
+        seconds = (time.perf_counter() - started) / max(1, len(samples))
+        found: list[Embedded | BadInputError] = []
+        for sample, (_, corners, stains), vectors in zip(samples, sources, features, strict=True):
+            try:
+                graph, kept = self._graph_of(sample, corners, vectors)
+                found.append(self._result(sample, graph, kept, stains, seconds))
+            except EmptyRegionError as error:
+                found.append(error)
+        return found
 
     def region_graph(
         self,
@@ -266,13 +303,23 @@ class RoiEncoder:
         progress: Progress,
     ) -> Embedded:
         graph, corner_px, stains = self._graph(source, sample, estimate, progress)
+        return self._result(sample, graph, corner_px, stains, time.perf_counter() - started)
+
+    def _result(
+        self,
+        sample: PatchSample,
+        graph: RoiGraph,
+        corner_px: ArrayF64,
+        stains: StainEstimate,
+        seconds: float,
+    ) -> Embedded:
         patch_px = self.config.sampling.patch_px
         boxes = np.concatenate([corner_px, corner_px + patch_px], axis=1) * sample.downsample
         return Embedded(
             vector=self.embed_graph(graph),
             n_patches=len(graph),
             patch_boxes_l0=boxes,
-            seconds=time.perf_counter() - started,
+            seconds=seconds,
             stain=f"{stains.method}: {stains.reason}" if stains.reason else stains.method,
             downsample=sample.downsample,
             density=sample.density,
@@ -290,9 +337,14 @@ class RoiEncoder:
         corners = patch_corners(sample.centre_px, patch_px)
         source, stains = stained_patches(source, corners, self.config, estimate)
         features = patch_vectors(source, corners, patch_px, stains, self.patches, progress)
+        return *self._graph_of(sample, corners, features), stains
+
+    def _graph_of(
+        self, sample: PatchSample, corners: list[Corner], features: list[ArrayF32 | None]
+    ) -> tuple[RoiGraph, ArrayF64]:
         kept = [i for i, vector in enumerate(features) if vector is not None]
         if not kept:
             raise EmptyRegionError("the region holds no tissue: all of it is blank background")
         x = np.stack([vector for vector in features if vector is not None])
         graph = build_graph(x, sample.centre_px[kept], edge_px=self.config.edge_px)
-        return graph, np.array(corners, np.float64)[kept], stains
+        return graph, np.array(corners, np.float64)[kept]

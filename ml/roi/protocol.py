@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from shapely.geometry.base import BaseGeometry
 
+from ml.errors import BadInputError
 from ml.imaging.slides import SlideImage
-from ml.roi.embed import Embedded
+from ml.roi.embedded import Embedded
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8, Progress
 
@@ -68,3 +70,14 @@ class RegionEncoder(Protocol):
         stain: StainEstimate | None = None,
     ) -> Embedded:
         """Embed a region of a slide, mosaic or still, without loading all of it."""
+
+    def embed_regions(
+        self,
+        slide: SlideImage,
+        polygons_l0: Sequence[BaseGeometry],
+        mpp: float | None = None,
+        progress: Progress = ...,
+        *,
+        stain: StainEstimate | None = None,
+    ) -> list[Embedded | BadInputError]:
+        """Embed several regions: for each what ``embed_region`` gives, or the error it raises."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import cv2
@@ -17,12 +18,12 @@ import torch
 from shapely import affinity
 from shapely.geometry.base import BaseGeometry
 
-from ml.errors import EmptyRegionError
+from ml.errors import BadInputError, EmptyRegionError
 from ml.imaging.slides import SlideImage
 from ml.keypoints.descriptors.tessera import TesseraDescriptor
 from ml.keypoints.masks import scope_mask
 from ml.networks.vlad import Vlad, VladConfig
-from ml.roi.embed import Embedded
+from ml.roi.embedded import Embedded
 from ml.roi.geometry import Region, checked_region
 from ml.roi.patches import checked_image
 from ml.roi.stain import StainEstimate
@@ -156,6 +157,25 @@ class KeypointEncoder:
         inside = _drawn(region, (left, top), downsample, image.shape[:2])
         inside &= image.max(axis=2) > _RIM_LEVEL
         return self._embedded(RegionView(image, inside, downsample, (left, top)), started, progress)
+
+    def embed_regions(
+        self,
+        slide: SlideImage,
+        polygons_l0: Sequence[BaseGeometry],
+        mpp: float | None = None,
+        progress: Progress = no_progress,
+        *,
+        stain: StainEstimate | None = None,
+    ) -> list[Embedded | BadInputError]:
+        """``embed_region`` of each: what it gave, or the error it raised. Each has pixels of its
+        own at a scale of its own, so that nothing is shared but the open slide."""
+        found: list[Embedded | BadInputError] = []
+        for polygon in polygons_l0:
+            try:
+                found.append(self.embed_region(slide, polygon, mpp, progress, stain=stain))
+            except BadInputError as error:
+                found.append(error)
+        return found
 
     def view_of_image(self, image: ImageU8, polygon: BaseGeometry | None = None) -> RegionView:
         """What is described of a region of an image; raises as ``embed`` does."""
