@@ -21,7 +21,7 @@ class ArchiveConfig(AppConfig):
 
         Tell the audit log what its cases are called.
         """
-        from portal.archive.models import Slide, Video
+        from portal.archive.models import Canvas, Slide, Video
         from portal.archive.selectors import case_names
         from portal.audit.naming import namer_register
         from portal.core.events import subscribe
@@ -31,6 +31,7 @@ class ArchiveConfig(AppConfig):
         subscribe("job.ended")(_job_ended)
         daily("archive sweep", _sweep)
         namer_register("case", case_names)
+        target_register("canvas", Canvas.objects.all)
         target_register("slide", Slide.objects.all)
         target_register("video", Video.objects.all)
 

@@ -18,13 +18,19 @@ from ml.imaging.formats.sniff import PIXELS_NAME
 from portal.archive import inspection, storage
 from portal.archive.models import ItemState, Slide, Video
 from portal.archive.services import item_preparing, slide_ready, video_ready
-from portal.core.tasks import JobContext, JobResult, UserError, task
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 
 _Item = TypeVar("_Item", Slide, Video)
 _Found = TypeVar("_Found")
 
 
-@task("slide_ingest", title="Prepare slide", max_attempts=3, retry_on=(OSError,))
+@task(
+    "slide_ingest",
+    title="Prepare slide",
+    priority=Priority.INGEST,
+    max_attempts=3,
+    retry_on=(OSError,),
+)
 def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     """Check a slide or still, derive thumbnail and tiles, show it on a canvas."""
     slide = _item(Slide, slide_id)
@@ -42,7 +48,13 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
 
-@task("video_ingest", title="Prepare video", max_attempts=3, retry_on=(OSError,))
+@task(
+    "video_ingest",
+    title="Prepare video",
+    priority=Priority.INGEST,
+    max_attempts=3,
+    retry_on=(OSError,),
+)
 def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
     """Read a video's frame table and poster, make a rendition where the browser needs one."""
     video = _item(Video, video_id)

@@ -133,6 +133,7 @@ NOT_NOTED = frozenset(
         "mosaic.failed",
         "mosaic.finished",
         "roi.embedded",
+        "rois.saved_in_bulk",
     }
     | {"slide.ready", "video.ready"}
 )

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.http import HttpRequest
 
 from portal.audit.actions import told
-from portal.audit.services import entry_note, keyed_hash, labs_of
-from portal.core.events import EVERY, subscribe
+from portal.audit.models import AuditEntry
+from portal.audit.services import entries_for, entry_note, keyed_hash, labs_of
+from portal.core.events import EVERY, subscribe_batches
 from portal.core.models import Event
 from portal.labs.models import User
 
 
 def listen() -> None:
     """Subscribe; called once, when the app is ready."""
-    subscribe(EVERY)(event_heard)
+    subscribe_batches(EVERY)(events_heard)
     user_logged_in.connect(_signed_in, dispatch_uid="audit.signed_in")
     user_logged_out.connect(_signed_out, dispatch_uid="audit.signed_out")
     user_login_failed.connect(_sign_in_failed, dispatch_uid="audit.sign_in_failed")
 
 
-def event_heard(event: Event) -> None:
-    """Note a write in the transaction that makes it: neither is there without the other."""
+def events_heard(events: Sequence[Event]) -> None:
+    """Note writes in the transaction that makes them: neither is there without the other."""
+    entries = [entry for event in events for entry in _entries(event)]
+    if entries:
+        AuditEntry.objects.bulk_create(entries)
+
+
+def _entries(event: Event) -> list[AuditEntry]:
     how = told(event.name)
     if how is None:
-        return
+        return []
     payload: Mapping[str, Any] = event.payload
     labs = [event.lab_id] if event.lab_id else []
     if not labs and how.of_person:
         labs = labs_of(uuid.UUID(payload[how.of_person]))
-    entry_note(
+    return entries_for(
         event.name,
         lab_ids=labs,
         kind=how.kind,

@@ -40,12 +40,38 @@ def entry_note(
     Who acts is taken from the request that is being answered, ``actor_id`` where there is none.
     One insert, in the caller's transaction.
     """
+    AuditEntry.objects.bulk_create(
+        entries_for(
+            action,
+            lab_ids=lab_ids,
+            kind=kind,
+            object_id=object_id,
+            case_id=case_id,
+            actor_id=actor_id,
+            outcome=outcome,
+            details=details,
+        )
+    )
+
+
+def entries_for(
+    action: str,
+    *,
+    lab_ids: Iterable[uuid.UUID],
+    kind: str = "",
+    object_id: uuid.UUID | None = None,
+    case_id: uuid.UUID | None = None,
+    actor_id: uuid.UUID | None = None,
+    outcome: Outcome = Outcome.DONE,
+    details: Details | None = None,
+) -> list[AuditEntry]:
+    """The entries that ``entry_note`` adds, for who adds those of many acts by one insert."""
     request = request_now()
     token = getattr(request, "auth", None)
     user = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
         actor_id = user.pk
-    entries = [
+    return [
         AuditEntry(
             lab_id=lab_id,
             actor_id=actor_id,
@@ -60,7 +86,6 @@ def entry_note(
         )
         for lab_id in (tuple(lab_ids) or (INSTALLATION,))
     ]
-    AuditEntry.objects.bulk_create(entries)
 
 
 def labs_of(user_id: uuid.UUID) -> list[uuid.UUID]:

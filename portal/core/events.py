@@ -13,7 +13,9 @@ from portal.core.models import Event
 
 EVERY = "*"
 Handler = Callable[[Event], None]
+BatchHandler = Callable[[Sequence[Event]], None]
 _HANDLERS: defaultdict[str, list[Handler]] = defaultdict(list)
+_BATCH_HANDLERS: defaultdict[str, list[BatchHandler]] = defaultdict(list)
 
 
 def subscribe(name: str) -> Callable[[Handler], Handler]:
@@ -32,6 +34,17 @@ def subscribe(name: str) -> Callable[[Handler], Handler]:
     return register
 
 
+def subscribe_batches(name: str) -> Callable[[BatchHandler], BatchHandler]:
+    """As ``subscribe``, for what is done once for all events that are emitted together."""
+
+    def register(handler: BatchHandler) -> BatchHandler:
+        if handler not in _BATCH_HANDLERS[name]:
+            _BATCH_HANDLERS[name].append(handler)
+        return handler
+
+    return register
+
+
 def event_emit(name: str, *, lab_id: uuid.UUID | None, payload: Mapping[str, Any]) -> Event:
     """Write an event row and call its subscribers, all in the caller's transaction.
 
@@ -41,8 +54,7 @@ def event_emit(name: str, *, lab_id: uuid.UUID | None, payload: Mapping[str, Any
     """
     with transaction.atomic():
         event = Event.objects.create(name=name, lab_id=lab_id, payload=dict(payload))
-        for handler in (*_HANDLERS[name], *_HANDLERS[EVERY]):
-            handler(event)
+        _tell(name, [event])
     return event
 
 
@@ -54,7 +66,14 @@ def events_emit(
         events = Event.objects.bulk_create(
             Event(name=name, lab_id=lab_id, payload=dict(payload)) for payload in payloads
         )
-        for event in events:
-            for handler in (*_HANDLERS[name], *_HANDLERS[EVERY]):
-                handler(event)
+        _tell(name, events)
     return events
+
+
+def _tell(name: str, events: Sequence[Event]) -> None:
+    for event in events:
+        for handler in (*_HANDLERS[name], *_HANDLERS[EVERY]):
+            handler(event)
+    if events:
+        for batch_handler in (*_BATCH_HANDLERS[name], *_BATCH_HANDLERS[EVERY]):
+            batch_handler(events)

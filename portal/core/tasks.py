@@ -6,6 +6,7 @@ see, cancel or recover it.
 
 from __future__ import annotations
 
+import enum
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -14,6 +15,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 QUEUES = ("default", "gpu")
+
+
+class Priority(enum.IntEnum):
+    """Which work a worker takes first; within one, labs and people take turns."""
+
+    INTERACTIVE = 0  # somebody looks at the page that waits for it
+    INGEST = 1  # an upload to be looked at, a mosaic to be built
+    BULK = 2  # whole canvases and archives: in parts, between which the others have their turn
 
 
 class JobContext(Protocol):
@@ -31,6 +40,17 @@ class JobContext(Protocol):
         paused, and whose job another one took over, fails here instead of writing twice.
         """
 
+    def part(self) -> AbstractContextManager[None]:
+        """As ``effect`` for one part of the work, after which the job goes on.
+
+        What it wrote lasts, so the task must find it when it runs again and do the rest. Attempts
+        that were lost before it no longer count.
+        """
+
+    def give_way(self) -> None:
+        """Between two parts: raises ``JobYielded`` where more urgent work waits for this worker,
+        or others' after a while. Let it pass: the job goes back into the queue."""
+
     def scratch(self) -> AbstractContextManager[Path]:
         """A temporary folder on the storage volume, so that a rename out of it is atomic."""
 
@@ -47,12 +67,17 @@ class JobCancelled(Exception):
     """The user asked to stop."""
 
 
+class JobYielded(Exception):
+    """Others go first; the job is in the queue again, and none of its attempts is spent."""
+
+
 class LeaseLost(Exception):
     """Another worker took the job over; this attempt must leave no trace."""
 
 
 JobResult = dict[str, str | int | float | list[str]]
-"""What a task reports of its outcome, JSON-able; shown with the job."""
+"""What a task reports of its outcome, JSON-able; shown with the job. ``outcome``: why it ended well
+without what was asked for, as ``no tissue``; shown in the place of "Done"."""
 
 TaskFunction = Callable[..., JobResult | None]
 Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
@@ -64,6 +89,7 @@ class TaskSpec:
 
     Attributes:
         title: what people read: "Prepare slide".
+        priority: of its jobs, see ``Priority``.
         retry_on: exceptions worth another attempt; anything else ends the job at once.
         backoff_s: pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
         version: of the arguments; jobs keep the one they were submitted with.
@@ -77,6 +103,7 @@ class TaskSpec:
     max_attempts: int
     retry_on: tuple[type[Exception], ...]
     backoff_s: float
+    priority: Priority = Priority.INTERACTIVE
     version: int = 1
     upgrade: Upgrade | None = None
 
@@ -89,6 +116,7 @@ def task(
     *,
     title: str = "",
     queue: str = "default",
+    priority: Priority = Priority.INTERACTIVE,
     max_attempts: int = 3,
     retry_on: tuple[type[Exception], ...] = (OSError,),
     backoff_s: float = 5.0,
@@ -119,6 +147,7 @@ def task(
             max_attempts=max_attempts,
             retry_on=retry_on,
             backoff_s=backoff_s,
+            priority=priority,
             version=version,
             upgrade=upgrade,
         )

@@ -15,7 +15,11 @@ from rest_framework.reverse import reverse
 
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
-from portal.jobs.serializers import JobSerializer
+from portal.jobs.serializers import (
+    JobChoiceSerializer,
+    JobsCancelledSerializer,
+    JobSerializer,
+)
 from portal.labs.requests import user_of
 
 
@@ -25,10 +29,15 @@ class JobFilter(filters.FilterSet):
     state = filters.ChoiceFilter(choices=JobState.choices)
     kind = filters.CharFilter()
     target_id = filters.UUIDFilter()
+    person = filters.CharFilter(method="by_person", help_text="Id of who asked for it, or `me`")
 
     class Meta:
         model = Job
-        fields = ("state", "kind", "target_id")
+        fields = ("state", "kind", "target_id", "person")
+
+    def by_person(self, jobs: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
+        """See ``selectors.jobs_of_person``."""
+        return selectors.jobs_of_person(jobs, value, user_of(self.request))
 
 
 class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Job]):
@@ -50,6 +59,27 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gene
         """Stop the job: at once while it waits, soon while it runs."""
         job = services.job_cancel(job=self.get_object(), user=user_of(request))
         return Response(self.get_serializer(job).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(request=JobChoiceSerializer, responses={202: JobsCancelledSerializer})
+    @action(
+        detail=False,
+        methods=["post"],
+        url_path="cancel",
+        url_name="cancel-many",
+        filterset_class=None,
+        pagination_class=None,
+    )
+    def cancel_many(self, request: Request) -> Response:
+        """Stop many jobs: those with these ids, or all that are waiting or running and match."""
+        choice = JobChoiceSerializer(data=request.data)
+        choice.is_valid(raise_exception=True)
+        ids = choice.validated_data.pop("ids", None)
+        jobs = selectors.job_list(user=user_of(request), **choice.validated_data)
+        if ids is not None:
+            jobs = jobs.filter(pk__in=ids)
+        cancelled = services.jobs_cancel(jobs=jobs, user=user_of(request))
+        body = JobsCancelledSerializer(cancelled).data
+        return Response(body, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=None, responses={202: JobSerializer})
     @action(detail=True, methods=["post"])

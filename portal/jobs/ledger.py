@@ -7,6 +7,7 @@ however far the clocks of the machines around it are apart.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +16,10 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from portal.core.events import event_emit
-from portal.jobs.models import Job, JobState
+from portal.core.events import event_emit, events_emit
+from portal.core.locks import transaction_lock
+from portal.jobs.models import Job, JobState, JobTurn
+from portal.jobs.selectors.turns import Party, jobs_known, jobs_of, parties_in_turn
 
 MAX_BACKOFF_S = 600.0  # nobody waits longer for a retry
 
@@ -24,6 +27,55 @@ MAX_BACKOFF_S = 600.0  # nobody waits longer for a retry
 def lease_length() -> timedelta:
     """How long a worker may be silent before its job is given to another."""
     return timedelta(seconds=settings.TESSERA_JOB_LEASE_S)
+
+
+def claim_next(queue: str, *, worker: str) -> Job | None:
+    """Take the job of this queue whose turn it is; None where nothing waits.
+
+    Claims of a queue are made one after the other, for the milliseconds they take: two workers
+    that looked at once would both serve the same person.
+    """
+    if not jobs_known(queue).exists():  # a bell for what others took already: no lock for it
+        return None
+    with transaction.atomic():
+        transaction_lock(f"claim:{queue}")
+        waiting = jobs_known(queue)
+        for party in parties_in_turn(waiting):
+            for job_id in jobs_of(waiting, party).values_list("pk", flat=True)[:1]:
+                job = claim(job_id, worker=worker)
+                if job is not None:  # not cancelled in this moment
+                    _note_turn(party)
+                    return job
+    return None
+
+
+def _note_turn(party: Party) -> None:
+    JobTurn.objects.bulk_create(
+        [
+            JobTurn(
+                lab_id=party.lab_id,
+                person=party.person,
+                priority=party.priority,
+                served_at=Now(),
+            )
+        ],
+        update_conflicts=True,
+        unique_fields=["lab", "person", "priority"],
+        update_fields=["served_at"],
+    )
+
+
+def must_give_way(job: Job, *, ran_long: bool) -> bool:
+    """Whether a running job is to let others go first.
+
+    To more urgent work always; to that of others of its own priority once it ran for long.
+    """
+    waiting = jobs_known(job.queue)
+    if waiting.filter(priority__lt=job.priority).exists():
+        return True
+    others = waiting.filter(priority=job.priority)
+    others = others.exclude(lab_id=job.lab_id, created_by_id=job.created_by_id)
+    return ran_long and others.exists()
 
 
 def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:
@@ -43,6 +95,8 @@ def claim(job_id: uuid.UUID, *, worker: str) -> Job | None:
             progress_done=0,
             progress_total=0,
             phase="",
+            phase_at=None,
+            phase_from=0,
             error_code="",
             error_message="",
             traceback="",
@@ -101,20 +155,39 @@ def end(rows: QuerySet[Job], job_id: uuid.UUID, state: JobState, **changes: Any)
         if not rows.update(state=state, finished_at=Now(), updated_at=Now(), **changes):
             return False
         job = Job.objects.get(pk=job_id)
-        event_emit(
-            "job.ended",
-            lab_id=job.lab_id,
-            payload={
-                "job_id": str(job.pk),
-                "kind": job.kind,
-                "state": str(job.state),
-                "target_type": job.target_type,
-                "target_id": str(job.target_id) if job.target_id else None,
-                "error_code": job.error_code,
-                "error_message": job.error_message,
-            },
-        )
+        event_emit("job.ended", lab_id=job.lab_id, payload=_ending(job))
     return True
+
+
+def end_all(job_ids: Iterable[uuid.UUID], *, lab_id: uuid.UUID, **changes: Any) -> int:
+    """Cancel those of a lab's jobs that still wait, in one transaction; returns how many."""
+    with transaction.atomic():
+        waiting = Job.objects.select_for_update().filter(
+            pk__in=list(job_ids), lab_id=lab_id, state=JobState.QUEUED
+        )
+        ids = list(waiting.order_by("pk").values_list("pk", flat=True))
+        ended = Job.objects.filter(pk__in=ids)
+        ended.update(
+            state=JobState.CANCELLED,
+            finished_at=Now(),
+            updated_at=Now(),
+            idempotency_key=None,
+            **changes,
+        )
+        events_emit("job.ended", lab_id=lab_id, payloads=[_ending(job) for job in ended])
+    return len(ids)
+
+
+def _ending(job: Job) -> dict[str, Any]:
+    return {
+        "job_id": str(job.pk),
+        "kind": job.kind,
+        "state": str(job.state),
+        "target_type": job.target_type,
+        "target_id": str(job.target_id) if job.target_id else None,
+        "error_code": job.error_code,
+        "error_message": job.error_message,
+    }
 
 
 def requeue(rows: QuerySet[Job], *, delay_s: float, message: str) -> bool:

@@ -6,8 +6,10 @@
       ^                  |--user error or attempts spent--> failed
       |--retry/reaper----|--cancel flag seen--------------> cancelled
     queued --cancel--> cancelled
+    running --others go first--> queued
 
-Only an UPDATE guarded by state and lease token moves a row, so two workers cannot both win.
+Which job a worker takes next is decided when it claims one (``selectors.turns``). Only an UPDATE
+guarded by state and lease token moves a row, so two workers cannot both win.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from django.conf import settings
 from django.db import models
 
 from portal.core.models import BaseModel
-from portal.core.tasks import REGISTRY
-from portal.labs.models import LabOwned
+from portal.core.tasks import REGISTRY, Priority
+from portal.labs.models import Lab, LabOwned
 
 
 class JobState(models.TextChoices):
@@ -30,6 +32,14 @@ class JobState(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
+class JobPriority(models.IntegerChoices):
+    """``portal.core.tasks.Priority`` for people."""
+
+    INTERACTIVE = Priority.INTERACTIVE, "Interactive"
+    INGEST = Priority.INGEST, "Ingest"
+    BULK = Priority.BULK, "Bulk"
+
+
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
@@ -38,6 +48,9 @@ class Job(LabOwned):
 
     kind = models.CharField(max_length=60)
     queue = models.CharField(max_length=20, default="default")
+    priority = models.PositiveSmallIntegerField(
+        choices=JobPriority.choices, default=JobPriority.INTERACTIVE
+    )
     args = models.JSONField(default=dict)
     payload_version = models.PositiveSmallIntegerField(default=1, help_text="Of args; see task()")
     request_id = models.CharField(max_length=64, blank=True, help_text="Of who asked, for the log")
@@ -64,6 +77,8 @@ class Job(LabOwned):
     progress_done = models.BigIntegerField(default=0)
     progress_total = models.BigIntegerField(default=0)
     phase = models.CharField(max_length=80, blank=True)
+    phase_at = models.DateTimeField(null=True, blank=True, help_text="When the phase began")
+    phase_from = models.BigIntegerField(default=0, help_text="progress_done when it began")
 
     result = models.JSONField(default=dict)
     error_code = models.CharField(max_length=60, blank=True)
@@ -78,6 +93,11 @@ class Job(LabOwned):
             models.Index(fields=["state", "lease_until"], name="job_state_lease"),
             models.Index(fields=["lab", "-created_at"], name="job_lab_created"),
             models.Index(fields=["target_type", "target_id"], name="job_target"),
+            models.Index(
+                fields=["queue", "priority", "lab", "created_by", "created_at"],
+                condition=models.Q(state=JobState.QUEUED),
+                name="job_waiting",
+            ),
         )
         constraints = (
             models.UniqueConstraint(
@@ -102,6 +122,12 @@ class Job(LabOwned):
         return "" if getattr(self, "hides_name", False) else self.error_message
 
     @property
+    def outcome(self) -> str:
+        """Why it ended well without what was asked for (``no tissue``); empty otherwise."""
+        found = self.result.get("outcome", "") if self.state == JobState.SUCCEEDED else ""
+        return str(found)
+
+    @property
     def has_ended(self) -> bool:
         """True once nothing will change any more."""
         return self.state in ENDED
@@ -116,9 +142,26 @@ class Job(LabOwned):
         )
 
 
+class JobTurn(models.Model):
+    """When work of a priority was last begun for somebody in a lab: who waited longest is next."""
+
+    lab = models.ForeignKey(Lab, on_delete=models.CASCADE, related_name="+")
+    person = models.CharField(
+        max_length=40, blank=True, help_text="Key of who asked; empty for the portal itself"
+    )
+    priority = models.PositiveSmallIntegerField(choices=JobPriority.choices)
+    served_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["lab", "person", "priority"], name="job_turn_unique"),
+        )
+
+
 class WorkerSign(BaseModel):
     """A worker's sign of life, for ``/readyz`` and the jobs page."""
 
     name = models.CharField(max_length=120, unique=True)
     queues = models.CharField(max_length=120)
+    processes = models.PositiveSmallIntegerField(default=1, help_text="Jobs it runs at once")
     seen_at = models.DateTimeField(db_index=True)

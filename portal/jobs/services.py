@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.db import models, transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from portal.core.errors import ConflictError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.observe import ids
-from portal.core.tasks import REGISTRY
+from portal.core.tasks import REGISTRY, Priority
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState, WorkerSign
 from portal.jobs.worker.bell import ring
@@ -20,6 +22,26 @@ from portal.labs.models import Lab, Role, User
 from portal.labs.rules import has_role, require_role
 
 SIGNS_KEPT = timedelta(days=7)  # somebody may ask after a worker that died last week
+CANCELLED = {
+    "cancel_requested": True,
+    "error_code": "cancelled",
+    "error_message": "Cancelled.",
+}
+CANCEL_CHUNK = 500  # jobs in a transaction: SQLite's other writers wait for it
+
+
+@dataclass(frozen=True, slots=True)
+class JobsCancelled:
+    """What became of jobs that were cancelled together.
+
+    Attributes:
+        cancelled: ended at once. stopping: at work, and told to stop.
+        kept: others' jobs, which only a manager may cancel; or ended in the meantime.
+    """
+
+    cancelled: int
+    stopping: int
+    kept: int
 
 
 def job_submit(
@@ -31,6 +53,7 @@ def job_submit(
     target: models.Model | None = None,
     target_name: str = "",
     idempotency_key: str | None = None,
+    priority: Priority | None = None,
 ) -> Job:
     """Write a job row; the doorbell is rung when the caller's transaction commits.
 
@@ -39,11 +62,13 @@ def job_submit(
         args: JSON-able ids, passed to the task as keywords.
         idempotency_key: unique in the lab: the same key gives the job that has it, until that job
             failed or was cancelled.
+        priority: another than that of the kind.
     """
     spec = REGISTRY[kind]
     fields: dict[str, Any] = {
         "kind": kind,
         "queue": spec.queue,
+        "priority": spec.priority if priority is None else priority,
         "max_attempts": spec.max_attempts,
         "args": dict(args),
         "payload_version": spec.version,
@@ -78,14 +103,7 @@ def job_cancel(*, job: Job, user: User) -> Job:
     if job.created_by_id != user.pk and not has_role(user, job.lab_id, at_least=Role.MANAGER):
         require_role(user, job.lab_id, at_least=Role.MANAGER)
     waiting = Job.objects.filter(pk=job.pk, state=JobState.QUEUED)
-    ended = ledger.end(
-        waiting,
-        job.pk,
-        JobState.CANCELLED,
-        cancel_requested=True,
-        error_code="cancelled",
-        error_message="Cancelled.",
-    )
+    ended = ledger.end(waiting, job.pk, JobState.CANCELLED, **CANCELLED)
     if not ended:
         flagged = Job.objects.filter(pk=job.pk, state=JobState.RUNNING).update(
             cancel_requested=True, updated_at=Now()
@@ -94,6 +112,39 @@ def job_cancel(*, job: Job, user: User) -> Job:
             raise ConflictError("This job has already ended.", code="job-ended")
     job.refresh_from_db()
     return job
+
+
+def jobs_cancel(*, jobs: QuerySet[Job], user: User) -> JobsCancelled:
+    """Stop many jobs: each as ``job_cancel`` would, but for those that this person may not stop.
+
+    Args:
+        jobs: seen by ``user``.
+    Raises:
+        InvalidInputError: none of them is waiting or running.
+        ForbiddenError: a viewer, who may stop none.
+    """
+    open_jobs = jobs.filter(state__in=(JobState.QUEUED, JobState.RUNNING)).order_by("pk")
+    rows = list(open_jobs.values_list("pk", "lab_id", "created_by_id"))
+    if not rows:
+        raise InvalidInputError("None of these jobs is waiting or running.", code="nothing-open")
+    labs = {lab_id for _, lab_id, _ in rows}
+    all_of = {lab_id for lab_id in labs if has_role(user, lab_id, at_least=Role.MANAGER)}
+    own_of = {lab_id for lab_id in labs if has_role(user, lab_id, at_least=Role.ANNOTATOR)}
+    if not own_of:
+        require_role(user, rows[0][1], at_least=Role.ANNOTATOR)
+    cancelled = stopping = 0
+    for lab_id in labs:
+        ids = [
+            pk
+            for pk, lab, person in rows
+            if lab == lab_id and (lab in all_of or (lab in own_of and person == user.pk))
+        ]
+        for start in range(0, len(ids), CANCEL_CHUNK):
+            chunk = ids[start : start + CANCEL_CHUNK]
+            cancelled += ledger.end_all(chunk, lab_id=lab_id, **CANCELLED)
+            running = Job.objects.filter(pk__in=chunk, state=JobState.RUNNING)
+            stopping += running.update(cancel_requested=True, updated_at=Now())
+    return JobsCancelled(cancelled, stopping, len(rows) - cancelled - stopping)
 
 
 def job_retry(*, job: Job, user: User) -> Job:
@@ -106,6 +157,7 @@ def job_retry(*, job: Job, user: User) -> Job:
         lab=job.lab,
         kind=job.kind,
         queue=spec.queue,
+        priority=job.priority,
         max_attempts=spec.max_attempts,
         args=job.args,
         payload_version=job.payload_version,

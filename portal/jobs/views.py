@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import uuid
+from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from portal.core.errors import InvalidInputError
 from portal.core.http.htmx import wants_part
 from portal.jobs import selectors, services
-from portal.jobs.models import Job, JobState
+from portal.jobs.models import ENDED, Job, JobState
+from portal.labs.models import Membership, Role
 from portal.labs.requests import user_of
 
 PER_PAGE = 30  # one to two screens
@@ -22,18 +27,32 @@ PER_PAGE = 30  # one to two screens
 @require_GET
 def job_list(request: HttpRequest) -> HttpResponse:
     """All jobs of the person's labs; htmx re-asks for the table while something moves."""
-    state = request.GET.get("state", "")
-    jobs = selectors.job_list(user=user_of(request), state=state)
+    user, asked = user_of(request), _filters(request.GET)
+    jobs = selectors.job_list(user=user, **asked)
     page = Paginator(jobs, PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "page_obj": page,
-        "state": state,
-        "states": JobState.choices,
+        "asked": asked,
+        "is_filtered": any(asked.values()),
         "is_moving": any(not job.has_ended for job in page),
+        "waits": selectors.waits() if any(job.state == JobState.QUEUED for job in page) else {},
         "workers": selectors.workers_alive().count(),
+        "may_cancel": Membership.objects.of(user).exclude(role=Role.VIEWER).exists(),
+        "open_count": jobs.exclude(state__in=ENDED).count(),
     }
-    template = "jobs/_table.html" if wants_part(request) else "jobs/list.html"
-    return render(request, template, context)
+    if wants_part(request):
+        return render(request, "jobs/_table.html", context)
+    context |= {
+        "states": JobState.choices,
+        "kinds": selectors.job_kinds(user=user),
+        "people": selectors.job_people(user=user),
+        "me": selectors.ME,
+    }
+    return render(request, "jobs/list.html", context)
+
+
+def _filters(asked: QueryDict) -> dict[str, str]:
+    return {name: asked.get(name, "") for name in ("state", "kind", "person")}
 
 
 @login_required
@@ -41,13 +60,50 @@ def job_list(request: HttpRequest) -> HttpResponse:
 def job_detail(request: HttpRequest, job_id: uuid.UUID) -> HttpResponse:
     """One job. ``?part=progress`` answers the live part alone, for any page that embeds it."""
     job = selectors.job_get(user=user_of(request), job_id=job_id)
+    waits = selectors.waits() if job.state == JobState.QUEUED else {}
+    context = {"job": job, "waits": waits}
     if request.GET.get("part") == "progress":
-        response = render(request, "jobs/_progress.html", {"job": job})
+        response = render(request, "jobs/_progress.html", context)
         if job.has_ended:
             response["HX-Trigger"] = "job-ended"  # a page around it may reload itself
         return response
     template = "jobs/_detail.html" if wants_part(request) else "jobs/detail.html"
-    return render(request, template, {"job": job})
+    return render(request, template, context)
+
+
+@login_required
+@require_POST
+def jobs_cancel(request: HttpRequest) -> HttpResponse:
+    """Stop the jobs that were ticked, or all that the list was filtered to (``all``)."""
+    user, asked = user_of(request), _filters(request.POST)
+    jobs = selectors.job_list(user=user, **asked)
+    if "all" not in request.POST:
+        jobs = jobs.filter(pk__in=[pk for pk in request.POST.getlist("job") if _is_key(pk)])
+    try:
+        done = services.jobs_cancel(jobs=jobs, user=user)
+    except InvalidInputError as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, _told(done))
+    query = urlencode({name: value for name, value in asked.items() if value})
+    return redirect(f"{reverse('jobs:list')}?{query}" if query else "jobs:list")
+
+
+def _is_key(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _told(done: services.JobsCancelled) -> str:
+    parts = [f"{done.cancelled:,} cancelled"]
+    if done.stopping:
+        parts.append(f"{done.stopping:,} stopping")
+    if done.kept:
+        parts.append(f"{done.kept:,} of other people kept")
+    return ", ".join(parts) + "."
 
 
 @login_required

@@ -81,6 +81,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     },
     "api:followup-picture": {"GET": Watch("followup.viewed", "followup", "pk", every_s=HOUR_S)},
     "api:job-cancel": {"POST": Watch("job.cancelled", "job", "pk")},
+    "api:job-cancel-many": {"POST": Watch("job.cancelled")},
     "api:job-retry": {"POST": Watch("job.retried", "job", "pk")},
     "api:label-detail": {
         "PATCH": _told("label.saved", "label", "pk"),
@@ -153,6 +154,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "audit:export": {"GET": Watch("audit.exported", "lab")},
     "audit:list": {"GET": Watch("audit.viewed", "lab")},
     "jobs:cancel": {"POST": Watch("job.cancelled", "job", "job_id")},
+    "jobs:cancel_many": {"POST": Watch("job.cancelled")},
     "jobs:retry": {"POST": Watch("job.retried", "job", "job_id")},
     "keeping:bin": {"GET": Watch("bin.viewed")},
     "keeping:bin_purge": {"POST": _told("bin.purged")},

@@ -205,6 +205,7 @@ TESSERA_JOB_LIMITS_S = {
     "slide_ingest": 4 * 3600.0,  # 20 GiB to hash, a large still to tile; its child has an hour
     "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
+    "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
     "index_build": 3600.0,  # a million vectors read and written: minutes
     "lab_embed": 3600.0,  # one row for each ROI of a lab
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame

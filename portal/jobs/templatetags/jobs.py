@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django import template
@@ -10,6 +12,7 @@ from django.utils import timezone
 from django.utils.text import capfirst
 
 from portal.jobs.models import Job, JobState
+from portal.jobs.selectors import Wait, time_left_s
 
 register = template.Library()
 
@@ -20,6 +23,7 @@ TARGET_PAGES = {
     "mosaic": "mosaics:mosaic_detail",
     "followup": "mosaics:followup_detail",
     "roi": "annotations:roi_open",
+    "canvas": "archive:viewer",
 }
 UNITS = ("px", "s", "um", "mb")  # of a result, at the end of its key
 PILLS = {
@@ -45,8 +49,44 @@ def target_url(job: Job) -> str:
 
 @register.filter
 def pill_class(job: Job) -> str:
-    """The colour of the state."""
-    return PILLS[JobState(job.state)]
+    """The colour of the state; none for an outcome that is nobody's fault."""
+    return "pill--plain" if job.outcome else PILLS[JobState(job.state)]
+
+
+@register.filter
+def state_name(job: Job) -> str:
+    """The state in words; where it succeeded without what was asked for, why."""
+    return job.outcome.capitalize() or job.get_state_display()
+
+
+@register.filter
+def wait_of(waits: Mapping[uuid.UUID, Wait] | str, job: Job) -> str:
+    """Its place in the queue and when it begins; empty where it has none."""
+    wait = waits.get(job.pk) if isinstance(waits, Mapping) else None
+    if wait is None:
+        return ""
+    place = "Next in the queue" if wait.position == 1 else f"Place {wait.position:,} in the queue"
+    return place if wait.seconds is None else f"{place}, begins {_in(wait.seconds)}"
+
+
+@register.filter
+def time_left(job: Job) -> str:
+    """``about 3 min left``; empty while unknown."""
+    left = time_left_s(job)
+    return "" if left is None else f"{about(left)} left"
+
+
+def _in(seconds: float) -> str:
+    return "now" if seconds < 1 else f"in {about(seconds)}"
+
+
+def about(seconds: float) -> str:
+    """``about 40 s``, ``about 3 min``, ``about 2 h``: no more than an estimate can say."""
+    if seconds < 55:
+        return f"about {max(5, 5 * round(seconds / 5))} s"
+    if seconds < 55 * 60:
+        return f"about {max(1, round(seconds / 60))} min"
+    return f"about {max(1, round(seconds / 3600))} h"
 
 
 @register.filter

@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.models.functions import Now
 from kombu.exceptions import KombuError
 
-from portal.jobs.models import Job
+from portal.jobs.models import Job, JobState
 
 logger = logging.getLogger(__name__)
 
@@ -33,10 +33,14 @@ def ring(job_id: uuid.UUID, *, queue: str) -> bool:
 
 @shared_task(name="jobs.run")
 def run(job_id: str) -> None:
-    """Run the job if it can be claimed; otherwise do nothing."""
-    from portal.jobs.worker.runner import job_run
+    """Run the job of this queue whose turn it is: the one that the bell was rung for, or another
+    that goes before it and whose own bell then finds this one. Nothing where nothing waits.
+    """
+    from portal.jobs.worker.runner import next_run
 
     try:
-        job_run(uuid.UUID(job_id))
+        job = next_run(uuid.UUID(job_id))
+        if job is not None and Job.objects.filter(pk=job.pk, state=JobState.QUEUED).exists():
+            ring(job.pk, queue=job.queue)  # it gave way
     except (OperationalError, InterfaceError) as error:
         logger.warning("job %s: the database is away (%s)", job_id, type(error).__name__)

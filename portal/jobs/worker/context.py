@@ -18,16 +18,18 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.db.models.functions import Now
 
 from portal.core.connections import database_is_away
 from portal.core.disk import require_room
-from portal.core.tasks import JobCancelled, LeaseLost
+from portal.core.tasks import JobCancelled, JobYielded, LeaseLost
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker import limits
 
 logger = logging.getLogger(__name__)
 
+SLICE_S = 20.0  # so long bulk work goes on before others of its priority have their turn
 PROGRESS_EVERY_S = 0.4  # a bar that moves; at most 2.5 writes a second and job
 
 
@@ -46,8 +48,9 @@ class LedgerContext:
         self._stop = threading.Event()
         self._last: tuple[float, str] = (0.0, "")
         self._scratch: set[Path] = set()
-        self._kind, self._title = job.kind, job.title
-        self._ends_s = time.monotonic() + limits.limit_s(job.kind)
+        self._job, self._kind, self._title = job, job.kind, job.title
+        self._began_s = time.monotonic()
+        self._ends_s = self._began_s + limits.limit_s(job.kind)
         beat = partial(copy_context().run, self._beat)  # logs with the ids of the job
         self._thread = threading.Thread(target=beat, daemon=True, name=f"lease-{job.pk}")
 
@@ -75,7 +78,8 @@ class LedgerContext:
             return
         self._last = (now, phase)
         try:
-            self._tell(progress_done=done, progress_total=total, phase=phase[:80])
+            begun = {} if phase == last_phase else {"phase_at": Now(), "phase_from": done}
+            self._tell(progress_done=done, progress_total=total, phase=phase[:80], **begun)
         except DatabaseError as error:
             # Hours of work are not thrown away for a bar that stands still. Whether the lease was
             # lost meanwhile is proven by effect().
@@ -98,14 +102,40 @@ class LedgerContext:
             LeaseLost: another worker took the job over.
             JobCancelled: the user asked to stop before anything was changed.
         """
+        with self._proven():
+            yield
+            ledger.end(ledger.held(self.job_id, self.token), self.job_id, JobState.SUCCEEDED)
+        self.has_effect = True
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """One part of the work, in one transaction; see ``JobContext``.
+
+        Raises:
+            LeaseLost, JobCancelled: as ``effect``.
+        """
+        with self._proven(attempts=1):
+            yield
+
+    @contextmanager
+    def _proven(self, **changes: Any) -> Iterator[None]:
         with transaction.atomic():
-            if not ledger.renew(self.job_id, self.token):  # locks the row until commit
+            if not ledger.renew(self.job_id, self.token, **changes):  # locks the row until commit
                 raise LeaseLost(f"job {self.job_id}")
             if Job.objects.filter(pk=self.job_id, cancel_requested=True).exists():
                 raise JobCancelled
             yield
-            ledger.end(ledger.held(self.job_id, self.token), self.job_id, JobState.SUCCEEDED)
-        self.has_effect = True
+
+    def give_way(self) -> None:
+        """Let others go first where they should; see ``JobContext``.
+
+        Raises:
+            JobYielded: also where half of the time is over that an attempt may take.
+        """
+        ran_s = time.monotonic() - self._began_s
+        is_long = ran_s >= limits.limit_s(self._kind) / 2
+        if is_long or ledger.must_give_way(self._job, ran_long=ran_s >= SLICE_S):
+            raise JobYielded
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:

@@ -36,7 +36,8 @@ def _on_child(**_: Any) -> None:
 def _on_ready(sender: Any = None, **_: Any) -> None:
     name = str(getattr(sender, "hostname", "worker"))
     queues = ",".join(sorted(sender.app.amqp.queues.consume_from)) if sender else ""
-    threading.Thread(target=_sign_forever, args=(name, queues), daemon=True).start()
+    processes = int(getattr(sender, "concurrency", None) or 1)
+    threading.Thread(target=_sign_forever, args=(name, queues, processes), daemon=True).start()
 
 
 @worker_shutting_down.connect
@@ -59,15 +60,16 @@ def _hand_back() -> None:
     logger.info("worker stops: %d jobs handed back", count)
 
 
-def sign(name: str, queues: str) -> None:
+def sign(name: str, queues: str, processes: int = 1) -> None:
     """Write that this worker lives, at the database's time."""
-    WorkerSign.objects.update_or_create(name=name, defaults={"queues": queues, "seen_at": Now()})
+    facts = {"queues": queues, "processes": processes, "seen_at": Now()}
+    WorkerSign.objects.update_or_create(name=name, defaults=facts)
 
 
-def _sign_forever(name: str, queues: str) -> None:
+def _sign_forever(name: str, queues: str, processes: int) -> None:
     while True:
         try:
-            sign(name, queues)
+            sign(name, queues, processes)
         except DatabaseError:
             logger.warning("worker %s: sign of life not written", name, exc_info=True)
         finally:

@@ -102,7 +102,7 @@ def _ring_unheard() -> int:
         Job.objects.filter(state=JobState.QUEUED)
         .filter(Q(not_before=None) | Q(not_before__lte=Now()))
         .filter(Q(rung_at=None) | Q(rung_at__lt=stale))
-        .order_by("created_at")
+        .order_by("priority", "created_at")
         .values_list("pk", "queue")[:RING_AT_MOST]
     )
     return sum(ring(job_id, queue=queue) for job_id, queue in due)

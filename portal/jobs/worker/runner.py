@@ -21,7 +21,14 @@ from portal.core.disk import is_disk_full
 from portal.core.errors import StorageFullError
 from portal.core.observe import ids
 from portal.core.observe.traces import span
-from portal.core.tasks import REGISTRY, JobCancelled, LeaseLost, TaskSpec, UserError
+from portal.core.tasks import (
+    REGISTRY,
+    JobCancelled,
+    JobYielded,
+    LeaseLost,
+    TaskSpec,
+    UserError,
+)
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.context import LedgerContext
@@ -42,18 +49,40 @@ def worker_name(pid: int | None = None) -> str:
 
 
 def job_run(job_id: uuid.UUID) -> bool:
-    """Claim and run the job; False where there was nothing to claim."""
+    """Claim and run this job; False where there was nothing to claim."""
     connection_refresh()
     if not _is_known(job_id):
         return False
     job = ledger.claim(job_id, worker=worker_name())
     if job is None:
         return False
+    _run(job)
+    return True
+
+
+def next_run(job_id: uuid.UUID) -> Job | None:
+    """Run what is next in the queue of the job that a bell was rung for; None where nothing is.
+
+    The job itself is only tried where it is nobody's turn: what no release knows has to fail.
+    """
+    connection_refresh()
+    queue = Job.objects.filter(pk=job_id).values_list("queue", flat=True).first()
+    if queue is None:
+        return None
+    job = ledger.claim_next(queue, worker=worker_name())
+    if job is None:
+        job_run(job_id)
+        return None
+    _run(job)
+    return job
+
+
+def _run(job: Job) -> None:
     with ids.named(request=job.request_id, job=str(job.pk)), span(f"job {job.kind}") as trace:
         spec = REGISTRY.get(job.kind)
         if spec is None:
             _fail(job, code="unknown-kind", message=f"No worker knows jobs of kind {job.kind!r}.")
-            return True
+            return
         logger.info("job %s %s: attempt %d begins", job.pk, job.kind, job.attempts)
         _attempt(job, spec)
         if trace.is_on:
@@ -63,7 +92,6 @@ def job_run(job_id: uuid.UUID) -> bool:
                 tessera__job_state=_state(job),
                 tessera__request_id=job.request_id,
             )
-    return True
 
 
 def _state(job: Job) -> str:
@@ -99,6 +127,9 @@ def _attempt(job: Job, spec: TaskSpec) -> None:
         _succeed(job, context, result)
     except LeaseLost:
         logger.warning("job %s: lease lost, another worker has it", job.pk)
+    except JobYielded:
+        logger.info("job %s %s: gives way", job.pk, job.kind)
+        ledger.hand_back(_held(job), message="")
     except (JobCancelled, CancelledError):
         _end(job, JobState.CANCELLED, error_code="cancelled", error_message="Cancelled.")
     except UserError as error:

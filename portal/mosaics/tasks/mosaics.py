@@ -14,7 +14,7 @@ import numpy as np
 from ml.errors import MlError
 from portal.archive import storage
 from portal.archive.models import ItemState
-from portal.core.tasks import JobContext, JobResult, UserError, task
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
 from portal.mosaics.build_cache import build_cache_claim
 from portal.mosaics.models import Mosaic
@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from ml.mosaic import ComponentResult, FrameResult, MosaicConfig, MosaicResult
 
 
-@task(JOB_KIND, title="Build mosaic", queue="gpu", max_attempts=3, retry_on=(OSError,))
+@task(
+    JOB_KIND,
+    title="Build mosaic",
+    priority=Priority.INGEST,
+    queue="gpu",
+    max_attempts=3,
+    retry_on=(OSError,),
+)
 def mosaic_build(context: JobContext, *, mosaic_id: str) -> JobResult:
     """Stitch a video's frames and show the result on a canvas."""
     mosaic = _mosaic(mosaic_id)

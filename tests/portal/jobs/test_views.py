@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from portal.core.models import Event
 from portal.core.tasks import UserError
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
@@ -130,11 +131,80 @@ def test_lists_ask_the_same_number_of_queries_for_one_and_for_thirty(
     for _ in range(30):
         job_submit(kind=name, args={}, lab=lab, user=annotator)
     caller = api if url.startswith("/api") else page
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(14):
         assert caller.get(url).status_code == 200
 
 
 def test_the_list_filters_by_state_and_has_an_empty_state(page: Client, job: Job) -> None:
     assert b"Prepare slide" in page.get("/jobs/?state=queued").content
-    assert b"No job in this state" in page.get("/jobs/?state=failed").content
+    assert b"No such job" in page.get("/jobs/?state=failed").content
     assert b"No worker is running" in page.get("/jobs/").content
+
+
+def test_the_list_filters_by_kind_and_person(
+    page: Client, api: Any, lab: Lab, annotator: User, reviewer: User, job: Job
+) -> None:
+    other = job_submit(kind=job.kind, args={}, lab=lab, user=reviewer, target_name="theirs.svs")
+    for query, seen in (("person=me", job), (f"person={reviewer.pk}", other)):
+        listed = api.get(f"/api/v1/jobs/?{query}").json()["results"]
+        assert [row["id"] for row in listed] == [str(seen.pk)]
+        assert seen.target_name.encode() in page.get(f"/jobs/?{query}").content
+    assert api.get("/api/v1/jobs/?kind=nothing").json()["results"] == []
+    assert api.get("/api/v1/jobs/?person=nobody").json()["results"] == []
+    assert b"No such job" in page.get("/jobs/?kind=nothing").content
+
+
+def test_a_waiting_job_tells_its_place_on_page_and_api(page: Client, api: Any, job: Job) -> None:
+    found = api.get(f"/api/v1/jobs/{job.pk}/").json()
+    assert found["wait"] == {"position": 1, "seconds": None}
+    assert (found["priority"], found["outcome"], found["seconds_left"]) == ("interactive", "", None)
+    assert api.get("/api/v1/jobs/").json()["results"][0]["wait"] == found["wait"]
+    for url in ("/jobs/", f"/jobs/{job.pk}/", f"/jobs/{job.pk}/?part=progress"):
+        assert b"Next in the queue" in page.get(url).content
+
+
+def test_an_outcome_is_neither_red_nor_done(
+    page: Client, kind: Callable[..., str], lab: Lab, annotator: User
+) -> None:
+    name = kind(lambda context: {"outcome": "no tissue", "reason": "the region is blank"})
+    job = job_submit(kind=name, args={}, lab=lab, user=annotator)
+    job_run(job.pk)
+    body = page.get("/jobs/").content.decode()
+    assert "No tissue" in body and "The region is blank" in body
+    assert "pill--bad" not in body and "pill--ok" not in body
+
+
+def test_jobs_are_cancelled_together(
+    page: Client, api: Any, lab: Lab, annotator: User, reviewer: User, name: str
+) -> None:
+    first, second, third = (
+        job_submit(kind=name, args={}, lab=lab, user=annotator) for _ in range(3)
+    )
+    theirs = job_submit(kind=name, args={}, lab=lab, user=reviewer)
+    ledger.claim(third.pk, worker="w")
+    answer = api.post(
+        "/api/v1/jobs/cancel/", {"ids": [str(first.pk), str(theirs.pk)]}, format="json"
+    )
+    assert (answer.status_code, answer.json()) == (202, {"cancelled": 1, "stopping": 0, "kept": 1})
+    ended = Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True)
+    assert list(ended) == [str(first.pk)]
+    page.post("/jobs/cancel/", {"job": [str(second.pk), "rubbish"]})
+    second.refresh_from_db()
+    assert (second.state, second.error_code) == (JobState.CANCELLED, "cancelled")
+    told = page.post("/jobs/cancel/", {"all": "1", "kind": name}, follow=True)
+    assert b"0 cancelled, 1 stopping, 1 of other people kept." in told.content
+    third.refresh_from_db()
+    theirs.refresh_from_db()
+    assert third.cancel_requested and theirs.state == JobState.QUEUED
+
+
+def test_a_manager_cancels_all_and_an_empty_choice_nothing(
+    manager: User, viewer: User, stranger: User, api_as: Any, job: Job
+) -> None:
+    url = "/api/v1/jobs/cancel/"
+    assert api_as(manager).post(url, {}, format="json").status_code == 400
+    refused = api_as(stranger).post(url, {"state": "queued"}, format="json")
+    assert (refused.status_code, refused.json()["code"]) == (400, "nothing-open")
+    assert api_as(viewer).post(url, {"state": "queued"}, format="json").status_code == 403
+    done = api_as(manager).post(url, {"state": "queued"}, format="json").json()
+    assert done == {"cancelled": 1, "stopping": 0, "kept": 0}

@@ -12,9 +12,19 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "jobs:list": {"GET": page(elsewhere=200)},
     "jobs:detail": {"GET": page()},
     "jobs:cancel": {"POST": page(409, at_least="manager")},  # or its owner; it has ended
+    "jobs:cancel_many": {"POST": page(302, elsewhere=302)},  # nothing is ticked
     "jobs:retry": {"POST": page(409, at_least="annotator")},  # it succeeded
     "api:job-list": {"GET": rest(elsewhere=200)},
     "api:job-detail": {"GET": rest()},
+    "api:job-cancel-many": {  # elsewhere nothing waits that could be cancelled
+        "POST": rest(
+            202,
+            at_least="annotator",
+            elsewhere=400,
+            writes=True,
+            body=lambda scene: {"state": "queued"},
+        )
+    },
     "api:job-cancel": {"POST": rest(409, at_least="manager", writes=True)},
     "api:job-retry": {"POST": rest(409, at_least="annotator", writes=True)},
     # --- retrieval --------------------------------------------------------------------------------
