@@ -24,6 +24,7 @@ class RetrievalConfig(AppConfig):
         from portal.retrieval.selectors import rois_with_embedding
 
         subscribe("roi.saved")(_roi_saved)
+        subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
         subscribe("roi.deleted")(_roi_deleted)
         subscribe("job.ended")(_job_ended)
         subscribe("bin.restored")(_restored)
@@ -39,6 +40,16 @@ def _roi_saved(event: Event) -> None:
         version=payload["version"],
         action=payload["action"],
         geometry_changed=payload["geometry_changed"],
+        is_bulk=payload["is_bulk"],
+    )
+
+
+def _rois_saved_in_bulk(event: Event) -> None:
+    from portal.retrieval.services import rois_saved_in_bulk
+
+    rois_saved_in_bulk(
+        canvas_id=uuid.UUID(event.payload["canvas_id"]),
+        user_id=uuid.UUID(event.payload["user_id"]),
     )
 
 
@@ -57,8 +68,8 @@ def _restored(event: Event) -> None:
 
 
 def _job_ended(event: Event) -> None:
-    from portal.retrieval.selectors import BACKFILL_KIND, EMBED_KIND
+    from portal.retrieval.selectors import BACKFILL_KIND, CANVAS_KIND
     from portal.retrieval.services import encoder_switch_if_complete
 
-    if event.payload["kind"] in (EMBED_KIND, BACKFILL_KIND):
+    if event.payload["kind"] in (CANVAS_KIND, BACKFILL_KIND):
         encoder_switch_if_complete()

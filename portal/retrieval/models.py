@@ -123,6 +123,24 @@ class Embedding(models.Model):
         return rows.exclude(canvas__in=canvases_in_bin())
 
 
+class Unembeddable(models.Model):
+    """Why an ROI, as it is drawn now, has no vector by an encoder: ``no-tissue``, or an error.
+
+    It is not tried again by itself; drawn anew, or asked for by a person, it is.
+    """
+
+    encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="+")
+    roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="unembeddable")
+    code = models.CharField(max_length=60)
+    message = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=["encoder", "roi"], name="unembeddable_unique"),
+        )
+
+
 class IndexSnapshot(LabOwned):
     """An index file of one encoder and lab: what it held when it was written.
 

@@ -70,6 +70,7 @@ def _outcome(user: User, roi: Roi, form: SimilarForm) -> dict[str, Any]:
     except ConflictError as error:
         return {
             "failure": error.message,
+            "is_blank": error.code == selectors.NO_TISSUE,
             "job": selectors.embed_job(roi=roi),
             "may_retry": has_role(user, roi.lab_id, at_least=Role.ANNOTATOR),
         }

@@ -22,7 +22,7 @@ from portal.annotations.services.fields import (
     roi_shape,
 )
 from portal.annotations.services.rois import roi_prepare
-from portal.annotations.services.writing import STATE, event_payload, roi_revision
+from portal.annotations.services.writing import STATE, bulk_tell, event_payload, roi_revision
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
 from portal.core.events import events_emit
@@ -30,6 +30,7 @@ from portal.labs.models import User
 
 MAX_STEPS = 5_000  # what a page holds at most
 CHUNK = 500  # rows of one statement
+BULK_FROM = 25  # so many new outlines are embedded as one piece of work, a few each at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +203,16 @@ def _save(canvas: Canvas, user: User, new: list[Roi], changed: list[_Written]) -
     RoiRevision.objects.bulk_create(
         (roi_revision(one.roi, one.action, user) for one in written), batch_size=CHUNK
     )
+    is_bulk = sum(one.geometry_changed for one in written) > BULK_FROM
     for name, is_deleted in (("roi.saved", False), ("roi.deleted", True)):
         payloads = [
-            event_payload(one.roi, one.action, geometry_changed=one.geometry_changed)
+            event_payload(
+                one.roi, one.action, geometry_changed=one.geometry_changed, is_bulk=is_bulk
+            )
             for one in written
             if (one.action == RoiAction.DELETE) == is_deleted
         ]
         if payloads:
             events_emit(name, lab_id=canvas.lab_id, payloads=payloads)
+    if is_bulk:
+        bulk_tell(canvas_id=canvas.pk, lab_id=canvas.lab_id, user=user)

@@ -22,7 +22,7 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
 
-CHUNK = 25
+CHUNK = 100
 """ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
 
 

@@ -25,6 +25,7 @@ from portal.annotations.services.fields import (
 )
 from portal.annotations.services.once import Once, at_most_once
 from portal.annotations.services.writing import (
+    bulk_tell,
     event_payload,
     require_version,
     roi_record,
@@ -157,8 +158,9 @@ def rois_insert(*, rois: list[Roi], user: User, roi_import: RoiImport) -> None:
         _require_canvas(rois[0].canvas_id)
         Roi.everything.bulk_create(rois)
         RoiRevision.objects.bulk_create(roi_revision(roi, action, user, roi_import) for roi in rois)
-        payloads = [event_payload(roi, action, geometry_changed=True) for roi in rois]
+        payloads = [event_payload(roi, action, geometry_changed=True, is_bulk=True) for roi in rois]
         events_emit("roi.saved", lab_id=roi_import.lab_id, payloads=payloads)
+        bulk_tell(canvas_id=roi_import.canvas_id, lab_id=roi_import.lab_id, user=user)
 
 
 def roi_update(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django.utils import timezone
@@ -61,8 +62,19 @@ def roi_record(
     event_emit(
         "roi.deleted" if action == RoiAction.DELETE else "roi.saved",
         lab_id=roi.lab_id,
-        payload=event_payload(roi, action, geometry_changed=geometry_changed),
+        payload=event_payload(
+            roi, action, geometry_changed=geometry_changed, is_bulk=roi_import is not None
+        ),
     )
+    if roi_import is not None:
+        bulk_tell(canvas_id=roi.canvas_id, lab_id=roi.lab_id, user=user)
+
+
+def bulk_tell(*, canvas_id: uuid.UUID, lab_id: uuid.UUID, user: User) -> None:
+    """Emit ``rois.saved_in_bulk``, one event beside those of the ROIs (``is_bulk``): what follows
+    for each of a few follows for a canvas of many."""
+    payload = {"canvas_id": str(canvas_id), "user_id": str(user.pk)}
+    event_emit("rois.saved_in_bulk", lab_id=lab_id, payload=payload)
 
 
 def roi_revision(
@@ -79,8 +91,10 @@ def roi_revision(
     )
 
 
-def event_payload(roi: Roi, action: RoiAction, *, geometry_changed: bool) -> dict[str, Any]:
-    """What ``roi.saved`` and ``roi.deleted`` tell."""
+def event_payload(
+    roi: Roi, action: RoiAction, *, geometry_changed: bool, is_bulk: bool = False
+) -> dict[str, Any]:
+    """What ``roi.saved`` and ``roi.deleted`` tell; ``is_bulk``: see ``bulk_tell``."""
     return {
         "roi_id": str(roi.pk),
         "canvas_id": str(roi.canvas_id),
@@ -88,4 +102,5 @@ def event_payload(roi: Roi, action: RoiAction, *, geometry_changed: bool) -> dic
         "version": roi.version,
         "action": action.value,
         "geometry_changed": geometry_changed,
+        "is_bulk": is_bulk,
     }

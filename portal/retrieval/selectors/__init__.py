@@ -3,7 +3,13 @@
 from portal.retrieval.selectors.candidates import organs_of
 from portal.retrieval.selectors.comparison import EncoderComparison, encoder_compare
 from portal.retrieval.selectors.embeddings import (
+    CANVAS_KIND,
     EMBED_KIND,
+    NO_TISSUE,
+    canvas_job_open,
+    canvas_progress,
+    canvas_rois_waiting,
+    canvas_to_embed,
     embed_job,
     embedding_current,
     embeddings_of_other_kinds,
@@ -11,12 +17,12 @@ from portal.retrieval.selectors.embeddings import (
     rois_with_embedding,
     rois_without_embedding,
     stain_of,
+    unembeddable_for,
     vector_of,
 )
 from portal.retrieval.selectors.encoders import (
     BACKFILL_KIND,
     backfill_jobs_open,
-    backfill_key,
     encoder_default,
     encoder_for,
     encoder_get,
@@ -46,9 +52,11 @@ from portal.retrieval.selectors.snapshots import (
 
 __all__ = [
     "BACKFILL_KIND",
+    "CANVAS_KIND",
     "EMBED_KIND",
     "EXPAND_MOST",
     "K_MOST",
+    "NO_TISSUE",
     "EncoderComparison",
     "Hit",
     "IndexSource",
@@ -59,7 +67,10 @@ __all__ = [
     "SimilarQuery",
     "SimilarResult",
     "backfill_jobs_open",
-    "backfill_key",
+    "canvas_job_open",
+    "canvas_progress",
+    "canvas_rois_waiting",
+    "canvas_to_embed",
     "embed_job",
     "embedding_current",
     "embeddings_of_other_kinds",
@@ -80,5 +91,6 @@ __all__ = [
     "similar_search",
     "snapshot_latest",
     "stain_of",
+    "unembeddable_for",
     "vector_of",
 ]

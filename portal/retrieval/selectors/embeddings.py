@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from ml.types import ArrayF32, ArrayI64
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas
-from portal.jobs.models import Job
+from portal.jobs.models import ENDED, Job
 from portal.retrieval.models import (
     CANVASES_OF,
     CURRENT,
@@ -20,9 +20,12 @@ from portal.retrieval.models import (
     Embedding,
     Encoder,
     EncoderKind,
+    Unembeddable,
 )
 
 EMBED_KIND = "roi_embed"
+CANVAS_KIND = "canvas_embed"
+NO_TISSUE = "no-tissue"
 CHUNK_ROWS = 5_000  # bounds a query's parameters (SQLite: 32,766) and its answer (2.5 MB)
 
 
@@ -57,12 +60,59 @@ def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
 
 
 def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[Roi]:
-    """For a task: the lab's live ROIs of the encoder's kind that it has yet to embed."""
+    """For a task: the lab's live ROIs of the encoder's kind that it has yet to embed.
+
+    Those that it cannot embed as they are drawn now are not among them.
+    """
     current = Embedding.objects.filter(lab_id=lab_id, encoder=encoder, superseded_at__isnull=True)
     rois = Roi.objects.live().filter(
         lab_id=lab_id, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
     )
-    return rois.exclude(pk__in=current.values("roi_id"))
+    hopeless = Unembeddable.objects.filter(encoder=encoder)
+    return rois.exclude(pk__in=current.values("roi_id")).exclude(pk__in=hopeless.values("roi_id"))
+
+
+def canvas_to_embed(canvas_id: uuid.UUID) -> Canvas | None:
+    """For a task: the canvas, or None where it is gone or in the bin."""
+    found: Canvas | None = Canvas.objects.filter(pk=canvas_id).first()
+    return found
+
+
+def canvas_rois_waiting(canvas: Canvas, encoder: Encoder) -> QuerySet[Roi]:
+    """For a task: the canvas' ROIs that its bulk job has yet to embed, neighbours near each other.
+
+    One that somebody drew or asked for has a job of its own, which is not waited for.
+    """
+    rois = rois_without_embedding(lab_id=canvas.lab_id, encoder=encoder).filter(canvas=canvas)
+    own = Job.objects.filter(kind=EMBED_KIND, target_type="roi").exclude(state__in=ENDED)
+    waiting = rois.exclude(pk__in=own.values("target_id"))
+    return waiting.order_by("frame_pts", "top", "left", "pk")
+
+
+def canvas_progress(canvas: Canvas, encoder: Encoder) -> tuple[int, int]:
+    """For a task: how many of the canvas' live ROIs the encoder is done with, and of how many."""
+    total = Roi.objects.live().filter(canvas=canvas).count()
+    waiting = rois_without_embedding(lab_id=canvas.lab_id, encoder=encoder).filter(canvas=canvas)
+    return total - waiting.count(), total
+
+
+def unembeddable_for(*, roi: Roi, encoder: Encoder | None) -> Unembeddable | None:
+    """Why the encoder has no vector of this ROI, if it tried."""
+    if encoder is None:
+        return None
+    return Unembeddable.objects.filter(encoder=encoder, roi=roi).first()
+
+
+def canvas_job_open(canvas_id: uuid.UUID, *, encoder_id: str) -> Job | None:
+    """The bulk job of a canvas that has not ended, locked until the transaction ends.
+
+    Args:
+        encoder_id: of the encoder that embeds its archive anew; empty: the job of an import.
+    """
+    jobs = Job.objects.select_for_update().filter(
+        kind=CANVAS_KIND, target_id=canvas_id, args__encoder_id=encoder_id
+    )
+    return jobs.exclude(state__in=ENDED).order_by("created_at").first()
 
 
 def stain_of(canvas: Canvas, *, method: str) -> dict[str, Any] | None:

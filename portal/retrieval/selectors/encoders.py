@@ -15,7 +15,7 @@ from portal.retrieval.models import (
     Encoder,
     EncoderKind,
 )
-from portal.retrieval.selectors.embeddings import EMBED_KIND, embedding_current
+from portal.retrieval.selectors.embeddings import CANVAS_KIND, embedding_current
 
 BACKFILL_KIND = "lab_embed"
 
@@ -47,16 +47,11 @@ def encoder_for(roi: Roi) -> Encoder | None:
     return following if embedding_current(roi=roi, encoder=following) else chosen
 
 
-def backfill_key(encoder: Encoder) -> str:
-    """How the idempotency keys of jobs that embed an archive with this encoder begin."""
-    return f"{EMBED_KIND}:{encoder.pk}:"
-
-
 def backfill_jobs_open(encoder: Encoder) -> QuerySet[Job]:
     """Jobs that embed an archive with this encoder and have not ended."""
     whole_labs = Q(kind=BACKFILL_KIND, args__encoder_id=str(encoder.pk))
-    rois = Q(kind=EMBED_KIND, idempotency_key__startswith=backfill_key(encoder))
-    return Job.objects.exclude(state__in=ENDED).filter(whole_labs | rois)
+    canvases = Q(kind=CANVAS_KIND, args__encoder_id=str(encoder.pk))
+    return Job.objects.exclude(state__in=ENDED).filter(whole_labs | canvases)
 
 
 def encoder_get(encoder_id: uuid.UUID) -> Encoder:

@@ -1,13 +1,10 @@
 """Writes of retrieval."""
 
 from portal.retrieval.services.embeddings import (
-    canvases_restored,
-    embed_request,
-    embed_submit_missing,
     embedding_save,
     embeddings_supersede,
-    roi_changed,
     stain_save,
+    unembeddable_save,
 )
 from portal.retrieval.services.encoders import (
     EncoderFacts,
@@ -24,10 +21,19 @@ from portal.retrieval.services.indexes import (
     indexes_forget,
 )
 from portal.retrieval.services.search import similar_or_embed
+from portal.retrieval.services.submissions import (
+    canvas_embed_submit,
+    canvases_restored,
+    embed_request,
+    embed_submit_missing,
+    roi_changed,
+    rois_saved_in_bulk,
+)
 
 __all__ = [
     "INDEX_KIND",
     "EncoderFacts",
+    "canvas_embed_submit",
     "canvases_restored",
     "embed_request",
     "embed_submit_missing",
@@ -42,6 +48,8 @@ __all__ = [
     "index_publish",
     "indexes_forget",
     "roi_changed",
+    "rois_saved_in_bulk",
     "similar_or_embed",
     "stain_save",
+    "unembeddable_save",
 ]

@@ -1,9 +1,9 @@
-"""Writes of embeddings: submitted when an ROI is saved, masked when its outline changes."""
+"""Writes of embeddings: a vector of an outline, or why it has none; masked when it changes."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,55 +11,31 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from ml.errors import EmptyRegionError, MlError
 from ml.types import ArrayF32
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive.models import Canvas
-from portal.core.errors import ConflictError
 from portal.core.events import event_emit
-from portal.jobs.models import Job, JobState
-from portal.jobs.services import job_submit
-from portal.labs.models import Role, User
-from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import (
     CanvasStain,
     Embedding,
     Encoder,
-    EncoderKind,
+    Unembeddable,
 )
-from portal.retrieval.selectors import EMBED_KIND
+from portal.retrieval.selectors import NO_TISSUE
 from portal.retrieval.services.indexes import index_build_if_due
-
-
-def roi_changed(
-    *, roi_id: uuid.UUID, version: int, action: str, geometry_changed: bool
-) -> Job | None:
-    """An ROI was saved: mask vectors of an old outline at once, submit the embedding of the new.
-
-    A change of name or label leaves the vector as it is. A restored ROI gets its vector back
-    without work if its outline is the one that was embedded.
-    """
-    roi = Roi.everything.select_related("canvas", "lab").get(pk=roi_id)
-    if action == "create":
-        pass  # it has no vector yet
-    elif geometry_changed:
-        embeddings_supersede(roi_id=roi.pk)
-    elif action != "restore" or _carry_over(roi):
-        return None
-    author = RoiRevision.objects.select_related("author").filter(roi=roi, version=version).first()
-    return _embed_submit(
-        roi, author.author if author else None, key=f"{EMBED_KIND}:{roi.pk}:{version}"
-    )
 
 
 def embeddings_supersede(*, roi_id: uuid.UUID) -> int:
     """Take the ROI's vectors out of every search, now. Returns how many there were."""
+    Unembeddable.objects.filter(roi_id=roi_id).delete()
     current = Embedding.objects.filter(roi_id=roi_id, superseded_at__isnull=True)
     return int(current.update(superseded_at=Now()))
 
 
-def _carry_over(roi: Roi) -> bool:
+def embedding_carry_over(roi: Roi) -> bool:
     """Give the ROI a copy of its newest vector, if that is of its present outline."""
     encoder = selectors.encoder_default(selectors.encoder_kind_for(roi.canvas))
     newest = Embedding.objects.filter(roi=roi, encoder=encoder).order_by("-pk").first()
@@ -76,66 +52,6 @@ def _carry_over(roi: Roi) -> bool:
         seconds=newest.seconds,
     )
     return True
-
-
-def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
-    """The job that embeds this ROI: the one under way, or a new one where there is none.
-
-    Args:
-        is_retry: start again after a failure; needs the role annotator.
-    Raises:
-        ConflictError: the last attempt failed (``details``: job and reason) and this is no retry.
-        ForbiddenError: a retry by a viewer.
-    """
-    if is_retry:
-        require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
-    with transaction.atomic():
-        Roi.objects.select_for_update().get(pk=roi.pk)
-        job = selectors.embed_job(roi=roi)
-        if job is not None and not job.has_ended:
-            return job
-        if job is not None and job.state != JobState.SUCCEEDED and not is_retry:
-            raise ConflictError(
-                f"This ROI could not be embedded: {job.error_message}",
-                code="embedding-failed",
-                details={"job": str(job.pk), "reason": job.error_code},
-            )
-        return _embed_submit(roi, user, key=None)
-
-
-def embed_submit_missing(*, lab_id: uuid.UUID, encoder: Encoder) -> int:
-    """Submit every ROI of the lab that the encoder has yet to embed; returns how many."""
-    rois = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
-    count = 0
-    for roi in rois.select_related("canvas", "lab").iterator(chunk_size=500):
-        key = f"{selectors.backfill_key(encoder)}{roi.pk}:{roi.version}"
-        _embed_submit(roi, None, key=key)
-        count += 1
-    return count
-
-
-def canvases_restored(*, lab_id: uuid.UUID, canvas_ids: Collection[uuid.UUID]) -> None:
-    """Submit the ROIs whose embedding was passed over while their canvases were in the bin."""
-    for kind in EncoderKind:
-        encoder = selectors.encoder_default(kind)
-        if encoder is None:
-            continue
-        missing = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
-        rois = missing.filter(canvas__in=canvas_ids)
-        for roi in rois.select_related("canvas", "lab").iterator(chunk_size=500):
-            _embed_submit(roi, None, key=None)
-
-
-def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
-    return job_submit(
-        kind=EMBED_KIND,
-        args={"roi_id": str(roi.pk)},
-        lab=roi.lab,
-        user=user,
-        target=roi,
-        target_name=f"{roi.name or 'ROI'} on {roi.canvas.name}",
-        idempotency_key=key,
-    )
 
 
 def stain_save(*, canvas: Canvas, method: str, estimate: Mapping[str, object]) -> None:
@@ -167,6 +83,18 @@ def embedding_save(
         return _write_embedding(roi, encoder, vector=data, patch_count=patch_count, seconds=seconds)
 
 
+def unembeddable_save(
+    *, roi_id: uuid.UUID, geometry: dict[str, Any], encoder: Encoder, error: MlError
+) -> None:
+    """Note why an outline has no vector, unless it was redrawn or deleted in the meantime."""
+    code = NO_TISSUE if isinstance(error, EmptyRegionError) else error.code
+    with transaction.atomic():
+        roi = Roi.objects.live().select_for_update().filter(pk=roi_id).first()
+        if roi is not None and roi.geometry == geometry:
+            facts = {"code": code, "message": str(error)}
+            Unembeddable.objects.update_or_create(encoder=encoder, roi=roi, defaults=facts)
+
+
 def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
     """Insert under the encoder's lock, so that ids become visible in their order."""
     Encoder.objects.select_for_update().get(pk=encoder.pk)
@@ -179,6 +107,7 @@ def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
         roi_version=roi.version,
         defaults={"lab_id": roi.lab_id, "canvas_id": roi.canvas_id, **fields},
     )
+    Unembeddable.objects.filter(encoder=encoder, roi=roi).delete()
     if is_new:
         event_emit(
             "roi.embedded",

@@ -21,7 +21,7 @@ from portal.retrieval.selectors import (
     encoder_get,
     similar_search,
 )
-from portal.retrieval.services.embeddings import embed_request
+from portal.retrieval.services.submissions import embed_request
 
 
 def similar_or_embed(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ml.errors import BadInputError
 from portal.annotations.models import Label, LabelSet
 from portal.annotations.services import roi_create
 from portal.archive.models import Canvas, Case
@@ -36,6 +37,15 @@ class BoxEncoder:
     def embed_region(self, slide, polygon_l0, mpp=None, progress=None, stain=None):
         assert slide.info.width_px == SIDE
         return self._embedded(polygon_l0, progress)
+
+    def embed_regions(self, slide, polygons_l0, mpp=None, progress=None, *, stain=None):
+        found = []
+        for polygon in polygons_l0:
+            try:
+                found.append(self.embed_region(slide, polygon, mpp, progress, stain=stain))
+            except BadInputError as error:
+                found.append(error)
+        return found
 
     def _embedded(self, polygon, progress):
         self.calls += 1

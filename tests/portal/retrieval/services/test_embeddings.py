@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.errors import EmptyRegionError
+from ml.errors import EmptyRegionError, InvalidGeometryError
 from ml.roi.stain import fixed_stains, stain_to_dict
 from portal.annotations.models import Roi
 from portal.annotations.selectors import rois_embedded
@@ -14,7 +14,7 @@ from portal.core.errors import ConflictError, ForbiddenError
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.retrieval import selectors, services
-from portal.retrieval.models import CanvasStain, Embedding
+from portal.retrieval.models import CanvasStain, Embedding, Unembeddable
 from tests.portal.retrieval.conftest import jobs, square
 
 
@@ -82,17 +82,45 @@ def test_a_label_set_while_it_is_embedded_does_not_lose_the_vector(world):
     assert len(jobs()) == 1
 
 
-def test_a_region_without_tissue_fails_with_its_reason(world, encoder):
+def test_blank_glass_is_an_outcome_and_is_not_tried_again_by_itself(world, encoder):
     encoder.fails_with = EmptyRegionError("the region holds no tissue")
     roi = world.embedded(world.canvas(world.case("A1")))
     (job,) = jobs()
-    assert (job.state, job.error_code) == (JobState.FAILED, "empty-region")
-    with pytest.raises(ConflictError, match="the region holds no tissue"):
-        services.embed_request(roi=roi, user=world.user)
+    assert (job.state, job.outcome, job.error_message) == (JobState.SUCCEEDED, "no tissue", "")
+    for _ in range(2):
+        with pytest.raises(ConflictError, match="the region holds no tissue") as refused:
+            services.embed_request(roi=roi, user=world.user)
+        assert refused.value.code == "no-tissue"
+    assert (
+        selectors.rois_without_embedding(
+            lab_id=world.lab.pk, encoder=selectors.encoder_default()
+        ).count()
+        == 0
+    )
+    assert len(jobs()) == 1
     encoder.fails_with = None
     services.embed_request(roi=roi, user=world.user, is_retry=True)
     world.run_jobs()
-    assert Embedding.objects.count() == 1
+    assert Embedding.objects.count() == 1 and not Unembeddable.objects.exists()
+
+
+def test_blank_glass_drawn_anew_is_embedded(world, encoder):
+    encoder.fails_with = EmptyRegionError("the region holds no tissue")
+    roi = world.embedded(world.canvas(world.case("A1")))
+    encoder.fails_with = None
+    roi_update(roi=roi, user=world.user, expected_version=1, changes={"geometry": square(200, 200)})
+    world.run_jobs()
+    assert rois_embedded([roi.pk]) == {roi.pk}
+
+
+def test_a_region_that_fails_otherwise_fails_with_its_reason(world, encoder):
+    encoder.fails_with = InvalidGeometryError("the polygon is empty")
+    roi = world.embedded(world.canvas(world.case("A1")))
+    (job,) = jobs()
+    assert (job.state, job.error_code) == (JobState.FAILED, "invalid-geometry")
+    with pytest.raises(ConflictError, match="the polygon is empty") as refused:
+        services.embed_request(roi=roi, user=world.user)
+    assert refused.value.code == "embedding-failed"
 
 
 def test_a_viewer_may_not_retry(world, viewer):

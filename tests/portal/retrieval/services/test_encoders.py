@@ -44,8 +44,8 @@ def test_the_new_default_waits_for_every_roi_and_not_for_one_without_tissue(worl
     new = services.encoder_register(facts=facts, is_default=True)
     (lab_job,) = jobs("lab_embed")
     job_run(lab_job.pk)
-    todo = [job for job in jobs() if not job.has_ended]
-    assert {job.target_id for job in todo} == {first.pk, second.pk}
+    todo = [job for job in jobs("canvas_embed") if not job.has_ended]
+    assert {job.target_id for job in todo} == {first.canvas_id, second.canvas_id}
     job_run(todo[0].pk)
     assert selectors.encoder_default() == old
     ledger.end(Job.objects.filter(pk=todo[1].pk), todo[1].pk, JobState.FAILED, error_code="empty")

@@ -1,0 +1,167 @@
+"""Which jobs embed which ROIs: one of its own for an ROI that somebody drew or asked for, one a
+canvas for whatever came in bulk."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+
+from django.db import transaction
+
+from portal.annotations.models import Roi, RoiRevision
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError
+from portal.jobs.models import Job, JobState
+from portal.jobs.services import job_submit
+from portal.labs.models import Role, User
+from portal.labs.rules import require_role
+from portal.retrieval import selectors
+from portal.retrieval.models import Encoder, EncoderKind, Unembeddable
+from portal.retrieval.selectors import CANVAS_KIND, EMBED_KIND, NO_TISSUE
+from portal.retrieval.services.embeddings import embedding_carry_over, embeddings_supersede
+
+
+def roi_changed(
+    *, roi_id: uuid.UUID, version: int, action: str, geometry_changed: bool, is_bulk: bool
+) -> Job | None:
+    """An ROI was saved: mask vectors of an old outline at once, submit the embedding of the new.
+
+    A change of name or label leaves the vector as it is. A restored ROI gets its vector back
+    without work if its outline is the one that was embedded.
+
+    Args:
+        is_bulk: one of many, whose canvas has a job for all of them (``rois_saved_in_bulk``).
+    """
+    if action == "create" and is_bulk:
+        return None
+    roi = Roi.everything.select_related("canvas", "lab").get(pk=roi_id)
+    if action == "create":
+        pass  # it has no vector yet
+    elif geometry_changed:
+        embeddings_supersede(roi_id=roi.pk)
+    elif action != "restore" or embedding_carry_over(roi):
+        return None
+    if is_bulk:
+        return None
+    author = RoiRevision.objects.select_related("author").filter(roi=roi, version=version).first()
+    return _embed_submit(
+        roi, author.author if author else None, key=f"{EMBED_KIND}:{roi.pk}:{version}"
+    )
+
+
+def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job:
+    """Many ROIs of a canvas were written at once: see to it that it has a job that embeds them."""
+    canvas = Canvas.everything.select_related("lab").get(pk=canvas_id)
+    return canvas_embed_submit(canvas=canvas, user=User.objects.filter(pk=user_id).first())
+
+
+def canvas_embed_submit(
+    *, canvas: Canvas, user: User | None, encoder: Encoder | None = None
+) -> Job:
+    """The open job that embeds what is missing on a canvas, or a new one.
+
+    The open one stays locked until the transaction ends: it ends in a transaction in which it has
+    looked once more, and so sees what this one writes.
+
+    Args:
+        encoder: that has to embed its whole archive: a job of its own, which the switch waits for.
+    """
+    encoder_id = str(encoder.pk) if encoder else ""
+    with transaction.atomic():
+        known = selectors.canvas_job_open(canvas.pk, encoder_id=encoder_id)
+        if known is not None:
+            return known
+        before = Job.objects.filter(kind=CANVAS_KIND, target_id=canvas.pk).count()
+        return job_submit(
+            kind=CANVAS_KIND,
+            args={"canvas_id": str(canvas.pk), "encoder_id": encoder_id},
+            lab=canvas.lab,
+            user=user,
+            target=canvas,
+            target_name=canvas.name,
+            # Two that ask at once get one job.
+            idempotency_key=f"{CANVAS_KIND}:{canvas.pk}:{encoder_id}:{before}",
+        )
+
+
+def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
+    """The job that embeds this ROI: the one under way, or a new one where there is none.
+
+    It is urgent: whatever is done in bulk on its canvas lets it go first.
+
+    Args:
+        is_retry: start again after a failure; needs the role annotator.
+    Raises:
+        ConflictError: the last attempt failed (``details``: job and reason) and this is no retry;
+            ``no-tissue`` where there is nothing to embed.
+        ForbiddenError: a retry by a viewer.
+    """
+    if is_retry:
+        require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
+    with transaction.atomic():
+        Roi.objects.select_for_update().get(pk=roi.pk)
+        job = selectors.embed_job(roi=roi)
+        if job is not None and not job.has_ended:
+            return job
+        if is_retry:
+            Unembeddable.objects.filter(roi=roi).delete()
+        else:
+            _refuse_hopeless(roi, job)
+        return _embed_submit(roi, user, key=None)
+
+
+def _refuse_hopeless(roi: Roi, job: Job | None) -> None:
+    """Do not try again by itself what did not work."""
+    details = {"job": str(job.pk)} if job else {}
+    known = selectors.unembeddable_for(roi=roi, encoder=selectors.encoder_for(roi))
+    if known is not None and known.code == NO_TISSUE:
+        raise ConflictError(
+            f"There is nothing to search with: {known.message}.", code=NO_TISSUE, details=details
+        )
+    if known is None and (job is None or job.state == JobState.SUCCEEDED):
+        return
+    code, message = (known.code, known.message) if known else _failure(job)
+    raise ConflictError(
+        f"This ROI could not be embedded: {message}",
+        code="embedding-failed",
+        details=details | {"reason": code},
+    )
+
+
+def _failure(job: Job | None) -> tuple[str, str]:
+    return (job.error_code, job.error_message) if job else ("", "")
+
+
+def embed_submit_missing(*, lab_id: uuid.UUID, encoder: Encoder) -> int:
+    """Submit every canvas of the lab with ROIs that the encoder has yet to embed; how many."""
+    missing = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
+    return _canvases_submit(set(missing.order_by().values_list("canvas_id", flat=True)), encoder)
+
+
+def canvases_restored(*, lab_id: uuid.UUID, canvas_ids: Collection[uuid.UUID]) -> None:
+    """Submit the canvases whose ROIs were passed over while they were in the bin."""
+    for kind in EncoderKind:
+        encoder = selectors.encoder_default(kind)
+        if encoder is None:
+            continue
+        missing = selectors.rois_without_embedding(lab_id=lab_id, encoder=encoder)
+        rois = missing.filter(canvas__in=canvas_ids).order_by()
+        _canvases_submit(set(rois.values_list("canvas_id", flat=True)), None)
+
+
+def _canvases_submit(canvas_ids: Collection[uuid.UUID], encoder: Encoder | None) -> int:
+    for canvas in Canvas.objects.select_related("lab").filter(pk__in=canvas_ids):
+        canvas_embed_submit(canvas=canvas, user=None, encoder=encoder)
+    return len(canvas_ids)
+
+
+def _embed_submit(roi: Roi, user: User | None, *, key: str | None) -> Job:
+    return job_submit(
+        kind=EMBED_KIND,
+        args={"roi_id": str(roi.pk)},
+        lab=roi.lab,
+        user=user,
+        target=roi,
+        target_name=f"{roi.name or 'ROI'} on {roi.canvas.name}",
+        idempotency_key=key,
+    )

@@ -1,0 +1,6 @@
+"""Work of retrieval. The only package here that reaches torch, and only inside its functions."""
+
+from portal.retrieval.tasks.embedding import canvas_embed, roi_embed
+from portal.retrieval.tasks.indexes import index_build, lab_embed
+
+__all__ = ["canvas_embed", "index_build", "lab_embed", "roi_embed"]

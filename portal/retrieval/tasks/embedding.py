@@ -1,0 +1,149 @@
+"""Embedding: one ROI that somebody waits for, or all of a canvas in parts."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
+
+from ml.errors import BadInputError, EmptyRegionError
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas
+from portal.core.tasks import JobContext, JobResult, Priority, task
+from portal.retrieval import selectors, services
+from portal.retrieval.models import Encoder
+from portal.retrieval.tasks.regions import EmbedRegions, encoder_ready, regions_open
+
+if TYPE_CHECKING:
+    from ml.roi import Embedded
+
+NO_TISSUE = "no tissue"
+PART_S = 2.0  # a part is as many ROIs as take so long: whoever waits for a worker waits no longer
+PART_FIRST, PART_MOST = 4, 256  # ROIs of the first part, whose time tells how many the next has
+
+
+@task(selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,))
+def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
+    """Turn an ROI into its vector. Skipped where the ROI is deleted or has one already."""
+    roi = selectors.roi_to_embed(uuid.UUID(roi_id))
+    if roi is None:
+        return {"skipped": "deleted"}
+    network, row = encoder_ready(selectors.encoder_kind_for(roi.canvas))
+    known = selectors.embedding_current(roi=roi, encoder=row)
+    if known is not None:
+        return {"embedding_id": known.pk, "skipped": "embedded already"}
+    context.progress(0, 0, "reading")
+    with regions_open(network, roi.canvas) as embed:
+        (found,) = embed([roi], context.progress)
+    if isinstance(found, EmptyRegionError):
+        with context.effect():
+            _save(roi, row, found)
+        return {"outcome": NO_TISSUE, "reason": str(found)}
+    if isinstance(found, BadInputError):
+        raise found
+    with context.effect():
+        embedding_id = _save(roi, row, found)
+    if embedding_id is None:
+        return {"skipped": "changed in the meantime"}
+    return {
+        "embedding_id": embedding_id,
+        "patches": found.n_patches,
+        "seconds": round(found.seconds, 3),
+    }
+
+
+@task(
+    selectors.CANVAS_KIND,
+    queue="gpu",
+    title="Embed all regions",
+    priority=Priority.BULK,
+    retry_on=(OSError,),
+)
+def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> JobResult:
+    """Turn a canvas' ROIs into vectors, part by part.
+
+    A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
+
+    Args:
+        encoder_id: of whom it was submitted for; it embeds with the present one all the same.
+    """
+    canvas = selectors.canvas_to_embed(uuid.UUID(canvas_id))
+    if canvas is None:
+        return {"skipped": "deleted"}
+    network, row = encoder_ready(selectors.encoder_kind_for(canvas))
+    waiting = selectors.canvas_rois_waiting(canvas, row)
+    counts = {"embedded": 0, "no_tissue": 0, "failed": 0}
+    size = PART_FIRST
+    with regions_open(network, canvas) as embed:
+        while True:
+            rois = list(waiting[:size])
+            if not rois and _has_ended(context, waiting):
+                return dict(counts)
+            if not rois:
+                continue
+            began_s = time.perf_counter()
+            _embed_part(context, canvas, row, rois, embed, counts)
+            took_s = max(time.perf_counter() - began_s, 0.001)
+            size = max(1, min(int(len(rois) * PART_S / took_s), 2 * size, PART_MOST))
+            context.give_way()
+
+
+def _embed_part(  # noqa: PLR0917
+    context: JobContext,
+    canvas: Canvas,
+    encoder: Encoder,
+    rois: Sequence[Roi],
+    embed: EmbedRegions,
+    counts: dict[str, int],
+) -> None:
+    def tell(*_: object) -> None:
+        context.progress(done, total, "embedding regions")
+
+    done, total = selectors.canvas_progress(canvas, encoder)
+    tell()
+    found = embed(rois, tell)
+    with context.part():
+        for roi, result in zip(rois, found, strict=True):
+            _save(roi, encoder, result)
+    for result in found:
+        is_error, is_blank = isinstance(result, BadInputError), isinstance(result, EmptyRegionError)
+        counts["no_tissue" if is_blank else "failed" if is_error else "embedded"] += 1
+    done, total = selectors.canvas_progress(canvas, encoder)
+    tell()
+
+
+class _MoreToDoError(Exception):
+    """An ROI came in while the job was about to end."""
+
+
+def _has_ended(context: JobContext, waiting: QuerySet[Roi]) -> bool:
+    """End the job, unless there is more to do by now: seen in the transaction that ends it, for
+    which whoever brings more has to wait (``canvas_embed_submit``)."""
+    try:
+        with context.effect():
+            if waiting.exists():
+                raise _MoreToDoError
+    except _MoreToDoError:
+        return False
+    return True
+
+
+def _save(roi: Roi, encoder: Encoder, result: Embedded | BadInputError) -> int | None:
+    """The vector's id; None where there is none, or the outline is no longer the ROI's."""
+    if isinstance(result, BadInputError):
+        services.unembeddable_save(
+            roi_id=roi.pk, geometry=roi.geometry, encoder=encoder, error=result
+        )
+        return None
+    saved = services.embedding_save(
+        roi_id=roi.pk,
+        geometry=roi.geometry,
+        encoder=encoder,
+        vector=result.vector,
+        patch_count=result.n_patches,
+        seconds=result.seconds,
+    )
+    return saved.pk if saved else None

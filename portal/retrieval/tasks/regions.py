@@ -1,0 +1,108 @@
+"""Pixels of regions to vectors; what reaches torch does so inside functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from shapely.geometry import shape
+
+from ml.errors import BadInputError
+from ml.imaging.slides import open_slide
+from ml.imaging.videos import read_frame
+from ml.types import Progress
+from portal.annotations.models import Roi
+from portal.archive import storage
+from portal.archive.models import Canvas, CanvasKind
+from portal.retrieval import selectors, services
+from portal.retrieval.models import Encoder, EncoderKind
+from portal.retrieval.services import EncoderFacts
+
+if TYPE_CHECKING:
+    from ml.imaging.slides import SlideImage
+    from ml.roi import Embedded, RegionEncoder
+    from ml.roi.stain import StainEstimate
+
+EmbedRegions = Callable[[Sequence[Roi], Progress], "list[Embedded | BadInputError]"]
+
+
+def encoder_ready(kind: EncoderKind) -> tuple[RegionEncoder, Encoder]:
+    """The network of a kind as the settings name it, and its row."""
+    from ml.roi import load_encoder
+
+    network = load_encoder(settings.TESSERA_ENCODERS[kind])
+    facts = EncoderFacts(
+        name=network.name,
+        version=str(network.version),
+        config_hash=network.config_hash,
+        dim=network.dim,
+        kind=kind,
+    )
+    return network, services.encoder_register(facts=facts, is_default=True)
+
+
+@contextmanager
+def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegions]:
+    """Embeds ROIs of a canvas, whatever it is, with its file opened once.
+
+    What it is given are ROIs of this canvas and who is told of progress, who may stop it; for each
+    ROI it gives its vector, or the error that it alone raised.
+    """
+    path, mpp = storage.resolve(canvas.pixels_path), _mpp(canvas)
+    if canvas.kind == CanvasKind.VIDEO:
+        yield lambda rois, progress: [
+            found
+            for pts, same in groupby(rois, key=lambda roi: roi.frame_pts)
+            for found in _on_frame(network, canvas, pts, list(same), progress)
+        ]
+        return
+    with open_slide(path) as slide:
+        stain = _stain(network, canvas, slide)
+        yield lambda rois, progress: network.embed_regions(
+            slide, [shape(roi.geometry) for roi in rois], mpp, progress, stain=stain
+        )
+
+
+def _on_frame(
+    network: RegionEncoder,
+    canvas: Canvas,
+    pts: int | None,
+    rois: Sequence[Roi],
+    progress: Progress,
+) -> Iterator[Embedded | BadInputError]:
+    if pts is None:
+        yield from (BadInputError("this ROI lies on a video but names no frame") for _ in rois)
+        return
+    image = read_frame(storage.resolve(canvas.pixels_path), pts)
+    for roi in rois:
+        try:
+            yield network.embed_image(
+                image, shape(roi.geometry), mpp=_mpp(canvas), progress=progress
+            )
+        except BadInputError as error:
+            yield error
+
+
+def _stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
+    """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
+    if not network.normalises:
+        return None
+    from ml.roi.stain import StainConfig, estimate_stain, stain_from_dict, stain_to_dict
+
+    method = network.stain_method
+    known = selectors.stain_of(canvas, method=method)
+    if known is not None:
+        return stain_from_dict(known)
+    estimate = estimate_stain(slide, mpp=_mpp(canvas), config=StainConfig(method=method))
+    services.stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
+    return estimate
+
+
+def _mpp(canvas: Canvas) -> float | None:
+    """Microns per pixel as recorded for the canvas; the file's own where it is not."""
+    if canvas.mpp_x is None or canvas.mpp_y is None:
+        return None
+    return float((canvas.mpp_x * canvas.mpp_y) ** 0.5)
