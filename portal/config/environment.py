@@ -107,6 +107,35 @@ def storage_root(default: Path) -> Path:
     return root
 
 
+def object_storage() -> dict[str, str | float] | None:
+    """``TESSERA_STORE`` and ``TESSERA_S3_...``: the bucket that holds originals; None: a folder."""
+    if one_of("TESSERA_STORE", ("folder", "s3"), default="folder") == "folder":
+        return None
+    if find_spec("boto3") is None:
+        raise ImproperlyConfigured(
+            "TESSERA_STORE is s3, whose driver is not installed: pip install 'tessera[s3]'"
+        )
+    found: dict[str, str | float] = {
+        "bucket": text("TESSERA_S3_BUCKET"),
+        "endpoint": text("TESSERA_S3_ENDPOINT", ""),
+        "region": text("TESSERA_S3_REGION", ""),
+        "access_key": text("TESSERA_S3_ACCESS_KEY", ""),
+        "secret_key": text("TESSERA_S3_SECRET_KEY", ""),
+    }
+    if bool(found["access_key"]) != bool(found["secret_key"]):
+        raise ImproperlyConfigured(
+            "TESSERA_S3_ACCESS_KEY and TESSERA_S3_SECRET_KEY must be set both or neither."
+        )
+    address = urlsplit(str(found["endpoint"]))
+    if found["endpoint"] and (address.scheme not in {"http", "https"} or not address.hostname):
+        raise ImproperlyConfigured(
+            "TESSERA_S3_ENDPOINT must look like https://objects.lab.example;"
+            f" got {found['endpoint']!r}."
+        )
+    gib = number("TESSERA_S3_CACHE_GIB", default=200, minimum=0.001)
+    return found | {"cache_bytes": int(gib * 2**30)}
+
+
 def broker_url(default: str) -> str:
     """``TESSERA_BROKER_URL``: ``filesystem://`` (no server) or ``redis://host:port/db``."""
     url = text("TESSERA_BROKER_URL", default)

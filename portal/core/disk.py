@@ -57,10 +57,10 @@ def require_room(size_bytes: int = 0) -> None:
         raise StorageFullError(MESSAGE, details={"room_bytes": max(0, left)})
 
 
-def has_room() -> bool:
+def has_room(size_bytes: int = 0) -> bool:
     """Whether there is more room than the floor; for work that can be left out."""
     try:
-        require_room()
+        require_room(size_bytes)
     except StorageFullError:
         return False
     return True

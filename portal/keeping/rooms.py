@@ -14,8 +14,8 @@ from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Video
 from portal.keeping.dumps import Query
 
-LEFT_OUT = frozenset({"cache", "incoming", "indexes", "scratch", "trash"})
-"""Cached, half received (sent again), derived from rows, at work, or deleted."""
+LEFT_OUT = frozenset({"cache", "fetched", "incoming", "indexes", "scratch", "trash"})
+"""Cached, copied from a bucket, half received (sent again), derived from rows, at work, deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def assets_of(ask: Query) -> list[Wanted]:
     """The originals that the rows of the dump name."""
     rows = ask(f"SELECT lab_id, sha256, size_bytes FROM {Asset._meta.db_table}")  # noqa: S608
     return [
-        Wanted(storage.relative(storage.asset_path(uuid.UUID(str(lab)), sha256)), sha256, size)
+        Wanted(storage.asset_name(uuid.UUID(str(lab)), sha256), sha256, size)
         for lab, sha256, size in rows
     ]
 
@@ -47,7 +47,7 @@ def others() -> Iterator[Wanted]:
     """Every other file worth keeping, by what lies there now."""
     root = storage.root()
     for room in sorted(root.iterdir()) if root.is_dir() else ():
-        if room.name in LEFT_OUT or room.name == "assets":
+        if room.name in LEFT_OUT or room.name == storage.ASSETS:
             continue
         for path in [room] if room.is_file() else sorted(room.rglob("*")):
             if path.is_file() and not path.is_symlink():

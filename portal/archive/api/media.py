@@ -28,13 +28,13 @@ def media_response(request: HttpRequest, video: Video) -> HttpResponseBase:
     """The original or its rendition, by byte ranges."""
     if not video.media_path:
         raise NotFoundError(f"{video.name} is not ready: there is nothing to play yet.")
-    path = storage.resolve(video.media_path)
-    is_original = path == storage.asset_path(video.lab_id, video.asset.sha256)
+    is_original = storage.is_original(video.media_path)
     media_type = "video/mp4"
     if is_original and any(word in video.container.lower() for word in _WEBM):
         media_type = "video/webm"
     etag = f'"{"o" if is_original else "r"}-{video.asset.sha256[:24]}"'
     try:
+        path = storage.resolve(video.media_path)
         return range_response(request, path, etag=etag, media_type=media_type)
     except OSError as error:
         raise UnavailableError("The video cannot be read from storage.") from error

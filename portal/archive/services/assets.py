@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from django.db import DatabaseError, transaction
 
@@ -27,14 +28,16 @@ def asset_lock(*assets: tuple[uuid.UUID, str]) -> None:
 
 
 @contextmanager
-def asset_placing(lab_id: uuid.UUID, sha256: str) -> Iterator[None]:
+def asset_placing(lab_id: uuid.UUID, sha256: str, *, received: Path) -> Iterator[None]:
     """A transaction that holds the lock of a content: place its bytes and write its rows inside.
 
-    Where the block fails, no row is written, and bytes that it placed are deleted at once.
+    Where the store is slow, the bytes are sent to it before the locks are taken. Where the block
+    fails, no row is written, and bytes that were placed are deleted at once.
     """
-    path = storage.asset_path(lab_id, sha256)
-    was_there = path.exists()
+    name = storage.asset_name(lab_id, sha256)
+    was_there = storage.the_store().stat(name) is not None
     try:
+        storage.the_store().send(received, name)
         with transaction.atomic():
             # The lab's lock as well: two files at once must not both fit into its last room.
             transaction_lock(f"lab {lab_id}", _lock_name(lab_id, sha256))
@@ -71,10 +74,10 @@ def asset_trash(*, lab_id: uuid.UUID, sha256: str) -> bool:
     """Move the bytes of a content to the trash, unless a row names them; whether they went."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
-        path = storage.asset_path(lab_id, sha256)
-        if _is_named(lab_id, sha256) or not path.is_file():
+        name = storage.asset_name(lab_id, sha256)
+        if _is_named(lab_id, sha256) or not storage.the_store().stat(name):
             return False
-        storage.trash_put(path)
+        storage.trash_put(name)
     return True
 
 
@@ -88,12 +91,9 @@ def asset_purge(*, lab_id: uuid.UUID, sha256: str) -> int:
         asset_lock((lab_id, sha256))
         if _is_named(lab_id, sha256):
             return 0
-        paths = [storage.asset_path(lab_id, sha256)]
-        paths += [item.path for item in storage.trash_find(lab_id, sha256)]
-        there = [path for path in paths if path.is_file()]
-        for path in there:
-            path.unlink(missing_ok=True)
-    return len(there)
+        names = [storage.asset_name(lab_id, sha256)]
+        names += [item.name for item in storage.trash_find(lab_id, sha256)]
+        return sum(storage.the_store().delete(name) for name in names)
 
 
 def asset_restore(*, lab_id: uuid.UUID, sha256: str) -> bool:
@@ -110,9 +110,9 @@ def trash_purge(item: storage.Trashed, *, lab_id: uuid.UUID, sha256: str) -> boo
     """Delete one file of the trash for good, unless it is all there is of what a row names."""
     with transaction.atomic():
         asset_lock((lab_id, sha256))
-        if _is_named(lab_id, sha256) and not item.home.is_file():
+        if _is_named(lab_id, sha256) and not storage.the_store().stat(item.home):
             return False
-        item.path.unlink(missing_ok=True)
+        storage.the_store().delete(item.name)
     return True
 
 
@@ -130,6 +130,6 @@ def _withdraw(lab_id: uuid.UUID, sha256: str) -> None:
         with transaction.atomic():
             asset_lock((lab_id, sha256))
             if not _is_named(lab_id, sha256):
-                storage.asset_path(lab_id, sha256).unlink(missing_ok=True)
-    except DatabaseError:
+                storage.the_store().delete(storage.asset_name(lab_id, sha256))
+    except (DatabaseError, OSError):
         logger.exception("asset %s was left without a row; the sweep takes it", sha256)

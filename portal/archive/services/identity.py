@@ -12,7 +12,6 @@ from functools import partial
 from django.db import transaction
 from django.utils import timezone
 
-from ml.files import write_json
 from portal.archive import storage
 from portal.archive.models import StorageIdentity
 from portal.core.locks import transaction_lock
@@ -20,7 +19,7 @@ from portal.core.locks import transaction_lock
 
 def identity_mark() -> None:
     """Write the database's identity beside the files, where there is none yet."""
-    if not storage.identity_path().exists():
+    if storage.the_store().stat(storage.IDENTITY) is None:
         identity_adopt()
 
 
@@ -38,13 +37,12 @@ def identity_adopt() -> None:
 
 def identity_problem() -> str:
     """Why the files do not belong to this database; empty where they do, or say nothing yet."""
-    path = storage.identity_path()
     try:
-        found = json.loads(path.read_text())["database"]
+        found = json.loads(storage.the_store().read(storage.IDENTITY))["database"]
     except FileNotFoundError:
         return ""
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return f"{path} cannot be read ({error})."
+        return f"{storage.IDENTITY} of the storage cannot be read ({error})."
     row = StorageIdentity.objects.first()
     if row is None:
         return f"The files in the storage belong to database {found}; this database is a new one."
@@ -54,6 +52,5 @@ def identity_problem() -> str:
 
 
 def _write(database: str) -> None:
-    storage.root().mkdir(parents=True, exist_ok=True)
     content = {"database": database, "written": timezone.now().isoformat()}
-    write_json(storage.identity_path(), content, durable=True)
+    storage.the_store().write(storage.IDENTITY, json.dumps(content).encode())

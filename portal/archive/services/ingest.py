@@ -24,9 +24,9 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
     """
     derived = storage.derived_folder(slide.pk)
     pixels = (
-        derived / found.pixels
+        storage.relative(derived / found.pixels)
         if found.pixels
-        else storage.asset_path(slide.lab_id, slide.asset.sha256)
+        else storage.asset_name(slide.lab_id, slide.asset.sha256)
     )
     canvas = _canvas(
         slide,
@@ -37,7 +37,7 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
         mpp_y=found.mpp_y,
         levels=[asdict(level) for level in found.levels],
         content_hash=content_hash,
-        pixels_path=storage.relative(pixels),
+        pixels_path=pixels,
         thumbnail_path=storage.relative(derived / found.thumbnail),
     )
     storage.folder_publish(folder, derived)
@@ -57,7 +57,7 @@ def video_ready(
         made: the rendition; None where the browser plays the original.
     """
     derived = storage.derived_folder(video.pk)
-    original = storage.asset_path(video.lab_id, video.asset.sha256)
+    original = storage.asset_name(video.lab_id, video.asset.sha256)
     canvas = _canvas(
         video,
         kind=CanvasKind.VIDEO,
@@ -65,7 +65,7 @@ def video_ready(
         height_px=found.height_px,
         levels=[],
         content_hash=video.asset.sha256,
-        pixels_path=storage.relative(original),
+        pixels_path=original,
         thumbnail_path=storage.relative(derived / found.poster),
     )
     storage.folder_publish(folder, derived)
@@ -73,7 +73,7 @@ def video_ready(
     video.duration_s, video.fps = found.duration_s, found.fps
     video.frame_count, video.time_base_s = found.frame_count, found.time_base_s
     video.frames_path = storage.relative(derived / found.frames)
-    video.media_path = storage.relative(derived / made.rendition if made else original)
+    video.media_path = storage.relative(derived / made.rendition) if made else original
     # what the rendition took off every frame's time
     video.media_offset_s = made.offset_pts * found.time_base_s if made else 0.0
     _item_ready(video, canvas, warnings=found.warnings)

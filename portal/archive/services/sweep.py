@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -40,6 +39,7 @@ class Swept:
     Attributes:
         orphans: originals without a row, moved to the trash.
         restored: originals that a row names, found missing and brought back from the trash.
+        copies: local copies of originals that are gone from the object storage.
         expired: files deleted from the trash after their days there.
         refused: why originals without a row were left alone; empty where they were not.
     """
@@ -49,6 +49,7 @@ class Swept:
     orphans: int = 0
     cached: int = 0
     restored: int = 0
+    copies: int = 0
     expired: int = 0
     refused: str = ""
 
@@ -83,6 +84,7 @@ def storage_sweep(
             orphans=orphans,
             cached=cached,
             restored=restored,
+            copies=0 if dry_run else storage.the_store().tidy(),
             expired=storage.trash_expire(days=settings.TESSERA_TRASH_DAYS, dry_run=dry_run),
             refused=refused,
         )
@@ -127,13 +129,12 @@ def _scratch(before_s: float, dry_run: bool) -> int:
 
 def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, str]:
     """Asset files without a row: bytes are stored before rows, and a crash may come between."""
-    parent = storage.root() / "assets"
-    files = _files(parent)
+    files = list(storage.the_store().files(storage.ASSETS))
     known = {
-        storage.asset_path(lab_id, sha256)
+        storage.asset_name(lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
     }
-    found = [path for path in files if path not in known and path.stat().st_ctime < before_s]
+    found = [one.name for one in files if one.name not in known and one.changed_s < before_s]
     most = orphans_at_once(len(files))
     if found and not known and not many_orphans:
         return 0, (
@@ -146,7 +147,7 @@ def _orphans(before_s: float, many_orphans: bool, dry_run: bool) -> tuple[int, s
             " go at a time. Was an older database restored? Nothing was moved; look first, then"
             " --many-orphans moves them to the trash."
         )
-    return sum(dry_run or _trash(path) for path in found), ""
+    return sum(dry_run or _trash(name) for name in found), ""
 
 
 def orphans_at_once(files: int) -> int:
@@ -154,14 +155,13 @@ def orphans_at_once(files: int) -> int:
     return min(MOST_ORPHANS, max(1, int(files * MOST_ORPHANS_SHARE)))
 
 
-def _trash(path: Path) -> bool:
+def _trash(name: str) -> bool:
     """Move an asset to the trash under its lock; what has another name was not put there by us."""
-    try:
-        lab_id = uuid.UUID(path.parent.parent.name)
-    except ValueError:
-        storage.trash_put(path)
+    asset = storage.asset_of(name)
+    if asset is None:
+        storage.trash_put(name)
         return True
-    return asset_trash(lab_id=lab_id, sha256=path.name)
+    return asset_trash(lab_id=asset[0], sha256=asset[1])
 
 
 def _restored(dry_run: bool) -> int:
@@ -172,9 +172,10 @@ def _restored(dry_run: bool) -> int:
     named = (
         (lab_id, sha256)
         for lab_id, sha256 in Asset.objects.values_list("lab_id", "sha256").iterator()
-        if storage.asset_path(lab_id, sha256) in there
+        if storage.asset_name(lab_id, sha256) in there
     )
-    missing = [pair for pair in named if not storage.asset_path(*pair).is_file()]
+    store = storage.the_store()
+    missing = [pair for pair in named if not store.stat(storage.asset_name(*pair))]
     return sum(dry_run or asset_restore(lab_id=lab, sha256=sha256) for lab, sha256 in missing)
 
 

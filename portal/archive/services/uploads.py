@@ -97,7 +97,7 @@ def upload_receiving(
     with _received(file) as incoming:
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
-        with asset_placing(case.lab_id, incoming.sha256):
+        with asset_placing(case.lab_id, incoming.sha256, received=incoming.path):
             upload = _keep(
                 case=case,
                 received=incoming.path,
@@ -201,7 +201,7 @@ def upload_complete(*, upload: Upload, user: User, sha256: str = "") -> Upload:
     except InvalidInputError:
         upload_discard(upload=upload)
         raise
-    with asset_placing(upload.lab_id, actual):
+    with asset_placing(upload.lab_id, actual, received=path):
         return _keep(
             case=upload.case,
             received=path,
@@ -293,7 +293,7 @@ def _keep(
     if not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
         announced = size_bytes if upload is None else 0  # one in pieces is counted already
         require_quota(case.lab_id, announced)
-    storage.asset_keep(received, lab_id=case.lab_id, sha256=sha256)
+    storage.the_store().put(received, storage.asset_name(case.lab_id, sha256))
     identity_mark()
     asset, _ = Asset.objects.get_or_create(
         lab_id=case.lab_id,

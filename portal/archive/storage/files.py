@@ -2,7 +2,8 @@
 
 ::
 
-    <root>/assets/<lab>/<sha[:2]>/<sha>   uploaded files, never changed
+    <root>/assets/<lab>/<sha[:2]>/<sha>   uploaded files, never changed; or in a bucket
+    <root>/fetched/assets/...             local copies of those in a bucket, bounded
     <root>/derived/<item id>/             what a job made of it: thumbnail, frame table, pyramid
     <root>/cache/<canvas id>/             decoded tiles and frames: may be deleted at any time
     <root>/incoming/<upload id>           transfers under way
@@ -23,15 +24,21 @@ import tempfile
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cache
 from io import RawIOBase
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from ml.files import sync_folder, write_bytes
+from portal.archive.storage.folder_store import FolderStore
+from portal.archive.storage.s3_store import S3Settings, S3Store
+from portal.archive.storage.store import Store
 from portal.core.disk import full_disk_refused, has_room, require_room
 from portal.core.errors import StorageFullError, TooLargeInputError
 
+ASSETS, IDENTITY = "assets", "identity.json"
 ROOM_EVERY_BYTES = 16 * 2**20  # how often a transfer looks whether there is still room
 CHUNK_BYTES = 2**20  # large enough that reading is not bound by calls
 
@@ -41,14 +48,41 @@ def root() -> Path:
     return Path(settings.TESSERA_STORAGE)
 
 
-def identity_path() -> Path:
-    """Where the storage says which database its files belong to."""
-    return root() / "identity.json"
+def the_store() -> Store:
+    """Where originals lie, as configured."""
+    bucket = s3_settings()
+    return FolderStore(root()) if bucket is None else _bucket(bucket, root(), os.getpid())
+
+
+def s3_settings() -> S3Settings | None:
+    """The bucket of originals, as configured; None where they lie in a folder."""
+    found: dict[str, Any] | None = settings.TESSERA_S3
+    return S3Settings(**found) if found else None
+
+
+@cache
+def _bucket(bucket: S3Settings, folder: Path, _process: int) -> Store:
+    """One of each process: connections do not survive a fork."""
+    return S3Store(bucket, folder / "fetched")
+
+
+def asset_name(lab_id: uuid.UUID, sha256: str) -> str:
+    """An asset's name in the store; labs never share a file, even of the same content."""
+    return f"{ASSETS}/{lab_id}/{sha256[:2]}/{sha256}"
+
+
+def asset_of(name: str) -> tuple[uuid.UUID, str] | None:
+    """Lab and SHA-256 of an asset's name; None for what was not put there by us."""
+    parts = name.split("/")
+    try:
+        return uuid.UUID(parts[-3]), parts[-1]
+    except (ValueError, IndexError):
+        return None
 
 
 def asset_path(lab_id: uuid.UUID, sha256: str) -> Path:
-    """Where an asset lies; labs never share a file, even of the same content."""
-    return root() / "assets" / str(lab_id) / sha256[:2] / sha256
+    """A local file with an asset's bytes, as ``resolve``."""
+    return resolve(asset_name(lab_id, sha256))
 
 
 def derived_folder(item_id: uuid.UUID) -> Path:
@@ -66,15 +100,26 @@ def relative(path: Path) -> str:
     return path.relative_to(root()).as_posix()
 
 
+def is_original(path: str) -> bool:
+    """Whether a path kept in the database is that of an original: it lies in the store."""
+    return path.startswith(f"{ASSETS}/")
+
+
 def resolve(path: str) -> Path:
-    """The absolute path of one kept in the database."""
-    return root() / path
+    """The local file of a path kept in the database, to be opened now.
+
+    An original that lies in a bucket is fetched first, where there is no copy of it.
+
+    Raises:
+        StoreAwayError, FileNotFoundError: it cannot be fetched.
+    """
+    return the_store().local(path) if is_original(path) else root() / path
 
 
 class Incoming:
     """A file being received: hashed as it is written, never longer than the limit.
 
-    A context manager: what ``asset_keep`` did not move away is deleted on leaving.
+    A context manager: what the store did not take over is deleted on leaving.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -172,17 +217,6 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def asset_keep(received: Path, *, lab_id: uuid.UUID, sha256: str) -> Path:
-    """Move received bytes to where the asset belongs, by one rename. The same content stays."""
-    target = asset_path(lab_id, sha256)
-    with full_disk_refused():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        received.chmod(0o440)
-        received.replace(target)
-        sync_folder(target.parent)
-    return target
 
 
 def folder_publish(made: Path, target: Path) -> None:

@@ -2,25 +2,21 @@
 
 ::
 
-    <root>/trash/<day>/assets/<lab>/<sha[:2]>/<sha>
+    trash/<day>/assets/<lab>/<sha[:2]>/<sha>
 
-A file is moved, never copied, and keeps its place below the day on which it was moved.
+A file is moved within its store, and keeps its name below the day on which it was moved.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 
 from django.utils import timezone
 
-from ml.files import sync_folder
-from portal.archive.storage.files import asset_path, relative, root
+from portal.archive.storage.files import asset_name, the_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,47 +25,44 @@ class Trashed:
 
     Attributes:
         day: on which it was moved here.
-        home: where it lay, and goes back to.
+        home: its name before, to which it goes back.
     """
 
-    path: Path
+    name: str
     day: date
-    home: Path
+    home: str
+    size_bytes: int
 
 
-def trash_put(path: Path) -> Path:
-    """Move a file of the storage to the trash of today; returns where it lies now."""
-    target = root() / "trash" / timezone.now().date().isoformat() / relative(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path.replace(target)
-    sync_folder(target.parent)
-    sync_folder(path.parent)
-    return target
+def trash_put(name: str) -> None:
+    """Move a file of the store to the trash of today."""
+    the_store().move(name, f"trash/{timezone.now().date().isoformat()}/{name}")
 
 
 def trash_list() -> Iterator[Trashed]:
     """Every file in the trash, the oldest day first."""
     for day, folder in _days():
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                yield Trashed(path, day, root() / path.relative_to(folder))
+        for stored in the_store().files(folder):
+            home = stored.name.removeprefix(f"{folder}/")
+            yield Trashed(stored.name, day, home, stored.size_bytes)
 
 
 def trash_find(lab_id: uuid.UUID, sha256: str) -> list[Trashed]:
     """The copies of an asset in the trash, the newest first."""
-    home = asset_path(lab_id, sha256)
-    found = [Trashed(folder / relative(home), day, home) for day, folder in _days()]
-    return [item for item in reversed(found) if item.path.is_file()]
+    home = asset_name(lab_id, sha256)
+    found = []
+    for day, folder in reversed(_days()):
+        if stored := the_store().stat(f"{folder}/{home}"):
+            found.append(Trashed(stored.name, day, home, stored.size_bytes))
+    return found
 
 
 def trash_restore(item: Trashed) -> None:
     """Move a file back to where it lay. What lies there already stays: it has the same bytes."""
-    item.home.parent.mkdir(parents=True, exist_ok=True)
-    if item.home.exists():
-        item.path.unlink(missing_ok=True)
-        return
-    item.path.replace(item.home)
-    sync_folder(item.home.parent)
+    if the_store().stat(item.home):
+        the_store().delete(item.name)
+    else:
+        the_store().move(item.name, item.home)
 
 
 def trash_expire(*, days: float, dry_run: bool = False) -> int:
@@ -78,18 +71,17 @@ def trash_expire(*, days: float, dry_run: bool = False) -> int:
     count = 0
     for day, folder in _days():
         if day < last:
-            count += sum(len(files) for _, _, files in os.walk(folder))
+            count += sum(1 for _ in the_store().files(folder))
             if not dry_run:
-                shutil.rmtree(folder, ignore_errors=True)
+                the_store().delete_folder(folder)
     return count
 
 
-def _days() -> list[tuple[date, Path]]:
-    parent = root() / "trash"
+def _days() -> list[tuple[date, str]]:
     found = []
-    for folder in parent.iterdir() if parent.is_dir() else ():
+    for name in the_store().folders("trash"):
         try:
-            found.append((date.fromisoformat(folder.name), folder))
+            found.append((date.fromisoformat(name), f"trash/{name}"))
         except ValueError:
             continue  # not made by us
     return sorted(found)

@@ -16,6 +16,7 @@ from django.conf import settings
 from ml.errors import MlError
 from ml.imaging.sandbox import confinement
 from portal.archive.services.identity import identity_problem
+from portal.archive.storage import s3_settings, the_store
 from portal.config.doctor.findings import Finding, error, ok, warning
 
 LOW_SHARE, LOW_BYTES = 0.10, 20 * 2**30  # one largest upload has to fit
@@ -54,10 +55,25 @@ def storage() -> list[Finding]:
         found = [warning("storage", says, "Make room or move the storage to a larger volume.")]
     else:
         found = [ok("storage", says)]
+    found += objects()
     if problem := identity_problem():
         do = "Point both to the same portal; after a restore: manage.py archive_sweep --adopt"
         found.append(error("storage", problem, do))
     return found
+
+
+def objects() -> list[Finding]:
+    """The bucket of originals, where there is one: written, read and deleted."""
+    bucket = s3_settings()
+    if bucket is None:
+        return []
+    try:
+        the_store().check()
+    except OSError as failed:
+        says = f"The bucket {bucket.bucket} cannot be used: {failed.__cause__ or failed}."
+        do = "Correct TESSERA_S3_...; manage.py archive_bucket makes a bucket that is missing."
+        return [error("object storage", says, do)]
+    return [ok("object storage", f"The bucket {bucket.bucket} is written, read and deleted from.")]
 
 
 def sandbox() -> list[Finding]:

@@ -81,6 +81,7 @@ TEMPLATES = [
 DATABASES = {"default": environment.database(f"sqlite:///{VAR / 'tessera.sqlite3'}")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TESSERA_STORAGE = environment.storage_root(VAR / "storage")
+TESSERA_S3 = environment.object_storage()  # where originals lie, instead of in that folder
 
 # --- People ----------------------------------------------------------------------------------
 AUTH_USER_MODEL = "labs.User"

@@ -196,23 +196,18 @@ def _copy(
 
     What is known by its name (an original) or by size and time since the last backup is not read.
     """
-    path = storage.resolve(one.path)
     try:
-        stat = path.stat()
+        size_bytes, mtime_ns = _stamp(one.path)
         before = known.get(one.path)
-        is_same = before and (before.size_bytes, before.mtime_ns) == (
-            stat.st_size,
-            stat.st_mtime_ns,
-        )
-        sha256 = one.sha256 or (before.sha256 if before and is_same else "")
-        size_bytes, is_new = stat.st_size, False
+        is_same = before and (before.size_bytes, before.mtime_ns) == (size_bytes, mtime_ns)
+        sha256, is_new = one.sha256 or (before.sha256 if before and is_same else ""), False
         if not (sha256 and vault.holds(sha256, size_bytes)):
-            sha256, size_bytes, is_new = vault.put(path)
+            sha256, size_bytes, is_new = vault.put(storage.resolve(one.path))
     except FileNotFoundError:
         return False
     if one.sha256 and (sha256, size_bytes) != (one.sha256, one.size_bytes):
         return False
-    row = StoredFile(one.path, sha256, size_bytes, stat.st_mtime_ns)
+    row = StoredFile(one.path, sha256, size_bytes, mtime_ns)
     lines.write(json.dumps(asdict(row)) + "\n")
     known[one.path] = row
     copied.files += 1
@@ -220,6 +215,17 @@ def _copy(
     copied.new_files += is_new
     copied.new_bytes += size_bytes if is_new else 0
     return True
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """Size and time of a file, in nanoseconds; an original in a bucket is not fetched for it."""
+    if not storage.is_original(path):
+        stat = storage.resolve(path).stat()
+        return stat.st_size, stat.st_mtime_ns
+    stored = storage.the_store().stat(path)
+    if stored is None:
+        raise FileNotFoundError(path)
+    return stored.size_bytes, int(stored.changed_s * 1e9)
 
 
 def _known(vault: Vault) -> dict[str, StoredFile]:

@@ -93,8 +93,7 @@ def _require_empty() -> None:
     finally:
         if connection.in_atomic_block is False:
             connection.close()
-    held = storage.root() / "assets"
-    has_files = held.is_dir() and any(path.is_file() for path in held.rglob("*"))
+    has_files = any(True for _ in storage.the_store().files(storage.ASSETS))
     if people or (has_files and not (storage.root() / UNDER_WAY).exists()):
         what = "database holds labs or people" if people else "storage holds files"
         raise ConflictError(
@@ -117,7 +116,8 @@ def _copy_back(vault: Vault, manifest: Manifest, progress: Progress) -> None:
     for file in vault.files(manifest.name):
         if not _copy_file(vault, file):
             damaged.append(f"{file.path} is damaged")
-        folders.add(storage.resolve(file.path).parent)
+        if not storage.is_original(file.path):
+            folders.add(storage.resolve(file.path).parent)
         done += file.size_bytes
         progress(done, manifest.size_bytes, "files")
     require_whole(manifest, damaged)
@@ -127,6 +127,8 @@ def _copy_back(vault: Vault, manifest: Manifest, progress: Progress) -> None:
 
 def _copy_file(vault: Vault, file: StoredFile) -> bool:
     """Put one file in its place; False where its content is not what its hash says."""
+    if storage.is_original(file.path):
+        return _copy_original(vault, file)
     target = storage.resolve(file.path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as temporary:
@@ -135,8 +137,18 @@ def _copy_file(vault: Vault, file: StoredFile) -> bool:
         os.utime(temporary, ns=(file.mtime_ns, file.mtime_ns))
     if not is_whole:
         target.unlink()
-    elif file.path.startswith("assets/"):
-        target.chmod(0o440)
+    return is_whole
+
+
+def _copy_original(vault: Vault, file: StoredFile) -> bool:
+    received = storage.incoming_path(f"restored-{file.sha256}")
+    try:
+        shutil.copyfile(vault.object_path(file.sha256), received)
+        is_whole = storage.file_sha256(received) == file.sha256
+        if is_whole:
+            storage.the_store().put(received, file.path)
+    finally:
+        received.unlink(missing_ok=True)
     return is_whole
 
 

@@ -14,7 +14,7 @@ from ml.errors import MlError
 from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import ImageU8
 from portal.archive import storage
-from portal.archive.models import CanvasKind, ItemState
+from portal.archive.models import Canvas, CanvasKind, ItemState
 from portal.core.tasks import JobContext, JobResult, UserError, task
 from portal.mosaics.models import Followup, FollowupHit
 from portal.mosaics.services import FOLLOWUP_KIND, followup_ready, state_again
@@ -50,6 +50,13 @@ def followup_find(context: JobContext, *, followup_id: str) -> JobResult:
     return {"found": len(followup.result), "searched": followup.searched_count}
 
 
+def _has_file(canvas: Canvas) -> bool:
+    try:
+        return storage.resolve(canvas.pixels_path).is_file()
+    except FileNotFoundError:  # of object storage
+        return False
+
+
 def _found(context: JobContext, followup: Followup, folder: Path) -> tuple[list[FollowupHit], int]:
     from ml.mosaic import Candidate, draw_hit, find_place
 
@@ -58,7 +65,7 @@ def _found(context: JobContext, followup: Followup, folder: Path) -> tuple[list[
         return find_place(place, outline, images, count=count, progress=context.progress)
 
     for canvas in (followup.roi.canvas, followup.target):
-        if not storage.resolve(canvas.pixels_path).is_file():
+        if not _has_file(canvas):
             text = f"The file of {canvas.name} is missing from the storage."
             raise UserError(text, code="file-missing")
     try:

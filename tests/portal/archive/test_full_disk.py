@@ -39,7 +39,7 @@ def _fail(*_: Any, **__: Any) -> Any:
         "portal.archive.storage.files.write_whole",
         "portal.archive.storage.files.os.fsync",
         "portal.archive.storage.files.Path.replace",
-        "portal.archive.storage.files.sync_folder",
+        "portal.archive.storage.folder_store.sync_folder",
     ],
 )
 def test_no_write_of_an_upload_leaves_anything_behind(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,43 @@ def test_mail_that_could_not_be_sent_is_refused_at_start(
 def test_without_settings_there_is_no_mail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TESSERA_EMAIL_URL", raising=False)
     assert str(environment.mail("dummymail://")["EMAIL_BACKEND"]).endswith("dummy.EmailBackend")
+
+
+def test_originals_lie_in_a_folder_unless_a_bucket_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TESSERA_S3_BUCKET", "slides")
+    assert environment.object_storage() is None
+    monkeypatch.setattr(environment, "find_spec", lambda name: object())
+    monkeypatch.setenv("TESSERA_STORE", "s3")
+    monkeypatch.setenv("TESSERA_S3_CACHE_GIB", "2")
+    found = environment.object_storage()
+    assert found is not None
+    assert (found["bucket"], found["endpoint"], found["cache_bytes"]) == ("slides", "", 2 * 2**30)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("TESSERA_STORE", "bucket", "one of folder, s3"),
+        ("TESSERA_S3_BUCKET", "", "TESSERA_S3_BUCKET must be set"),
+        ("TESSERA_S3_ENDPOINT", "objects.lab.example", "https://objects.lab.example"),
+        ("TESSERA_S3_ACCESS_KEY", "alone", "both or neither"),
+        ("TESSERA_S3_CACHE_GIB", "0", "at least 0.001"),
+    ],
+)
+def test_a_bucket_that_is_half_described_is_refused_at_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, line: str
+) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: object())
+    for known, usual in {"TESSERA_STORE": "s3", "TESSERA_S3_BUCKET": "slides", name: value}.items():
+        monkeypatch.setenv(known, usual)
+    with pytest.raises(ImproperlyConfigured, match=re.escape(line)):
+        environment.object_storage()
+
+
+def test_a_bucket_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
+    monkeypatch.setenv("TESSERA_STORE", "s3")
+    with pytest.raises(ImproperlyConfigured, match=r"tessera\[s3\]"):
+        environment.object_storage()

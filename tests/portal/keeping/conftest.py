@@ -28,7 +28,7 @@ def keep_file(lab: Lab, storage: Path, tmp_path: Path):
         received = tmp_path / "received"
         received.write_bytes(content)
         sha256 = archive_storage.file_sha256(received)
-        archive_storage.asset_keep(received, lab_id=lab.pk, sha256=sha256)
+        archive_storage.the_store().put(received, archive_storage.asset_name(lab.pk, sha256))
         return Asset.objects.create(
             lab=lab, sha256=sha256, size_bytes=len(content), media_type="image/*"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from argparse import ArgumentParser
 from typing import Any
 
@@ -29,13 +28,12 @@ class Command(BaseCommand):
         if action == "purge" and not wanted and not options["yes"]:
             raise CommandError("Name the files to purge, or say --yes to empty the trash.")
         items = [
-            item for item in storage.trash_list() if not wanted or item.home.name.startswith(wanted)
+            item
+            for item in storage.trash_list()
+            if not wanted or item.home.rsplit("/", 1)[-1].startswith(wanted)
         ]
         for item in items:
-            self.stdout.write(
-                f"{item.day} {storage.human_size(item.path.stat().st_size):>10}"
-                f" {storage.relative(item.home)}"
-            )
+            self.stdout.write(f"{item.day} {storage.human_size(item.size_bytes):>10} {item.home}")
         if action != "list":
             count = sum(_apply(action, item) for item in items)
             past = {"restore": "restored", "purge": "purged"}[action]
@@ -43,10 +41,10 @@ class Command(BaseCommand):
 
 
 def _apply(action: str, item: storage.Trashed) -> int:
-    try:
-        lab_id = uuid.UUID(item.home.parent.parent.name)
-    except ValueError:  # not an asset: it was put there by hand
+    asset = storage.asset_of(item.home)
+    if asset is None:  # it was put there by hand
         return 0
+    lab_id, sha256 = asset
     if action == "restore":
-        return int(asset_restore(lab_id=lab_id, sha256=item.home.name))
-    return int(trash_purge(item, lab_id=lab_id, sha256=item.home.name))
+        return int(asset_restore(lab_id=lab_id, sha256=sha256))
+    return int(trash_purge(item, lab_id=lab_id, sha256=sha256))

@@ -37,7 +37,8 @@ class Inventory:
         rows: ids by the name of their model.
         counts: of rows that go with those, without ids of their own to look for.
         words: accession numbers, the patient's key, names of files and items.
-        folders: derived, cached and half-built; ``paths`` are originals and transfers.
+        folders: derived, cached and half-built; ``paths`` are transfers.
+        names: of originals, in the store.
     """
 
     rows: dict[str, set[uuid.UUID]]
@@ -46,6 +47,7 @@ class Inventory:
     originals: list[Original]
     folders: list[Path] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
     @property
     def ids(self) -> set[str]:
@@ -80,9 +82,9 @@ def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
     folders += [build_cache_folder(mosaic) for mosaic in mosaics]
     originals = _originals(rows)
     lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)
-    paths = [storage.asset_path(lab_id, one.sha256) for one in originals if not one.is_shared]
-    paths += [storage.incoming_path(str(pk)) for pk in rows["upload"]]
-    return Inventory(rows, _counts(rows), words - {""}, originals, folders, paths)
+    names = [storage.asset_name(lab_id, one.sha256) for one in originals if not one.is_shared]
+    paths = [storage.incoming_path(str(pk)) for pk in rows["upload"]]
+    return Inventory(rows, _counts(rows), words - {""}, originals, folders, paths, names)
 
 
 def rows_left(inventory: Inventory) -> int:
@@ -108,7 +110,8 @@ def rows_left(inventory: Inventory) -> int:
 def files_left(inventory: Inventory) -> list[str]:
     """Which of the files and folders are still there."""
     places = [*inventory.folders, *inventory.paths]
-    return [storage.relative(path) for path in places if path.exists()]
+    left = [storage.relative(path) for path in places if path.exists()]
+    return left + [name for name in inventory.names if storage.the_store().stat(name)]
 
 
 def _originals(rows: dict[str, set[uuid.UUID]]) -> list[Original]:

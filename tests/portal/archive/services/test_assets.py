@@ -43,7 +43,7 @@ def test_a_deleted_original_waits_in_the_trash_and_comes_back(
 ) -> None:
     lab_id, sha256 = deleted.lab_id, deleted.sha256
     assert not volume.asset_path(lab_id, sha256).exists()
-    assert [item.home.name for item in volume.trash_list()] == [sha256]
+    assert [item.home for item in volume.trash_list()] == [volume.asset_name(lab_id, sha256)]
     assert services.asset_restore(lab_id=lab_id, sha256=sha256)
     assert volume.asset_path(lab_id, sha256).read_bytes() == picture()
     assert not services.asset_restore(lab_id=lab_id, sha256=sha256)

@@ -139,9 +139,9 @@ def test_storage_with_room_without_and_that_cannot_be_written(
 
 
 def test_storage_of_another_database(storage: Path) -> None:
-    from portal.archive.storage import identity_path
+    from portal.archive.storage import IDENTITY, the_store
 
-    identity_path().write_text(json.dumps({"database": "another"}))
+    the_store().write(IDENTITY, json.dumps({"database": "another"}).encode())
     levels = [finding.level for finding in machine.storage()]
     assert levels[-1] == "error"
 

@@ -1,0 +1,27 @@
+"""``manage.py archive_bucket``: the bucket of originals, made where it is missing, and tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.archive import storage
+
+
+class Command(BaseCommand):
+    """For ``TESSERA_STORE=s3``; safe to run at any time."""
+
+    help = __doc__
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Make it, then write, read and delete."""
+        bucket = storage.s3_settings()
+        if bucket is None:
+            raise CommandError("Originals lie in a folder here; set TESSERA_STORE=s3.")
+        try:
+            made = storage.bucket_make(bucket)
+            storage.the_store().check()
+        except OSError as error:
+            raise CommandError(f"{bucket.bucket}: {error.__cause__ or error}") from None
+        self.stdout.write(f"{bucket.bucket}: {'made' if made else 'was there'}, and can be used")

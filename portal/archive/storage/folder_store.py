@@ -1,0 +1,97 @@
+"""Originals in a folder of the storage volume: a rename takes them over, moves and restores."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ml.files import sync_folder, write_bytes
+from portal.archive.storage.store import Stored
+from portal.core.disk import full_disk_refused
+
+
+class FolderStore:
+    """See ``Store``; received files have to lie on the same volume."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def send(self, received: Path, name: str) -> None:
+        """Nothing is slow here."""
+
+    def put(self, received: Path, name: str) -> None:
+        """By one rename."""
+        target = self._root / name
+        with full_disk_refused():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            received.chmod(0o440)
+            received.replace(target)
+            sync_folder(target.parent)
+
+    def write(self, name: str, data: bytes) -> None:
+        """By one rename."""
+        (self._root / name).parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(self._root / name, data, durable=True)
+
+    def read(self, name: str) -> bytes:
+        """All of it."""
+        return (self._root / name).read_bytes()
+
+    def local(self, name: str) -> Path:
+        """The file itself; whoever opens it learns whether it is there."""
+        return self._root / name
+
+    def stat(self, name: str) -> Stored | None:
+        """None for folders as well."""
+        path = self._root / name
+        return self._stored(path) if path.is_file() else None
+
+    def files(self, folder: str) -> Iterator[Stored]:
+        """What is deleted meanwhile is left out."""
+        for path in sorted((self._root / folder).rglob("*")):
+            if path.is_file():
+                yield self._stored(path)
+
+    def folders(self, folder: str) -> list[str]:
+        """None where there is no such folder."""
+        parent = self._root / folder
+        return (
+            sorted(path.name for path in parent.iterdir() if path.is_dir())
+            if parent.is_dir()
+            else []
+        )
+
+    def move(self, name: str, target: str) -> None:
+        """Never copied."""
+        source, goal = self._root / name, self._root / target
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(goal)
+        sync_folder(goal.parent)
+        sync_folder(source.parent)
+
+    def delete(self, name: str) -> bool:
+        """There are no copies."""
+        path = self._root / name
+        was_there = path.is_file()
+        path.unlink(missing_ok=True)
+        return was_there
+
+    def delete_folder(self, folder: str) -> None:
+        """What cannot be deleted stays for the next time."""
+        shutil.rmtree(self._root / folder, ignore_errors=True)
+
+    def tidy(self) -> int:
+        """There are no copies."""
+        return 0
+
+    def check(self) -> None:
+        """In the root."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._root) as probe:
+            probe.write(b"ok")
+
+    def _stored(self, path: Path) -> Stored:
+        stat = path.stat()
+        return Stored(path.relative_to(self._root).as_posix(), stat.st_size, stat.st_ctime)

@@ -1,0 +1,249 @@
+"""Originals in a bucket of S3-compatible object storage, with local copies of those in use."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
+
+from portal.archive.storage.fetched import Fetched
+from portal.archive.storage.store import StoreAwayError, Stored
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 4  # without a single byte more, before a download is given up
+WAIT_S = 0.5  # after the first broken answer; twice as long each time
+READ_BYTES = 2**20
+_GONE = ("404", "NoSuchKey", "NotFound")
+AWAY = "The object storage of the portal does not answer. Nothing was changed; try again later."
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """Where the bucket is; without keys those of the machine's role are used (boto3's search)."""
+
+    bucket: str
+    endpoint: str = ""  # empty: Amazon's own
+    region: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    cache_bytes: int = 200 * 2**30
+    wait_s: float = 30.0  # for an answer, and between two parts of one
+    attempts: int = 3  # of one call, before the storage counts as away
+
+
+class Client(Protocol):
+    """What is asked of boto3's client, which carries no types."""
+
+    def get_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
+    def put_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
+    def head_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
+    def delete_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
+    def upload_file(self, filename: str, bucket: str, key: str) -> None: ...  # noqa: D102
+    def copy(self, source: dict[str, str], bucket: str, key: str) -> None: ...  # noqa: D102
+    def get_paginator(self, name: str) -> Any: ...  # noqa: D102
+
+
+class S3Store:
+    """See ``Store``. Bytes are checked against the SHA-256 that is their name when they come."""
+
+    def __init__(self, settings: S3Settings, copies: Path) -> None:
+        self._bucket = settings.bucket
+        self._client = _client(settings)
+        self._copies = Fetched(copies, settings.cache_bytes)
+
+    def send(self, received: Path, name: str) -> None:
+        """In parts, several at once, each with a checksum."""
+        size_bytes = received.stat().st_size
+        found = self.stat(name)
+        if found is None or found.size_bytes != size_bytes:
+            with self._asking(name):
+                self._client.upload_file(str(received), self._bucket, name)
+
+    def put(self, received: Path, name: str) -> None:
+        """Sent now, unless it was sent ahead; the file becomes the local copy."""
+        self.send(received, name)
+        self._copies.keep(received, name)
+
+    def write(self, name: str, data: bytes) -> None:
+        """An object is replaced as a whole."""
+        with self._asking(name):
+            self._client.put_object(Bucket=self._bucket, Key=name, Body=data)
+
+    def read(self, name: str) -> bytes:
+        """Not copied."""
+        with self._asking(name):
+            answer = self._client.get_object(Bucket=self._bucket, Key=name)
+            return bytes(answer["Body"].read())
+
+    def local(self, name: str) -> Path:
+        """The local copy, fetched where there is none."""
+        if found := self._copies.find(name):
+            return found
+        stored = self.stat(name)
+        if stored is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return self._copies.fetch(name, stored.size_bytes, partial(self._download, stored))
+
+    def stat(self, name: str) -> Stored | None:
+        """What the bucket says, whether there is a copy or not."""
+        try:
+            with self._asking(name):
+                found = self._client.head_object(Bucket=self._bucket, Key=name)
+        except FileNotFoundError:
+            return None
+        return _stored(name, found["ContentLength"], found["LastModified"])
+
+    def files(self, folder: str) -> Iterator[Stored]:
+        """A page of a thousand at a time."""
+        for page in self._pages(Prefix=f"{folder}/"):
+            for item in page.get("Contents", ()):
+                yield _stored(item["Key"], item["Size"], item["LastModified"])
+
+    def folders(self, folder: str) -> list[str]:
+        """By the common prefixes."""
+        pages = self._pages(Prefix=f"{folder}/", Delimiter="/")
+        found = [one["Prefix"] for page in pages for one in page.get("CommonPrefixes", ())]
+        return sorted(prefix.rstrip("/").rsplit("/", 1)[-1] for prefix in found)
+
+    def move(self, name: str, target: str) -> None:
+        """The storage copies by itself; a failure in between leaves both."""
+        with self._asking(name):
+            source = {"Bucket": self._bucket, "Key": name}
+            self._client.copy(source, self._bucket, target)
+        self.delete(name)
+
+    def delete(self, name: str) -> bool:
+        """The copy first: what is gone from the bucket is not shown from here."""
+        was_there = self._copies.drop(name)
+        was_there |= self.stat(name) is not None
+        with self._asking(name):
+            self._client.delete_object(Bucket=self._bucket, Key=name)
+        return was_there
+
+    def delete_folder(self, folder: str) -> None:
+        """One by one: some servers take no lists."""
+        for stored in list(self.files(folder)):
+            self.delete(stored.name)
+
+    def tidy(self) -> int:
+        """Other machines delete as well, and cannot reach the copies of this one."""
+        return sum(
+            self._copies.drop(name) for name in self._copies.names() if self.stat(name) is None
+        )
+
+    def check(self) -> None:
+        """In a folder of its own."""
+        name = f"check/{uuid.uuid4()}"
+        self.write(name, b"ok")
+        try:
+            if self.read(name) != b"ok":
+                raise StoreAwayError("The object storage gives back other bytes than it was given.")
+        finally:
+            self.delete(name)
+
+    def _download(self, stored: Stored, file: BinaryIO) -> None:
+        """Go on where an answer broke off; refuse bytes that are not those of the name."""
+        hashed, at, failed = hashlib.sha256(), 0, 0
+        while at < stored.size_bytes:
+            before, reason = at, "it is shorter than announced"
+            try:
+                for chunk in self._chunks(stored, at):
+                    file.write(chunk)
+                    hashed.update(chunk)
+                    at += len(chunk)
+            except StoreAwayError as error:
+                reason = str(error.__cause__ or error)
+            failed = 0 if at > before else failed + 1
+            if failed == ATTEMPTS:
+                raise StoreAwayError(AWAY)
+            if at < stored.size_bytes:
+                logger.warning("%s broke off at byte %d (%s); going on", stored.name, at, reason)
+                time.sleep(WAIT_S * 2**failed)
+        if at != stored.size_bytes or hashed.hexdigest() != stored.name.rsplit("/", 1)[-1]:
+            logger.error("%s came damaged from the object storage", stored.name)
+            raise StoreAwayError("The file came damaged from the object storage of the portal.")
+
+    def _chunks(self, stored: Stored, at: int) -> Iterator[bytes]:
+        with self._asking(stored.name):
+            answer = self._client.get_object(
+                Bucket=self._bucket, Key=stored.name, Range=f"bytes={at}-"
+            )
+            body = answer["Body"]
+            while chunk := body.read(READ_BYTES):
+                yield chunk
+
+    def _pages(self, **asked: str) -> Iterator[dict[str, Any]]:
+        with self._asking(asked["Prefix"]):
+            pages = self._client.get_paginator("list_objects_v2")
+            yield from pages.paginate(Bucket=self._bucket, **asked)
+
+    @contextmanager
+    def _asking(self, name: str) -> Iterator[None]:
+        """The errors of boto3 as ours: gone, or away."""
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            yield
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in _GONE:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name) from error
+            raise _away(name, error) from error
+        except (BotoCoreError, Boto3Error) as error:
+            raise _away(name, error) from error
+
+
+def bucket_make(settings: S3Settings) -> bool:
+    """Make the bucket where it is missing; whether it was."""
+    from botocore.exceptions import ClientError
+
+    client = cast(Any, _client(settings))
+    try:
+        client.head_bucket(Bucket=settings.bucket)
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") not in _GONE:
+            raise _away(settings.bucket, error) from error
+        client.create_bucket(Bucket=settings.bucket)
+        return True
+    return False
+
+
+def _away(name: str, error: Exception) -> StoreAwayError:
+    logger.error("object storage: %s: %s", name, error)
+    return StoreAwayError(AWAY)
+
+
+def _stored(name: str, size_bytes: int, changed: datetime) -> Stored:
+    return Stored(name, size_bytes, changed.timestamp())
+
+
+def _client(settings: S3Settings) -> Client:
+    import boto3
+    from botocore.config import Config
+
+    config = Config(
+        connect_timeout=5,
+        read_timeout=settings.wait_s,
+        retries={"mode": "standard", "total_max_attempts": settings.attempts},
+        s3={"addressing_style": "path"} if settings.endpoint else {},
+    )
+    client = boto3.client(
+        "s3",
+        endpoint_url=settings.endpoint or None,
+        region_name=settings.region or None,
+        aws_access_key_id=settings.access_key or None,
+        aws_secret_access_key=settings.secret_key or None,
+        config=config,
+    )
+    return cast(Client, client)

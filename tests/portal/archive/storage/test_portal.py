@@ -1,0 +1,141 @@
+"""The portal with its originals in a bucket: from upload to backup, and while it is away."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from portal.archive import services
+from portal.archive import storage as volume
+from portal.archive.models import Asset, Case, Slide, Upload
+from portal.archive.storage.s3_store import S3Settings
+from portal.archive.storage.store import StoreAwayError
+from portal.archive.tiles.cache import SOURCES
+from portal.config.doctor import machine
+from portal.jobs.models import Job
+from portal.keeping.services import backup_take, backup_verify
+from portal.labs.models import User
+from tests.portal.archive.storage.conftest import Door
+from tests.portal.archive.support import picture, run_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def in_bucket(bucket: S3Settings, settings: Any) -> None:
+    """The portal keeps its originals there."""
+    settings.TESSERA_S3 = asdict(bucket)
+
+
+def files_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_slide_is_read_from_the_bucket_wherever_its_copy_went(
+    in_bucket: None, slide: Slide, storage: Path, door: Door
+) -> None:
+    assert "assets" not in files_below(storage)
+    canvas = slide.canvas
+    assert canvas is not None and canvas.pixels_path.startswith("assets/")
+    volume.folder_drop(storage / "fetched")
+    SOURCES.clear()
+    before = len(door.downloads)
+    source = SOURCES.get(canvas.pixels_path)
+    assert source is SOURCES.get(canvas.pixels_path)
+    assert len(door.downloads) == before + 1
+    assert "fetched" in files_below(storage)
+
+
+def test_a_deleted_original_waits_in_the_bucket_and_comes_back(
+    in_bucket: None, still: Slide, annotator: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    lab_id, sha256 = still.asset.lab_id, still.asset.sha256
+    name = volume.asset_name(lab_id, sha256)
+    with django_capture_on_commit_callbacks(execute=True):
+        services.bin_purge(entry=services.item_delete(item=still, user=annotator), user=None)
+    assert volume.the_store().stat(name) is None
+    assert [item.home for item in volume.trash_list()] == [name]
+    assert services.asset_restore(lab_id=lab_id, sha256=sha256)
+    assert volume.resolve(name).read_bytes() == picture()
+    assert services.asset_purge(lab_id=lab_id, sha256=sha256) == 1
+    with pytest.raises(FileNotFoundError):
+        volume.resolve(name)
+
+
+def test_an_upload_while_the_bucket_is_away_leaves_nothing_and_is_repeated(
+    in_bucket: None, bucket: S3Settings, case: Case, receive: Any, settings: Any, storage: Path
+) -> None:
+    settings.TESSERA_S3 = asdict(bucket) | {"endpoint": "http://127.0.0.1:9"}
+    with pytest.raises(StoreAwayError):
+        receive(case, picture(), "a.png")
+    assert not (Asset.objects.exists() or Upload.objects.exists() or Slide.objects.exists())
+    assert files_below(storage) <= {"incoming"} and not list((storage / "incoming").iterdir())
+    settings.TESSERA_S3 = asdict(bucket)
+    item = receive(case, picture(), "a.png").item
+    assert volume.asset_path(case.lab_id, item.asset.sha256).read_bytes() == picture()
+
+
+def test_work_on_an_original_that_cannot_be_fetched_is_tried_again(
+    in_bucket: None,
+    bucket: S3Settings,
+    case: Case,
+    receive: Any,
+    settings: Any,
+    storage: Path,
+    quick: None,
+) -> None:
+    received = receive(case, picture(), "a.png")
+    volume.folder_drop(storage / "fetched")
+    settings.TESSERA_S3 = asdict(bucket) | {"endpoint": "http://127.0.0.1:9"}
+    job = run_job(received.job)
+    assert job.state == "queued" and job.attempts == 1, (job.state, job.error_message)
+    settings.TESSERA_S3 = asdict(bucket)
+    Job.objects.update(not_before=None)
+    assert run_job(received.job).state == "succeeded"
+
+
+def test_the_sweep_looks_into_the_bucket_and_knows_whose_it_is(
+    in_bucket: None, still: Slide, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        services.identity_adopt()
+    before = services.storage_sweep(dry_run=True)
+    assert (before.orphans, before.refused) == (0, "")
+    found = [one.name for one in volume.the_store().files(volume.ASSETS)]
+    assert found == [volume.asset_name(still.lab_id, still.asset.sha256)]
+    volume.the_store().write(volume.IDENTITY, b'{"database": "another"}')
+    assert "database another" in services.storage_sweep(dry_run=True).refused
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_holds_what_lies_in_the_bucket(
+    in_bucket: None, still: Slide, tmp_path: Path
+) -> None:
+    MigrationRecorder(connection).ensure_schema()  # the tests' database is made without migrations
+    made = backup_take(destination=tmp_path / "vault").manifest
+    assert made.missing == []
+    assert backup_verify(destination=tmp_path / "vault").files == made.files
+    held = tmp_path / "vault" / "objects"
+    assert still.asset.sha256 in {path.name for path in held.rglob("*")}
+
+
+def test_the_doctor_and_the_command_try_the_bucket(
+    in_bucket: None, bucket: S3Settings, settings: Any, storage: Path, capsys: Any
+) -> None:
+    assert [one.level for one in machine.objects()] == ["ok"]
+    settings.TESSERA_S3 = asdict(bucket) | {"bucket": f"{bucket.bucket}-2"}
+    (found,) = machine.objects()
+    assert found.level == "error" and "NoSuchBucket" in found.says
+    call_command("archive_bucket")
+    assert f"{bucket.bucket}-2: made" in capsys.readouterr().out
+    assert [one.level for one in machine.objects()] == ["ok"]
+    settings.TESSERA_S3 = None
+    assert machine.objects() == []
+    with pytest.raises(CommandError, match="TESSERA_STORE=s3"):
+        call_command("archive_bucket")

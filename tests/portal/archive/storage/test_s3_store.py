@@ -1,0 +1,236 @@
+"""A bucket that breaks off, sends rubbish, is away; and the local copies of what it holds."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.archive.storage import s3_store
+from portal.archive.storage.s3_store import S3Settings, S3Store
+from portal.archive.storage.store import StoreAwayError
+from portal.core.errors import StorageFullError
+from tests.portal.archive.storage.conftest import Door
+
+Received = Callable[[bytes], tuple[Path, str]]
+DATA = bytes(range(256)) * 8_192  # 2 MiB: more than one piece of a download
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_store, "WAIT_S", 0.0)
+
+
+@pytest.fixture
+def held(s3: S3Store, received: Received) -> str:
+    """A file that lies in the bucket alone."""
+    path, name = received(DATA)
+    s3.send(path, name)
+    return name
+
+
+def copies(tmp_path: Path) -> list[Path]:
+    return [
+        path
+        for path in (tmp_path / "fetched").rglob("*")
+        if path.is_file() and path.name != ".room"
+    ]
+
+
+def test_a_file_is_fetched_once_and_then_opened_here(s3: S3Store, held: str, door: Door) -> None:
+    first = s3.local(held)
+    assert first.read_bytes() == DATA
+    assert s3.local(held) == first
+    assert len(door.downloads) == 1
+
+
+def test_what_was_put_needs_no_fetching(s3: S3Store, received: Received, door: Door) -> None:
+    path, name = received(DATA)
+    s3.put(path, name)
+    assert s3.local(name).read_bytes() == DATA
+    assert door.downloads == []
+
+
+def test_a_broken_download_goes_on_where_it_broke(s3: S3Store, held: str, door: Door) -> None:
+    door.faults = [lambda data: data[:700_000], lambda data: data[:500_000]]
+    assert s3.local(held).read_bytes() == DATA
+    starts = [int(asked.removeprefix("bytes=").rstrip("-")) for asked in door.downloads]
+    assert len(starts) == 3 and starts[0] == 0 < starts[1] < starts[2] < len(DATA)
+
+
+def test_a_download_that_always_breaks_is_given_up_and_leaves_nothing(
+    s3: S3Store, held: str, door: Door, tmp_path: Path
+) -> None:
+    door.faults = [lambda data: b""] * 20
+    with pytest.raises(StoreAwayError, match="does not answer"):
+        s3.local(held)
+    assert copies(tmp_path) == []
+    door.faults = []
+    assert s3.local(held).read_bytes() == DATA
+
+
+def test_other_bytes_than_the_name_says_are_refused(
+    s3: S3Store, held: str, door: Door, tmp_path: Path
+) -> None:
+    door.faults = [lambda data: data[:-1] + b"?"]
+    with pytest.raises(StoreAwayError, match="damaged"):
+        s3.local(held)
+    assert copies(tmp_path) == []
+
+
+def test_many_ask_at_once_and_one_fetches(s3: S3Store, held: str, door: Door) -> None:
+    begin, found = threading.Barrier(8), []
+
+    def ask() -> None:
+        begin.wait()
+        found.append(s3.local(held).read_bytes())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [DATA] * 8
+    assert len(door.downloads) == 1
+
+
+def test_who_waits_for_a_download_that_fails_tries_himself(
+    s3: S3Store, held: str, door: Door
+) -> None:
+    door.faults = [lambda data: data[:-1] + b"?"]
+    begin, ended = threading.Barrier(2), []
+
+    def ask() -> None:
+        begin.wait()
+        try:
+            ended.append(s3.local(held).read_bytes() == DATA)
+        except StoreAwayError:
+            ended.append(False)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == [False, True]
+
+
+def test_a_server_that_is_down_is_named_and_nothing_is_lost(
+    bucket: S3Settings, tmp_path: Path, received: Received
+) -> None:
+    away = S3Store(replace(bucket, endpoint="http://127.0.0.1:9"), tmp_path / "fetched")
+    path, name = received(DATA)
+    asked: list[Callable[[], object]] = [
+        lambda: away.put(path, name),
+        lambda: away.stat(name),
+        lambda: away.local(name),
+        lambda: away.delete(name),
+        lambda: list(away.files("assets")),
+        lambda: away.move(name, "trash/x"),
+        lambda: away.read("identity.json"),
+        away.check,
+    ]
+    for ask in asked:
+        with pytest.raises(StoreAwayError, match="does not answer") as caught:
+            ask()
+        assert caught.value.status == 503
+    assert path.read_bytes() == DATA
+
+
+def test_a_copy_is_read_while_the_server_is_down(
+    s3: S3Store, bucket: S3Settings, held: str, tmp_path: Path
+) -> None:
+    s3.local(held)
+    away = S3Store(replace(bucket, endpoint="http://127.0.0.1:9"), tmp_path / "fetched")
+    assert away.local(held).read_bytes() == DATA
+
+
+def test_a_missing_bucket_is_no_missing_file(bucket: S3Settings, tmp_path: Path) -> None:
+    store = S3Store(replace(bucket, bucket="not-made"), tmp_path / "fetched")
+    with pytest.raises(StoreAwayError) as caught:
+        store.check()
+    assert "NoSuchBucket" in str(caught.value.__cause__)
+
+
+def test_a_full_cache_drops_what_was_used_longest_ago(
+    bucket: S3Settings, tmp_path: Path, received: Received, door: Door
+) -> None:
+    store = S3Store(replace(bucket, cache_bytes=2_500), tmp_path / "fetched")
+    names = []
+    for letter in (b"a", b"b", b"c"):
+        path, name = received(letter * 1_000)
+        store.send(path, name)
+        names.append(name)
+    first, second, third = names
+    for name in (first, second, first, third):
+        store.local(name)
+    assert {path.name for path in copies(tmp_path)} == {
+        first.rsplit("/", 1)[-1],
+        third.rsplit("/", 1)[-1],
+    }
+    assert len(door.downloads) == 3
+    store.local(second)
+    assert len(door.downloads) == 4
+
+
+def test_who_has_a_dropped_copy_open_reads_on(
+    bucket: S3Settings, tmp_path: Path, received: Received
+) -> None:
+    store = S3Store(replace(bucket, cache_bytes=1_500), tmp_path / "fetched")
+    (path, name), (other, another) = received(b"a" * 1_000), received(b"b" * 1_000)
+    store.send(path, name)
+    with store.local(name).open("rb") as open_file:
+        store.put(other, another)
+        assert [one.name for one in copies(tmp_path)] == [another.rsplit("/", 1)[-1]]
+        assert open_file.read() == b"a" * 1_000
+
+
+def test_a_file_larger_than_the_cache_is_fetched_alone(
+    bucket: S3Settings, tmp_path: Path, received: Received
+) -> None:
+    store = S3Store(replace(bucket, cache_bytes=1_500), tmp_path / "fetched")
+    (small, name), (large, another) = received(b"a" * 1_000), received(b"b" * 4_000)
+    store.put(small, name)
+    store.put(large, another)  # sent; not kept here, where it would push out all others
+    assert [one.name for one in copies(tmp_path)] == [name.rsplit("/", 1)[-1]]
+    assert store.local(another).read_bytes() == b"b" * 4_000
+    assert [one.name for one in copies(tmp_path)] == [another.rsplit("/", 1)[-1]]
+
+
+def test_without_room_on_the_disk_a_file_is_refused_and_the_others_stay_in_the_bucket(
+    s3: S3Store, held: str, received: Received, settings: Any, tmp_path: Path
+) -> None:
+    path, name = received(b"before")
+    s3.put(path, name)
+    settings.TESSERA_STORAGE = tmp_path
+    settings.TESSERA_STORAGE_FLOOR_BYTES = 2**62
+    with pytest.raises(StorageFullError):
+        s3.local(held)
+    assert copies(tmp_path) == []  # they made room, in vain
+    settings.TESSERA_STORAGE_FLOOR_BYTES = 1
+    assert s3.local(name).read_bytes() == b"before"
+
+
+def test_what_a_dead_process_left_half_fetched_is_begun_anew(
+    s3: S3Store, held: str, tmp_path: Path
+) -> None:
+    part = (tmp_path / "fetched" / held).with_name(held.rsplit("/", 1)[-1] + ".part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"?" * 3 * len(DATA))
+    assert s3.local(held).read_bytes() == DATA
+    assert [path.name for path in copies(tmp_path)] == [held.rsplit("/", 1)[-1]]
+
+
+def test_copies_of_what_another_machine_deleted_are_tidied_away(
+    s3: S3Store, bucket: S3Settings, held: str, received: Received, tmp_path: Path
+) -> None:
+    path, kept = received(b"kept")
+    s3.put(path, kept)
+    s3.local(held)
+    S3Store(bucket, tmp_path / "of another machine").delete(held)
+    assert s3.tidy() == 1
+    assert [one.name for one in copies(tmp_path)] == [kept.rsplit("/", 1)[-1]]

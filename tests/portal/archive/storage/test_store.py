@@ -1,0 +1,101 @@
+"""What every store has to do, asked of both: a folder, and a bucket on a real server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.archive.storage.store import Store
+
+Received = Callable[[bytes], tuple[Path, str]]
+
+
+def put(store: Store, received: Received, data: bytes) -> str:
+    path, name = received(data)
+    store.put(path, name)
+    assert not path.exists(), "a file that was put is taken over"
+    return name
+
+
+def test_what_was_put_is_there_with_its_size_and_its_bytes(
+    store: Store, received: Received
+) -> None:
+    before_s = time.time() - 2  # the server tells whole seconds
+    name = put(store, received, b"slide")
+    found = store.stat(name)
+    assert found is not None
+    assert (found.name, found.size_bytes) == (name, 5)
+    assert before_s < found.changed_s < time.time() + 2
+    assert store.local(name).read_bytes() == b"slide"
+
+
+def test_what_was_sent_ahead_is_put_as_well(store: Store, received: Received) -> None:
+    path, name = received(b"large")
+    store.send(path, name)
+    assert path.exists(), "sending takes nothing away"
+    store.put(path, name)
+    assert store.local(name).read_bytes() == b"large"
+
+
+def test_the_same_content_is_put_twice(store: Store, received: Received) -> None:
+    name = put(store, received, b"same")
+    assert put(store, received, b"same") == name
+    assert [one.name for one in store.files("assets")] == [name]
+
+
+def test_a_file_that_is_not_there(store: Store, received: Received) -> None:
+    _, name = received(b"never put")
+    assert store.stat(name) is None
+    assert store.delete(name) is False
+    with pytest.raises(FileNotFoundError):
+        store.local(name).open("rb")
+    with pytest.raises(FileNotFoundError):
+        store.read("identity.json")
+    with pytest.raises(FileNotFoundError):
+        store.move(name, f"trash/2026-01-01/{name}")
+    assert list(store.files("assets")) == [] == list(store.files("trash"))
+
+
+def test_small_files_are_replaced_as_a_whole(store: Store) -> None:
+    store.write("identity.json", b"longer than the next")
+    store.write("identity.json", b"short")
+    assert store.read("identity.json") == b"short"
+
+
+def test_a_file_goes_to_the_trash_and_back(store: Store, received: Received) -> None:
+    name = put(store, received, b"deleted")
+    kept = put(store, received, b"kept")
+    trashed = f"trash/2026-01-02/{name}"
+    store.move(name, trashed)
+    assert store.stat(name) is None and store.folders("trash") == ["2026-01-02"]
+    assert [one.name for one in store.files("trash/2026-01-02")] == [trashed]
+    assert [one.name for one in store.files("assets")] == [kept]
+    with pytest.raises(FileNotFoundError):
+        store.local(name).open("rb")
+    store.move(trashed, name)
+    assert store.local(name).read_bytes() == b"deleted"
+
+
+def test_deleting_leaves_nothing_to_open(store: Store, received: Received) -> None:
+    name = put(store, received, b"gone")
+    assert store.delete(name) is True
+    assert store.stat(name) is None
+    with pytest.raises(FileNotFoundError):
+        store.local(name).open("rb")
+
+
+def test_a_folder_is_deleted_with_all_in_it(store: Store, received: Received) -> None:
+    names = [put(store, received, bytes([65 + at])) for at in range(3)]
+    store.move(names[0], f"trash/2026-01-02/{names[0]}")
+    store.move(names[1], f"trash/2026-01-03/{names[1]}")
+    store.delete_folder("trash/2026-01-02")
+    assert store.folders("trash") == ["2026-01-03"]
+    assert store.stat(names[2]) is not None
+
+
+def test_a_whole_store_passes_its_own_check_and_keeps_nothing_of_it(store: Store) -> None:
+    store.check()
+    assert list(store.files("check")) == []
