@@ -88,6 +88,16 @@ def test_every_role_has_a_health_check(compose: dict[str, dict]) -> None:
         assert compose["services"][name]["healthcheck"]["test"][0] == "CMD", name
 
 
+def test_object_storage_is_off_unless_asked_for_and_has_no_key_of_its_own(
+    compose: dict[str, dict],
+) -> None:
+    services = compose["services"]
+    assert services["objects"]["profiles"] == ["objects"] and "ports" not in services["objects"]
+    assert services["web"]["environment"]["TESSERA_STORE"] == "${TESSERA_STORE:-folder}"
+    keys = [value for name, value in services["objects"]["environment"].items()]
+    assert keys == ["${TESSERA_S3_ACCESS_KEY:-}", "${TESSERA_S3_SECRET_KEY:-}"]
+
+
 def test_the_gpu_worker_reserves_the_device_and_starts_only_when_asked(
     compose: dict[str, dict],
 ) -> None:
@@ -124,6 +134,8 @@ def test_the_check_of_images_refuses_floating_tags() -> None:
         return done.returncode, done.stderr
 
     assert said() == (0, "")
+    assert said(OBJECTS_IMAGE=f"objects:1{digest}") == (0, "")  # of a profile: named or left out
+    assert said(OBJECTS_IMAGE="objects:1")[0] == 1
     for wrong in ("postgres:16", "", "postgres@sha256:12", "postgres@sha256:" + "zz" * 32):
         code, text = said(POSTGRES_IMAGE=wrong)
         assert code == 1 and text.startswith("POSTGRES_IMAGE must be an image by digest")
@@ -152,7 +164,8 @@ def test_a_lock_has_what_the_package_needs_in_the_versions_of_the_constraints(lo
     locked = dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;+]+)", pins, re.M))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    needed = {named(one) for one in (*project["dependencies"], *extras[lock], *extras["postgres"])}
+    more = (*extras[lock], *extras["postgres"], *extras["s3"])
+    needed = {named(one) for one in (*project["dependencies"], *more)}
     assert needed - set(locked) == set(), "make lock"
     constraints = (ROOT / "constraints.txt").read_text()
     wanted = {
