@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from portal.annotations.geometry import RoiShape
@@ -22,7 +25,7 @@ from portal.annotations.services.fields import (
     roi_shape,
 )
 from portal.annotations.services.rois import roi_prepare
-from portal.annotations.services.writing import STATE, bulk_tell, event_payload, roi_revision
+from portal.annotations.services.writing import bulk_tell, event_payload, roi_revision
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
 from portal.core.events import events_emit
@@ -31,6 +34,7 @@ from portal.labs.models import User
 MAX_STEPS = 5_000  # what a page holds at most
 CHUNK = 500  # rows of one statement
 BULK_FROM = 25  # so many new outlines are embedded as one piece of work, a few each at once
+MOST_ALIKE = 10  # kinds of change with a statement each; beyond, every row brings its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,11 @@ class RoiStep:
 class _Written:
     roi: Roi
     action: RoiAction
-    geometry_changed: bool
+    fields: dict[str, Any]
+
+    @property
+    def geometry_changed(self) -> bool:
+        return self.action == RoiAction.CREATE or "geometry" in self.fields
 
 
 def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None:
@@ -73,6 +81,7 @@ def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None
     _refuse_doubles(steps)
     shapes = _shapes(canvas, steps)
     frames: dict[tuple[int | None, int | None], FrameRef | None] = {}
+    now = timezone.now()
     with transaction.atomic():
         known = _locked_rows(canvas, steps)
         stale = [step.roi_id for step in steps if _is_stale(known, step)]
@@ -90,7 +99,7 @@ def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None
         changed = [
             written
             for step in steps
-            if step.roi_id in known and (written := _apply(known[step.roi_id], step))
+            if step.roi_id in known and (written := _apply(known[step.roi_id], step, now))
         ]
         _save(canvas, user, new, changed)
 
@@ -132,20 +141,20 @@ def _is_stale(known: dict[uuid.UUID, Roi], step: RoiStep) -> bool:
     roi = known.get(step.roi_id)
     if roi is None or step.action == RoiAction.CREATE or roi.version == step.version:
         return False
-    return _difference(roi, step) != {}
+    return _difference(roi, step, timezone.now()) != {}
 
 
-def _difference(roi: Roi, step: RoiStep) -> dict[str, Any]:
+def _difference(roi: Roi, step: RoiStep, now: datetime) -> dict[str, Any]:
     """What the step would write: nothing where the ROI is already as it wants it."""
     if step.action == RoiAction.DELETE:
-        return {} if roi.deleted_at else {"deleted_at": timezone.now()}
+        return {} if roi.deleted_at else {"deleted_at": now}
     if step.action == RoiAction.RESTORE:
         return {"deleted_at": None} if roi.deleted_at else {}
     return changed_fields(roi, step.changes)[0]
 
 
-def _apply(roi: Roi, step: RoiStep) -> _Written | None:
-    fields = _difference(roi, step)
+def _apply(roi: Roi, step: RoiStep, now: datetime) -> _Written | None:
+    fields = _difference(roi, step, now)
     if step.action == RoiAction.CREATE and (fields or roi.deleted_at):
         raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
     if not fields:
@@ -157,8 +166,8 @@ def _apply(roi: Roi, step: RoiStep) -> _Written | None:
     for name, value in fields.items():
         setattr(roi, name, value)
     roi.version += 1
-    roi.updated_at = timezone.now()
-    return _Written(roi, step.action, geometry_changed="geometry" in fields)
+    roi.updated_at = now
+    return _Written(roi, step.action, fields)
 
 
 def _prepared(
@@ -187,19 +196,11 @@ def _prepared(
     )
 
 
-_OUTLINE = ("left", "top", "right", "bottom", "centroid_x", "centroid_y", "area_px", "foreign")
-
-
 def _save(canvas: Canvas, user: User, new: list[Roi], changed: list[_Written]) -> None:
     """A few statements for each ``CHUNK`` of rows, however many there are."""
     Roi.everything.bulk_create(new, batch_size=CHUNK)
-    columns = [*(name.removesuffix("_id") for name in STATE), "deleted_at", "version", "updated_at"]
-    for rows, names in (
-        ([one.roi for one in changed if not one.geometry_changed], columns[1:]),
-        ([one.roi for one in changed if one.geometry_changed], [*columns, *_OUTLINE]),
-    ):
-        Roi.everything.bulk_update(rows, names, batch_size=CHUNK)
-    written = [_Written(roi, RoiAction.CREATE, True) for roi in new] + changed
+    _update(changed)
+    written = [_Written(roi, RoiAction.CREATE, {}) for roi in new] + changed
     RoiRevision.objects.bulk_create(
         (roi_revision(one.roi, one.action, user) for one in written), batch_size=CHUNK
     )
@@ -216,3 +217,22 @@ def _save(canvas: Canvas, user: User, new: list[Roi], changed: list[_Written]) -
             events_emit(name, lab_id=canvas.lab_id, payloads=payloads)
     if is_bulk:
         bulk_tell(canvas_id=canvas.pk, lab_id=canvas.lab_id, user=user)
+
+
+def _update(changed: list[_Written]) -> None:
+    """Rows that change alike by one plain UPDATE, which costs far less than values of their own."""
+    alike: defaultdict[frozenset[tuple[str, Any]], list[Roi]] = defaultdict(list)
+    for one in changed:
+        if not one.geometry_changed:
+            alike[frozenset(one.fields.items())].append(one.roi)
+    apart = [one for one in changed if one.geometry_changed or len(alike) > MOST_ALIKE]
+    for fields, rois in alike.items() if len(alike) <= MOST_ALIKE else ():
+        given = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
+        for start in range(0, len(rois), CHUNK):
+            ids = [roi.pk for roi in rois[start : start + CHUNK]]
+            Roi.objects.filter(pk__in=ids).update(**given)
+    names = {name for one in apart for name in one.fields}
+    rows = [one.roi for one in apart]
+    if rows:
+        columns = [*sorted(names), "version", "updated_at"]
+        Roi.everything.bulk_update(rows, columns, batch_size=CHUNK)

@@ -154,3 +154,15 @@ def test_the_price_in_queries_does_not_rise_with_the_rois(
     with CaptureQueriesContext(connection) as for_three:
         send(api, canvas, *[step("update", roi, roi.version, name="b") for roi in rois[1:]])
     assert len(for_one) == len(for_three) <= 18
+
+
+def test_many_different_changes_are_each_stored(
+    api: APIClient, canvas: Canvas, annotator: User
+) -> None:
+    rois = [
+        roi_create(canvas=canvas, user=annotator, geometry=box(x, 10, x + 5, 60)).roi
+        for x in range(0, 120, 10)
+    ]
+    answer = send(api, canvas, *[step("update", roi, name=f"n{roi.left:g}") for roi in rois])
+    assert [one["name"] for one in answer.json()["rois"]] == [f"n{x}" for x in range(0, 120, 10)]
+    assert set(Roi.objects.values_list("version", flat=True)) == {2}
