@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -172,11 +173,11 @@ def test_the_wand_takes_a_blot_of_the_slide(viewer: Any) -> None:
     assert bounds(blot) == pytest.approx((x - 83.5, y - 64.9, x + 83.5, y + 64.9), abs=8)
 
 
-def test_a_box_selects_what_it_touches_and_a_ruler_measures(viewer: Any) -> None:
+def test_a_box_selects_what_it_touches_and_shift_adds(viewer: Any) -> None:
     place(viewer, LEFT, RIGHT)
     viewer.key("s")
     viewer.drag([(500, 300), (600, 400), (700, 450)])
-    assert viewer.page.locator(".roi-row[aria-selected=true]").count() == 1
+    expect(viewer.page.locator(".roi-row[aria-selected=true]")).to_have_count(1)
     viewer.page.keyboard.down("Shift")
     viewer.drag([(1100, 800), (1200, 850), (1300, 1000)])
     viewer.page.keyboard.up("Shift")
@@ -185,3 +186,24 @@ def test_a_box_selects_what_it_touches_and_a_ruler_measures(viewer: Any) -> None
     viewer.wait_count(0)
     viewer.wait_saved()
     assert viewer.stored() == []
+
+
+def test_at_400_percent_zoom_there_is_room_and_keys_draw_and_move(viewer: Any) -> None:
+    viewer.page.set_viewport_size({"width": 342, "height": 192})  # 1366 x 768 at 400 %
+    room = viewer.page.locator("[data-map]").bounding_box()
+    assert (room["width"], room["height"]) == (342, pytest.approx(288, abs=2))
+    assert viewer.page.evaluate("document.documentElement.scrollWidth") == 342
+    viewer.key("o")
+    viewer.key("Enter")
+    viewer.wait_saved()
+    (drawn,) = viewer.stored()
+    assert (drawn.shape, drawn.centroid_x) == ("ellipse", pytest.approx(1000, abs=3))
+    viewer.key("Control+ArrowLeft")
+    viewer.wait_saved()
+    assert viewer.stored()[0].left == drawn.left - 2
+    rail = viewer.page.locator("[data-rail] button:not([disabled])")
+    rail.first.focus()
+    viewer.key("ArrowRight")
+    assert (
+        rail.nth(1).evaluate("button => button === document.activeElement && button.tabIndex") == 0
+    )

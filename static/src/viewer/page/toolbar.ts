@@ -5,7 +5,7 @@ import { roving } from "../lib/roving";
 import { fullScreen } from "./full_screen";
 import type { KeyTargets } from "./bindings";
 import type { Display } from "../rois/layer";
-import type { ToolName } from "../rois/tools";
+import type { ToolName } from "../rois/tool_names";
 
 type Buttons = (selector: string) => NodeListOf<HTMLButtonElement>;
 

@@ -4,14 +4,22 @@ import { primaryAction } from "ol/events/condition";
 import Draw, { createBox } from "ol/interaction/Draw";
 import type { GeometryFunction } from "ol/interaction/Draw";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
-import Polygon from "ol/geom/Polygon";
+import Polygon, { fromExtent } from "ol/geom/Polygon";
+import type { Extent } from "ol/extent";
 
-import { geometryFromL0, l0FromMap } from "../map/pixel_plane";
-import type { FrameRef, RoiGeometry } from "../lib/types";
+import { boundsFromExtent, geometryFromL0, l0FromMap } from "../map/pixel_plane";
+import type { FrameRef, RoiGeometry, RoiShape } from "../lib/types";
 import { boundsOf, ellipseIn } from "./outlines";
 import { sketchStyle } from "./style";
 
 export type DrawTool = "rectangle" | "ellipse" | "polygon" | "freehand";
+
+export const SHAPES: Record<DrawTool, RoiShape> = {
+  rectangle: "polygon",
+  ellipse: "ellipse",
+  polygon: "polygon",
+  freehand: "polygon",
+};
 
 /** What the next ROI is made with. */
 export interface DrawContext {
@@ -47,6 +55,13 @@ const ellipseBetween: GeometryFunction = (coordinates, geometry) => {
   geometry.setCoordinates(rings);
   return geometry;
 };
+
+/** A third of the view wide and high, in its middle. */
+export function drawnInView(tool: "rectangle" | "ellipse", [left = 0, low = 0, right = 0, high = 0]: Extent): Polygon {
+  const [x, y, width, height] = [(left + right) / 2, (low + high) / 2, (right - left) / 6, (high - low) / 6];
+  const box: Extent = [x - width, y - height, x + width, y + height];
+  return tool === "rectangle" ? fromExtent(box) : new Polygon(ringsOnMap(ellipseIn(boundsFromExtent(box))));
+}
 
 function ringsOnMap(outline: RoiGeometry): number[][][] {
   const polygon = geometryFromL0(outline);

@@ -16,13 +16,12 @@ import { viewportOf } from "../map/viewport";
 import { boxSelect } from "./box_select";
 import { Brush } from "./brush";
 import type { RoiCommands } from "./commands";
-import { drawInteraction, drawnOutline, isPrimary } from "./drawing";
+import { SHAPES, drawInteraction, drawnInView, drawnOutline, isPrimary } from "./drawing";
 import type { DrawContext, DrawTool } from "./drawing";
 import type { RoiEdits } from "./edits";
 import { hasVertices } from "./layer";
 import type { RoiFeature, RoiLayer } from "./layer";
 import { Measuring } from "./measuring";
-import type { MeasureTool } from "./measuring";
 import { MoveRois } from "./move";
 import type { OpenOutline } from "./open_outlines";
 import { Painting } from "./painting";
@@ -30,11 +29,11 @@ import { Sketch } from "./sketch";
 import { SnapTargets } from "./snapping";
 import { sketchStyle } from "./style";
 import type { RoiStore } from "./store";
+import { FOR_ALL, SELECTING, isDrawTool } from "./tool_names";
+import type { ToolName } from "./tool_names";
 import { TouchCount, TwoFingerPan } from "./touches";
 import type { Position, RoiShape } from "../lib/types";
 import { Wand } from "./wand";
-
-export type ToolName = "move" | "frames" | "select" | "brush" | "wand" | "split" | DrawTool | MeasureTool;
 
 interface ToolEvents {
   tool: ToolName;
@@ -50,12 +49,6 @@ interface ToolEvents {
   /** A click on no ROI, in level-0 pixels; `asked` if it was made with the tool that asks for frames. */
   point: { at: Position; asked: boolean };
 }
-
-const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
-/** For those who only look as well. */
-const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "ruler", "angle"]);
-/** A click selects. */
-const SELECTING: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);
 
 export class Tools extends Emitter<ToolEvents> {
   current: ToolName = "move";
@@ -134,6 +127,12 @@ export class Tools extends Emitter<ToolEvents> {
     const isShort = this.current === "polygon" && (this.sketch?.outline().points.length ?? 3) < 3;
     if (isShort) this.emit("notice", "An outline has at least three points.");
     else if (this.sketch) this.draw?.finishDrawing();
+    else if (this.current === "rectangle" || this.current === "ellipse") this.takeMiddle(this.current);
+  }
+
+  /** By the keyboard: in the middle of what is on screen, to be moved from there. */
+  private takeMiddle(tool: "rectangle" | "ellipse"): void {
+    this.take(drawnInView(tool, this.map.getView().calculateExtent(this.map.getSize())), tool, SHAPES[tool]);
   }
 
   goOn(outline: OpenOutline): void {
@@ -241,8 +240,7 @@ export class Tools extends Emitter<ToolEvents> {
     draw.on("drawend", (event) => {
       const begunWith = this.sketch?.tool ?? tool;
       this.ended();
-      const shape = tool === "ellipse" ? "ellipse" : "polygon";
-      this.take(event.feature.getGeometry() as Polygon, begunWith, shape); // every tool draws one
+      this.take(event.feature.getGeometry() as Polygon, begunWith, SHAPES[tool]); // every tool draws one
     });
     return draw;
   }
@@ -342,8 +340,4 @@ export class Tools extends Emitter<ToolEvents> {
     const isMovable = found && this.layer.chosen.has(found.id) && !found.locked && this.isIdle();
     this.setCursor(isMovable ? "move" : found ? "pointer" : this.idleCursor());
   }
-}
-
-function isDrawTool(tool: ToolName): tool is DrawTool {
-  return DRAWN.has(tool);
 }

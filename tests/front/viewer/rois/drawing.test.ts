@@ -1,7 +1,7 @@
 import Polygon from "ol/geom/Polygon";
 import { expect, it } from "vitest";
 
-import { drawnOutline } from "@/viewer/rois/drawing";
+import { drawnInView, drawnOutline } from "@/viewer/rois/drawing";
 
 /** A square of so many level-0 pixels. */
 const square = (side: number): Polygon => new Polygon([[[0, 0], [side, 0], [side, -side], [0, -side], [0, 0]]]);
@@ -40,4 +40,11 @@ it.each([0.5, 1, 4])("puts a freehand line on a grid of 0.6 screen pixels at a r
 it("keeps a freehand line as it is where the grid would leave nothing of it", () => {
   const sliver = new Polygon([[[0, 0], [100, 0.2], [200, 0], [100, -0.2], [0, 0]]]);
   expect((drawnOutline(sliver, "freehand", 1) as Polygon).getArea()).toBeCloseTo(40, 9);
+});
+
+it("draws in the middle of the view, a third as wide and high", () => {
+  const view = [0, -600, 900, 0];
+  expect(drawnInView("rectangle", view).getExtent()).toEqual([300, -400, 600, -200]);
+  expect(drawnInView("ellipse", view).getExtent()).toEqual([300, -400, 600, -200]);
+  expect(drawnInView("ellipse", view).getArea()).toBeCloseTo(Math.PI * 150 * 100, -3);
 });
