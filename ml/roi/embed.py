@@ -30,6 +30,7 @@ from ml.roi.patches import (
     isotropic_mpp,
     patch_corners,
 )
+from ml.roi.protocol import RegionEncoder
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
 from ml.roi.several import batches_by_patches, vectors_of_several
 from ml.roi.stain import (
@@ -43,7 +44,7 @@ from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 
-class RoiEncoder:
+class RoiEncoder(RegionEncoder):
     """Turns regions into vectors whose Euclidean distance ranks; made by ``load_encoder``.
 
     Attributes:
@@ -72,29 +73,6 @@ class RoiEncoder:
         self._network = network.eval()
         self.patches = patches or ClassicalEncoder()
 
-    def embed(
-        self,
-        image: ImageU8,
-        polygon: BaseGeometry | None = None,
-        mpp: float | None = None,
-        *,
-        stain: StainEstimate | None = None,
-    ) -> ArrayF32:
-        """Embed a region of an image in memory.
-
-        Args:
-            image: (H, W, 3) uint8 RGB, or (H, W) grey.
-            polygon: Polygon or MultiPolygon in pixels of the image; None for all of it.
-            mpp: microns per pixel; None follows the rule of ``geometry.downsample_for``.
-            stain: stains of the image found before; None finds them, where they are needed.
-        Returns:
-            (dim,) float32.
-        Raises:
-            ShapeError: another array.
-            InvalidGeometryError, EmptyRegionError: see ``checked_region``; or no tissue inside.
-        """
-        return self.embed_image(image, polygon, mpp=mpp, stain=stain).vector
-
     def embed_image(
         self,
         image: ImageU8,
@@ -104,7 +82,7 @@ class RoiEncoder:
         stain: StainEstimate | None = None,
         progress: Progress = no_progress,
     ) -> Embedded:
-        """As ``embed``, with where the vector comes from."""
+        """As ``embed``, with where the vector comes from; no tissue inside is an empty region."""
         started = time.perf_counter()
         image = checked_image(image)
         size = (image.shape[1], image.shape[0])

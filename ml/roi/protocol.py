@@ -47,7 +47,20 @@ class RegionEncoder(Protocol):
         *,
         stain: StainEstimate | None = None,
     ) -> ArrayF32:
-        """(dim,) float32 of a region of an image in memory."""
+        """Embed a region of an image in memory.
+
+        Args:
+            image: (H, W, 3) uint8 RGB, or (H, W) grey.
+            polygon: Polygon or MultiPolygon in pixels of the image; None for all of it.
+            mpp: microns per pixel; None follows the rule of ``geometry.downsample_for``.
+            stain: stains of the image found before; None finds them, where they are needed.
+        Returns:
+            (dim,) float32.
+        Raises:
+            ShapeError: another array.
+            InvalidGeometryError, EmptyRegionError: see ``checked_region``; or nothing inside.
+        """
+        return self.embed_image(image, polygon, mpp=mpp, stain=stain).vector
 
     def embed_image(
         self,

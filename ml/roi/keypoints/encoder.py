@@ -26,6 +26,7 @@ from ml.networks.vlad import Vlad, VladConfig
 from ml.roi.embedded import Embedded
 from ml.roi.geometry import Region, checked_region
 from ml.roi.patches import checked_image
+from ml.roi.protocol import RegionEncoder
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayBool, ArrayF32, ImageU8, Keypoints, Progress, no_progress
 
@@ -64,7 +65,7 @@ class RegionView:
     origin_l0: tuple[float, float]
 
 
-class KeypointEncoder:
+class KeypointEncoder(RegionEncoder):
     """Turns regions into vectors whose Euclidean distance ranks; made by ``load_encoder``.
 
     Attributes:
@@ -93,29 +94,6 @@ class KeypointEncoder:
         self.dim = config.vlad.out_dim
         self._network, self._descriptor = network.eval(), descriptor
 
-    def embed(
-        self,
-        image: ImageU8,
-        polygon: BaseGeometry | None = None,
-        mpp: float | None = None,
-        *,
-        stain: StainEstimate | None = None,
-    ) -> ArrayF32:
-        """Embed a region of an image in memory.
-
-        Args:
-            image: (H, W, 3) uint8 RGB, or (H, W) grey.
-            polygon: Polygon or MultiPolygon in pixels of the image; None for all of it.
-            mpp, stain: not used: the region's own size sets the scale, and nothing is stained.
-        Returns:
-            (dim,) float32.
-        Raises:
-            ShapeError: another array.
-            InvalidGeometryError, EmptyRegionError: see ``checked_region``; or the scope sees
-                nothing of the region.
-        """
-        return self.embed_image(image, polygon, mpp=mpp, stain=stain).vector
-
     def embed_image(
         self,
         image: ImageU8,
@@ -125,7 +103,13 @@ class KeypointEncoder:
         stain: StainEstimate | None = None,
         progress: Progress = no_progress,
     ) -> Embedded:
-        """As ``embed``, with where the vector comes from."""
+        """As ``embed``, with where the vector comes from.
+
+        Args:
+            mpp, stain: not used: the region's own size sets the scale, and nothing is stained.
+        Raises:
+            EmptyRegionError: the scope sees nothing of the region.
+        """
         started = time.perf_counter()
         return self._embedded(self.view_of_image(image, polygon), started, progress)
 
@@ -143,7 +127,7 @@ class KeypointEncoder:
         Args:
             slide: open mosaic or still.
             polygon_l0: in level-0 pixels; None for all of it.
-            mpp, stain: not used, see ``embed``.
+            mpp, stain: not used, see ``embed_image``.
             progress: told after each stage; may raise ``CancelledError``.
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
