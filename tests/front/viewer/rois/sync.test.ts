@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { RoiState } from "@/viewer/rois/state";
-import { RoiSync } from "@/viewer/rois/sync";
 import { pass, stopClock } from "../clock";
 import { Server, roi, square } from "./server";
+import { drawn, syncing } from "./syncing";
 
 const DEBOUNCE_MS = 600;
 let listeners: Record<string, (event: Event) => void> = {};
@@ -15,17 +15,6 @@ beforeEach(() => {
 });
 
 afterEach(() => vi.useRealTimers());
-
-function syncing(): { sync: RoiSync; statuses: string[] } {
-  const sync = new RoiSync("c1");
-  const statuses: string[] = [];
-  sync.on("status", ({ status }) => {
-    if (statuses.at(-1) !== status) statuses.push(status);
-  });
-  return { sync, statuses };
-}
-
-const drawn = (): RoiState => new RoiState("r1", null, { geometry: square(), label: "l1", name: "" });
 
 describe("saving", () => {
   it("creates what was drawn under the id it has here", async () => {
