@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -207,3 +208,33 @@ def test_at_400_percent_zoom_there_is_room_and_keys_draw_and_move(viewer: Any) -
     assert (
         rail.nth(1).evaluate("button => button === document.activeElement && button.tabIndex") == 0
     )
+
+
+def test_a_frame_of_a_video_is_drawn_on_and_copied_to_a_slide(
+    open_viewer: Any, ingest: Any, slide_file: Any, video_file: Any
+) -> None:
+    viewer = open_viewer(ingest(video_file))
+    viewer.key("f")
+    viewer.wait_text(".timeline-text strong", re.compile(r"\b2\b"))
+    viewer.key("w")
+    viewer.page.mouse.click(*viewer.places([(21, 96)])[0])  # the first stripe, white in odd frames
+    viewer.wait_saved()
+    viewer.key("o")
+    viewer.drag([(100, 50), (150, 90), (200, 120)])
+    viewer.wait_saved()
+    stripe, ellipse = viewer.stored()
+    assert bounds(stripe) == pytest.approx((0, 0, 43, 192), abs=1)
+    assert bounds(ellipse) == pytest.approx((100, 50, 200, 120), abs=1)
+    assert (stripe.frame_index, ellipse.frame_index, ellipse.shape) == (1, 1, "ellipse")
+    viewer.key("Control+a")
+    viewer.key("Control+c")
+    viewer.canvas = ingest(slide_file)
+    viewer.centred()
+    viewer.key("Control+Shift+v")
+    viewer.wait_count(2)
+    viewer.wait_saved()
+    copies = viewer.stored()
+    assert [bounds(roi) for roi in copies] == [bounds(stripe), bounds(ellipse)]
+    assert {roi.frame_index for roi in copies} == {None}
+    assert [roi.shape for roi in copies] == ["polygon", "ellipse"]
+    assert viewer.problems == []
