@@ -86,6 +86,26 @@ def test_what_waits_survives_the_page_and_is_nobody_elses(
     assert (roi.version, roi.left) == (1, pytest.approx(700, abs=2))
 
 
+def test_the_history_is_drawn_and_what_was_deleted_is_restored(viewer: Any) -> None:
+    viewer.polygon(SQUARE)
+    viewer.wait_saved()
+    viewer.drag([(1100, 900), (1300, 1100)])
+    viewer.wait_saved()
+    viewer.page.click("[data-roi-revisions] summary")
+    viewer.page.get_by_text("outline").first.wait_for()
+    assert viewer.page.locator("[data-roi-revisions] .roi-preview").count() == 2
+    assert viewer.page.locator(".roi-preview-before").count() == 1  # where the outline changed
+    viewer.key("Delete")
+    viewer.wait_count(0)
+    viewer.wait_saved()
+    viewer.page.click("[data-roi-deleted] summary")
+    viewer.page.click("[data-roi-deleted] button")
+    viewer.wait_count(1)
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.version, roi.right) == (4, pytest.approx(1300, abs=3))
+
+
 def test_an_answer_that_is_lost_makes_no_second_roi_nor_version(viewer: Any) -> None:
     lost: list[str] = []
 

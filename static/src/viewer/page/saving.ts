@@ -1,12 +1,15 @@
-/** The state of saving in the head, the list of what waits, and the merge of two versions on the map. */
+/** The state of saving in the head, what waits, what was deleted, and the merge of two versions on the map. */
 
 import { Conflicts } from "../rois/conflicts";
+import { DeletedRois } from "../rois/deleted";
 import { MergeLayer } from "../rois/merge_layer";
 import { saveStatus } from "../rois/save_status";
 import { WaitingChanges } from "../rois/waiting";
+import { showRoi } from "./links";
 import type { Parts } from "./parts";
 
-export function connectSaving({ root, store, edits, labels, layer, mapView }: Parts): void {
+export function connectSaving(parts: Parts): void {
+  const { root, canvas, store, edits, labels, layer, mapView } = parts;
   const outlines = new MergeLayer();
   mapView.map.addLayer(outlines.layer);
   let isShown = false;
@@ -21,4 +24,6 @@ export function connectSaving({ root, store, edits, labels, layer, mapView }: Pa
   });
   const waiting = new WaitingChanges(root, store.sync, edits, labels);
   saveStatus(root, store.sync, { onConflict: () => conflicts.open(), onDetails: () => waiting.open() });
+  const deleted = root.querySelector<HTMLElement>("[data-roi-deleted]");
+  if (deleted) new DeletedRois(deleted, canvas.id, store, edits, labels, (state) => void showRoi(state, parts));
 }

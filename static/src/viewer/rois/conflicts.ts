@@ -117,9 +117,14 @@ export class Conflicts {
       const text = element("span", {}, this.text(field, version, base, side));
       return element("td", {}, element("label", {}, input, ...(field === "geometry" ? [line] : []), text));
     };
-    const before = base ? this.text(field, base, null, "mine") : "not known";
-    const head = element("th", { scope: "row" }, NAMES[field], element("span", { class: "merge-base" }, `before: ${before}`));
+    const before = element("span", { class: "merge-base" }, `before: ${this.before(field, base)}`);
+    const head = element("th", { scope: "row" }, NAMES[field], before);
     return element("tr", {}, head, cell("mine", mine), cell("theirs", theirs));
+  }
+
+  private before(field: MergeField, base: Version | null): string {
+    if (!base) return "not known";
+    return field === "geometry" ? "dotted" : this.text(field, base, null, "mine");
   }
 
   private text(field: MergeField, version: Version, base: Version | null, side: Side): string {

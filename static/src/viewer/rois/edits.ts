@@ -102,6 +102,13 @@ export class RoiEdits {
     return locked > 0;
   }
 
+  /** Back from the deleted ones. */
+  restore(state: RoiState): void {
+    const turn = turnOf(state, { deleted: false });
+    this.apply(state, turn.after);
+    this.record("Restore ROI", turn);
+  }
+
   /** What the user chose of two versions is sent as one on top of theirs. Undo goes to theirs, or back to mine. */
   merge(state: RoiState, theirs: Roi, result: Version): void {
     const mine = state.version;

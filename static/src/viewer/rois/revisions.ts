@@ -1,8 +1,10 @@
-/** Who changed an ROI and when; an older version can be brought back as a new one. */
+/** Who changed an ROI, when and what, drawn; any version can be brought back as a new one. */
 
 import { roiRevisions } from "./api";
 import { element, required } from "../../dom/elements";
 import type { Labels } from "./labels";
+import { sameGeometry } from "../map/pixel_plane";
+import { preview } from "./preview";
 import type { RoiState } from "./state";
 import type { RoiEdits } from "./edits";
 import type { RoiRevision } from "../lib/types";
@@ -13,6 +15,17 @@ const WORDS: Record<string, string> = {
   delete: "Deleted",
   restore: "Restored",
 };
+
+/** "outline", "label Tumor → Stroma": what a version changed of the one before it. */
+export function changesText(before: RoiRevision, after: RoiRevision, nameOf: (label: string | null) => string): string[] {
+  const changes: string[] = [];
+  if (!sameGeometry(before.geometry, after.geometry)) changes.push("outline");
+  if (before.label !== after.label) changes.push(`label ${nameOf(before.label)} → ${nameOf(after.label)}`);
+  if (before.name !== after.name) changes.push(`name ${before.name || "none"} → ${after.name || "none"}`);
+  if (before.locked !== after.locked) changes.push(after.locked ? "locked" : "unlocked");
+  if (before.review_state !== after.review_state) changes.push(`review ${before.review_state} → ${after.review_state}`);
+  return changes;
+}
 
 export class Revisions {
   private readonly list: HTMLElement;
@@ -45,7 +58,7 @@ export class Revisions {
       const revisions = await roiRevisions(state.id);
       if (this.shown !== key) return;
       revisions.sort((a, b) => b.version - a.version);
-      this.list.replaceChildren(...revisions.map((revision) => this.row(state, revision)));
+      this.list.replaceChildren(...revisions.map((revision, at) => this.row(state, revision, revisions[at + 1] ?? null)));
     } catch (error) {
       this.shown = "";
       const reason = error instanceof Error ? error.message : "";
@@ -53,18 +66,18 @@ export class Revisions {
     }
   }
 
-  private row(state: RoiState, revision: RoiRevision): HTMLLIElement {
+  private row(state: RoiState, revision: RoiRevision, before: RoiRevision | null): HTMLLIElement {
     const when = new Date(revision.created_at);
     const facts = [WORDS[revision.action] ?? revision.action, "by", revision.author ?? "someone"].join(" ");
-    const time = element("time", { datetime: revision.created_at }, when.toLocaleString());
-    const label = revision.label ? this.labels.nameOf(revision.label) : "";
-    const about = [revision.name, label].filter(Boolean).join(", ");
+    const changes = before ? changesText(before, revision, (label) => this.labels.nameOf(label)) : [];
+    const isRedrawn = before !== null && !sameGeometry(before.geometry, revision.geometry);
     const row = element(
       "li",
       {},
       element("span", { class: "revision-number" }, String(revision.version)),
-      element("span", {}, about ? `${facts}: ${about}` : facts),
-      time,
+      preview(revision.geometry, this.labels.colorOf(revision.label), isRedrawn ? before.geometry : null),
+      element("span", {}, changes.length ? `${facts}: ${changes.join(", ")}` : facts),
+      element("time", { datetime: revision.created_at }, when.toLocaleString()),
     );
     const isOlder = revision.version !== state.server?.version && revision.action !== "delete";
     if (this.canAnnotate && isOlder) row.append(this.restoreButton(state, revision));
