@@ -32,7 +32,8 @@ def case_shares(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     require_share(user, case.lab_id)
-    form = ShareForm(request.POST or None, initial={"until": today() + USUAL})
+    sent = request.POST if request.method == "POST" else None
+    form = ShareForm(sent, initial={"until": today() + USUAL})
     if request.method == "POST" and form.is_valid():
         try:
             share = services.share_offer(case=case, user=user, **form.cleaned_data)

@@ -26,6 +26,7 @@ from portal.core.errors import UnavailableError
 from portal.core.http.acting import acting
 from portal.core.views import error_response
 from portal.jobs.models import Job
+from portal.keeping.models import Erasure
 from portal.labs.models import ApiToken, User
 from portal.mosaics.models import Followup, Mosaic
 
@@ -41,6 +42,7 @@ _QUIET = {"q", "page", "page_size", "ordering", "part", "v"}
 _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "canvas": (Canvas, "case_id"),
     "case": (Case, "id"),
+    "erasure": (Erasure, ""),
     "followup": (Followup, "roi__canvas__case_id"),
     "job": (Job, ""),
     "label": (Label, ""),

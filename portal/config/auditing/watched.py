@@ -74,6 +74,11 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "GET": Watch("case.viewed", "case", "case_id"),
         "POST": _told("share.offered", "case", "case_id"),
     },
+    "api:erasure-detail": {"GET": Watch("erasure.viewed", "erasure", "pk")},
+    "api:erasure-list": {
+        "GET": Watch("erasure.viewed"),
+        "POST": _told("erasure.requested"),
+    },
     "api:followup-detail": {"GET": Watch("followup.viewed", "followup", "pk", every_s=MINUTE_S)},
     "api:followup-list": {
         "GET": Watch("followup.listed"),
@@ -159,6 +164,11 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "keeping:bin": {"GET": Watch("bin.viewed")},
     "keeping:bin_purge": {"POST": _told("bin.purged")},
     "keeping:bin_restore": {"POST": _told("bin.restored")},
+    "keeping:erasure": {"GET": Watch("erasure.viewed", "erasure", "erasure_id")},
+    "keeping:erasures": {
+        "GET": Watch("erasure.viewed", "lab"),
+        "POST": _told("erasure.requested", "lab"),
+    },
     "keeping:roi_purge": {"POST": _told("roi.purged", "roi", "roi_id")},
     "keeping:roi_restore": {"POST": _told("roi.saved", "roi", "roi_id")},
     "mosaics:case_mosaics": {"GET": Watch("case.viewed", "case", "case_id", every_s=HOUR_S)},

@@ -10,6 +10,7 @@ from portal.keeping.selectors.bin import (
     roi_in_bin,
     rois_in_bin,
 )
+from portal.keeping.selectors.erasures import erasure_get, erasure_job, erasure_list
 
 __all__ = [
     "BinRow",
@@ -17,6 +18,9 @@ __all__ = [
     "bin_get",
     "bin_list",
     "bin_rows",
+    "erasure_get",
+    "erasure_job",
+    "erasure_list",
     "purge_before",
     "roi_in_bin",
     "rois_in_bin",

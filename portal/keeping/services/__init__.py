@@ -2,7 +2,13 @@
 
 from portal.keeping.services.backup import BackupReport, backup_prune, backup_take, backup_verify
 from portal.keeping.services.bin import bin_purge_due, roi_purge
-from portal.keeping.services.erasing import cases_of, erasure_begin, erasure_run
+from portal.keeping.services.erasing import (
+    cases_of,
+    erasure_begin,
+    erasure_preview,
+    erasure_request,
+    erasure_run,
+)
 from portal.keeping.services.restore import RestoreReport, restore
 
 __all__ = [
@@ -14,6 +20,8 @@ __all__ = [
     "bin_purge_due",
     "cases_of",
     "erasure_begin",
+    "erasure_preview",
+    "erasure_request",
     "erasure_run",
     "restore",
     "roi_purge",

@@ -19,6 +19,7 @@ from portal.annotations.services import roi_create, roi_delete
 from portal.archive import storage
 from portal.archive.models import BinEntry, today
 from portal.archive.services import case_create, case_delete, share_offer
+from portal.keeping.models import Erasure
 from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope
 from portal.labs.services import invitation_create, program_create, token_create
 from portal.mosaics.build_cache import build_cache_preview
@@ -101,6 +102,7 @@ def _built(folder: Path) -> Scene:
         "programs": str(program.pk),
         "sessions": str(elsewhere.pk),
         "shares": str(share.pk),
+        "erasures": str(Erasure.objects.create(lab=lab, certificate={"format": 1}).pk),
         "passkeys": "918273645546",  # there is none
         "invitations": str(invitation.pk),
         "labs": str(lab.pk),

@@ -34,6 +34,7 @@ OBJECTS: Mapping[str, str] = {
     "case": "cases",
     "encoder": "encoders",
     "entry": "entries",
+    "erasure": "erasures",
     "followup": "followups",
     "import": "roi-imports",
     "invitation": "invitations",

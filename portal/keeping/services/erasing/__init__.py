@@ -7,10 +7,20 @@ from portal.keeping.services.erasing.acts import (
     erasures_pass_on,
     erasures_repeat,
 )
+from portal.keeping.services.erasing.requests import (
+    ERASE_KIND,
+    Preview,
+    erasure_preview,
+    erasure_request,
+)
 
 __all__ = [
+    "ERASE_KIND",
+    "Preview",
     "cases_of",
     "erasure_begin",
+    "erasure_preview",
+    "erasure_request",
     "erasure_run",
     "erasures_pass_on",
     "erasures_repeat",

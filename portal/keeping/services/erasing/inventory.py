@@ -11,7 +11,16 @@ from django.db.models import Model, Q
 
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive import storage
-from portal.archive.models import Asset, BinEntry, Canvas, Case, Slide, Upload, Video
+from portal.archive.models import (
+    Asset,
+    BinEntry,
+    Canvas,
+    Case,
+    CaseShare,
+    Slide,
+    Upload,
+    Video,
+)
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.retrieval.models import CanvasStain, Embedding
@@ -133,6 +142,7 @@ def _originals(rows: dict[str, set[uuid.UUID]]) -> list[Original]:
 def _counts(rows: dict[str, set[uuid.UUID]]) -> dict[str, int]:
     rois, canvases, mosaics = rows["roi"], rows["canvas"], rows["mosaic"]
     return {
+        "caseshare": _count(CaseShare, "case", rows["case"]),
         "roirevision": _count(RoiRevision, "roi", rois),
         "embedding": _count(Embedding, "canvas", canvases),
         "canvasstain": _count(CanvasStain, "canvas", canvases),

@@ -40,6 +40,7 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
         text = json.dumps(values, default=str, ensure_ascii=False)
         return not ids.isdisjoint(_ID.findall(text)) or any(word in text for word in words)
 
+    of_lab = models.Q(lab_id=lab_id)  # sharing is told to the other lab as well
     jobs = (
         pk
         for pk, *values in Job.objects.filter(lab=lab_id)
@@ -49,7 +50,7 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
     )
     events = (
         pk
-        for pk, payload in Event.objects.filter(lab_id=lab_id)
+        for pk, payload in Event.objects.filter(of_lab | models.Q(name__startswith="share."))
         .values_list("pk", "payload")
         .iterator(chunk_size=_CHUNK)
         if tells(payload)

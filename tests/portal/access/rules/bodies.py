@@ -52,6 +52,14 @@ def share_body(scene: Any) -> dict[str, Any]:
     return {"with_lab": "East", "until": str(today() + timedelta(days=9))}
 
 
+def erasure_body(scene: Any) -> dict[str, Any]:
+    return {"accession": "W-9"}
+
+
+def erasure_order_body(scene: Any) -> dict[str, Any]:
+    return {"accession": "W-9", "typed": "W-9", "lab": scene.ids["labs"]}
+
+
 def label_body(scene: Any) -> dict[str, Any]:
     return {"name": "Fresh", "color": "#112233"}
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from tests.portal.access.actors import ACTORS
 from tests.portal.access.rules.bodies import (
     case_body,
+    erasure_body,
+    erasure_order_body,
     features_body,
     label_body,
     label_in_body,
@@ -113,6 +115,16 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "keeping:bin_purge": {"POST": page(302, at_least="manager")},
     "keeping:roi_restore": {"POST": page(302, at_least="annotator")},
     "keeping:roi_purge": {"POST": page(302, at_least="manager")},
+    "keeping:erasures": {
+        "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
+        "POST": page(at_least="manager", elsewhere=422, removed=404, body=erasure_body),
+    },
+    "keeping:erasure": {"GET": page(at_least="manager")},
+    "api:erasure-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(202, at_least="manager", writes=True, body=erasure_order_body),
+    },
+    "api:erasure-detail": {"GET": rest(at_least="manager")},
     "api:roi-purge": {"POST": rest(204, at_least="manager", writes=True)},
     "api:bin-list": {"GET": rest(elsewhere=200)},
     "api:bin-detail": {"DELETE": rest(204, at_least="manager", writes=True)},

@@ -1,0 +1,136 @@
+"""REST: a patient's data, erased for good."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import mixins, serializers, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.jobs.api import job_accepted
+from portal.jobs.serializers import JobSerializer
+from portal.keeping import selectors, services
+from portal.keeping.models import Erasure, ErasureState
+from portal.keeping.rules import require_purge
+from portal.labs.models import Role, TokenArea
+from portal.labs.requests import UUID_REGEX, user_of
+from portal.labs.selectors import lab_chosen
+
+
+class ErasureSerializer(serializers.ModelSerializer[Erasure]):
+    """An erasure; the certificate is empty until it has ended."""
+
+    lab = serializers.UUIDField(source="lab_id")
+    state = serializers.ChoiceField(choices=ErasureState.choices)
+    certificate = serializers.DictField()
+
+    class Meta:
+        model = Erasure
+        fields: tuple[str, ...] = (
+            "id",
+            "lab",
+            "state",
+            "reason",
+            "created_at",
+            "finished_at",
+            "error_message",
+            "certificate",
+        )
+
+
+class ErasureAcceptedSerializer(ErasureSerializer):
+    """With the job that erases."""
+
+    job = JobSerializer()
+
+    class Meta(ErasureSerializer.Meta):
+        fields = (*ErasureSerializer.Meta.fields, "job")
+
+
+class ErasureOrderSerializer(serializers.Serializer[Any]):
+    """What is to be erased, and the proof that it is meant."""
+
+    lab = serializers.UUIDField(required=False, help_text="May be left out who manages one lab")
+    accession = serializers.CharField(required=False, max_length=64, help_text="One case")
+    patient_key = serializers.CharField(
+        required=False, max_length=64, help_text="Instead: all cases of the patient"
+    )
+    typed = serializers.CharField(
+        required=False,
+        max_length=64,
+        help_text="The accession number (or the patient key) once more; without it a dry run",
+    )
+    reason = serializers.CharField(
+        required=False, allow_blank=True, max_length=200, help_text="Kept: it must not name them"
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """One of the two."""
+        if ("accession" in attrs) == ("patient_key" in attrs):
+            raise serializers.ValidationError("Give accession or patient_key.")
+        return attrs
+
+
+class ErasurePreviewSerializer(serializers.Serializer[Any]):
+    """What it would take."""
+
+    typed = serializers.CharField(help_text="To be sent as `typed`")
+    accessions = serializers.ListField(child=serializers.CharField())
+    counts = serializers.DictField(child=serializers.IntegerField())
+    originals = serializers.IntegerField(help_text="Files that no other case has")
+    size_bytes = serializers.IntegerField()
+    backups = serializers.IntegerField(help_text="Generations that hold it until they are dropped")
+
+
+class ErasureViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Erasure]):
+    """Erasures of the labs that one manages."""
+
+    area = TokenArea.LAB
+    serializer_class = ErasureSerializer
+    queryset = Erasure.objects.none()
+    filter_backends = ()
+    lookup_value_regex = UUID_REGEX
+
+    def get_queryset(self) -> QuerySet[Erasure]:
+        """Newest first."""
+        return selectors.erasure_list(user_of(self.request))
+
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """Where it stands, and its certificate."""
+        erasure = selectors.erasure_get(user_of(request), uuid.UUID(pk))
+        require_purge(user_of(request), erasure.lab_id)
+        return Response(ErasureSerializer(erasure).data)
+
+    @extend_schema(
+        request=ErasureOrderSerializer,
+        responses={
+            200: OpenApiResponse(ErasurePreviewSerializer, "A dry run: what it would take"),
+            202: OpenApiResponse(ErasureAcceptedSerializer, "Being erased"),
+        },
+        summary="Erase a case, or a patient",
+    )
+    def create(self, request: Request) -> Response:
+        """For good. Without ``typed`` nothing is touched; managers only."""
+        sent = ErasureOrderSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        asked, user = sent.validated_data, user_of(request)
+        lab = lab_chosen(user, asked.get("lab"), at_least=Role.MANAGER)
+        require_purge(user, lab.pk)
+        key = asked.get("patient_key", "")
+        cases = services.cases_of(lab=lab, accession=asked.get("accession", ""), patient_key=key)
+        if "typed" not in asked:
+            found = services.erasure_preview(lab=lab, cases=cases, user=user, patient_key=key)
+            return Response(ErasurePreviewSerializer(found).data)
+        erasure, job = services.erasure_request(
+            lab=lab,
+            cases=cases,
+            user=user,
+            typed=asked["typed"],
+            patient_key=key,
+            reason=asked.get("reason", ""),
+        )
+        return job_accepted(job, request, **ErasureSerializer(erasure).data)

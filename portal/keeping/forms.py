@@ -1,0 +1,47 @@
+"""Forms of keeping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+
+class ErasureFindForm(forms.Form):
+    """What is to be erased: one case, or all of a patient."""
+
+    accession = forms.CharField(
+        label="Accession number",
+        max_length=64,
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    patient_key = forms.CharField(
+        max_length=64,
+        required=False,
+        help_text="Instead: all cases of this patient.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """One of the two."""
+        cleaned = super().clean() or {}
+        if bool(cleaned.get("accession")) == bool(cleaned.get("patient_key")):
+            raise forms.ValidationError("Give an accession number or a patient key.")
+        return cleaned
+
+
+class ErasureForm(ErasureFindForm):
+    """The order, with the proof that it is meant."""
+
+    accession = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput())
+    patient_key = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput())
+    typed = forms.CharField(
+        max_length=64, widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})
+    )
+    reason = forms.CharField(
+        max_length=200,
+        required=False,
+        help_text="Kept in the certificate: it must not name the patient.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
