@@ -178,6 +178,10 @@ export class RoiSync extends Emitter<SyncEvents> {
       if (this.isTimed) return;
     }
     this.isDown = false;
+    for (const state of this.open) {
+      const isLeft = !state.timer && !state.inFlight && !state.problem; // its turn came while others were sent
+      if (isLeft) this.schedule(state, 0);
+    }
     this.report();
   }
 

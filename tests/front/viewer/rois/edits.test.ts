@@ -192,6 +192,36 @@ describe("undo after somebody else changed the ROI", () => {
   });
 });
 
+describe("a step over many", () => {
+  it("is undone without what others did to other fields meanwhile", async () => {
+    const drawn = edits.create({ geometry: square(3) }, null, null);
+    await saved();
+    edits.together("Set label", [first(), drawn].map((state) => ({ state, patch: { label: "l2" } })));
+    await pass(0);
+    server.change("r1", { name: "theirs" });
+    store.merge([server.rois.get("r1") as Roi]);
+    history.undo();
+    await pass(0);
+    expect(server.rois.get("r1")).toMatchObject({ name: "theirs", label: null });
+    expect(server.rois.get(drawn.id)?.label).toBeNull();
+  });
+
+  it("whose answer is lost is made once, and asks nothing", async () => {
+    let isAsked = false;
+    store.sync.on("conflict", () => (isAsked = true));
+    const drawn = edits.create({ geometry: square(3) }, null, null);
+    await saved();
+    server.lost = 1;
+    edits.together("Set label", [first(), drawn].map((state) => ({ state, patch: { label: "l2" } })));
+    await pass(0);
+    expect(store.sync.pendingCount).toBe(2);
+    await pass(1000);
+    for (let turn = 0; turn < 4; turn += 1) await pass(10);
+    expect([server.rois.get("r1")?.version, server.rois.get(drawn.id)?.version]).toEqual([2, 2]);
+    expect([isAsked, store.sync.pendingCount, first().label]).toEqual([false, 0, "l2"]);
+  });
+});
+
 describe("discarding", () => {
   it("of a change shows what the server has, and undo takes it up again", async () => {
     server.instead.push(Response.json({ detail: "no" }, { status: 400 }));

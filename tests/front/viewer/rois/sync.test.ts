@@ -183,6 +183,24 @@ describe("a line that breaks", () => {
     expect(sync.pendingCount).toBe(0);
   });
 
+  it("leaves nothing behind that was changed while the rest was sent", async () => {
+    const server = new Server();
+    server.instead.push(new TypeError());
+    const { sync } = syncing();
+    const states = ["a", "b"].map((id) => new RoiState(id, null, { geometry: square() }));
+    for (const state of states) sync.schedule(state, 0);
+    await pass(0);
+    sync.on("confirmed", (state) => {
+      if (state.id !== "a" || state.name) return;
+      state.want({ name: "later" });
+      sync.schedule(state, 0);
+    });
+    await pass(1000);
+    await pass(0);
+    await pass(0);
+    expect([server.rois.get("a")?.name, sync.pendingCount]).toEqual(["later", 0]);
+  });
+
   it("is like being signed out: what waits goes when the person is back", async () => {
     const server = new Server();
     server.instead.push(Response.json({}, { status: 401 }));
