@@ -99,7 +99,7 @@ function drawKeys({ tools, undo, redo }: KeyTargets): KeyGroup {
       { keys: ["o"], shown: "O", does: "Ellipse", run: use("ellipse") },
       { keys: ["p"], shown: "P", does: "Polygon; goes on with one left unfinished", run: use("polygon") },
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
-      { keys: ["enter"], shown: "Enter", does: "Finish the polygon; rectangle and ellipse: draw in the middle", run: () => tools.finish() },
+      { keys: ["enter"], shown: "Enter", does: "Finish the polygon; place a rectangle or an ellipse", run: () => tools.finish() },
       { keys: ["b"], shown: "B", does: "Brush: paint", run: use("brush") },
       { keys: ["w"], shown: "W", does: "Wand: take a colour; drag for more", run: use("wand") },
       { keys: ["["], shown: "[", does: "Smaller brush", run: () => tools.resizeBrush(false), repeats: true },
