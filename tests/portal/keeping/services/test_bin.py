@@ -276,9 +276,9 @@ def test_what_was_passed_over_in_the_bin_is_embedded_when_it_is_back(
     made: world.World, manager: User
 ) -> None:
     Encoder.objects.update(is_default=True)
-    Job.objects.filter(kind="roi_embed").delete()
+    Job.objects.filter(kind__in=["roi_embed", "canvas_embed"]).delete()
     bin_restore(entry=item_delete(item=made.slide, user=manager), user=manager)
-    assert Job.objects.get(kind="roi_embed").target_id == made.roi.pk
+    assert Job.objects.get(kind="canvas_embed").target_id == made.roi.canvas_id
 
 
 def test_the_portal_purges_what_is_older_than_the_days_of_the_bin(
