@@ -70,7 +70,7 @@ def shape_from_geojson(geometry: object, *, width_px: int, height_px: int) -> Ro
             the canvas, or without area.
     """
     notes: list[str] = []
-    shape: BaseGeometry = _read(geometry)
+    shape: BaseGeometry = _read(geometry, notes)
     if not shape.is_valid:
         notes.append(f"repaired: {shapely.is_valid_reason(shape).split('[')[0].lower()}")
         _refuse_hopeless(shape)
@@ -103,7 +103,7 @@ def area_um2(area_px: float, mpp_x: float | None, mpp_y: float | None) -> float 
     return round(area_px * mpp_x * mpp_y, 4)
 
 
-def _read(geometry: object) -> Polygon | MultiPolygon:
+def _read(geometry: object, notes: list[str]) -> Polygon | MultiPolygon:
     """Parse GeoJSON without trusting it: types, counts, finite numbers."""
     if not isinstance(geometry, Mapping):
         raise InvalidRoiGeometryError(
@@ -118,7 +118,7 @@ def _read(geometry: object) -> Polygon | MultiPolygon:
     if not isinstance(polygons, list) or not polygons:
         raise InvalidRoiGeometryError(f"geometry: a {kind} needs coordinates; there are none.")
     _refuse_too_many(polygons)
-    parts = [_polygon(rings, f"polygon {i}, ") for i, rings in enumerate(polygons)]
+    parts = [_polygon(rings, f"polygon {i}, ", notes) for i, rings in enumerate(polygons)]
     return parts[0] if kind == "Polygon" else MultiPolygon(parts)
 
 
@@ -137,25 +137,33 @@ def _refuse_too_many(polygons: list[Any]) -> None:
         )
 
 
-def _polygon(rings: object, where: str) -> Polygon:
+def _polygon(rings: object, where: str, notes: list[str]) -> Polygon:
     if not isinstance(rings, list) or not rings:
         raise InvalidRoiGeometryError(f"geometry: {where}expected a list of rings, found none.")
-    arrays = [_ring(ring, f"{where}ring {i}") for i, ring in enumerate(rings)]
+    arrays = [_ring(ring, f"{where}ring {i}", notes) for i, ring in enumerate(rings)]
     return Polygon(arrays[0], arrays[1:])
 
 
-def _ring(ring: object, where: str) -> Ring:
+def _ring(ring: object, where: str, notes: list[str]) -> Ring:
     """One ring as (N, 2) float64, closed."""
     if not isinstance(ring, list):
         raise InvalidRoiGeometryError(f"geometry: {where} is not a list of vertices.")
     values = np.array([_vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
+    if any(len(vertex) > 2 for vertex in ring):
+        _note(notes, "Z coordinates left out")
     if len({tuple(v) for v in values}) < 3:
         raise InvalidRoiGeometryError(
             f"geometry: {where} has fewer than 3 different vertices: it encloses no area."
         )
     if not np.array_equal(values[0], values[-1]):
         values = np.vstack([values, values[:1]])
+        _note(notes, "open ring closed")
     return values
+
+
+def _note(notes: list[str], said: str) -> None:
+    if said not in notes:
+        notes.append(said)
 
 
 def _vertex(vertex: object, where: str) -> tuple[float, float]:

@@ -12,7 +12,6 @@ from typing import Any
 from portal.annotations.models import Roi, RoiKind
 from portal.core.errors import InvalidInputError
 
-MAX_FEATURES = 2_000  # one transaction: on SQLite other writers wait for it
 MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
 OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry")
@@ -63,13 +62,13 @@ def features_of(document: object) -> list[Any]:
             )
     if not isinstance(features, list):
         raise InvalidInputError("GeoJSON: expected a FeatureCollection or an array of features.")
-    if len(features) > MAX_FEATURES:
-        raise InvalidInputError(
-            f"GeoJSON: {len(features):,} features; {MAX_FEATURES:,} at most in one request."
-            " Send it in parts: what was imported already is recognised.",
-            details={"features": len(features), "limit": MAX_FEATURES},
-        )
     return features
+
+
+def class_of(raw: object) -> tuple[str, str | None]:
+    """Name and colour of a feature's class, whatever else it is; empty where it has none."""
+    properties = raw.get("properties") if isinstance(raw, Mapping) else None
+    return _class(properties.get("classification") if isinstance(properties, Mapping) else None)
 
 
 def feature_read(raw: object) -> Feature:

@@ -90,12 +90,18 @@ class BodyLimitMiddleware:
             return None
         is_api = request.path.startswith(API_PREFIX)
         try:
-            require_acceptable(request, limit_bytes=API_BODY_BYTES if is_api else PAGE_BODY_BYTES)
+            require_acceptable(request, limit_bytes=_limit_bytes(view, is_api=is_api))
             if not is_api and request.content_type == "multipart/form-data":
                 _refuse_files(request)
         except PortalError as error:
             return error_response(request, error)
         return None
+
+
+def _limit_bytes(view: Callable[..., Any], *, is_api: bool) -> int:
+    """A view of the API that reads its body as a stream says how long it may be."""
+    usual = API_BODY_BYTES if is_api else PAGE_BODY_BYTES
+    return int(getattr(getattr(view, "cls", None), "body_limit_bytes", usual))
 
 
 def _receives_files(view: Callable[..., Any]) -> bool:

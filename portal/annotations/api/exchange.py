@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import uuid
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -17,11 +19,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations import selectors
-from portal.annotations.api.parsers import GeoJsonParser, GeometryJsonParser
-from portal.annotations.services import ImportReport, roi_import, roi_import_undo
+from portal.annotations.api.parsers import DOCUMENT_BYTES, DocumentParser, GeoJsonParser
+from portal.annotations.services import (
+    ImportChoices,
+    ImportItem,
+    ImportReport,
+    roi_import,
+    roi_import_preview,
+    roi_import_undo,
+)
+from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
 from portal.core.http.acting import about
-from portal.labs.models import TokenArea
+from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
 
 MEDIA_TYPE = "application/geo+json"
@@ -37,9 +47,35 @@ class ImportItemSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
-class ImportReportSerializer(serializers.Serializer[Any]):
-    """What became of the document: every feature is accounted for."""
+class ImportGroupSerializer(serializers.Serializer[Any]):
+    """Features of which the same was said, but for numbers."""
 
+    status = serializers.ChoiceField(["refused", "repaired"])
+    reason = serializers.CharField(help_text="As it was said of the first of them")
+    count = serializers.IntegerField()
+    first = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Places of the first few, from 0"
+    )
+
+
+class ImportClassSerializer(serializers.Serializer[Any]):
+    """A class of the document, and what its ROIs get."""
+
+    name = serializers.CharField()
+    color = serializers.CharField(allow_null=True)
+    count = serializers.IntegerField()
+    fate = serializers.ChoiceField(["known", "mapped", "created", "none", "refused"])
+    label = serializers.UUIDField(  # type: ignore[assignment]
+        source="label_id", allow_null=True, help_text="null where there is none, or none yet"
+    )
+    label_name = serializers.CharField()
+    problem = serializers.CharField(help_text="Why it is refused")
+
+
+class ImportReportSerializer(serializers.Serializer[Any]):
+    """What became of the document, or would: every feature is counted."""
+
+    total = serializers.IntegerField()
     created = serializers.IntegerField()
     updated = serializers.IntegerField()
     restored = serializers.IntegerField()
@@ -47,11 +83,18 @@ class ImportReportSerializer(serializers.Serializer[Any]):
     refused = serializers.IntegerField()
     repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
     labels_created = serializers.ListField(child=serializers.CharField())
+    classes = ImportClassSerializer(many=True)
+    groups = ImportGroupSerializer(many=True, help_text="All reasons and repairs, counted")
     id = serializers.UUIDField(
+        source="import_id",
         allow_null=True,
         help_text="POST /roi-imports/{id}/undo/ takes it back; null where nothing was changed",
     )
-    items = ImportItemSerializer(many=True)
+    is_preview = serializers.BooleanField(help_text="Nothing was written")
+    items = ImportItemSerializer(
+        many=True,
+        help_text="Every feature; of more than 2,000 those refused or repaired, 2,000 at most",
+    )
 
 
 class ImportUndoneSerializer(serializers.Serializer[Any]):
@@ -71,9 +114,41 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
         default=None,
         help_text="Add unknown classes to the lab's labels (managers; their default)",
     )
+    labels = serializers.JSONField(
+        required=False,
+        default=dict,
+        help_text='What classes become: {"Class": "<id of a label>"}, or null for no label',
+    )
     strict = serializers.BooleanField(
         required=False, default=False, help_text="Import all features or nothing"
     )
+    dry_run = serializers.BooleanField(
+        required=False, default=False, help_text="Answer what an import would do; write nothing"
+    )
+    report = serializers.ChoiceField(
+        ["json", "csv"],
+        required=False,
+        default="json",
+        help_text="`csv` (with `dry_run`): one line a feature, however many there are",
+    )
+
+    def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
+        """By lower-case name."""
+        if not isinstance(value, dict):
+            raise serializers.ValidationError("An object is expected.")
+        try:
+            return {
+                str(name).lower(): None if label is None else uuid.UUID(str(label))
+                for name, label in value.items()
+            }
+        except ValueError:
+            raise serializers.ValidationError("Ids of labels, or null, are expected.") from None
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """A table is written of a preview only."""
+        if attrs["report"] == "csv" and not attrs["dry_run"]:
+            raise serializers.ValidationError({"report": "csv needs dry_run=1."})
+        return attrs
 
 
 class JsonAlways(BaseContentNegotiation):
@@ -95,7 +170,8 @@ class CanvasGeoJsonApi(APIView):
     """The ROIs of a canvas as QuPath reads and writes them."""
 
     area = TokenArea.ROIS
-    parser_classes = (GeometryJsonParser, GeoJsonParser)
+    parser_classes = (DocumentParser, GeoJsonParser)
+    body_limit_bytes = DOCUMENT_BYTES
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = JsonAlways
 
@@ -123,21 +199,22 @@ class CanvasGeoJsonApi(APIView):
         ],
         summary="Import ROIs into a canvas",
     )
-    def post(self, request: Request, id: uuid.UUID) -> Response:
+    def post(self, request: Request, id: uuid.UUID) -> Response | StreamingHttpResponse:
         """A FeatureCollection, an array of features or one Feature.
 
         A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
+        The body is read as a stream, up to 2 GiB.
         """
         canvas = canvas_get(user=user_of(request), canvas_id=id)
         query = ImportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
-        report = roi_import(
-            canvas=canvas,
-            user=user_of(request),
-            document=request.data,
-            create_labels=query.validated_data["create_labels"],
-            strict=query.validated_data["strict"],
-        )
+        asked = query.validated_data
+        choices = ImportChoices(asked["create_labels"], asked["labels"], asked["strict"])
+        user = user_of(request)
+        if asked["report"] == "csv":
+            return _table(canvas, user, request.data, choices)
+        do = roi_import_preview if asked["dry_run"] else roi_import
+        report = do(canvas=canvas, user=user, document=request.data, choices=choices)
         return Response(_represent(report))
 
 
@@ -166,12 +243,42 @@ def _represent(report: ImportReport) -> dict[str, Any]:
         for status in ("created", "updated", "restored", "unchanged", "refused")
     }
     return {
+        "total": report.total,
         **counts,
         "repaired": report.repaired,
         "labels_created": list(report.labels_created),
+        "classes": ImportClassSerializer(report.classes, many=True).data,
+        "groups": ImportGroupSerializer(report.groups, many=True).data,
         "id": report.import_id and str(report.import_id),
+        "is_preview": report.is_preview,
         "items": ImportItemSerializer(report.items, many=True).data,
     }
+
+
+def _table(
+    canvas: Canvas, user: User, document: object, choices: ImportChoices
+) -> StreamingHttpResponse:
+    """What would become of each feature, one line each, by way of a file."""
+    file = SpooledTemporaryFile(2**22, "w+", newline="", encoding="utf-8")  # noqa: SIM115 - outlives this call
+    writer = csv.writer(file)
+    writer.writerow(["feature", "status", "notes", "reason"])
+
+    def told(item: ImportItem) -> None:
+        words = ("; ".join(item.notes), item.reason)
+        writer.writerow([item.index, item.status, *map(_cell, words)])
+
+    roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, told=told)
+    file.seek(0)
+    return StreamingHttpResponse(
+        iter(lambda: file.read(2**16), ""),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="import-report.csv"'},
+    )
+
+
+def _cell(text: str) -> str:
+    """What a spreadsheet does not take for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _ascii(name: str) -> str:

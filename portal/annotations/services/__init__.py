@@ -1,7 +1,7 @@
 """Writes of annotations."""
 
 from portal.annotations.services.bulk import RoiStep, rois_change
-from portal.annotations.services.exchange import ImportReport, roi_import
+from portal.annotations.services.exchange import ImportChoices, roi_import, roi_import_preview
 from portal.annotations.services.fields import RoiChanges
 from portal.annotations.services.imports import ImportUndone, roi_import_undo
 from portal.annotations.services.labels import (
@@ -12,6 +12,7 @@ from portal.annotations.services.labels import (
     label_update,
 )
 from portal.annotations.services.once import Once
+from portal.annotations.services.reports import ImportItem, ImportReport
 from portal.annotations.services.rois import (
     roi_create,
     roi_delete,
@@ -21,6 +22,8 @@ from portal.annotations.services.rois import (
 )
 
 __all__ = [
+    "ImportChoices",
+    "ImportItem",
     "ImportReport",
     "ImportUndone",
     "Once",
@@ -34,6 +37,7 @@ __all__ = [
     "roi_create",
     "roi_delete",
     "roi_import",
+    "roi_import_preview",
     "roi_import_undo",
     "roi_restore",
     "roi_update",

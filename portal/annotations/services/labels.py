@@ -121,6 +121,11 @@ def label_delete(*, label: Label, user: User) -> None:
         event_emit("label.deleted", lab_id=label.lab_id, payload=payload)
 
 
+def label_name_refuse(name: str) -> None:
+    """Raise ``InvalidInputError`` for what cannot be a label's name."""
+    _clean_name(name)
+
+
 def _saved(label: Label, *, action: str) -> Label:
     with transaction.atomic():
         twins = label.label_set.labels.exclude(pk=label.pk).annotate(key=Lower("name"))

@@ -51,7 +51,7 @@ def test_a_bow_tie_becomes_its_two_triangles() -> None:
     found = _stored(_polygon((0, 0), (10, 10), (10, 0), (0, 10)))
     assert found.geometry["type"] == "MultiPolygon"
     assert found.area_px == 50
-    assert found.notes == ("repaired: self-intersection",)
+    assert found.notes == ("open ring closed", "repaired: self-intersection")
 
 
 def test_overlapping_parts_are_united_instead_of_cutting_a_hole() -> None:

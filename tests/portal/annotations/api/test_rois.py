@@ -58,7 +58,7 @@ def test_a_repaired_outline_says_so(api: APIClient, canvas: Canvas) -> None:
     bow_tie = {"type": "Polygon", "coordinates": [[[0, 0], [10, 10], [10, 0], [0, 10]]]}
     body = api.post(ROIS, {"canvas": str(canvas.pk), "geometry": bow_tie}).json()
     assert body["geometry"]["type"] == "MultiPolygon"
-    assert body["notes"] == ["repaired: self-intersection"]
+    assert body["notes"] == ["open ring closed", "repaired: self-intersection"]
 
 
 def test_the_same_request_twice_makes_one_roi(api: APIClient, canvas: Canvas) -> None:

@@ -14,7 +14,9 @@ from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
 from portal.annotations.qupath import feature_read
 from portal.annotations.selectors import roi_export
 from portal.annotations.services import (
+    ImportChoices,
     label_set_ensure,
+    reading,
     roi_create,
     roi_delete,
     roi_import,
@@ -178,7 +180,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
             "vertex 1: x is nan, not a finite number",
             "not 'Point'",
             "objectType 'root' is not an ROI",
-            "no label 'Unheard of' in this lab; a manager can add it",
+            "class 'Unheard of': the lab has no such label",
             "z = 3",
             "only a video has frames",
             "has no geometry",
@@ -188,7 +190,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
         assert words in reasons[index]
     assert statuses(report)[9:] == ["created", "refused", "created"]
     assert reasons[10] == "the same object as feature 9"
-    assert report.items[9].notes == ("repaired: self-intersection",)
+    assert report.items[9].notes == ("open ring closed", "repaired: self-intersection")
     assert (report.repaired, report.count("refused")) == (1, 10)
     assert Roi.objects.get(name="kept").label.name == "Tumor"  # type: ignore[union-attr]
 
@@ -198,7 +200,9 @@ def test_strict_imports_all_or_nothing(canvas: Canvas, annotator: User, manager:
         feature(classification="New class"), feature({"type": "Point", "coordinates": [1, 1]})
     )
     with pytest.raises(InvalidInputError, match="1 of 2 features would be refused") as error:
-        roi_import(canvas=canvas, user=manager, document=document, strict=True)
+        roi_import(
+            canvas=canvas, user=manager, document=document, choices=ImportChoices(strict=True)
+        )
     assert error.value.details["refused"][0]["index"] == 1
     assert not Roi.objects.exists()
     assert not Label.objects.filter(name="New class").exists()
@@ -207,8 +211,15 @@ def test_strict_imports_all_or_nothing(canvas: Canvas, annotator: User, manager:
 def test_only_managers_create_labels(canvas: Canvas, annotator: User, manager: User) -> None:
     document = [feature(classification="Gland")]
     with pytest.raises(ForbiddenError):
-        roi_import(canvas=canvas, user=annotator, document=document, create_labels=True)
-    refused = roi_import(canvas=canvas, user=manager, document=document, create_labels=False)
+        roi_import(
+            canvas=canvas,
+            user=annotator,
+            document=document,
+            choices=ImportChoices(create_labels=True),
+        )
+    refused = roi_import(
+        canvas=canvas, user=manager, document=document, choices=ImportChoices(create_labels=False)
+    )
     assert statuses(refused) == ["refused"]
     assert statuses(roi_import(canvas=canvas, user=manager, document=document)) == ["created"]
 
@@ -290,9 +301,13 @@ def test_huge_metadata_is_left_out_and_said_so(canvas: Canvas, annotator: User) 
     assert "left out" in report.items[0].notes[0]
 
 
-def test_too_many_features_are_refused(canvas: Canvas, annotator: User) -> None:
-    with pytest.raises(InvalidInputError, match="2,001 features; 2,000 at most"):
-        roi_import(canvas=canvas, user=annotator, document=[{}] * 2_001)
+def test_too_many_features_are_refused(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FEATURES_MOST", 20)
+    with pytest.raises(InvalidInputError, match="more than 20 features"):
+        roi_import(canvas=canvas, user=annotator, document=[feature()] * 21)
+    assert not Roi.objects.exists()
 
 
 _text = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=30)

@@ -9,7 +9,9 @@ from django.db import connection
 
 from portal.annotations.models import Roi, RoiImport, RoiRevision
 from portal.annotations.services import (
+    ImportChoices,
     exchange,
+    reading,
     roi_create,
     roi_delete,
     roi_import,
@@ -43,16 +45,16 @@ def test_an_import_lets_others_write_between_its_parts(
         write(run, plans)
 
     monkeypatch.setattr(exchange, "_write", seen)
-    roi_import(canvas=canvas, user=annotator, document=document(2 * exchange.CHUNK + 1))
-    assert committed == [(0, False), (exchange.CHUNK, False), (2 * exchange.CHUNK, False)]
+    roi_import(canvas=canvas, user=annotator, document=document(2 * reading.CHUNK + 1))
+    assert committed == [(0, False), (reading.CHUNK, False), (2 * reading.CHUNK, False)]
 
 
 def test_a_chunk_of_an_import_takes_few_statements(
     canvas: Canvas, annotator: User, django_assert_max_num_queries: Any
 ) -> None:
     with django_assert_max_num_queries(45):
-        roi_import(canvas=canvas, user=annotator, document=document(exchange.CHUNK))
-    assert Event.objects.filter(name="roi.saved").count() == exchange.CHUNK
+        roi_import(canvas=canvas, user=annotator, document=document(reading.CHUNK))
+    assert Event.objects.filter(name="roi.saved").count() == reading.CHUNK
     assert [job.kind for job in Job.objects.all()] == ["canvas_embed"]
 
 
@@ -100,7 +102,7 @@ def test_an_import_that_changed_nothing_leaves_nothing_to_undo(
 def test_an_import_that_broke_off_is_completed_by_importing_again(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "CHUNK", 2)
+    monkeypatch.setattr(reading, "CHUNK", 2)
     write = exchange._write
 
     def dies(run: Any, plans: Any) -> None:
@@ -121,7 +123,9 @@ def test_an_import_that_broke_off_is_completed_by_importing_again(
 def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotator: User) -> None:
     features = [*document(2)["features"], feature({"type": "Point", "coordinates": [1, 1]})]
     with pytest.raises(InvalidInputError, match="feature 2"):
-        roi_import(canvas=canvas, user=annotator, document=features, strict=True)
+        roi_import(
+            canvas=canvas, user=annotator, document=features, choices=ImportChoices(strict=True)
+        )
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
 
 

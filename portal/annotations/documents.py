@@ -1,0 +1,185 @@
+"""A GeoJSON document as a stream of features: however large it is, one of them is in memory.
+
+The document is JSON, so its members stand in any order and its values are of any length. Each one
+is parsed by the parser of the standard library from a window of the text, which grows until the
+value fits.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from typing import IO, Any, NoReturn
+
+from portal.core.errors import InvalidInputError
+
+MAX_VALUE_CHARS = 32 * 2**20
+"""One feature: 100,000 vertices, the most that an ROI may have, take about 4 MB."""
+_READ_BYTES = 2**18
+_SPACE = " \t\r\n"
+_AFTER = (*_SPACE, ",", "]", "}", ":")
+"""A value ends before one of these: the 1 of a window that ends there may be the 1 of 1.5."""
+_DECODER = json.JSONDecoder()
+_KEPT = ("type", "geometry", "properties", "id", "nucleusGeometry", "crs")
+_PLANAR = ("pixel", "image")
+
+
+class DocumentError(InvalidInputError):
+    """The document as a whole cannot be read; nothing of it was."""
+
+    code = "invalid-document"
+
+
+def features_read(stream: IO[bytes]) -> Iterator[Any]:
+    """The features of a FeatureCollection, a bare array, or a single Feature, parsed, in order.
+
+    Args:
+        stream: UTF-8, read once, in small parts.
+    Raises:
+        DocumentError: no JSON, none of these, cut short, nested too deeply, or in a coordinate
+            system that is not the image's. It may come after features that were read.
+    """
+    text = _Window(stream)
+    first = text.peek()
+    if first == "[":
+        yield from _items(text)
+    elif first == "{":
+        yield from _collection(text)
+    else:
+        raise _not_geojson("text" if first else "nothing")
+    if text.peek():
+        text.fail("the document goes on after its end")
+
+
+def crs_check(crs: object) -> None:
+    """Refuse coordinates on the globe or in microns: ROIs are in pixels of the image."""
+    if crs is None:
+        return
+    said = json.dumps(crs)[:200]
+    if not any(word in said.lower() for word in _PLANAR):
+        raise DocumentError(
+            f"GeoJSON: the coordinate system (crs) is {said}. ROIs are in pixels of the image:"
+            " export without a coordinate system.",
+            code="crs",
+        )
+
+
+def _collection(text: _Window) -> Iterator[Any]:
+    kept: dict[str, Any] = {}
+    is_listed = False
+    for name in _members(text):
+        if name == "features" and text.peek() == "[":
+            is_listed = True
+            yield from _items(text)
+            continue
+        value = text.value()
+        if name == "crs":
+            crs_check(value)
+        if name in _KEPT:
+            kept[name] = value
+    kind = kept.get("type")
+    if kind == "Feature" and not is_listed:
+        yield kept
+    elif kind != "FeatureCollection":
+        raise _not_geojson(repr(kind)[:40])
+    elif not is_listed:
+        raise DocumentError("GeoJSON: expected a FeatureCollection with an array of features.")
+
+
+def _not_geojson(found: str) -> DocumentError:
+    return DocumentError(
+        f"GeoJSON: expected a FeatureCollection or an array of features, got {found}."
+    )
+
+
+def _members(text: _Window) -> Iterator[str]:
+    """Names of an object's members; the caller reads each value before it asks for the next."""
+    text.take("{")
+    if text.peek() == "}":
+        text.take("}")
+        return
+    while True:
+        name = text.value()
+        if not isinstance(name, str):
+            text.fail("a name was expected")
+        text.take(":")
+        yield name
+        if text.take(",", "}") == "}":
+            return
+
+
+def _items(text: _Window) -> Iterator[Any]:
+    text.take("[")
+    if text.peek() == "]":
+        text.take("]")
+        return
+    while True:
+        yield text.value()
+        if text.take(",", "]") == "]":
+            return
+
+
+class _Window:
+    """The part of the text that is being read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text, self._at, self._before, self._is_end = "", 0, 0, False
+
+    def peek(self) -> str:
+        """The next character that is no space; empty at the end."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _SPACE:
+                self._at += 1
+            if self._at < len(self._text) or not self._more(_READ_BYTES):
+                return self._text[self._at : self._at + 1]
+
+    def take(self, *expected: str) -> str:
+        """Go beyond the next character, which is one of these."""
+        found = self.peek()
+        if found not in expected or not found:
+            self.fail(f"{' or '.join(expected)} was expected, found {found or 'the end'}")
+        self._at += 1
+        return found
+
+    def value(self) -> Any:
+        """The next value, parsed."""
+        self.peek()
+        size = _READ_BYTES
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except RecursionError:
+                self.fail("it is nested too deeply")
+            except ValueError as error:
+                if self._is_end:
+                    self.fail(getattr(error, "msg", str(error)))
+            else:
+                if self._is_end or self._text[end : end + 1] in _AFTER:
+                    self._at = end
+                    return value
+            if len(self._text) - self._at > MAX_VALUE_CHARS:
+                self.fail(f"one value is longer than {MAX_VALUE_CHARS // 2**20} million characters")
+            self._more(size)
+            size *= 2  # a long value is not parsed again for each small part
+
+    def fail(self, reason: str) -> NoReturn:
+        """Refuse the document, and say where."""
+        at = self._before + self._at
+        raise DocumentError(f"GeoJSON: no valid JSON at character {at:,}: {reason}.")
+
+    def _more(self, size: int) -> bool:
+        """Read on; False at the end."""
+        if self._is_end:
+            return False
+        data = self._stream.read(size)
+        self._is_end = not data
+        try:
+            added = self._decoder.decode(data, final=self._is_end)
+        except UnicodeDecodeError:
+            self.fail("it is not UTF-8")
+        self._before += self._at
+        self._text, self._at = self._text[self._at :] + added, 0
+        return not self._is_end

@@ -1,0 +1,100 @@
+"""Which label the ROIs of each class of a document get."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from portal.annotations.models import Label
+from portal.annotations.services.labels import (
+    label_create,
+    label_name_refuse,
+    label_set_ensure,
+)
+from portal.annotations.services.reports import ImportClass
+from portal.archive.models import Canvas
+from portal.core.errors import InvalidInputError, PortalError
+from portal.labs.models import User
+
+CLASSES_MOST = 1_000  # a file with more uses classes for something else
+
+ClassesFound = Mapping[str, tuple[str, str | None, int]]
+"""By lower-case name: the name as it first stands, its colour, and how many features have it."""
+
+
+class Classes:
+    """The classes of a document, and the label of each.
+
+    Args:
+        chosen: by lower-case name, what somebody decided: a label's id, or None for no label.
+        may_create: classes that the lab's labels lack become labels; otherwise they are refused.
+        is_preview: nothing is written.
+    """
+
+    def __init__(
+        self,
+        found: ClassesFound,
+        *,
+        canvas: Canvas,
+        user: User,
+        chosen: Mapping[str, uuid.UUID | None],
+        may_create: bool,
+        is_preview: bool,
+    ) -> None:
+        self._canvas, self._user = canvas, user
+        self._may_create, self._is_preview = may_create, is_preview
+        self.labels: dict[str, Label | None] = {}
+        self.problems: dict[str, str] = {}
+        if len(found) > CLASSES_MOST:
+            raise InvalidInputError(
+                f"GeoJSON: {len(found):,} different classes; {CLASSES_MOST:,} at most."
+            )
+        if found and not is_preview:
+            label_set_ensure(lab=canvas.lab)  # a new lab's starter labels count as known
+        labels = list(Label.objects.filter(lab_id=canvas.lab_id).order_by("-position"))
+        self._by_id = {label.pk: label for label in labels}
+        self._known = {label.name.lower(): label for label in labels}
+        self.all = tuple(self._decided(key, found[key], chosen) for key in found)
+
+    def _decided(
+        self, key: str, found: tuple[str, str | None, int], chosen: Mapping[str, uuid.UUID | None]
+    ) -> ImportClass:
+        name, color, count = found
+        try:
+            fate, label = self._label(key, name, color, chosen)
+        except PortalError as error:
+            self.problems[key] = f"class {name[:80]!r}: {error.message}"
+            return ImportClass(name[:80], color, count, "refused", problem=error.message)
+        self.labels[key] = label
+        is_there = label is not None and not (fate == "created" and self._is_preview)
+        return ImportClass(
+            name,
+            color,
+            count,
+            fate,
+            label_id=label.pk if label and is_there else None,
+            label_name=label.name if label else "",
+        )
+
+    def _label(
+        self, key: str, name: str, color: str | None, chosen: Mapping[str, uuid.UUID | None]
+    ) -> tuple[str, Label | None]:
+        if key in chosen:
+            wanted = chosen[key]
+            if wanted is None:
+                return "none", None
+            if wanted not in self._by_id:
+                raise InvalidInputError("the label chosen for it is not one of this lab.")
+            return "mapped", self._by_id[wanted]
+        if key in self._known:
+            return "known", self._known[key]
+        if not self._may_create:
+            raise InvalidInputError(
+                "the lab has no such label; choose one for it, or a manager adds it."
+            )
+        if self._is_preview:
+            label_name_refuse(name)
+            return "created", Label(lab_id=self._canvas.lab_id, name=name, color=color or "")
+        return "created", label_create(
+            lab=self._canvas.lab, user=self._user, name=name, color=color
+        )

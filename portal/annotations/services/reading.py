@@ -1,0 +1,167 @@
+"""A document on its way in: surveyed, then read part by part into what is to be written."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from portal.annotations.geometry import RoiShape
+from portal.annotations.models import Label, Roi, RoiImport
+from portal.annotations.qupath import Feature, FeatureError, class_of, feature_read, features_of
+from portal.annotations.selectors import FrameRef, frame_resolve
+from portal.annotations.services.classes import Classes
+from portal.annotations.services.fields import roi_shape
+from portal.annotations.services.reports import ImportItem, Tally
+from portal.archive.models import Canvas, CanvasKind
+from portal.core.errors import InvalidInputError, PortalError
+from portal.labs.models import User
+
+CHUNK = 100
+"""ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
+FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
+Source = Callable[[], Iterator[Any]]
+"""Gives the parsed features of a document, from its beginning each time."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """One feature on its way in."""
+
+    index: int
+    feature: Feature
+    shape: RoiShape
+    frame: FrameRef | None
+    roi_id: uuid.UUID
+    label: Label | None = None
+
+
+@dataclass(slots=True)
+class ImportRun:
+    """One import, or the preview of one."""
+
+    canvas: Canvas
+    user: User
+    row: RoiImport
+    classes: Classes
+    tally: Tally
+    frames: dict[int, FrameRef | None] = field(default_factory=dict)
+    seen: dict[int, int] = field(default_factory=dict)
+    part: list[ImportItem] = field(default_factory=list)
+
+    def refuse(self, index: int, reason: str) -> None:
+        """Note that a feature is not imported."""
+        self.part.append(ImportItem(index, "refused", reason=reason))
+
+    def add(self, plan: Plan, status: str) -> None:
+        """Note what became of a feature."""
+        notes = (*plan.feature.notes, *plan.shape.notes)
+        self.part.append(ImportItem(plan.index, status, plan.roi_id, notes))
+
+    def part_ends(self) -> None:
+        """Tell of a part in the order of the document."""
+        for item in sorted(self.part, key=lambda item: item.index):
+            self.tally.add(item)
+        self.part.clear()
+
+
+def source_of(document: object) -> Source:
+    """Of a parsed document, or of one that is a source already."""
+    if callable(document):
+        return document
+    features = features_of(document)
+    return lambda: iter(features)
+
+
+def document_survey(source: Source) -> tuple[int, dict[str, tuple[str, str | None, int]]]:
+    """How many features there are, and of which classes. Raises what the document as a whole is
+    refused for."""
+    classes: dict[str, tuple[str, str | None, int]] = {}
+    total = 0
+    for raw in source():
+        total += 1
+        if total > FEATURES_MOST:
+            raise InvalidInputError(
+                f"GeoJSON: more than {FEATURES_MOST:,} features. Send it in parts: what was"
+                " imported already is recognised.",
+                details={"limit": FEATURES_MOST},
+            )
+        name, color = class_of(raw)
+        if name:
+            first, known_color, count = classes.get(name.lower(), (name, color, 0))
+            classes[name.lower()] = (first, known_color or color, count + 1)
+    return total, classes
+
+
+def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
+    """What is to be written, so many at a time; the rest is refused."""
+    features = enumerate(source())
+    while part := list(islice(features, CHUNK)):
+        if plans := [plan for index, raw in part if (plan := _planned(run, index, raw))]:
+            yield plans
+        run.part_ends()
+
+
+def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
+    """Everything that needs no lock: parsing, repairing, frames, labels."""
+    try:
+        feature = feature_read(raw)
+        frame = _frame(run, feature.t)
+        shape = roi_shape(run.canvas, feature.geometry)
+    except FeatureError as error:
+        run.refuse(index, str(error))
+        return None
+    except PortalError as error:
+        run.refuse(index, error.message)
+        return None
+    roi_id = feature.id or _id_by_content(run.canvas, feature, shape)
+    first = run.seen.setdefault(roi_id.int, index)
+    key = feature.label.lower()
+    if first != index:
+        run.refuse(index, f"the same object as feature {first}")
+    elif key in run.classes.problems:
+        run.refuse(index, run.classes.problems[key])
+    else:
+        label = run.classes.labels[key] if key else None
+        return Plan(index, feature, shape, frame, roi_id, label)
+    return None
+
+
+def _frame(run: ImportRun, t: int) -> FrameRef | None:
+    if t not in run.frames:
+        is_video = run.canvas.kind == CanvasKind.VIDEO
+        index = t if is_video or t else None
+        run.frames[t] = frame_resolve(run.canvas, index=index, pts=None)
+    return run.frames[t]
+
+
+def _id_by_content(canvas: Canvas, feature: Feature, shape: RoiShape) -> uuid.UUID:
+    """Objects without an id get one that follows from what they are: importing twice adds none."""
+    content = (feature.t, feature.name, feature.label, shape.geometry)
+    return uuid.uuid5(canvas.pk, repr(content))
+
+
+def plans_known(
+    run: ImportRun, plans: list[Plan], *, lock: bool = True
+) -> list[tuple[Plan, Roi | None]]:
+    """Each plan with the ROI of this canvas that it names, if there is one."""
+    ids = {one for plan in plans for one in (plan.roi_id, _derived(run, plan))}
+    rows = Roi.everything.select_for_update() if lock else Roi.everything.all()
+    found = {roi.pk: roi for roi in rows.filter(pk__in=ids)}
+    pairs: list[tuple[Plan, Roi | None]] = []
+    for plan in plans:
+        roi = found.get(plan.roi_id)
+        if roi is not None and roi.canvas_id != run.canvas.pk:
+            # The same file brought onto a second canvas: its own objects, by a derived id.
+            plan.roi_id = _derived(run, plan)
+            roi = found.get(plan.roi_id)
+        if roi is not None:
+            roi.canvas = run.canvas
+        pairs.append((plan, roi))
+    return pairs
+
+
+def _derived(run: ImportRun, plan: Plan) -> uuid.UUID:
+    return uuid.uuid5(run.canvas.pk, str(plan.roi_id))

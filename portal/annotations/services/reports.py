@@ -1,0 +1,151 @@
+"""What became, or would become, of a document: counted whole, listed as far as a person reads."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+ITEMS_MOST = 2_000
+"""Of a larger document only what was refused or changed is listed, and no more than so many."""
+GROUPS_MOST = 200  # different reasons; further ones are counted together
+FIRST_MOST = 10  # features named of each reason
+_NUMBERS = re.compile(r"-?\d[\d,.]*(e[+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportItem:
+    """What became of one feature.
+
+    Attributes:
+        index: its place in the document, from 0.
+        status: created, updated, restored, unchanged or refused.
+        notes: what was repaired, clipped or left out.
+        reason: why it was refused.
+    """
+
+    index: int
+    status: str
+    roi_id: uuid.UUID | None = None
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class ImportGroup:
+    """Features of which the same was said, but for numbers.
+
+    Attributes:
+        status: refused, or repaired.
+        reason: as it was said of the first of them.
+        first: places of the first few.
+    """
+
+    status: str
+    reason: str
+    count: int = 0
+    first: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportClass:
+    """A class of the document.
+
+    Attributes:
+        fate: known, mapped, created, none (its ROIs get no label) or refused.
+        label_id: of the label that its ROIs get; None where there is none, or none yet.
+        problem: why it is refused.
+    """
+
+    name: str
+    color: str | None
+    count: int
+    fate: str
+    label_id: uuid.UUID | None = None
+    label_name: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What became of a document; every feature is counted.
+
+    Attributes:
+        items: see ``ITEMS_MOST``. groups: all reasons, the commonest first.
+        import_id: what ``roi_import_undo`` takes back; None where nothing was changed.
+        is_preview: nothing was written.
+    """
+
+    total: int
+    counts: Counter[str]
+    repaired: int
+    items: tuple[ImportItem, ...]
+    groups: tuple[ImportGroup, ...]
+    classes: tuple[ImportClass, ...]
+    import_id: uuid.UUID | None = None
+    is_preview: bool = False
+
+    def count(self, status: str) -> int:
+        """How many features ended so."""
+        return self.counts[status]
+
+    @property
+    def labels_created(self) -> tuple[str, ...]:
+        """Labels that the lab did not have."""
+        return tuple(one.name for one in self.classes if one.fate == "created")
+
+
+class Tally:
+    """Counts items as they come; its size does not grow with their number."""
+
+    def __init__(self, total: int, told: Callable[[ImportItem], None] | None = None) -> None:
+        self.total = total
+        self.counts: Counter[str] = Counter()
+        self.repaired = 0
+        self.items: list[ImportItem] = []
+        self._groups: dict[tuple[str, str], ImportGroup] = {}
+        self._told = told
+
+    def add(self, item: ImportItem) -> None:
+        """Count one feature."""
+        self.counts[item.status] += 1
+        is_refused = item.status == "refused"
+        self.repaired += bool(item.notes) and not is_refused
+        for said in (item.reason,) if is_refused else item.notes:
+            self._group("refused" if is_refused else "repaired", said, item.index)
+        if self.total <= ITEMS_MOST or (
+            (is_refused or item.notes) and len(self.items) < ITEMS_MOST
+        ):
+            self.items.append(item)
+        if self._told is not None:
+            self._told(item)
+
+    def report(
+        self,
+        classes: tuple[ImportClass, ...],
+        *,
+        import_id: uuid.UUID | None = None,
+        is_preview: bool = False,
+    ) -> ImportReport:
+        """What was counted so far."""
+        return ImportReport(
+            total=self.total,
+            counts=self.counts,
+            repaired=self.repaired,
+            items=tuple(self.items),
+            groups=tuple(sorted(self._groups.values(), key=lambda group: -group.count)),
+            classes=classes,
+            import_id=import_id,
+            is_preview=is_preview,
+        )
+
+    def _group(self, status: str, said: str, index: int) -> None:
+        key = (status, _NUMBERS.sub("#", said))
+        if key not in self._groups and len(self._groups) >= GROUPS_MOST:
+            key, said = (status, ""), "other reasons"
+        group = self._groups.setdefault(key, ImportGroup(status, said))
+        group.count += 1
+        if len(group.first) < FIRST_MOST:
+            group.first.append(index)
