@@ -53,7 +53,7 @@ def main(count: int) -> None:
         bench = portal_open(Path(name))
         from portal.annotations.services import roi_create, roi_import
         from portal.config.processes import worker
-        from portal.retrieval.models import Embedding
+        from portal.retrieval.models import Embedding, Unembeddable
 
         canvas = bench.canvas
         features = document(count, width_px=canvas.width_px, height_px=canvas.height_px)
@@ -69,13 +69,16 @@ def main(count: int) -> None:
             geometry = feature(500, 500)["geometry"]
             drawn = roi_create(canvas=canvas, user=bench.user, geometry=geometry).roi
             started = time.monotonic()
-            while not Embedding.objects.filter(roi=drawn).exists():
+            while not (
+                Embedding.objects.filter(roi=drawn).exists()
+                or Unembeddable.objects.filter(roi=drawn).exists()  # it may lie on blank glass
+            ):
                 if time.monotonic() - started > PATIENCE_S:
-                    print(f"drawn ROI: not embedded after {PATIENCE_S:.0f} s")
+                    print(f"drawn ROI: not done after {PATIENCE_S:.0f} s")
                     break
                 time.sleep(0.1)
             else:
-                print(f"drawn ROI: embedded after {time.monotonic() - started:.1f} s")
+                print(f"drawn ROI: done after {time.monotonic() - started:.1f} s")
             print(f"embedded meanwhile: {Embedding.objects.count()}", flush=True)
         finally:
             process.terminate()

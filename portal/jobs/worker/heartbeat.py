@@ -36,7 +36,7 @@ def _on_child(**_: Any) -> None:
 def _on_ready(sender: Any = None, **_: Any) -> None:
     name = str(getattr(sender, "hostname", "worker"))
     queues = ",".join(sorted(sender.app.amqp.queues.consume_from)) if sender else ""
-    processes = int(getattr(sender, "concurrency", None) or 1)
+    processes = int(getattr(getattr(sender, "controller", None), "concurrency", 1))
     threading.Thread(target=_sign_forever, args=(name, queues, processes), daemon=True).start()
 
 
