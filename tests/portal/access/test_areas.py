@@ -40,7 +40,14 @@ EXCEPTIONS = {
     "api:case-shares": TokenArea.LAB,
     "api:roi-similar": TokenArea.SEARCH,
 }
-OPEN = {"api:me", "api:job-list", "api:job-detail", "api:job-cancel", "api:job-retry"}
+OPEN = {
+    "api:job-cancel-many",
+    "api:me",
+    "api:job-list",
+    "api:job-detail",
+    "api:job-cancel",
+    "api:job-retry",
+}
 CLOSED = {"api:token-list", "api:token-detail"}  # to every token
 CALLS = [
     (name, method)
