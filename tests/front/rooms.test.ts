@@ -20,7 +20,8 @@ describe("a breach is refused", () => {
   const breaches = [
     ["static/src/viewer/lib/units.ts", "../map/pixel_plane"],
     ["static/src/viewer/map/pixel_plane.ts", "../rois/state"],
-    ["static/src/viewer/rois/state.ts", "../video/frames"],
+    ["static/src/viewer/rois/saved/state.ts", "../../video/frames"],
+    ["static/src/viewer/rois/saved/state.ts", "../tools/tools"],
     ["static/src/viewer/video/frames.ts", "../mosaic/api"],
     ["static/src/viewer/mosaic/api.ts", "../page/bindings"],
     ["static/src/viewer/mosaic/api.ts", "../main"],
@@ -41,7 +42,7 @@ describe("the way down is open", () => {
   const permitted = [
     ["static/src/viewer/page/bindings.ts", "../mosaic/span"],
     ["static/src/viewer/mosaic/api.ts", "../lib/api"],
-    ["static/src/viewer/rois/state.ts", "./sync"],
+    ["static/src/viewer/rois/tools/tools.ts", "../saved/store"],
     ["static/src/viewer/map/canvas_layer.ts", "ol/layer/Tile"],
     ["static/src/viewer/lib/keys.ts", "../../dom/focus"],
     ["static/src/viewer/main.ts", "./page/bindings"],

@@ -1,13 +1,13 @@
 /** In a video: the ROIs of its mosaic in the frame shown, dashed. */
 
-import type { Labels } from "../rois/labels";
+import type { Labels } from "../rois/saved/labels";
 import type { MapView } from "../map/map_view";
 import type { MiniMap } from "./mini_map";
 import { projectedInFrame } from "./api";
 import { ProjectedLayer, projectedHref, projectedText } from "./projected";
-import type { RoiLayer } from "../rois/layer";
+import type { RoiLayer } from "../rois/shown/layer";
 import type { StageNotice } from "../lib/stage_notice";
-import type { Tools } from "../rois/tools";
+import type { Tools } from "../rois/tools/tools";
 import type { VideoPlayer } from "../video/player";
 
 export interface ProjectionTargets {

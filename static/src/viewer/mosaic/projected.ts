@@ -11,7 +11,7 @@ import Style from "ol/style/Style";
 import type MultiPolygon from "ol/geom/MultiPolygon";
 import type Polygon from "ol/geom/Polygon";
 
-import type { Labels } from "../rois/labels";
+import type { Labels } from "../rois/saved/labels";
 import type { ProjectedRoi } from "./api";
 import { geometryFromL0, mapFromL0 } from "../map/pixel_plane";
 import type { Position } from "../lib/types";

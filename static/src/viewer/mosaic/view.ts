@@ -6,7 +6,7 @@ import type { LinkTarget } from "../map/deep_link";
 import { required } from "../../dom/elements";
 import { FrameStatus } from "../video/frame_status";
 import type { KeyGroup } from "../lib/keys";
-import type { Labels } from "../rois/labels";
+import type { Labels } from "../rois/saved/labels";
 import type { MapView } from "../map/map_view";
 import { frameColumns, mosaicOfCanvas, projectedOnComponent } from "./api";
 import type { MosaicData, ProjectedRoi } from "./api";
@@ -15,11 +15,11 @@ import { MosaicOverlay } from "./overlay";
 import { MosaicStrip } from "./strip";
 import { PanelTabs } from "../lib/tabs";
 import { ProjectedLayer, projectedHref, projectedText } from "./projected";
-import type { RoiLayer } from "../rois/layer";
-import type { RoiState } from "../rois/state";
+import type { RoiLayer } from "../rois/shown/layer";
+import type { RoiState } from "../rois/saved/state";
 import { FramesAtPoint } from "./frames_at_point";
 import type { StageNotice } from "../lib/stage_notice";
-import type { Tools } from "../rois/tools";
+import type { Tools } from "../rois/tools/tools";
 import type { CanvasData } from "../lib/types";
 
 export interface MosaicTargets {

@@ -3,14 +3,14 @@
 import { fullScreen } from "./full_screen";
 import type { History } from "../lib/history";
 import type { KeyBinding, KeyGroup } from "../lib/keys";
-import type { Labels } from "../rois/labels";
+import type { Labels } from "../rois/saved/labels";
 import type { MapView } from "../map/map_view";
 import type { MiniMap } from "../mosaic/mini_map";
-import type { RoiCommands } from "../rois/commands";
-import type { RoiLayer } from "../rois/layer";
+import type { RoiCommands } from "../rois/tools/commands";
+import type { RoiLayer } from "../rois/shown/layer";
 import type { SpanPicker } from "../mosaic/span";
-import type { ToolName } from "../rois/tool_names";
-import type { Tools } from "../rois/tools";
+import type { ToolName } from "../rois/tools/tool_names";
+import type { Tools } from "../rois/tools/tools";
 import type { VideoPlayer } from "../video/player";
 
 export interface KeyTargets {

@@ -1,13 +1,13 @@
 /** Tools, keys, rail, list, details and dialogs, connected to the ROIs. */
 
 import { keySheet, listenToKeys } from "../lib/keys";
-import { RoiCommands } from "../rois/commands";
-import { Details } from "../rois/details";
-import { exchange } from "../rois/geojson";
-import { UNLABELLED_COLOR } from "../rois/labels";
-import { NextLabel } from "../rois/next_label";
-import { RoiList } from "../rois/list";
-import { Tools } from "../rois/tools";
+import { RoiCommands } from "../rois/tools/commands";
+import { Details } from "../rois/panel/details";
+import { exchange } from "../rois/saved/geojson";
+import { UNLABELLED_COLOR } from "../rois/saved/labels";
+import { NextLabel } from "../rois/panel/next_label";
+import { RoiList } from "../rois/panel/list";
+import { Tools } from "../rois/tools/tools";
 import { FrameProjections } from "../mosaic/frame_projections";
 import { MiniMap } from "../mosaic/mini_map";
 import { SpanPicker } from "../mosaic/span";

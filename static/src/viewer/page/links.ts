@@ -3,7 +3,7 @@
 import { DeepLink } from "../map/deep_link";
 import type { LinkTarget } from "../map/deep_link";
 import { extentFromBounds, geometryFromL0 } from "../map/pixel_plane";
-import type { RoiState } from "../rois/state";
+import type { RoiState } from "../rois/saved/state";
 import type { Parts } from "./parts";
 
 export function connectLink({ mapView, layer, player, mosaic }: Parts): DeepLink {

@@ -1,9 +1,9 @@
 /** What becomes of an outline that is left unfinished, connected to the pen, the map and the notices. */
 
-import { OpenOutlines } from "../rois/open_outlines";
-import type { OpenOutline } from "../rois/open_outlines";
-import { OpenOutlinesLayer } from "../rois/open_outlines_layer";
-import type { Tools } from "../rois/tools";
+import { OpenOutlines } from "../rois/sketch/open_outlines";
+import type { OpenOutline } from "../rois/sketch/open_outlines";
+import { OpenOutlinesLayer } from "../rois/sketch/open_outlines_layer";
+import type { Tools } from "../rois/tools/tools";
 import type { Parts } from "./parts";
 
 export function connectOpenOutlines(parts: Parts, tools: Tools): OpenOutlines {

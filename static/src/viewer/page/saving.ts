@@ -1,10 +1,10 @@
 /** The state of saving in the head, what waits, what was deleted, and the merge of two versions on the map. */
 
-import { Conflicts } from "../rois/conflicts";
-import { DeletedRois } from "../rois/deleted";
-import { MergeLayer } from "../rois/merge_layer";
-import { saveStatus } from "../rois/save_status";
-import { WaitingChanges } from "../rois/waiting";
+import { Conflicts } from "../rois/panel/conflicts";
+import { DeletedRois } from "../rois/panel/deleted";
+import { MergeLayer } from "../rois/shown/merge_layer";
+import { saveStatus } from "../rois/panel/save_status";
+import { WaitingChanges } from "../rois/panel/waiting";
 import { showRoi } from "./links";
 import type { Parts } from "./parts";
 

@@ -1,11 +1,11 @@
 /** The panel of what is selected, its handles, and the clipboard. */
 
-import { clipboard } from "../rois/clipboard";
-import type { RoiCommands } from "../rois/commands";
-import { Handles } from "../rois/handles";
-import { SelectionPanel } from "../rois/selection_panel";
-import type { PanelActions } from "../rois/selection_panel";
-import type { Tools } from "../rois/tools";
+import { clipboard } from "../rois/tools/clipboard";
+import type { RoiCommands } from "../rois/tools/commands";
+import { Handles } from "../rois/tools/handles";
+import { SelectionPanel } from "../rois/panel/selection_panel";
+import type { PanelActions } from "../rois/panel/selection_panel";
+import type { Tools } from "../rois/tools/tools";
 import { l0FromMap } from "../map/pixel_plane";
 import type { Position } from "../lib/types";
 import type { Parts } from "./parts";

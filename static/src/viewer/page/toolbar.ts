@@ -4,8 +4,8 @@ import { required } from "../../dom/elements";
 import { roving } from "../lib/roving";
 import { fullScreen } from "./full_screen";
 import type { KeyTargets } from "./bindings";
-import type { Display } from "../rois/layer";
-import type { ToolName } from "../rois/tool_names";
+import type { Display } from "../rois/shown/layer";
+import type { ToolName } from "../rois/tools/tool_names";
 
 type Buttons = (selector: string) => NodeListOf<HTMLButtonElement>;
 

@@ -2,8 +2,8 @@
 
 import { required } from "../../dom/elements";
 import type { FrameStatus } from "./frame_status";
-import type { RoiStore } from "../rois/store";
-import type { Labels } from "../rois/labels";
+import type { RoiStore } from "../rois/saved/store";
+import type { Labels } from "../rois/saved/labels";
 import { oncePerRedraw } from "../lib/redraw";
 import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { Labels } from "@/viewer/rois/labels";
+import { Labels } from "@/viewer/rois/saved/labels";
 import type { ProjectedRoi } from "@/viewer/mosaic/api";
 import { ProjectedLayer, projectedHref, projectedText } from "@/viewer/mosaic/projected";
 import { square } from "../rois/server";

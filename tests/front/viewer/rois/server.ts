@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 
-import type { RoiPatch, RoiStep } from "@/viewer/rois/api";
+import type { RoiPatch, RoiStep } from "@/viewer/rois/saved/api";
 import type { Roi, RoiGeometry } from "@/viewer/lib/types";
 
 /** A square of 10 px whose top left corner is at (`x`, `x`). */

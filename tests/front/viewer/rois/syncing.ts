@@ -1,5 +1,5 @@
-import { RoiState } from "@/viewer/rois/state";
-import { RoiSync } from "@/viewer/rois/sync";
+import { RoiState } from "@/viewer/rois/saved/state";
+import { RoiSync } from "@/viewer/rois/saved/sync";
 import { square } from "./server";
 
 /** The autosave of a canvas, and what it says of itself, without repetitions. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
 import { History } from "@/viewer/lib/history";
-import { RoiEdits, unborn } from "@/viewer/rois/edits";
-import type { RoiState } from "@/viewer/rois/state";
-import { RoiStore } from "@/viewer/rois/store";
+import { RoiEdits, unborn } from "@/viewer/rois/saved/edits";
+import type { RoiState } from "@/viewer/rois/saved/state";
+import { RoiStore } from "@/viewer/rois/saved/store";
 import { canvas } from "../canvases";
 import { pass, stopClock } from "../clock";
 import { Server, roi, square } from "./server";

@@ -1,0 +1,127 @@
+/** What is known of the selected ROI, and what can be done with it. */
+
+import { element, required } from "../../../dom/elements";
+import type { Labels } from "../saved/labels";
+import type { RoiEdits } from "../saved/edits";
+import { Revisions } from "./revisions";
+import type { RoiLayer } from "../shown/layer";
+import type { RoiState } from "../saved/state";
+import type { RoiStore } from "../saved/store";
+import { areaText, timeText } from "../../lib/units";
+
+export interface DetailActions {
+  canAnnotate: boolean;
+  zoomTo: (state: RoiState) => void;
+  remove: () => void;
+  /** The label the next ROI gets. */
+  useLabel: (id: string | null) => void;
+}
+
+export class Details {
+  private readonly host: HTMLElement;
+  private readonly name: HTMLInputElement;
+  private readonly label: HTMLSelectElement;
+  private readonly revisions: Revisions;
+  private state: RoiState | null = null;
+
+  constructor(
+    root: HTMLElement,
+    private readonly store: RoiStore,
+    private readonly edits: RoiEdits,
+    layer: RoiLayer,
+    private readonly labels: Labels,
+    private readonly actions: DetailActions,
+  ) {
+    this.host = required(root, "[data-roi-details]");
+    this.name = required<HTMLInputElement>(this.host, "[data-roi-name]");
+    this.label = required<HTMLSelectElement>(this.host, "[data-roi-label]");
+    this.revisions = new Revisions(required(this.host, "[data-roi-revisions]"), edits, labels, actions.canAnnotate);
+    this.fillLabels();
+    this.name.disabled = this.label.disabled = !actions.canAnnotate;
+    this.name.addEventListener("change", () => this.rename());
+    this.name.addEventListener("keydown", (event) => this.nameKey(event));
+    this.label.addEventListener("change", () => this.setLabel(this.label.value || null));
+    required(this.host, "[data-roi-zoom]").addEventListener("click", () => this.state && actions.zoomTo(this.state));
+    this.host.querySelector("[data-roi-delete]")?.addEventListener("click", () => actions.remove());
+    layer.on("select", (state) => this.show(state));
+  }
+
+  /** From the picker or a number key. */
+  setLabel(id: string | null): void {
+    this.actions.useLabel(id);
+    if (!this.state || !this.actions.canAnnotate || this.state.label === id) return;
+    this.edits.change(this.state, { label: id }, "Set label");
+  }
+
+  private fillLabels(): void {
+    const options = this.labels.all.map((label, index) => {
+      const key = index < this.labels.onKeys.length ? `${index + 1}  ` : "";
+      return element("option", { value: label.id }, `${key}${label.name}`);
+    });
+    this.label.replaceChildren(element("option", { value: "" }, "No label"), ...options);
+  }
+
+  private rename(): void {
+    const name = this.name.value.trim();
+    if (this.state && name !== this.state.name) this.edits.change(this.state, { name }, "Rename");
+  }
+
+  private nameKey(event: KeyboardEvent): void {
+    if (event.key === "Enter") this.name.blur();
+    if (event.key === "Escape" && this.state) {
+      this.name.value = this.state.name;
+      this.name.blur();
+    }
+  }
+
+  private show(state: RoiState | null): void {
+    const isOther = state !== this.state;
+    if (isOther && this.state && document.activeElement === this.name) this.rename();
+    this.state = state;
+    this.host.hidden = !state;
+    if (!state) return;
+    if (isOther || document.activeElement !== this.name) this.name.value = state.name;
+    this.label.value = state.label ?? "";
+    this.name.disabled = this.label.disabled = !this.actions.canAnnotate || state.locked;
+    this.host.style.setProperty("--roi-color", this.labels.colorOf(state.label));
+    this.showFacts(state);
+    this.showSimilar(state);
+    this.showFollowup(state);
+    const problem = required(this.host, "[data-roi-problem]");
+    problem.hidden = !state.problem;
+    problem.textContent = state.problem?.message ?? "";
+    this.revisions.show(state);
+    this.store.freshen(state);
+  }
+
+  /** Not on what another lab shares: a search would look into that lab. */
+  private showSimilar(state: RoiState): void {
+    const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-similar]");
+    if (!link) return;
+    const isSaved = state.server !== null;
+    link.href = isSaved ? `/rois/${state.id}/similar/` : "#";
+    link.setAttribute("aria-disabled", String(!isSaved));
+    link.title = isSaved ? "Find ROIs that look like this one" : "Available once the ROI is saved";
+  }
+
+  /** On videos and mosaics: the same place in another examination of the patient. */
+  private showFollowup(state: RoiState): void {
+    const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-followup]");
+    if (!link) return;
+    link.href = state.server ? `/rois/${state.id}/followup/` : "#";
+    link.setAttribute("aria-disabled", String(!state.server));
+  }
+
+  private showFacts(state: RoiState): void {
+    const { server, frame } = state;
+    const facts: [string, string][] = [];
+    facts.push(["Area", server ? areaText(server.area_px, server.area_um2) : "not measured yet"]);
+    if (frame) facts.push(["Frame", `${frame.index + 1} (${timeText(frame.time_s)}, PTS ${frame.pts})`]);
+    facts.push(["Version", server ? String(server.version) : "not saved yet"]);
+    if (server && server.review_state !== "unreviewed") facts.push(["Review", server.review_state]);
+    const isSearched = this.host.querySelector("[data-roi-similar]") !== null;
+    if (server && isSearched) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
+    const rows = facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
+    required(this.host, "[data-roi-facts]").replaceChildren(...rows);
+  }
+}

@@ -1,0 +1,94 @@
+/** Who changed an ROI, when and what, drawn; any version can be brought back as a new one. */
+
+import { roiRevisions } from "../saved/api";
+import { element, required } from "../../../dom/elements";
+import type { Labels } from "../saved/labels";
+import { sameGeometry } from "../../map/pixel_plane";
+import { preview } from "../shown/preview";
+import type { RoiState } from "../saved/state";
+import type { RoiEdits } from "../saved/edits";
+import type { RoiRevision } from "../../lib/types";
+
+const WORDS: Record<string, string> = {
+  create: "Drawn",
+  update: "Changed",
+  delete: "Deleted",
+  restore: "Restored",
+};
+
+/** "outline", "label Tumor → Stroma": what a version changed of the one before it. */
+export function changesText(before: RoiRevision, after: RoiRevision, nameOf: (label: string | null) => string): string[] {
+  const changes: string[] = [];
+  if (!sameGeometry(before.geometry, after.geometry)) changes.push("outline");
+  if (before.label !== after.label) changes.push(`label ${nameOf(before.label)} → ${nameOf(after.label)}`);
+  if (before.name !== after.name) changes.push(`name ${before.name || "none"} → ${after.name || "none"}`);
+  if (before.locked !== after.locked) changes.push(after.locked ? "locked" : "unlocked");
+  if (before.review_state !== after.review_state) changes.push(`review ${before.review_state} → ${after.review_state}`);
+  return changes;
+}
+
+export class Revisions {
+  private readonly list: HTMLElement;
+  private shown = "";
+  private state: RoiState | null = null;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly edits: RoiEdits,
+    private readonly labels: Labels,
+    private readonly canAnnotate: boolean,
+  ) {
+    this.list = required(host, "ol");
+    host.addEventListener("toggle", () => void this.load());
+  }
+
+  show(state: RoiState): void {
+    this.state = state;
+    this.host.hidden = !state.server;
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    const { state } = this;
+    if (!state?.server || !this.host.hasAttribute("open")) return;
+    const key = `${state.id}/${state.server.version}`;
+    if (key === this.shown) return;
+    this.shown = key;
+    try {
+      const revisions = await roiRevisions(state.id);
+      if (this.shown !== key) return;
+      revisions.sort((a, b) => b.version - a.version);
+      this.list.replaceChildren(...revisions.map((revision, at) => this.row(state, revision, revisions[at + 1] ?? null)));
+    } catch (error) {
+      this.shown = "";
+      const reason = error instanceof Error ? error.message : "";
+      this.list.replaceChildren(element("li", {}, `The history could not be read. ${reason}`));
+    }
+  }
+
+  private row(state: RoiState, revision: RoiRevision, before: RoiRevision | null): HTMLLIElement {
+    const when = new Date(revision.created_at);
+    const facts = [WORDS[revision.action] ?? revision.action, "by", revision.author ?? "someone"].join(" ");
+    const changes = before ? changesText(before, revision, (label) => this.labels.nameOf(label)) : [];
+    const isRedrawn = before !== null && !sameGeometry(before.geometry, revision.geometry);
+    const row = element(
+      "li",
+      {},
+      element("span", { class: "revision-number" }, String(revision.version)),
+      preview(revision.geometry, this.labels.colorOf(revision.label), isRedrawn ? before.geometry : null),
+      element("span", {}, changes.length ? `${facts}: ${changes.join(", ")}` : facts),
+      element("time", { datetime: revision.created_at }, when.toLocaleString()),
+    );
+    const isOlder = revision.version !== state.server?.version && revision.action !== "delete";
+    if (this.canAnnotate && isOlder) row.append(this.restoreButton(state, revision));
+    return row;
+  }
+
+  private restoreButton(state: RoiState, { geometry, shape, label, name, version }: RoiRevision): HTMLElement {
+    const click = (): void => {
+      this.edits.change(state, { geometry, shape, label, name }, `Bring back version ${version}`);
+    };
+    const title = `Bring back version ${version} as a new version`;
+    return element("button", { type: "button", class: "btn btn--small btn--quiet", title, click }, "Bring back");
+  }
+}

@@ -1,0 +1,127 @@
+/** What can be done with the selected ROIs: buttons, a label for all, and the slider that simplifies. */
+
+import { element, required } from "../../../dom/elements";
+import { areaText } from "../../lib/units";
+import { geometryFromL0 } from "../../map/pixel_plane";
+import { polygonsOf, simplified } from "../shapes/areas";
+import { areaOfAll } from "../tools/commands";
+import type { RoiCommands } from "../tools/commands";
+import type { Labels } from "../saved/labels";
+import type { RoiLayer } from "../shown/layer";
+import { documentOf } from "../saved/exchange_text";
+import type { RoiState } from "../saved/state";
+import type { CanvasData } from "../../lib/types";
+
+/** The slider's steps are powers: fine where it matters. */
+const TOLERANCE = { least: 0.1, most: 50, steps: 100 };
+
+export interface PanelActions {
+  remove: () => void;
+  setLabel: (id: string | null) => void;
+  split: () => void;
+}
+
+export class SelectionPanel {
+  private readonly host: HTMLElement;
+  private readonly label: HTMLSelectElement | null;
+  private previewed: RoiState[] = [];
+
+  constructor(
+    root: HTMLElement,
+    private readonly canvas: CanvasData,
+    private readonly layer: RoiLayer,
+    private readonly labels: Labels,
+    private readonly commands: RoiCommands,
+    actions: PanelActions,
+  ) {
+    this.host = required(root, "[data-selection]");
+    this.label = this.host.querySelector("[data-selection-label]");
+    const options = labels.all.map((label) => element("option", { value: label.id }, label.name));
+    const several = element("option", { value: "several", disabled: true }, "Several labels");
+    this.label?.replaceChildren(several, element("option", { value: "" }, "No label"), ...options);
+    this.label?.addEventListener("change", () => {
+      actions.setLabel(this.label?.value || null);
+      this.label?.blur(); // the keys belong to the image again
+    });
+    const run: Record<string, () => void> = {
+      ...{ all: () => commands.selectAll(), like: () => commands.selectLike(), duplicate: () => commands.duplicate() },
+      ...{ lock: () => commands.toggleLock(), unite: () => commands.combine("unite"), remove: () => actions.remove() },
+      ...{ subtract: () => commands.combine("subtract"), intersect: () => commands.combine("intersect") },
+      ...{ split: () => actions.split(), holes: () => commands.fillHoles(), export: () => this.download() },
+    };
+    for (const button of root.querySelectorAll<HTMLElement>("[data-command]")) {
+      button.addEventListener("click", () => run[button.dataset.command ?? ""]?.());
+    }
+    this.connectSlider();
+    layer.on("choose", (states) => this.show(states));
+    layer.on("select", () => this.show(layer.selection));
+  }
+
+  private show(states: RoiState[]): void {
+    this.stopPreview();
+    this.host.hidden = states.length === 0;
+    const isOne = states.length < 2;
+    for (const one of this.host.querySelectorAll<HTMLElement>("[data-for-several]")) one.hidden = isOne;
+    const lock = this.host.querySelector("[data-command=lock]");
+    if (lock) lock.textContent = states.length && states.every((state) => state.locked) ? "Unlock" : "Lock";
+    if (isOne) return;
+    const area = areaOfAll(states);
+    const { mpp_x, mpp_y } = this.canvas;
+    const text = areaText(area, mpp_x && mpp_y ? area * mpp_x * mpp_y : null);
+    required(this.host, "[data-selection-count]").textContent = `${states.length} ROIs · ${text}`;
+    const labels = new Set(states.map((state) => state.label ?? ""));
+    if (this.label) this.label.value = labels.size === 1 ? ([...labels][0] ?? "") : "several";
+  }
+
+  private download(): void {
+    const text = JSON.stringify(documentOf(this.layer.selection, this.canvas, this.labels));
+    const href = URL.createObjectURL(new Blob([text], { type: "application/geo+json" }));
+    const name = `${this.canvas.name.replace(/[^\w.-]+/g, "_")}-selection.geojson`;
+    element("a", { href, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1000);
+  }
+
+  private connectSlider(): void {
+    const slider = this.host.querySelector<HTMLInputElement>("[data-simplify]");
+    const apply = this.host.querySelector<HTMLButtonElement>("[data-simplify-apply]");
+    if (!slider || !apply) return;
+    slider.addEventListener("input", () => this.preview(toleranceAt(Number(slider.value))));
+    apply.addEventListener("click", () => {
+      this.stopPreview();
+      this.commands.simplify(toleranceAt(Number(slider.value)) / (this.canvas.mpp_x ?? 1));
+    });
+    const box = this.host.querySelector("[data-simplify-box]");
+    box?.addEventListener("toggle", () => this.stopPreview());
+    box?.addEventListener("focusout", (event) => {
+      if (!box.contains((event as FocusEvent).relatedTarget as Node | null)) this.stopPreview();
+    });
+  }
+
+  /** Shown on the map, not stored. */
+  private preview(tolerance: number): void {
+    this.stopPreview();
+    this.previewed = this.layer.selection.filter((state) => !state.locked);
+    let [before, after] = [0, 0];
+    for (const state of this.previewed) {
+      const geometry = simplified(state.geometry, tolerance / (this.canvas.mpp_x ?? 1));
+      before += polygonsOf(state.geometry).flat(2).length;
+      after += polygonsOf(geometry).flat(2).length;
+      this.layer.featureOf(state.id)?.setGeometry(geometryFromL0(geometry));
+    }
+    const unit = this.canvas.mpp_x ? "µm" : "px";
+    const words = `${tolerance.toPrecision(2)} ${unit}: ${before} → ${after} points`;
+    required(this.host, "[data-simplify-says]").textContent = words;
+  }
+
+  private stopPreview(): void {
+    for (const state of this.previewed) this.layer.featureOf(state.id)?.setGeometry(geometryFromL0(state.geometry));
+    this.previewed = [];
+    const says = this.host.querySelector("[data-simplify-says]");
+    if (says) says.textContent = "";
+  }
+}
+
+/** In µm, or in pixels where the scale is unknown. */
+export function toleranceAt(step: number): number {
+  return TOLERANCE.least * (TOLERANCE.most / TOLERANCE.least) ** (step / TOLERANCE.steps);
+}

@@ -1,0 +1,136 @@
+/** ROIs, their revisions, labels and GeoJSON files over REST. */
+
+import { API_ROOT, call, getAll, getJson } from "../../lib/http";
+import type { Page } from "../../lib/http";
+import type { FrameRef, Label, Roi, RoiGeometry, RoiRevision, RoiShape } from "../../lib/types";
+
+export interface RoiDraft {
+  id: string;
+  canvas: string;
+  geometry: RoiGeometry;
+  label: string | null;
+  name: string;
+  shape: RoiShape;
+  locked: boolean;
+  frame: FrameRef | null;
+}
+export type RoiFields = Omit<RoiDraft, "id" | "canvas" | "frame">;
+export type RoiPatch = Partial<RoiFields>;
+
+/** One of the changes that are made together. */
+export type RoiStep = RoiPatch & {
+  do: "create" | "update" | "delete" | "restore";
+  id: string;
+  version?: number;
+  frame?: FrameRef | null;
+};
+
+export interface RoiWindow {
+  bounds: [number, number, number, number];
+  minSizePx: number;
+  /** At most so many, the largest first. */
+  limit: number;
+}
+
+/** The largest page the API gives. */
+const ROI_PAGE_SIZE = 1000;
+
+function roiWindowUrl(canvas: string, { bounds, minSizePx, limit }: RoiWindow): string {
+  const params = new URLSearchParams({ canvas });
+  const [left, top, right, bottom] = bounds;
+  for (const [key, value] of Object.entries({ left, top, right, bottom })) {
+    params.set(key, value.toFixed(2));
+  }
+  params.set("min_size_px", minSizePx.toFixed(2));
+  params.set("limit", String(limit));
+  return `${API_ROOT}/rois/?${params}`;
+}
+
+/** One page of all ROIs of a canvas, oldest first. */
+export async function roiPage(canvas: string, page: number): Promise<{ count: number; rois: Roi[]; isLast: boolean }> {
+  const params = new URLSearchParams({ canvas, page: String(page), page_size: String(ROI_PAGE_SIZE) });
+  const answer = await getJson<Page<Roi>>(`${API_ROOT}/rois/?${params}`);
+  return { count: answer.count ?? 0, rois: answer.results, isLast: !answer.next };
+}
+
+/** The largest ROIs of a window, in one answer. */
+export async function roiWindow(canvas: string, window: RoiWindow, signal: AbortSignal): Promise<Roi[]> {
+  return (await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal)).results;
+}
+
+export function roiGet(id: string): Promise<Roi> {
+  return getJson<Roi>(`${API_ROOT}/rois/${id}/`);
+}
+
+export async function roiCreate(draft: RoiDraft, key: string): Promise<Roi> {
+  return (await call(`${API_ROOT}/rois/`, { method: "POST", body: draft, key })).json() as Promise<Roi>;
+}
+
+export async function roiUpdate(id: string, version: number, patch: RoiPatch, key: string): Promise<Roi> {
+  const options = { method: "PATCH", body: patch, ifMatch: version, key };
+  return (await call(`${API_ROOT}/rois/${id}/`, options)).json() as Promise<Roi>;
+}
+
+/** The version after the deletion where the server says it, else null. */
+export async function roiDelete(id: string, version: number, key: string): Promise<number | null> {
+  const response = await call(`${API_ROOT}/rois/${id}/`, { method: "DELETE", ifMatch: version, key });
+  const tag = Number((response.headers.get("ETag") ?? "").replace(/\D/g, ""));
+  return tag > 0 ? tag : null;
+}
+
+/** Back from the bin, with what changed on the way: one version. */
+export async function roiRestore(id: string, version: number, patch: RoiPatch, key: string): Promise<Roi> {
+  const options = { method: "POST", body: patch, ifMatch: version, key };
+  return (await call(`${API_ROOT}/rois/${id}/restore/`, options)).json() as Promise<Roi>;
+}
+
+/** All of these changes, or none; the ROIs as they are then, in the same order. */
+export async function roisChange(canvas: string, changes: RoiStep[]): Promise<Roi[]> {
+  const response = await call(`${API_ROOT}/rois/bulk/`, { method: "POST", body: { canvas, changes } });
+  return ((await response.json()) as { rois: Roi[] }).rois;
+}
+
+export function roiRevisions(id: string): Promise<RoiRevision[]> {
+  return getAll<RoiRevision>(`${API_ROOT}/rois/${id}/revisions/?page_size=200`);
+}
+
+/** What was deleted on a canvas, the newest first. */
+export async function roisDeleted(canvas: string): Promise<Roi[]> {
+  const rois = await getAll<Roi>(`${API_ROOT}/rois/?canvas=${canvas}&deleted=true&page_size=200`);
+  return rois.sort((a, b) => (b.deleted_at ?? "").localeCompare(a.deleted_at ?? ""));
+}
+
+export function labelList(canvas: string): Promise<Label[]> {
+  return getAll<Label>(`${API_ROOT}/labels/?canvas=${canvas}&page_size=200`);
+}
+
+export function geojsonUrl(canvas: string): string {
+  return `${API_ROOT}/canvases/${canvas}/rois.geojson`;
+}
+
+export interface ImportReport {
+  created: number;
+  updated: number;
+  restored: number;
+  unchanged: number;
+  refused: number;
+  repaired: number;
+  id: string | null;
+  items: { index: number; status: string; reason: string }[];
+}
+
+export interface ImportUndone {
+  removed: number;
+  reverted: number;
+  kept: number;
+}
+
+export async function importUndo(id: string): Promise<ImportUndone> {
+  const response = await call(`${API_ROOT}/roi-imports/${id}/undo/`, { method: "POST" });
+  return (await response.json()) as ImportUndone;
+}
+
+export async function geojsonImport(canvas: string, body: unknown): Promise<ImportReport> {
+  const response = await call(geojsonUrl(canvas), { method: "POST", body });
+  return (await response.json()) as ImportReport;
+}

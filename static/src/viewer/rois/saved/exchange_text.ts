@@ -1,0 +1,108 @@
+/** ROIs as text that other canvases, and QuPath, can read: GeoJSON in level-0 pixels. */
+
+import { mapped } from "../shapes/outlines";
+import { polygonsOf } from "../shapes/areas";
+import type { RoiFields } from "./api";
+import type { Labels } from "./labels";
+import type { RoiState } from "./state";
+import type { CanvasData, RoiGeometry } from "../../lib/types";
+
+type Scale = [number, number] | null;
+export type Outlined = Pick<RoiFields, "geometry" | "shape" | "label" | "name">;
+
+export interface Pasted {
+  rois: Outlined[];
+  /** The canvas they were copied from; null where another program wrote the text. */
+  from: string | null;
+}
+
+/** Where a copy says what it was copied from. */
+const SOURCE = "tessera";
+
+const scaleOf = ({ mpp_x, mpp_y }: CanvasData): Scale => (mpp_x && mpp_y ? [mpp_x, mpp_y] : null);
+
+export function documentOf(states: RoiState[], canvas: CanvasData, labels: Labels): object {
+  const features = states.map((state) => ({
+    type: "Feature",
+    id: state.id,
+    geometry: { ...state.geometry, ...(state.shape === "ellipse" ? { isEllipse: true } : {}), ...planeOf(state) },
+    properties: {
+      objectType: "annotation",
+      ...(state.name ? { name: state.name } : {}),
+      ...classOf(state.label, labels),
+      ...(state.locked ? { isLocked: true } : {}),
+    },
+  }));
+  return { type: "FeatureCollection", features, [SOURCE]: { canvas: canvas.id, mpp: scaleOf(canvas) } };
+}
+
+const planeOf = ({ frame }: RoiState): object => (frame?.index ? { plane: { c: -1, z: 0, t: frame.index } } : {});
+
+function classOf(id: string | null, labels: Labels): object {
+  const label = labels.get(id);
+  if (!label) return {};
+  const color = [1, 3, 5].map((at) => parseInt(label.color.slice(at, at + 2), 16));
+  return { classification: { name: label.name, color } };
+}
+
+/** What a text holds for this canvas, to its scale where both are known; null where it is not ours to read. */
+export function readCopy(text: string, canvas: CanvasData, labels: Labels): Pasted | null {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isObject(document)) return null;
+  const features = document.type === "Feature" ? [document] : document.features;
+  if (!Array.isArray(features)) return null;
+  const source = isObject(document[SOURCE]) ? document[SOURCE] : {};
+  const [sx, sy] = factors(source.mpp, scaleOf(canvas));
+  const rois = features
+    .map((feature: unknown) => readFeature(feature, labels))
+    .filter((one) => one !== null)
+    .map((one) => ({ ...one, geometry: mapped(one.geometry, ([x, y]) => [x * sx, y * sy]) }));
+  return rois.length ? { rois, from: typeof source.canvas === "string" ? source.canvas : null } : null;
+}
+
+function factors(from: unknown, to: Scale): [number, number] {
+  if (!to || !Array.isArray(from) || !from.every((one) => typeof one === "number" && one > 0)) return [1, 1];
+  const [x, y] = from as [number, number];
+  return [x / to[0], y / to[1]];
+}
+
+function readFeature(feature: unknown, labels: Labels): Outlined | null {
+  if (!isObject(feature) || !isObject(feature.geometry)) return null;
+  const { geometry } = feature;
+  const properties = isObject(feature.properties) ? feature.properties : {};
+  const read = { type: geometry.type, coordinates: geometry.coordinates } as RoiGeometry;
+  if (!isOutline(read)) return null;
+  return {
+    geometry: read,
+    shape: geometry.isEllipse === true ? "ellipse" : "polygon",
+    label: labelNamed(properties.classification, labels),
+    name: typeof properties.name === "string" ? properties.name.slice(0, 120) : "",
+  };
+}
+
+function isOutline(geometry: RoiGeometry): boolean {
+  if (!["Polygon", "MultiPolygon"].includes(geometry.type) || !Array.isArray(geometry.coordinates)) return false;
+  try {
+    const points: unknown[] = polygonsOf(geometry).flat(2);
+    const isPoint = (point: unknown): boolean =>
+      Array.isArray(point) && point.length >= 2 && point.every((value) => Number.isFinite(value));
+    return points.length > 3 && points.every(isPoint);
+  } catch {
+    return false;
+  }
+}
+
+function labelNamed(classification: unknown, labels: Labels): string | null {
+  const name = isObject(classification) ? classification.name : classification;
+  if (typeof name !== "string") return null;
+  return labels.all.find((label) => label.name.toLowerCase() === name.toLowerCase())?.id ?? null;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,60 @@
+/** Outlines moved, turned, scaled; and ellipses as polygons. All in level-0 pixels. */
+
+import type { Position, RoiGeometry } from "../../lib/types";
+
+export type Bounds = [left: number, top: number, right: number, bottom: number];
+
+/** So many that an ellipse of 2,000 px differs by less than a pixel from its polygon. */
+const ELLIPSE_VERTICES = 96;
+
+const round = (value: number): number => Math.round(value * 100) / 100 + 0; // as stored; never minus zero
+
+/** Each vertex where `place` puts it, in hundredths of a pixel. */
+export function mapped(geometry: RoiGeometry, place: (at: Position) => Position): RoiGeometry {
+  const ring = (points: Position[]): Position[] =>
+    points.map((point) => {
+      const [x, y] = place(point);
+      return [round(x), round(y)];
+    });
+  if (geometry.type === "Polygon") return { type: "Polygon", coordinates: geometry.coordinates.map(ring) };
+  return { type: "MultiPolygon", coordinates: geometry.coordinates.map((rings) => rings.map(ring)) };
+}
+
+export function moved(geometry: RoiGeometry, [dx, dy]: Position): RoiGeometry {
+  return mapped(geometry, ([x, y]) => [x + dx, y + dy]);
+}
+
+/** Turned to the right on the screen, as y points down. */
+export function turned(geometry: RoiGeometry, [cx, cy]: Position, radians: number): RoiGeometry {
+  const [cos, sin] = [Math.cos(radians), Math.sin(radians)];
+  return mapped(geometry, ([x, y]) => [cx + (x - cx) * cos - (y - cy) * sin, cy + (x - cx) * sin + (y - cy) * cos]);
+}
+
+export function boundsOf(geometries: RoiGeometry[]): Bounds {
+  const bounds: Bounds = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const geometry of geometries) {
+    const rings = geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
+    for (const [x, y] of rings.flat()) {
+      bounds[0] = Math.min(bounds[0], x);
+      bounds[1] = Math.min(bounds[1], y);
+      bounds[2] = Math.max(bounds[2], x);
+      bounds[3] = Math.max(bounds[3], y);
+    }
+  }
+  return bounds;
+}
+
+export function centreOf([left, top, right, bottom]: Bounds): Position {
+  return [(left + right) / 2, (top + bottom) / 2];
+}
+
+/** The ellipse that fills these bounds; its vertices touch all four of them. */
+export function ellipseIn([left, top, right, bottom]: Bounds): RoiGeometry {
+  const [cx, cy] = [(left + right) / 2, (top + bottom) / 2];
+  const [rx, ry] = [Math.abs(right - left) / 2, Math.abs(bottom - top) / 2];
+  const ring = Array.from({ length: ELLIPSE_VERTICES }, (_, step): Position => {
+    const angle = (2 * Math.PI * step) / ELLIPSE_VERTICES;
+    return [round(cx + rx * Math.cos(angle)), round(cy + ry * Math.sin(angle))];
+  });
+  return { type: "Polygon", coordinates: [[...ring, ring[0] as Position]] };
+}

@@ -1,0 +1,28 @@
+/** A box drawn with the select tool: what it touches is selected; Shift adds to what is. */
+
+import DragBox from "ol/interaction/DragBox";
+import { primaryAction } from "ol/events/condition";
+
+import type { RoiLayer } from "../shown/layer";
+
+export function boxSelect(layer: RoiLayer, isPanning: () => boolean): DragBox {
+  const box = new DragBox({
+    className: "select-box",
+    condition: (event) => !isPanning() && primaryAction(event),
+  });
+  box.on("boxend", (event) => {
+    const [area, moved] = [box.getGeometry(), event.mapBrowserEvent];
+    if (!moved) return;
+    const isTurned = moved.map.getView().getRotation() !== 0;
+    const inside: string[] = [];
+    layer.source.forEachFeatureIntersectingExtent(area.getExtent(), (feature) => {
+      const at = feature.getGeometry()?.getClosestPoint(middle(area.getExtent()));
+      if (!isTurned || (at && area.intersectsCoordinate(at))) inside.push(String(feature.getId()));
+    });
+    const before = moved.originalEvent.shiftKey ? [...layer.chosen] : [];
+    layer.choose([...before, ...inside]);
+  });
+  return box;
+}
+
+const middle = ([left = 0, low = 0, right = 0, high = 0]: number[]): number[] => [(left + right) / 2, (low + high) / 2];

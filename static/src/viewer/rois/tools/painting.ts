@@ -1,0 +1,42 @@
+/** Where a stroke of the brush or the wand goes: into the ROI in hand, out of it, or into a new one. */
+
+import { intersect, simplified, subtract, unite } from "../shapes/areas";
+import type { DrawContext } from "../sketch/drawing";
+import type { RoiEdits } from "../saved/edits";
+import type { RoiLayer } from "../shown/layer";
+import type { RoiState } from "../saved/state";
+import type { RoiGeometry } from "../../lib/types";
+
+/** A vertex that lies nearer to the line than this on screen is left out. */
+const TOLERANCE_SCREEN_PX = 0.5;
+
+export class Painting {
+  constructor(
+    private readonly layer: RoiLayer,
+    private readonly edits: RoiEdits,
+    private readonly context: DrawContext,
+  ) {}
+
+  /** What a stroke that begins with this area goes into; null: a new ROI, or nothing to erase. */
+  target(start: RoiGeometry, isErasing: boolean, isExtending: boolean): RoiState | null {
+    const states = this.layer.selection;
+    if (isErasing || isExtending) return states.length === 1 ? (states[0] ?? null) : null;
+    return states.find((state) => intersect(state.geometry, [start]) !== null) ?? null;
+  }
+
+  /** One step of the history; says what was wrong, or an empty text. */
+  apply(stroke: RoiGeometry, target: RoiState | null, isErasing: boolean, resolution: number): string {
+    if (isErasing && !target) return "Select one ROI to erase from.";
+    const old = target && !target.deleted ? target.geometry : null;
+    const exact = isErasing && old ? subtract(old, [stroke]) : unite(old ? [old, stroke] : [stroke]);
+    const geometry = exact && simplified(exact, TOLERANCE_SCREEN_PX * resolution);
+    if (!target && geometry) {
+      this.layer.select(this.edits.create({ geometry }, this.context.label(), this.context.frame()).id);
+    } else if (target && geometry) {
+      this.edits.change(target, { geometry }, isErasing ? "Erase" : "Paint");
+    } else if (target) {
+      this.edits.remove(target);
+    }
+    return "";
+  }
+}

@@ -1,0 +1,41 @@
+/** What a drawn point snaps to: the selected ROI and its neighbours. */
+
+import Collection from "ol/Collection";
+import Snap from "ol/interaction/Snap";
+import type OlMap from "ol/Map";
+import type VectorSource from "ol/source/Vector";
+
+import type { RoiFeature } from "../shown/layer";
+
+/** With more outlines than this nearby, a point would snap wherever it is put. */
+const SNAP_AT_MOST = 60;
+/** How far around the selected ROI its neighbours are snapped to. */
+const SNAP_REACH_SCREEN_PX = 300;
+/** How near the pointer has to be: less than the 10 of OpenLayers, so that a point can be put beside a line. */
+const TOLERANCE_SCREEN_PX = 6;
+
+export class SnapTargets {
+  readonly interaction: Snap;
+  private readonly targets = new Collection<RoiFeature>();
+
+  constructor(
+    private readonly map: OlMap,
+    private readonly source: VectorSource<RoiFeature>,
+  ) {
+    this.interaction = new Snap({ features: this.targets, pixelTolerance: TOLERANCE_SCREEN_PX });
+  }
+
+  /** Snap to the selected ROI and to what is near, never to thousands. */
+  gather(chosen: RoiFeature | undefined): void {
+    const view = this.map.getView();
+    const resolution = view.getResolution() ?? 1;
+    const reach = SNAP_REACH_SCREEN_PX * resolution;
+    const box = chosen?.getGeometry()?.getExtent() ?? view.calculateExtent(this.map.getSize());
+    const [left = 0, low = 0, right = 0, high = 0] = box;
+    const margin = chosen ? reach : 0;
+    const near = this.source.getFeaturesInExtent([left - margin, low - margin, right + margin, high + margin]);
+    this.targets.clear();
+    if (near.length <= SNAP_AT_MOST) this.targets.extend(near);
+    else if (chosen) this.targets.push(chosen);
+  }
+}

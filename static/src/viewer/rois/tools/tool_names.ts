@@ -1,0 +1,16 @@
+/** The tools, and what each may do. */
+
+import type { DrawTool } from "../sketch/drawing";
+import type { MeasureTool } from "./measuring";
+
+export type ToolName = "move" | "frames" | "select" | "brush" | "wand" | "split" | DrawTool | MeasureTool;
+
+const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
+/** For those who only look as well. */
+export const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "ruler", "angle"]);
+/** A click selects. */
+export const SELECTING: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);
+
+export function isDrawTool(tool: ToolName): tool is DrawTool {
+  return DRAWN.has(tool);
+}

@@ -1,0 +1,343 @@
+/** What the pointer does: one tool is in hand at a time. Vertices of the selected ROI are moved with `move`. */
+
+import Collection from "ol/Collection";
+import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
+import Draw from "ol/interaction/Draw";
+import type Interaction from "ol/interaction/Interaction";
+import Modify from "ol/interaction/Modify";
+import type OlMap from "ol/Map";
+import type MapBrowserEvent from "ol/MapBrowserEvent";
+import LineString from "ol/geom/LineString";
+import type Polygon from "ol/geom/Polygon";
+
+import { Emitter } from "../../lib/events";
+import { geometryToL0, l0FromMap, mapFromL0, sameGeometry } from "../../map/pixel_plane";
+import { viewportOf } from "../../map/viewport";
+import { boxSelect } from "./box_select";
+import { Brush } from "./brush";
+import type { RoiCommands } from "./commands";
+import { SHAPES, drawInteraction, drawnInView, drawnOutline, isPrimary } from "../sketch/drawing";
+import type { DrawContext, DrawTool } from "../sketch/drawing";
+import type { RoiEdits } from "../saved/edits";
+import { hasVertices } from "../shown/layer";
+import type { RoiFeature, RoiLayer } from "../shown/layer";
+import { Measuring } from "./measuring";
+import { MoveRois } from "./move";
+import type { OpenOutline } from "../sketch/open_outlines";
+import { Painting } from "./painting";
+import { Sketch } from "../sketch/sketch";
+import { SnapTargets } from "./snapping";
+import { sketchStyle } from "../shown/style";
+import type { RoiStore } from "../saved/store";
+import { FOR_ALL, SELECTING, isDrawTool } from "./tool_names";
+import type { ToolName } from "./tool_names";
+import { TouchCount, TwoFingerPan } from "./touches";
+import type { Position, RoiShape } from "../../lib/types";
+import { Wand } from "./wand";
+
+interface ToolEvents {
+  tool: ToolName;
+  notice: string;
+  /** A point of the outline under the pen was set. */
+  drawn: OpenOutline;
+  /** The outline of this id is finished, or came to nothing. */
+  ended: string;
+  /** Esc while one was open. */
+  cancelled: OpenOutline;
+  /** Another tool or another frame while one was open. */
+  left: OpenOutline;
+  /** A click on no ROI, in level-0 pixels; `asked` if it was made with the tool that asks for frames. */
+  point: { at: Position; asked: boolean };
+}
+
+export class Tools extends Emitter<ToolEvents> {
+  current: ToolName = "move";
+  /** Set once the page has them. */
+  commands: RoiCommands | null = null;
+  private isPanning = false;
+  private hand: Interaction | null = null;
+  /** A ruler or a knife is under way. */
+  private isMeasuring = false;
+  private sketch: Sketch | null = null;
+  private resumed: OpenOutline | null = null;
+  private readonly selected = new Collection<RoiFeature>();
+  private readonly modify: Modify | null;
+  private readonly snapping: SnapTargets;
+  private readonly measuring: Measuring;
+  private readonly painting: Painting;
+
+  constructor(
+    private readonly map: OlMap,
+    private readonly store: RoiStore,
+    private readonly edits: RoiEdits,
+    private readonly layer: RoiLayer,
+    private readonly context: DrawContext & { mpp: [number, number] | null },
+    private readonly canAnnotate: boolean,
+  ) {
+    super();
+    this.snapping = new SnapTargets(map, layer.source);
+    this.measuring = new Measuring(map, context.mpp);
+    this.painting = new Painting(layer, edits, context);
+    if (canAnnotate) map.addInteraction(new MoveRois(layer, () => this.commands, () => this.isIdle()));
+    this.modify = canAnnotate ? this.addModify() : null;
+    layer.isEditable = canAnnotate;
+    layer.on("select", () => this.followSelection());
+    map.on("click", (event) => this.click(event));
+    map.on("moveend", () => this.gatherSnapTargets());
+    map.on("pointermove", (event) => this.hover(event));
+    new TouchCount(viewportOf(map), (isSeveral) => this.letMove(isSeveral));
+    map.addInteraction(new TwoFingerPan(() => this.hand !== null));
+  }
+
+  /** True where a drag may move what is selected. */
+  isIdle(): boolean {
+    return this.current === "move" && !this.isPanning && this.canAnnotate;
+  }
+
+  use(tool: ToolName): void {
+    if (!FOR_ALL.has(tool) && !this.canAnnotate) return;
+    if (this.sketch && tool === this.current) return;
+    this.leave();
+    if (this.hand) this.map.removeInteraction(this.hand);
+    if (this.hand instanceof Brush || this.hand instanceof Wand) this.hand.leave();
+    this.map.removeInteraction(this.snapping.interaction);
+    this.isMeasuring = false;
+    this.hand = this.newHand(tool);
+    if (isDrawTool(tool)) this.layer.select(null);
+    if (this.hand) {
+      if (!this.layer.layer.getVisible()) this.layer.toggle("visible");
+      this.map.addInteraction(this.hand);
+      this.gatherSnapTargets();
+    }
+    this.modify?.setActive(tool === "move");
+    // after the others: it moves their points; those of strokes and boxes stay where the hand is
+    if (this.canAnnotate && (this.draw || !this.hand)) this.map.addInteraction(this.snapping.interaction);
+    this.current = tool;
+    this.setCursor(this.idleCursor());
+    this.emit("tool", tool);
+  }
+
+  /** Space is held: the pointer pans, whatever the tool. */
+  holdToPan(held: boolean): void {
+    this.isPanning = held;
+    this.setCursor(held ? "grab" : this.idleCursor());
+  }
+
+  finish(): void {
+    const isShort = this.current === "polygon" && (this.sketch?.outline().points.length ?? 3) < 3;
+    if (isShort) this.emit("notice", "An outline has at least three points.");
+    else if (this.sketch) this.draw?.finishDrawing();
+    else if (this.current === "rectangle" || this.current === "ellipse") this.takeMiddle(this.current);
+  }
+
+  /** By the keyboard: in the middle of what is on screen, to be moved from there. */
+  private takeMiddle(tool: "rectangle" | "ellipse"): void {
+    this.take(drawnInView(tool, this.map.getView().calculateExtent(this.map.getSize())), tool, SHAPES[tool]);
+  }
+
+  goOn(outline: OpenOutline): void {
+    this.leave();
+    this.use("polygon");
+    this.resumed = outline;
+    this.draw?.appendCoordinates(outline.points.map(mapFromL0));
+  }
+
+  lift(): OpenOutline | null {
+    const outline = this.sketch?.outline() ?? null;
+    this.sketch = null;
+    this.draw?.abortDrawing();
+    return outline?.points.length ? outline : null;
+  }
+
+  /** Another frame is on screen: what was begun stays on its own. */
+  frameChanged(): void {
+    if (this.sketch && this.sketch.frame?.pts !== this.context.frame()?.pts) this.leave();
+  }
+
+  /** Esc: first the sketch, then the selection or the tool. */
+  cancel(): void {
+    const cancelled = this.lift();
+    if (cancelled) this.emit("cancelled", cancelled);
+    else if (this.dropStroke() || this.measuring.clear()) return;
+    else if (this.current !== "move") this.use("move");
+    else this.layer.select(null);
+  }
+
+  /** True where a point of the sketch was taken back. */
+  removeLastPoint(): boolean {
+    if (!this.draw || !this.sketch || this.current !== "polygon") return false;
+    this.draw.removeLastPoint();
+    return true;
+  }
+
+  /** The brush larger or smaller. */
+  resizeBrush(larger: boolean): void {
+    if (this.hand instanceof Brush) this.hand.resize(larger);
+  }
+
+  private get draw(): Draw | null {
+    return this.hand instanceof Draw ? this.hand : null;
+  }
+
+  private leave(): void {
+    const left = this.lift();
+    if (left) this.emit("left", left);
+  }
+
+  /** True where a stroke, a ruler or a knife was under way: what it would have done is not kept. */
+  private dropStroke(): boolean {
+    if (this.hand instanceof Brush || this.hand instanceof Wand) return this.hand.cancel();
+    if (!this.isMeasuring) return false;
+    this.draw?.abortDrawing();
+    return true;
+  }
+
+  /** Two fingers move the image, whatever the tool; what the first one began is dropped. */
+  private letMove(isSeveral: boolean): void {
+    if (isSeveral && !this.dropStroke() && this.current !== "polygon") this.lift();
+    if (this.hand && this.current !== "polygon") this.hand.setActive(!isSeveral);
+  }
+
+  private idleCursor(): string {
+    if (this.current === "move") return "";
+    return this.current === "brush" ? "none" : "crosshair";
+  }
+
+  private setCursor(cursor: string): void {
+    const target = this.map.getTargetElement();
+    if (target) target.style.cursor = cursor;
+  }
+
+  private newHand(tool: ToolName): Interaction | null {
+    const isPanning = (): boolean => this.isPanning;
+    const tell = (text: string): void => this.emit("notice", text);
+    if (tool === "select") return boxSelect(this.layer, isPanning);
+    if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, tell);
+    if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, tell);
+    if (tool === "split") return this.newKnife();
+    if (tool === "ruler" || tool === "angle") return this.watched(this.measuring.interaction(tool, isPanning));
+    return isDrawTool(tool) ? this.newDraw(tool) : null;
+  }
+
+  private watched(draw: Draw): Draw {
+    const isDrawing = (now: boolean) => (): void => {
+      this.isMeasuring = now; // and nothing is returned: false would keep the event from the next listener
+    };
+    draw.on("drawstart", isDrawing(true));
+    draw.on("drawabort", isDrawing(false));
+    draw.on("drawend", isDrawing(false));
+    return draw;
+  }
+
+  private newDraw(tool: DrawTool): Draw {
+    const draw = drawInteraction(tool, this.context.color(), () => this.isPanning);
+    draw.on("drawstart", ({ feature }) => {
+      const given = { tool, frame: this.context.frame(), resumed: this.resumed };
+      this.resumed = null;
+      this.sketch = Sketch.begin(feature, given, (outline) => this.emit("drawn", outline));
+    });
+    draw.on("drawabort", () => this.ended());
+    draw.on("drawend", (event) => {
+      const begunWith = this.sketch?.tool ?? tool;
+      this.ended();
+      this.take(event.feature.getGeometry() as Polygon, begunWith, SHAPES[tool]); // every tool draws one
+    });
+    return draw;
+  }
+
+  private ended(): void {
+    if (this.sketch) this.emit("ended", this.sketch.id);
+    this.sketch = null;
+  }
+
+  /** A line dragged across what is selected. */
+  private newKnife(): Draw {
+    const isFree = (event: MapBrowserEvent): boolean => !this.isPanning && isPrimary(event);
+    const style = sketchStyle("#ffffff");
+    const draw = this.watched(new Draw({ type: "LineString", condition: () => false, freehandCondition: isFree, style }));
+    draw.on("drawend", (event) => {
+      const line = event.feature.getGeometry();
+      if (line instanceof LineString) this.commands?.split(line.getCoordinates().map((at) => l0FromMap(at)));
+      setTimeout(() => this.use("move"));
+    });
+    return draw;
+  }
+
+  private take(drawn: Polygon, tool: DrawTool, shape: RoiShape): void {
+    const resolution = this.map.getView().getResolution() ?? 1;
+    const outline = drawnOutline(drawn, tool, resolution);
+    if (!outline) {
+      this.emit("notice", "Too small to be an ROI: nothing was drawn.");
+      return;
+    }
+    const made = { geometry: geometryToL0(outline), shape };
+    const state = this.edits.create(made, this.context.label(), this.context.frame());
+    this.layer.select(state.id);
+    // after the click that ends the drawing, or that click would select what lies beneath
+    setTimeout(() => this.use("move"));
+  }
+
+  private addModify(): Modify {
+    const modify = new Modify({
+      features: this.selected,
+      pixelTolerance: 8,
+      condition: (event) => !this.isPanning && primaryAction(event) && !event.originalEvent.shiftKey,
+      deleteCondition: (event) => altKeyOnly(event) && singleClick(event),
+      style: sketchStyle("#ffffff"),
+    });
+    modify.on("modifystart", () => (this.layer.isModifying = true));
+    modify.on("modifyend", () => {
+      this.layer.isModifying = false;
+      this.takeModified();
+    });
+    this.map.addInteraction(modify);
+    this.map.addInteraction(this.snapping.interaction);
+    return modify;
+  }
+
+  private takeModified(): void {
+    const feature = this.selected.item(0) as RoiFeature | undefined;
+    const state = feature && this.store.get(String(feature.getId()));
+    if (!feature || !state) return;
+    const geometry = geometryToL0(feature.getGeometry());
+    if (sameGeometry(geometry, state.geometry)) return;
+    feature.set("shown", geometry, true);
+    this.edits.change(state, { geometry }, "Edit outline");
+  }
+
+  private followSelection(): void {
+    const state = this.store.get(this.layer.selectedId);
+    const feature = state && hasVertices(state) ? this.layer.featureOf(state.id) : null;
+    if (this.selected.item(0) === feature) return;
+    this.selected.clear();
+    if (feature) this.selected.push(feature);
+    this.gatherSnapTargets();
+  }
+
+  private gatherSnapTargets(): void {
+    if (this.canAnnotate) this.snapping.gather(this.selected.item(0));
+  }
+
+  private click(event: MapBrowserEvent): void {
+    const asked = this.current === "frames";
+    if (this.isPanning || (!SELECTING.has(this.current) && !asked)) return;
+    if (altKeyOnly(event)) return; // removes a vertex
+    if (!asked && this.layer.layer.getVisible()) {
+      const found = this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1);
+      const isAdded = event.originalEvent.shiftKey;
+      if (isAdded && found) this.layer.toggleChosen(found.id);
+      else if (!isAdded) this.layer.select(found?.id ?? null);
+      if (found || isAdded || this.current === "select") return;
+    }
+    this.emit("point", { at: l0FromMap(event.coordinate), asked });
+  }
+
+  private hover(event: MapBrowserEvent): void {
+    if (!SELECTING.has(this.current) || this.isPanning || event.dragging) return;
+    const found = this.layer.layer.getVisible()
+      ? this.layer.at(event.coordinate, this.map.getView().getResolution() ?? 1)
+      : null;
+    const isMovable = found && this.layer.chosen.has(found.id) && !found.locked && this.isIdle();
+    this.setCursor(isMovable ? "move" : found ? "pointer" : this.idleCursor());
+  }
+}

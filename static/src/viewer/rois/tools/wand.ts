@@ -1,0 +1,129 @@
+/** The wand: a press takes what has the colour under the pointer, a drag to the right takes more. */
+
+import Feature from "ol/Feature";
+import MultiPolygon from "ol/geom/MultiPolygon";
+import PointerInteraction from "ol/interaction/Pointer";
+import VectorLayer from "ol/layer/Vector";
+import type OlMap from "ol/Map";
+import type MapBrowserEvent from "ol/MapBrowserEvent";
+import VectorSource from "ol/source/Vector";
+import { primaryAction } from "ol/events/condition";
+
+import { geometryFromL0, l0FromMap } from "../../map/pixel_plane";
+import { viewportOf } from "../../map/viewport";
+import { oncePerRedraw } from "../../lib/redraw";
+import { areaOf, simplified } from "../shapes/areas";
+import type { Painting } from "./painting";
+import { grown, ringsOf, smoothed } from "../shapes/region";
+import type { Picture } from "../shapes/region";
+import { sketchStyle } from "../shown/style";
+import type { Position, RoiGeometry } from "../../lib/types";
+
+/** Of a press without a drag: two neighbouring shades of a stain. */
+const FIRST_TOLERANCE = 24;
+const TOLERANCE_PER_PX = 0.4;
+const SMOOTHING_PX = 2;
+/** Corners of pixels become slopes. */
+const SIMPLIFY_SCREEN_PX = 0.8;
+const LAYERS_OF_THE_IMAGE = ".canvas-thumbnail, .canvas-tiles, .canvas-frame";
+
+export class Wand extends PointerInteraction {
+  private readonly source = new VectorSource<Feature>();
+  private readonly preview: VectorLayer;
+  private picture: Picture | null = null;
+  private seed: Position = [0, 0];
+  private seedX = 0;
+  private tolerance = FIRST_TOLERANCE;
+  private isErasing = false;
+  private isExtending = false;
+  private readonly redraw = oncePerRedraw(() => this.show());
+
+  constructor(
+    private readonly map: OlMap,
+    private readonly painting: Painting,
+    color: string,
+    private readonly isPanning: () => boolean,
+    private readonly tell: (text: string) => void,
+  ) {
+    super();
+    this.preview = new VectorLayer({ source: this.source, style: sketchStyle(color), className: "canvas-wand" });
+    map.addLayer(this.preview);
+  }
+
+  leave(): void {
+    this.map.removeLayer(this.preview);
+  }
+
+  cancel(): boolean {
+    const isDrawing = this.picture !== null;
+    this.picture = null;
+    this.source.clear();
+    return isDrawing;
+  }
+
+  override handleDownEvent(event: MapBrowserEvent): boolean {
+    if (this.isPanning() || !primaryAction(event) || (event.activePointers?.length ?? 1) > 1) return false;
+    const [x = 0, y = 0] = event.pixel;
+    this.picture = pictureOf(this.map);
+    this.seed = [Math.round(x), Math.round(y)];
+    this.seedX = x;
+    this.tolerance = FIRST_TOLERANCE;
+    this.isErasing = event.originalEvent.altKey;
+    this.isExtending = event.originalEvent.shiftKey;
+    this.redraw();
+    return true;
+  }
+
+  override handleDragEvent(event: MapBrowserEvent): void {
+    const by = (event.pixel[0] ?? 0) - this.seedX;
+    this.tolerance = Math.max(FIRST_TOLERANCE + by * TOLERANCE_PER_PX, 1);
+    this.redraw();
+  }
+
+  override handleUpEvent(event: MapBrowserEvent): boolean {
+    const found = this.region();
+    this.cancel();
+    if (!found) return false;
+    const resolution = event.map.getView().getResolution() ?? 1;
+    const target = this.painting.target(found, this.isErasing, this.isExtending);
+    const problem = this.painting.apply(found, target, this.isErasing, resolution);
+    if (problem) this.tell(problem);
+    return false;
+  }
+
+  private show(): void {
+    this.source.clear();
+    const found = this.region();
+    if (!found) return;
+    const geometry = geometryFromL0(found);
+    this.source.addFeature(new Feature(geometry instanceof MultiPolygon ? geometry : geometry.clone()));
+  }
+
+  private region(): RoiGeometry | null {
+    if (!this.picture) return null;
+    const { width } = this.picture;
+    const mask = smoothed(grown(this.picture, this.seed, this.tolerance), width, SMOOTHING_PX);
+    const rings = ringsOf(mask, width).map((ring) =>
+      ring.map((at): Position => l0FromMap(this.map.getCoordinateFromPixel(at))),
+    );
+    const area = areaOf(rings);
+    return area && simplified(area, SIMPLIFY_SCREEN_PX * (this.map.getView().getResolution() ?? 1));
+  }
+}
+
+/** What is on screen of the image, one pixel for each of the page's; null where it cannot be read. */
+function pictureOf(map: OlMap): Picture | null {
+  const [width = 0, height = 0] = (map.getSize() ?? [0, 0]).map(Math.round);
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [width, height];
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  if (!context || !width || !height) return null;
+  for (const layer of viewportOf(map).querySelectorAll<HTMLElement>(LAYERS_OF_THE_IMAGE)) {
+    const drawn = layer instanceof HTMLCanvasElement ? layer : layer.querySelector("canvas");
+    if (!drawn?.width) continue;
+    const matrix = new DOMMatrix(getComputedStyle(drawn).transform);
+    context.setTransform(matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f);
+    context.drawImage(drawn, 0, 0);
+  }
+  return { width, height, data: context.getImageData(0, 0, width, height).data };
+}

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+
+import { placed } from "@/viewer/rois/tools/clipboard";
+import { documentOf, readCopy } from "@/viewer/rois/saved/exchange_text";
+import { Labels } from "@/viewer/rois/saved/labels";
+import { boundsOf } from "@/viewer/rois/shapes/outlines";
+import { RoiState } from "@/viewer/rois/saved/state";
+import { canvas } from "../../canvases";
+import { roi, square } from "../server";
+
+const labels = Labels.none();
+const state = RoiState.fromServer(roi({ name: "gland", shape: "ellipse", geometry: square(20) }));
+const text = JSON.stringify(documentOf([state], canvas({ mpp_x: 0.25, mpp_y: 0.25 }), labels));
+
+describe("copies", () => {
+  it("come to the scale of the other canvas", () => {
+    const copy = readCopy(text, canvas({ id: "c2", mpp_x: 0.5, mpp_y: 0.5 }), labels);
+    expect(copy?.from).toBe("c1");
+    expect(copy?.rois[0]).toMatchObject({ name: "gland", shape: "ellipse", label: null });
+    expect(boundsOf(copy?.rois.map(({ geometry }) => geometry) ?? [])).toEqual([10, 10, 15, 15]);
+  });
+
+  it("stay in pixels where a scale is unknown", () => {
+    const copy = readCopy(text, canvas({ mpp_x: null, mpp_y: null }), labels);
+    expect(boundsOf(copy?.rois.map(({ geometry }) => geometry) ?? [])).toEqual([20, 20, 30, 30]);
+  });
+
+  it("of QuPath are read as well", () => {
+    const feature = { type: "Feature", geometry: square(), properties: { classification: { name: "None" } } };
+    expect(readCopy(JSON.stringify(feature), canvas(), labels)?.rois).toHaveLength(1);
+  });
+
+  it.each(["", "hello", "[]", "{}", '{"type":"FeatureCollection","features":[{"geometry":{"type":"Point","coordinates":[1,2]}}]}',
+    '{"features":[{"geometry":{"type":"Polygon","coordinates":[[["x",1],[2,3],[4,5],[6,7]]]}}]}'])("that are none are left alone: %s", (other) => {
+    expect(readCopy(other, canvas(), labels)).toBeNull();
+  });
+
+  it("lie with their middle under the pointer, or in the middle where they would lie outside", () => {
+    const rois = [{ geometry: square(20), shape: "polygon" as const, label: null, name: "" }];
+    const bounds = (at: [number, number] | null, given = rois): number[] =>
+      boundsOf(placed(given, canvas(), at, [500, 300]).map(({ geometry }) => geometry));
+    expect(bounds([100, 100])).toEqual([95, 95, 105, 105]);
+    expect(bounds(null)).toEqual([20, 20, 30, 30]);
+    const far = rois.map((one) => ({ ...one, geometry: square(5000) }));
+    expect(bounds(null, far)).toEqual([495, 295, 505, 305]);
+  });
+});
