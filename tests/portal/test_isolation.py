@@ -8,18 +8,22 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
 from portal.annotations.models import RoiImport
 from portal.archive.serializers import tile_url
-from portal.archive.services import case_create, case_delete
-from portal.labs.models import Lab, User
+from portal.archive.services import case_create, case_delete, share_offer
+from portal.keeping.models import Erasure
+from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.services import invitation_create
 from tests import world
 
 pytestmark = pytest.mark.django_db
@@ -43,11 +47,26 @@ def swept(
 
 @pytest.fixture
 def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
-    """What stands in a path, by its first word; a deleted case lies in the bin."""
+    """What stands in a path, by its first word; a deleted case lies in the bin.
+
+    One case is shared, with a lab that is not the stranger's.
+    """
     case = case_create(lab=lab, user=manager, accession="W-9")
     imported = RoiImport.objects.create(lab=lab, canvas=swept.canvas)
     deleted = case_delete(case=case, user=manager)
-    return swept.ids() | {"bin": str(deleted.pk), "roi-imports": str(imported.pk)}
+    Lab.objects.create(name="Third", slug="third")
+    until = timezone.localdate() + timedelta(days=30)
+    share = share_offer(case=swept.case, with_lab="third", until=until, user=manager)
+    invitation, _ = invitation_create(lab, email="new@north.example", role=Role.VIEWER, by=manager)
+    rows = {
+        "bin": deleted,
+        "erasures": Erasure.objects.create(lab=lab, requested_by=manager),
+        "invitations": invitation,
+        "members": Membership.objects.get(lab=lab, user=manager),
+        "roi-imports": imported,
+        "shares": share,
+    }
+    return swept.ids() | {word: str(row.pk) for word, row in rows.items()}
 
 
 def _operations() -> Iterator[tuple[str, str]]:

@@ -210,6 +210,7 @@ TESSERA_JOB_LIMITS_S = {
     "index_build": 3600.0,  # a million vectors read and written: minutes
     "lab_embed": 3600.0,  # one row for each ROI of a lab
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
+    "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied
     "followup_find": 3600.0,  # one place against the frames of one examination
 } | environment.limits()
 TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", default=15, minimum=0.1)
