@@ -60,7 +60,11 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.Gene
         job = services.job_cancel(job=self.get_object(), user=user_of(request))
         return Response(self.get_serializer(job).data, status=status.HTTP_202_ACCEPTED)
 
-    @extend_schema(request=JobChoiceSerializer, responses={202: JobsCancelledSerializer})
+    @extend_schema(
+        operation_id="jobs_cancel_many",
+        request=JobChoiceSerializer,
+        responses={202: JobsCancelledSerializer},
+    )
     @action(
         detail=False,
         methods=["post"],

@@ -173,6 +173,9 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
         "JobStateEnum": "portal.jobs.models.JobState",
+        "OpenJobStateEnum": "portal.jobs.serializers.OPEN_STATES",
+        "ErasureStateEnum": "portal.keeping.models.ErasureState",
+        "ShareStateEnum": ("offered", "accepted", "over", "ended"),
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
         "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
