@@ -127,6 +127,9 @@ print(secret, case.pk, canvas.pk)
 """
 
 
+BOUNDARY = "no-random-bytes-hold-this-line"
+
+
 class _Caller:
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -154,11 +157,12 @@ class _Caller:
 
     def upload(self, content: bytes, **how: Any) -> tuple[int, str]:
         body = (
-            f"--b\r\nContent-Disposition: form-data; name=case\r\n\r\n{self.case}\r\n--b\r\n"
+            f"--{BOUNDARY}\r\nContent-Disposition: form-data; name=case\r\n\r\n{self.case}\r\n"
+            f"--{BOUNDARY}\r\n"
             "Content-Disposition: form-data; name=file; filename=a.png\r\n\r\n"
         ).encode() + content
-        kind = "multipart/form-data; boundary=b"
-        return self.send("/api/v1/slides/", kind, body + b"\r\n--b--\r\n", **how)
+        kind = f"multipart/form-data; boundary={BOUNDARY}"
+        return self.send("/api/v1/slides/", kind, body + f"\r\n--{BOUNDARY}--\r\n".encode(), **how)
 
     def draw(self) -> tuple[int, str]:
         ring = "[[10,10],[90,10],[90,80],[10,10]]"
