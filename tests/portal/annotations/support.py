@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
+from portal.annotations.selectors import roi_export
+from portal.archive.models import Canvas
 from portal.core.models import Event
 
 LABELS = "/api/v1/labels/"
@@ -43,3 +46,19 @@ def feature(geometry: Any = None, *, id: str | None = None, **properties: Any) -
         "properties": {"objectType": "annotation", **properties},
     }
     return made | ({"id": id} if id else {})
+
+
+def collection(*features: Any) -> dict[str, Any]:
+    """A GeoJSON document of these features."""
+    return {"type": "FeatureCollection", "features": list(features)}
+
+
+def exported(canvas: Canvas) -> dict[str, Any]:
+    """What the canvas exports, read back."""
+    document: dict[str, Any] = json.loads("".join(roi_export(canvas)))
+    return document
+
+
+def statuses(report: Any) -> list[str]:
+    """What became of each feature of an import."""
+    return [item.status for item in report.items]

@@ -314,36 +314,6 @@ describe("someone else was first", () => {
   });
 });
 
-describe("leaving the page", () => {
-  it("is asked about while something is not saved, which is sent at once", async () => {
-    const server = new Server();
-    const { sync } = syncing();
-    sync.schedule(drawn());
-    const leaving = new Event("beforeunload", { cancelable: true });
-    listeners.beforeunload?.(leaving);
-    expect(leaving.defaultPrevented).toBe(true);
-    await pass(0);
-    expect(server.rois.has("r1")).toBe(true);
-  });
-
-  it("is not asked about where this computer keeps what waits", () => {
-    new Server();
-    const { sync } = syncing();
-    sync.isKept = () => true;
-    sync.schedule(drawn());
-    const leaving = new Event("beforeunload", { cancelable: true });
-    listeners.beforeunload?.(leaving);
-    expect(leaving.defaultPrevented).toBe(false);
-  });
-
-  it("is not asked about where all is saved", () => {
-    syncing();
-    const leaving = new Event("beforeunload", { cancelable: true });
-    listeners.beforeunload?.(leaving);
-    expect(leaving.defaultPrevented).toBe(false);
-  });
-});
-
 it("the worst of many is what the page says", async () => {
   const server = new Server(roi({ id: "a" }), roi({ id: "b" }));
   server.instead.push(Response.json({ detail: "no" }, { status: 400 }), new TypeError());
