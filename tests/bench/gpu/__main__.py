@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not asked.out.exists():
             asked.out.write_text(NOT_RUN)
         return 1
-    gpu = {name: _measured(name, asked.stand_in or "cuda", asked.quick) for name in MEASURES}
+    device = "cpu" if asked.stand_in else "cuda"
+    gpu = {name: _measured(name, device, asked.quick) for name in MEASURES}
     processors = {name: _measured(name, "cpu", asked.quick) for name in MEASURES}
     asked.out.write_text(report(gpu, processors, device=device_name()))
     return 0
@@ -49,8 +50,7 @@ def _is_on_processors() -> bool:
     return os.environ.get(VARIABLE) == "cpu"
 
 
-def _measured(name: str, device: str | bool, quick: bool) -> dict[str, Figure]:
-    device = "cpu" if device is True else str(device)
+def _measured(name: str, device: str, quick: bool) -> dict[str, Figure]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.gpu", "--measure", name, *(["--quick"] * quick)],
         env=os.environ | {VARIABLE: device},
