@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Mapping
 
 from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
+from ml.types import no_progress
 
 SCHEMES: Registry = {
     "default": ("ml.training.tessera.command", "the default key point descriptor, tessera"),
@@ -43,6 +45,14 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
     Raises:
         MlError: a bad configuration, or sources that cannot be trained on.
     """
-    with terminal_progress() as progress:
-        result: Mapping[str, object] = module_of(SCHEMES, args.scheme).run(args, progress)
-    return result
+    from ml.training.common.peers import joined  # torch, which ``--help`` does without
+
+    with joined() as peers:
+        if peers.rank == 0:
+            with terminal_progress() as progress:
+                return dict(module_of(SCHEMES, args.scheme).run(args, progress))
+        try:
+            module_of(SCHEMES, args.scheme).run(args, no_progress)
+        finally:
+            shutil.rmtree(args.out / f".rank-{peers.rank}", ignore_errors=True)
+        return {"rank": peers.rank}

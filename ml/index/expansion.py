@@ -1,4 +1,4 @@
-"""Query expansion: ask with a region and with what was found for it."""
+"""Queries moved: by what was found for them, or by what a person marked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import numpy as np
 
 from ml.errors import ShapeError
 from ml.types import ArrayF64
+
+LIKED_WEIGHT, UNLIKED_WEIGHT = 0.75, 0.15
+"""What Manning, Raghavan and Schuetze (2008, section 9.1.1) call reasonable: what a person wants
+tells more than what she does not."""
 
 
 def expanded_query(query: ArrayF64, neighbours: ArrayF64) -> ArrayF64:
@@ -26,3 +30,29 @@ def expanded_query(query: ArrayF64, neighbours: ArrayF64) -> ArrayF64:
     cosine = (neighbours @ query) / np.maximum(norms, 1e-12)
     moved = query + np.maximum(cosine, 0.0) @ neighbours
     return np.asarray(moved * (length / max(float(np.linalg.norm(moved)), 1e-12)))
+
+
+def refined_query(query: ArrayF64, liked: ArrayF64, unliked: ArrayF64) -> ArrayF64:
+    """A query moved towards examples that a person wants and away from those that she does not.
+
+    Args:
+        query: (D,). liked, unliked: (L, D) and (U, D), each possibly empty.
+    Returns:
+        (D,) of the query's length: distances to it are on the scale of those to the query. The
+        query itself where the examples leave nothing of it.
+    Raises:
+        ShapeError: another shape.
+    Source: Rocchio 1971.
+    """
+    for name, examples in (("liked", liked), ("unliked", unliked)):
+        if query.ndim != 1 or examples.ndim != 2 or examples.shape[1] != len(query):
+            raise ShapeError(name, expected=f"(N, {query.size})", actual=str(examples.shape))
+    moved = query.astype(np.float64)
+    if len(liked):
+        moved = moved + LIKED_WEIGHT * liked.mean(axis=0)
+    if len(unliked):
+        moved = moved - UNLIKED_WEIGHT * unliked.mean(axis=0)
+    length, new_length = float(np.linalg.norm(query)), float(np.linalg.norm(moved))
+    if new_length < 1e-6 * max(length, 1e-12):
+        return query.astype(np.float64)
+    return np.asarray(moved * (length / new_length))

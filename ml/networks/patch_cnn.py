@@ -7,6 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ml.errors import UnknownNameError
+
+STAGES, MOMENTS = "stages", "moments"
+READOUTS = (STAGES, MOMENTS)
 IN_CHANNELS = 3
 """Optical density of red, green and blue."""
 _MIN_DEVIATION = 0.04
@@ -19,11 +23,12 @@ class PatchCnnConfig:
 
     widths: tuple[int, ...] = (40, 80, 160, 320)  # channels of each stage; each halves the side
     blocks: tuple[int, ...] = (1, 1, 1, 1)  # residual blocks of each stage
+    readout: str = STAGES  # averages of the last two stages; or average and deviation of the last
 
     @property
     def out_dim(self) -> int:
-        """Length of a patch's features: the averages of the last two stages side by side."""
-        return self.widths[-2] + self.widths[-1]
+        """Length of a patch's features."""
+        return self.widths[-1] + (self.widths[-1] if self.readout == MOMENTS else self.widths[-2])
 
 
 class _Residual(nn.Module):
@@ -45,15 +50,20 @@ class _Residual(nn.Module):
 
 
 class PatchCnn(nn.Module):
-    """Residual stages; the averages of the last two, so that texture and shape both count.
+    """Residual stages, and what is read out of them.
 
-    Fully convolutional: trained on small crops, used on whole patches.
+    It is trained by the averages of its last two stages. Of a patch of several windows the average
+    and the deviation of the last stage say more: what is there, and how unevenly.
 
     Source: He et al. 2016 (basic blocks), with a narrow strided stem for small crops.
+    Raises:
+        UnknownNameError: no such readout.
     """
 
     def __init__(self, config: PatchCnnConfig) -> None:
         super().__init__()
+        if config.readout not in READOUTS:
+            raise UnknownNameError("readout", config.readout, list(READOUTS))
         self.config = config
         first = config.widths[0]
         self.stem = nn.Sequential(
@@ -70,13 +80,29 @@ class PatchCnn(nn.Module):
             self.stages.append(nn.Sequential(*stage))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, 3, h, w) standardised optical densities to (B, out_dim) float32."""
+        """(B, 3, h, w) standardised optical densities to (B, out_dim) float32.
+
+        With "moments" the second half is the mean square, which windows can be averaged by.
+        """
         x = self.stem(x)
         pooled = []
         for stage in self.stages:
             x = stage(x)
             pooled.append(x.float().mean(dim=(2, 3)))
+        if self.config.readout == MOMENTS:
+            return torch.cat([pooled[-1], x.float().square().mean(dim=(2, 3))], dim=1)
         return torch.cat(pooled[-2:], dim=1)
+
+    def of_windows(self, found: Tensor) -> Tensor:
+        """(B, W, out_dim) of the W windows of each patch to the (B, out_dim) of the patches.
+
+        With "moments" the second half is the deviation over all places of all windows.
+        """
+        together = found.mean(dim=1)
+        if self.config.readout != MOMENTS:
+            return together
+        mean, square = together.chunk(2, dim=1)
+        return torch.cat([mean, (square - mean.square()).clamp(min=0).sqrt()], dim=1)
 
 
 def standardised(od: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from ml.roi.embedded import Embedded
 from ml.roi.keypoints.encoder import KeypointEncoder
 from ml.roi.load import EncoderInfo, list_encoders, load_encoder, load_graph_encoder
 from ml.roi.protocol import RegionEncoder
+from ml.roi.several import SlideRegions, regions_together
 from ml.roi.weights import encoder_from_file
 
 __all__ = [
@@ -19,8 +20,10 @@ __all__ = [
     "KeypointEncoder",
     "RegionEncoder",
     "RoiEncoder",
+    "SlideRegions",
     "encoder_from_file",
     "list_encoders",
     "load_encoder",
     "load_graph_encoder",
+    "regions_together",
 ]

@@ -1,16 +1,20 @@
 """The null distribution of an encoder's distances: regions of different organs, never related.
 
 Regions are drawn at random inside tissue, at all scales, from groups of slides that share nothing
-(organ, laboratory, patient); every pair of regions of two groups is an unrelated pair. What is kept
-are quantiles, beside the weights, see ``ml.index.calibration``.
+(organ, laboratory, patient), or inside what a scope sees, from different operations; every pair of
+regions of two groups is an unrelated pair. What is kept are quantiles, beside the weights, see
+``ml.index.calibration``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
+import cv2
 import numpy as np
 from scipy.spatial.distance import cdist
 from shapely.geometry import box
@@ -25,11 +29,12 @@ from ml.index.calibration import (
     read_calibration,
     write_calibration,
 )
+from ml.keypoints.masks import scope_mask
 from ml.roi.embedded import Embedded
 from ml.roi.geometry import ASSUMED_MPP
 from ml.roi.measures.features import tissue_share
 from ml.roi.patches import isotropic_mpp
-from ml.types import ArrayF32, ArrayF64, Progress, no_progress
+from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 __all__ = [
     "Calibration",
@@ -39,8 +44,13 @@ __all__ = [
     "null_distances",
     "read_calibration",
     "regions_of",
+    "squares_seen",
     "write_calibration",
 ]
+
+Window = tuple[float, float, float, float]
+"""Left, top, right and bottom of a part of an image, as shares of its sides."""
+ALL_OF_IT: Window = (0.0, 0.0, 1.0, 1.0)
 
 PROBABILITIES = (
     *(0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15),
@@ -48,6 +58,9 @@ PROBABILITIES = (
 )
 SIDE_UM = (224.0, 1500.0)
 """Sides of the regions drawn, log-uniform: from a single patch to several glands."""
+SIDE_SHARE = (0.08, 0.4)
+"""Sides of squares on endoscopic images, log-uniform, as shares of what the scope sees: no
+image says how many microns a pixel is."""
 _MIN_TISSUE = 0.5  # of a region: half glass would compare glass
 _TRIES = 40  # for each region, before the slide counts as empty
 _LOOK_PX = 128  # enough to see how much is tissue
@@ -57,11 +70,16 @@ class RegionEmbedder(Protocol):
     """What is needed of an encoder."""
 
     config_hash: str
+    kind: str
 
     def embed_region(
         self, slide: SlideImage, polygon_l0: BaseGeometry | None, mpp: float | None = None
     ) -> Embedded:
         """See ``RoiEncoder.embed_region``."""
+        ...
+
+    def embed_image(self, image: ImageU8, polygon: BaseGeometry | None = None) -> Embedded:
+        """See ``RegionEncoder.embed_image``."""
         ...
 
 
@@ -71,6 +89,7 @@ def fit_calibration(
     *,
     regions_per_group: int = 40,
     seed: int = 0,
+    window: Window = ALL_OF_IT,
     progress: Progress = no_progress,
 ) -> Calibration:
     """Embed random regions of each group and take the quantiles of distances between groups.
@@ -78,6 +97,7 @@ def fit_calibration(
     Args:
         groups: name to files of slides or stills; two groups or more that share nothing.
         regions_per_group: drawn in turn from the group's files.
+        window: of endoscopic stills the part that regions are drawn from, clear of burnt-in text.
     Raises:
         BadInputError: fewer than two groups, or too few regions of tissue to take quantiles of.
     """
@@ -89,7 +109,7 @@ def fit_calibration(
     vectors: dict[str, ArrayF32] = {}
     for number, (name, files) in enumerate(groups.items()):
         progress(number, len(groups), f"regions of {name}")
-        vectors[name] = _embedded(encoder, name, files, regions_per_group, rng)
+        vectors[name] = _embedded(encoder, name, files, regions_per_group, rng, window)
     distances = null_distances(list(vectors.values()))
     if distances.size < 20:
         raise BadInputError(f"calibration: only {distances.size} unrelated pairs, 20 needed")
@@ -132,12 +152,35 @@ def regions_of(slide: SlideImage, count: int, rng: np.random.Generator) -> Itera
                 return
 
 
-def _embedded(
+def squares_seen(
+    image: ImageU8, rng: np.random.Generator, window: Window = ALL_OF_IT
+) -> Iterator[BaseGeometry]:
+    """Random squares of an endoscopic image (H, W, 3) that lie inside what the scope sees.
+
+    Fewer than one in ``_TRIES`` drawn, and no more are: the scope sees nothing here.
+    """
+    sees = scope_mask(np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), np.uint8))
+    height, width = sees.shape
+    left, top, right, bottom = np.array(window) * (width, height, width, height)
+    rows, columns = np.flatnonzero(sees.any(axis=1)), np.flatnonzero(sees.any(axis=0))
+    longest = min(np.ptp(rows), np.ptp(columns), right - left, bottom - top)
+    missed = 0
+    while missed < _TRIES:
+        side = float(np.exp(rng.uniform(*np.log(SIDE_SHARE)))) * longest
+        x, y = float(rng.uniform(left, right - side)), float(rng.uniform(top, bottom - side))
+        missed += 1
+        if sees[int(y) : int(y + side) + 1, int(x) : int(x + side) + 1].all():
+            missed = 0
+            yield box(x, y, x + side, y + side)
+
+
+def _embedded(  # noqa: PLR0917
     encoder: RegionEmbedder,
     name: str,
     files: Sequence[Path],
     count: int,
     rng: np.random.Generator,
+    window: Window,
 ) -> ArrayF32:
     if not files:
         raise BadInputError(f"calibration: group {name!r} has no files")
@@ -146,11 +189,37 @@ def _embedded(
     vectors: list[ArrayF32] = []
     for path in chosen:
         with open_slide(path) as slide:
-            for region in regions_of(slide, min(each, count - len(vectors)), rng):
-                try:
-                    vectors.append(encoder.embed_region(slide, region).vector)
-                except EmptyRegionError:
-                    continue
+            wanted = min(each, count - len(vectors))
+            if encoder.kind == "endoscopy":
+                vectors += _of_still(encoder, slide, wanted, rng, window)
+            else:
+                vectors += _of_slide(encoder, slide, wanted, rng)
     if not vectors:
         raise BadInputError(f"calibration: group {name!r} holds no tissue")
     return np.stack(vectors)
+
+
+def _of_slide(
+    encoder: RegionEmbedder, slide: SlideImage, count: int, rng: np.random.Generator
+) -> list[ArrayF32]:
+    found = []
+    for region in regions_of(slide, count, rng):
+        with suppress(EmptyRegionError):
+            found.append(encoder.embed_region(slide, region).vector)
+    return found
+
+
+def _of_still(
+    encoder: RegionEmbedder,
+    slide: SlideImage,
+    count: int,
+    rng: np.random.Generator,
+    window: Window,
+) -> list[ArrayF32]:
+    """As a frame is embedded: with the field of view found on all of it."""
+    image = slide.read_scaled((0, 0), (slide.info.width_px, slide.info.height_px), 1.0)
+    found = []
+    for square in islice(squares_seen(image, rng, window), count):
+        with suppress(EmptyRegionError):
+            found.append(encoder.embed_image(image, square).vector)
+    return found

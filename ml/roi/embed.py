@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ from ml.roi.patches import (
 )
 from ml.roi.protocol import RegionEncoder
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
-from ml.roi.several import batches_by_patches, vectors_of_several
+from ml.roi.several import SlideRegions, batches_by_patches, vectors_of_several
 from ml.roi.stain import (
     StainConfig,
     StainEstimate,
@@ -42,6 +43,16 @@ from ml.roi.stain import (
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
+
+
+@dataclass(frozen=True, slots=True)
+class _Sampled:
+    """A region of a slide with its patches; ``place``: which slide's, and which of its regions."""
+
+    place: tuple[int, int]
+    slide: SlideImage
+    sample: PatchSample
+    estimate: Callable[[], StainEstimate]
 
 
 class RoiEncoder(RegionEncoder):
@@ -135,44 +146,50 @@ class RoiEncoder(RegionEncoder):
         Returns:
             For each polygon what it gave, or the error that it alone would have raised.
         """
-        found: dict[int, Embedded | BadInputError] = {}
-        samples: dict[int, PatchSample] = {}
-        for at, polygon in enumerate(polygons_l0):
-            try:
-                samples[at] = self._slide_sample(slide, polygon, mpp)
-            except BadInputError as error:
-                found[at] = error
-        known = stain or (self._stains_of(slide, mpp, None)() if self.normalises else None)
-        estimate = self._stains_of(slide, mpp, known)
-        members = list(samples)
-        for batch in batches_by_patches([len(samples[at].centre_px) for at in members]):
-            chosen = [members[i] for i in batch]
-            results = self._several(slide, [samples[at] for at in chosen], estimate, progress)
-            found |= zip(chosen, results, strict=True)
-        return [found[at] for at in range(len(polygons_l0))]
+        return self.embed_slides([SlideRegions(slide, polygons_l0, mpp, stain)], progress)[0]
+
+    def embed_slides(
+        self, slides: Sequence[SlideRegions], progress: Progress = no_progress
+    ) -> list[list[Embedded | BadInputError]]:
+        """``embed_regions`` of several slides, whose patches share their batches as well."""
+        found: list[dict[int, Embedded | BadInputError]] = [{} for _ in slides]
+        regions: list[_Sampled] = []
+        for number, part in enumerate(slides):
+            known = part.stain
+            if known is None and self.normalises:
+                known = self._stains_of(part.slide, part.mpp, None)()
+            estimate = self._stains_of(part.slide, part.mpp, known)
+            for at, polygon in enumerate(part.polygons_l0):
+                try:
+                    sample = self._slide_sample(part.slide, polygon, part.mpp)
+                except BadInputError as error:
+                    found[number][at] = error
+                else:
+                    regions.append(_Sampled((number, at), part.slide, sample, estimate))
+        for batch in batches_by_patches([len(one.sample.centre_px) for one in regions]):
+            chosen = [regions[i] for i in batch]
+            for one, result in zip(chosen, self._several(chosen, progress), strict=True):
+                found[one.place[0]][one.place[1]] = result
+        return [[own[at] for at in sorted(own)] for own in found]
 
     def _several(
-        self,
-        slide: SlideImage,
-        samples: list[PatchSample],
-        estimate: Callable[[], StainEstimate],
-        progress: Progress,
+        self, regions: Sequence[_Sampled], progress: Progress
     ) -> list[Embedded | BadInputError]:
         started = time.perf_counter()
         patch_px = self.config.sampling.patch_px
         sources = []
-        for sample in samples:
-            corners = patch_corners(sample.centre_px, patch_px)
-            plain = self._slide_source(slide, sample)
-            source, stains = stained_patches(plain, corners, self.config, estimate)
+        for one in regions:
+            corners = patch_corners(one.sample.centre_px, patch_px)
+            plain = self._slide_source(one.slide, one.sample)
+            source, stains = stained_patches(plain, corners, self.config, one.estimate)
             sources.append((source, corners, stains))
         features = vectors_of_several(sources, patch_px, self.patches, progress)
-        seconds = (time.perf_counter() - started) / max(1, len(samples))
+        seconds = (time.perf_counter() - started) / max(1, len(regions))
         found: list[Embedded | BadInputError] = []
-        for sample, (_, corners, stains), vectors in zip(samples, sources, features, strict=True):
+        for one, (_, corners, stains), vectors in zip(regions, sources, features, strict=True):
             try:
-                graph, kept = self._graph_of(sample, corners, vectors)
-                found.append(self._result(sample, graph, kept, stains, seconds))
+                graph, kept = self._graph_of(one.sample, corners, vectors)
+                found.append(self._result(one.sample, graph, kept, stains, seconds))
             except EmptyRegionError as error:
                 found.append(error)
         return found
@@ -198,6 +215,11 @@ class RoiEncoder(RegionEncoder):
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
+
+    @property
+    def network(self) -> RoiGcn | VertexMean:
+        """What makes a vector of a graph."""
+        return self._network
 
     @property
     def normalises(self) -> bool:

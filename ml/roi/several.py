@@ -1,15 +1,50 @@
-"""Several regions of one slide at once: their patches go through the encoder in common batches."""
+"""Several regions at once: their patches go through the encoder in common batches."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from shapely.geometry.base import BaseGeometry
+
+from ml.imaging.slides import SlideImage
+from ml.networks.device import chosen_compute
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.patches import BATCH, Corner, PatchSource
 from ml.roi.stain import StainEstimate, stain_to_dict
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ImageU8, Progress
+
+ON_GPU, ON_CPU = 16, 1
+"""Regions that different people wait for and that are embedded together. A processor encodes patch
+by patch: the first would wait for the others, and nobody would gain."""
+
+
+def regions_together() -> int:
+    """How many regions pay together on the chosen device.
+
+    Raises:
+        BadInputError: see ``chosen_compute``.
+    """
+    return ON_GPU if chosen_compute().batched else ON_CPU
+
+
+@dataclass(frozen=True, slots=True)
+class SlideRegions:
+    """Regions of one slide.
+
+    Attributes:
+        slide: open slide or still.
+        polygons_l0: in level-0 pixels.
+        mpp: overrides what the file says.
+        stain: stains of the slide found before; None finds them, where they are needed.
+    """
+
+    slide: SlideImage
+    polygons_l0: Sequence[BaseGeometry]
+    mpp: float | None = None
+    stain: StainEstimate | None = None
 
 
 class JoinedPatches:
@@ -33,7 +68,8 @@ def vectors_of_several(
     encoder: PatchEncoder,
     progress: Progress,
 ) -> list[list[ArrayF32 | None]]:
-    """``patch_vectors`` of each region; those measured by the same stains share their batches.
+    """``patch_vectors`` of each region; those measured by the same stains share their batches, and
+    all do where the encoder looks at no stains.
 
     Args:
         regions: source, corners and stains of each.
@@ -41,7 +77,8 @@ def vectors_of_several(
     found: list[list[ArrayF32 | None]] = [[] for _ in regions]
     alike: dict[str, list[int]] = {}
     for at, (_, _, stains) in enumerate(regions):
-        alike.setdefault(json.dumps(stain_to_dict(stains)), []).append(at)
+        key = json.dumps(stain_to_dict(stains)) if encoder.uses_stains else ""
+        alike.setdefault(key, []).append(at)
     for members in alike.values():
         joined = JoinedPatches([regions[at][:2] for at in members])
         stains = regions[members[0]][2]

@@ -26,12 +26,15 @@ _COLUMNS: tuple[tuple[str, str, Read], ...] = (
 """Protocol (a key of a result), title, and where a descriptor's figure stands."""
 
 
-def card_table(results: Sequence[Mapping[str, Any]]) -> str:
+def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = ()) -> str:
     """One row for each descriptor, one column for each main figure of the protocols scored.
 
     Args:
         results: of ``evaluate matching`` and ``evaluate epipolar``; of two with the same
             protocol the first counts.
+        names: of the descriptors shown, in this order; empty for all.
+    Raises:
+        BadInputError: a name that was not scored.
     """
     scored: dict[str, Mapping[str, Any]] = {}
     for result in results:
@@ -40,8 +43,13 @@ def card_table(results: Sequence[Mapping[str, Any]]) -> str:
     columns = [
         (scored[protocol], title, read) for protocol, title, read in _COLUMNS if protocol in scored
     ]
-    names = dict.fromkeys(name for found, _, _ in columns for name in found)
-    rows = [[name, *(_cell(found.get(name), read) for found, _, read in columns)] for name in names]
+    known = dict.fromkeys(name for found, _, _ in columns for name in found)
+    if unknown := [name for name in names if name not in known]:
+        raise BadInputError(f"descriptor {unknown[0]!r}: expected one of {', '.join(known)}")
+    rows = [
+        [name, *(_cell(found.get(name), read) for found, _, read in columns)]
+        for name in names or known
+    ]
     return markdown_table(["descriptor", *(title for _, title, _ in columns)], rows)
 
 

@@ -163,7 +163,7 @@ def frames_markdown(scores: FrameScores) -> str:
     lines = [
         f"{scores['data_set']}: {scores['registered']} of {scores['frames']} frames registered in "
         f"{scores['components']} mosaic(s), model {scores['model']}, {scores['width_px']} x "
-        f"{scores['height_px']} px, {scores['cpu_seconds']} s of one CPU core.",
+        f"{scores['height_px']} px.",
         "",
         *(f"- {name}: mean NCC {_by_distance(found)}" for name, found in scores["ncc"].items()),
     ]

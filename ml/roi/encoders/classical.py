@@ -16,6 +16,7 @@ class ClassicalEncoder:
 
     name = FEATURES_NAME
     batch = 1
+    uses_stains = True
     dim = FEATURE_DIM
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:

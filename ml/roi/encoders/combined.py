@@ -18,6 +18,7 @@ class CombinedEncoder:
         self.parts = tuple(parts)
         self.name = "+".join(part.name for part in parts)
         self.batch = max(part.batch for part in parts)
+        self.uses_stains = any(part.uses_stains for part in parts)
         self.dim = sum(part.dim for part in parts)
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ml.errors import WeightsError
-from ml.networks.device import chosen_device
+from ml.networks.device import chosen_compute
 from ml.networks.vision_transformer import PooledTransformer, VisionTransformer
 from ml.networks.weightsfile import filled
 from ml.roi.encoders.hub import TokenPool, load_transformers
@@ -36,7 +36,7 @@ def load_foundation(name: str, device: str | None = None) -> PublishedEncoder:
 
     Args:
         name: see ``recipes.RECIPES``.
-        device: see ``chosen_device``.
+        device: see ``chosen_compute``.
     Raises:
         UnknownNameError: no such recipe.
         WeightsError: its weights are not here (the message says how to get them), or not its own.
@@ -60,7 +60,7 @@ def foundation_encoder(
     else:
         network = filled(_emptied(recipe), _tensors(path, recipe), where)
     encoder = PublishedEncoder(
-        where, network, recipe.transform, device=chosen_device(device), half=recipe.half
+        where, network, recipe.transform, device=chosen_compute(device).device, half=recipe.half
     )
     if encoder.dim != recipe.dim:
         raise WeightsError(f"{where}: expected vectors of {recipe.dim}, got {encoder.dim}")

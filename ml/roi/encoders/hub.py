@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ml.errors import BadInputError, UnknownNameError, WeightsError
 from ml.extras import require_extra
-from ml.networks.device import chosen_device
+from ml.networks.device import chosen_compute
 from ml.roi.encoders.pooling import CLS, MEAN, POOLS, pooled
 from ml.roi.encoders.published import PublishedEncoder
 from ml.roi.encoders.transform import transform_of_processor, transform_of_timm
@@ -31,7 +31,7 @@ def load_hub_encoder(spec: str, device: str | None = None) -> PublishedEncoder:
     Args:
         spec: "hf:NAME-OR-FOLDER" or "timm:NAME", with "#cls", "#mean" or "#cls_mean" for another
             pooling. Names of transformers are looked for in the hub's cache: `hf download NAME`.
-        device: see ``chosen_device``.
+        device: see ``chosen_compute``.
     Raises:
         UnknownNameError: no such pooling.
         WeightsError: there is no such network, or it does not see images.
@@ -49,7 +49,7 @@ def load_hub_encoder(spec: str, device: str | None = None) -> PublishedEncoder:
     except BadInputError as error:
         raise WeightsError(f"{source}: {error}") from error
     network = TokenPool(model, pool, prefix=prefix)
-    return PublishedEncoder(spec, network, transform, device=chosen_device(device))
+    return PublishedEncoder(spec, network, transform, device=chosen_compute(device).device)
 
 
 class TokenPool(nn.Module):
@@ -146,4 +146,6 @@ def _timm_encoder(spec: str, name: str, pool: str, device: str | None) -> Publis
         transform = transform_of_timm(resolve_model_data_config(model))
     except (OSError, ValueError, RuntimeError, BadInputError) as error:
         raise WeightsError(f"{spec}: timm has no such network, or no weights of it") from error
-    return PublishedEncoder(spec, _TimmPool(model, pool), transform, device=chosen_device(device))
+    return PublishedEncoder(
+        spec, _TimmPool(model, pool), transform, device=chosen_compute(device).device
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -30,7 +31,7 @@ _SHRINK = 2
 
 
 class PatchCnnEncoder:
-    """A trained ``PatchCnn``: the mean over windows of a patch, each standardised by itself.
+    """A trained ``PatchCnn`` over the windows of a patch, each standardised by itself.
 
     The slide's own stains play no part: how strongly and in which hue it is stained was taken away
     in training. On a CPU the patches go through one at a time, so that the others do not change
@@ -39,6 +40,7 @@ class PatchCnnEncoder:
     """
 
     name = NAME
+    uses_stains = False
 
     def __init__(self, network: PatchCnn, *, compute: Compute = REFERENCE) -> None:
         self.compute = compute
@@ -53,12 +55,12 @@ class PatchCnnEncoder:
         return self.compute.forward(self._vectors, windows, reference=1, batch=GPU_BATCH)
 
     def _vectors(self, windows: Tensor) -> Tensor:
-        """(B, dim) of (B, W, 64, 64, 3) uint8 windows: the mean over those of each patch."""
+        """(B, dim) of (B, W, 64, 64, 3) uint8 windows, see ``PatchCnn.of_windows``."""
         count, each = windows.shape[:2]
         images = _as_images(windows.flatten(0, 1))
         with self.compute.precision():
             found = self.network(images)
-        return found.float().reshape(count, each, -1).mean(dim=1)
+        return self.network.of_windows(found.float().reshape(count, each, -1))
 
 
 def save_patch_cnn(path: str | Path, *, name: str, version: str, network: PatchCnn) -> None:
@@ -73,15 +75,19 @@ def save_patch_cnn(path: str | Path, *, name: str, version: str, network: PatchC
     )
 
 
-def load_patch_cnn(path: str | Path) -> PatchCnnEncoder:
+def load_patch_cnn(path: str | Path, *, readout: str | None = None) -> PatchCnnEncoder:
     """Read what ``save_patch_cnn`` wrote.
 
+    Args:
+        readout: of the same weights instead of the one they were trained by.
     Raises:
         WeightsError: no such file, damaged, of another architecture or other sizes.
     """
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
     config = stored_config(PatchCnnConfig, metadata, path.name)
+    if readout is not None:
+        config = dataclasses.replace(config, readout=readout)
     return PatchCnnEncoder(filled(PatchCnn(config), tensors, path.name), compute=chosen_compute())
 
 

@@ -17,11 +17,13 @@ class PatchEncoder(Protocol):
         name: with the weights, decides the vectors: stored with every encoder trained on them.
         dim: length of a vector.
         batch: patches it wants at a time; with 1 it gets them one by one from several threads.
+        uses_stains: whether ``stains`` plays a part; where not, regions share their batches.
     """
 
     name: str
     dim: int
     batch: int
+    uses_stains: bool
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """Encode patches of one region.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ml.errors import WeightsError
+from ml.networks.device import Compute
 from ml.roi.encoders.transform import ImageTransform
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
@@ -34,6 +34,8 @@ class PublishedEncoder:
         half: precision on a GPU, a name of torch's; "float32" for none.
     """
 
+    uses_stains = False
+
     def __init__(
         self,
         name: str,
@@ -44,28 +46,26 @@ class PublishedEncoder:
         half: str = "float16",
     ) -> None:
         self.name, self.transform, self.device = name, transform, device
+        self._compute = Compute(device, batched=device.type != "cpu", half=getattr(torch, half))
         self._network = network.eval().requires_grad_(requires_grad=False).to(device)
-        self._half = getattr(torch, half)
-        self.batch = 1 if device.type == "cpu" else GPU_BATCH
+        self.batch = GPU_BATCH if self._compute.batched else 1
         side = transform.crop_px
-        self.dim = int(self._vectors(torch.zeros(1, 3, side, side)).shape[1])
+        self.dim = int(self._forward(np.zeros((1, 3, side, side), np.float32)).shape[1])
 
     def encode(self, patches: Sequence[ImageU8], stains: StainEstimate) -> ArrayF32:
         """See ``PatchEncoder``; the stains play no part."""
         parts = []
         for start in range(0, len(patches), self.batch):
             images = [self.transform.apply(p) for p in patches[start : start + self.batch]]
-            parts.append(self._vectors(torch.from_numpy(np.stack(images))))
+            parts.append(self._forward(np.stack(images)))
         return np.concatenate(parts)
 
-    def _vectors(self, images: Tensor) -> ArrayF32:
-        with torch.inference_mode(), self._precision():
-            found = self._network(images.to(self.device))
+    def _forward(self, images: ArrayF32) -> ArrayF32:
+        return self._compute.forward(self._vectors, images, reference=self.batch, batch=self.batch)
+
+    def _vectors(self, images: Tensor) -> Tensor:
+        with self._compute.precision():
+            found: Tensor = self._network(images)
         if found.ndim != 2:
             raise WeightsError(f"{self.name}: expected a vector an image, got {tuple(found.shape)}")
-        return np.array(found.float().cpu().numpy(), dtype=np.float32)
-
-    def _precision(self) -> AbstractContextManager[object]:
-        if self.device.type == "cpu" or self._half == torch.float32:
-            return nullcontext()
-        return torch.autocast(self.device.type, dtype=self._half)
+        return found

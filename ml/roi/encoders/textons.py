@@ -24,6 +24,7 @@ class TextonEncoder:
 
     name = NAME
     batch = 1
+    uses_stains = False
 
     def __init__(self, network: TextonBank, config: TextonConfig) -> None:
         self.network, self.config = network.eval(), config

@@ -94,6 +94,11 @@ class KeypointEncoder(RegionEncoder):
         self.dim = config.vlad.out_dim
         self._network, self._descriptor = network.eval(), descriptor
 
+    @property
+    def network(self) -> Vlad:
+        """What makes a vector of descriptors."""
+        return self._network
+
     def embed_image(
         self,
         image: ImageU8,

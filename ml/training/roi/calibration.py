@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from ml.errors import BadInputError
-from ml.roi.calibration import calibration_path, fit_calibration, write_calibration
+from ml.roi.calibration import ALL_OF_IT, calibration_path, fit_calibration, write_calibration
 from ml.roi.load import load_encoder
 from ml.types import Progress
 
@@ -45,6 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="unrelated tissue: slides, stills or folders of them; two groups or more",
     )
     parser.add_argument("--regions", type=int, default=40, help="random regions of each group")
+    parser.add_argument(
+        "--window",
+        nargs=4,
+        type=float,
+        default=ALL_OF_IT,
+        metavar=("LEFT", "TOP", "RIGHT", "BOTTOM"),
+        help="of endoscopic stills the part clear of burnt-in text, as shares of their sides",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="default: beside the weights")
 
@@ -53,12 +61,16 @@ def run(args: argparse.Namespace, progress: Progress) -> CalibrationSummary:
     """Write the calibration of an encoder; see ``fit_calibration``."""
     if args.regions < 1:
         raise BadInputError("--regions: expected at least 1")
+    left, top, right, bottom = args.window
+    if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+        raise BadInputError(f"--window: expected 0 <= left < right <= 1, and so on: {args.window}")
     encoder = load_encoder(str(args.weights))
     calibration = fit_calibration(
         encoder,
         parse_sources(args.groups),
         regions_per_group=args.regions,
         seed=args.seed,
+        window=(left, top, right, bottom),
         progress=progress,
     )
     out = args.out or calibration_path(args.weights)

@@ -24,10 +24,11 @@ from ml.imaging.slides import open_slide
 from ml.keypoints.descriptors.tessera import load
 from ml.networks.vlad import Vlad
 from ml.roi.keypoints.encoder import KeypointEncoder, KeypointEncoderConfig, RegionView
-from ml.roi.keypoints.weights import save_keypoint_encoder
+from ml.roi.keypoints.weights import load_keypoint_encoder, save_keypoint_encoder
 from ml.training.common.clusters import k_means
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
+from ml.training.common.start import take_weights
 from ml.types import Progress, no_progress
 
 STILLS = "endoscopy/laparoscopy-stills"
@@ -62,7 +63,7 @@ class EndoscopySummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train endoscopy``."""
-    add_run_arguments(parser)
+    add_run_arguments(parser, has_start=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> EndoscopySummary:
@@ -75,6 +76,7 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
     """Fit the vocabulary and the projection, and write the encoder.
 
     Args:
+        run: from ``run.start``, if given, whose vocabulary moves to what the stills show.
         data: folder the stills are in.
     Raises:
         BadInputError: no stills, or fewer regions than the vector has directions.
@@ -82,6 +84,8 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
     config = run.config
     with run.learning():
         network = Vlad(config.encoder.vlad)
+        if run.start is not None:
+            take_weights(network, load_keypoint_encoder(run.start).network, run.start)
         described = _described_regions(run, network, data)
         if len(described) <= config.encoder.vlad.out_dim:
             raise BadInputError(
@@ -90,7 +94,13 @@ def train_endoscopy(run: TrainingRun[EndoscopyTrainConfig], *, data: Path) -> En
             )
         rng = np.random.default_rng((config.seed, 1))
         chosen = [rows[rng.permutation(len(rows))[: config.rows]] for rows in described]
-        words = k_means(torch.cat(chosen), config.encoder.vlad.words, config.rounds, config.seed)
+        words = k_means(
+            torch.cat(chosen),
+            config.encoder.vlad.words,
+            config.rounds,
+            config.seed,
+            start=network.words.clone() if run.start is not None else None,
+        )
         network.words.copy_(words)
         vectors = torch.stack([network.aggregated(rows) for rows in described])
         kept = _set_projection(network, vectors, config.power)

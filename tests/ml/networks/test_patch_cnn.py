@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
+from ml.errors import UnknownNameError
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig, standardised
 
 CONFIG = PatchCnnConfig(widths=(4, 6, 8, 10))
@@ -32,6 +36,25 @@ def test_the_features_are_the_averages_of_the_last_two_stages():
         slow = torch.cat([m.mean(dim=(2, 3)) for m in maps[-2:]], dim=1)
         assert torch.allclose(network(x), slow, atol=1e-6)
     assert [m.shape[-1] for m in maps] == [32, 32, 16, 8, 4]
+
+
+def test_moments_are_the_average_and_the_deviation_over_all_windows():
+    network = PatchCnn(replace(CONFIG, readout="moments")).eval()
+    windows = torch.rand(3, 3, 64, 64)
+    with torch.inference_mode():
+        last = network.stem(windows)
+        for stage in network.stages:
+            last = stage(last)
+        places = last.permute(1, 0, 2, 3).reshape(CONFIG.widths[-1], -1)
+        slow = torch.cat([places.mean(dim=1), places.std(dim=1, correction=0)])
+        found = network.of_windows(network(windows)[None])
+    assert found.shape == (1, network.config.out_dim) == (1, 20)
+    assert torch.allclose(found[0], slow, atol=1e-4)
+
+
+def test_an_unknown_readout_is_refused():
+    with pytest.raises(UnknownNameError, match="readout"):
+        PatchCnn(replace(CONFIG, readout="sum"))
 
 
 def test_each_channel_of_each_patch_is_brought_to_mean_0_and_deviation_1():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,8 +23,10 @@ from ml.roi.calibration import (
     null_distances,
     read_calibration,
     regions_of,
+    squares_seen,
     write_calibration,
 )
+from ml.roi.load import load_encoder
 from ml.roi.weights import encoder_from_file
 from ml.training.roi.calibration import parse_sources
 
@@ -88,11 +91,23 @@ class Brightness:
     """Stands in for an encoder: the vector is the slide's mean colour."""
 
     config_hash = "brightness"
+    kind = "histology"
 
     def embed_region(self, slide, polygon_l0, mpp=None):
         left, top, right, bottom = polygon_l0.bounds
         pixels = slide.read_scaled((left, top), (right - left, bottom - top), 1.0)
         return SimpleNamespace(vector=pixels.reshape(-1, 3).mean(axis=0).astype(np.float32))
+
+    def embed_image(self, image, polygon=None):
+        left, top, right, bottom = (int(v) for v in polygon.bounds)
+        pixels = image[top:bottom, left:right]
+        return SimpleNamespace(vector=pixels.reshape(-1, 3).mean(axis=0).astype(np.float32))
+
+
+class SceneBrightness(Brightness):
+    """The same of frames: its regions lie where a scope sees."""
+
+    kind = "endoscopy"
 
 
 @pytest.fixture
@@ -118,6 +133,46 @@ def test_an_all_white_slide_holds_no_region(tmp_path, groups):
         assert not list(regions_of(slide, 3, np.random.default_rng(0)))
     with pytest.raises(BadInputError, match="group 'white' holds no tissue"):
         fit_calibration(Brightness(), {**groups, "white": [tmp_path / "white.png"]})
+
+
+def seen_through_a_scope(shade):
+    image = np.full((200, 320, 3), shade, np.uint8)
+    y, x = np.mgrid[:200, :320]
+    image[np.hypot(x - 160, y - 100) > 90] = 0
+    return image
+
+
+def test_squares_lie_inside_what_the_scope_sees_and_inside_the_window():
+    drawn = list(
+        islice(
+            squares_seen(
+                seen_through_a_scope(150), np.random.default_rng(0), (0.5, 0.25, 0.8, 1.0)
+            ),
+            50,
+        )
+    )
+    assert len(drawn) == 50
+    for square in drawn:
+        left, top, right, bottom = square.bounds
+        assert left >= 160 and top >= 50 and right <= 256
+        assert all(np.hypot(x - 160, y - 100) <= 92 for x in (left, right) for y in (top, bottom))
+
+
+def test_a_still_outside_whose_view_the_window_lies_ends_the_draw():
+    corner = (0.0, 0.0, 0.1, 0.1)
+    drawn = squares_seen(seen_through_a_scope(150), np.random.default_rng(0), corner)
+    assert list(drawn) == []
+
+
+def test_regions_of_frames_never_reach_the_dark_around_the_view(tmp_path):
+    groups = {}
+    for name, shade in (("dim", 90), ("bright", 190)):
+        Image.fromarray(seen_through_a_scope(shade)).save(tmp_path / f"{name}.png")
+        groups[name] = [tmp_path / f"{name}.png"]
+    found = fit_calibration(SceneBrightness(), groups, regions_per_group=5)
+    assert found.pairs == 25
+    # All of both views: 100 a channel apart, and nothing of the black around them.
+    assert found.distances == pytest.approx([100 * 3**0.5] * len(found.distances))
 
 
 def test_one_group_is_not_enough(groups):
@@ -149,12 +204,14 @@ def test_the_command_writes_it_beside_the_weights(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_shipped_calibration_belongs_to_the_shipped_encoder() -> None:
+@pytest.mark.parametrize("name", ["roi-default", "roi-endoscopy"])
+def test_the_shipped_calibration_belongs_to_the_shipped_encoder(name: str) -> None:
     """Weights or a configuration that changed need `python -m ml train calibration` again."""
-    import json
-    from importlib.resources import files
+    shipped = read_calibration(WEIGHTS_FOLDER / f"{name}.calibration.json")
+    assert shipped.config_hash == load_encoder(name).config_hash
 
-    from ml.roi import load_encoder
 
-    shipped = json.loads((files("ml") / "weights" / "roi-default.calibration.json").read_text())
-    assert shipped["config_hash"] == load_encoder("default").config_hash
+def test_a_window_that_is_none_is_refused(tmp_path, capsys):
+    words = ["train", "calibration", "x.safetensors", "--groups", "a=b", "--window"]
+    assert main([*words, "0.5", "0", "0.4", "1"]) == 2
+    assert "--window: expected 0 <= left < right <= 1" in capsys.readouterr().err

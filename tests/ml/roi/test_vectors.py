@@ -14,7 +14,7 @@ from ml.roi.vectors import patch_vectors
 class Means:
     """Its vector is the mean colour; it notes how many patches it was given."""
 
-    name, dim = "means", 3
+    name, dim, uses_stains = "means", 3, True
 
     def __init__(self, batch):
         self.batch, self.given = batch, []

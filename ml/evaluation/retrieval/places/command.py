@@ -26,9 +26,11 @@ from ml.evaluation.retrieval.places.methods import (
 from ml.evaluation.retrieval.places.scenes import Scene
 from ml.evaluation.retrieval.places.scores import (
     DISTANCES,
+    CalledClose,
     PlaceScore,
     Query,
     by_truth,
+    called_close,
     nearest,
     queries,
     ranked_score,
@@ -38,6 +40,7 @@ from ml.evaluation.retrieval.places.scores import (
 from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
 from ml.evaluation.retrieval.places.sweeps import SweepConfig, sweep_scene
 from ml.imaging.slides import open_slide
+from ml.index.calibration import calibration_of
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.roi import KeypointEncoder, load_encoder
@@ -60,12 +63,17 @@ class PlacesConfig:
 
 
 class PlacesReport(TypedDict):
-    """What ``run`` returns; scores by method, truth and distance."""
+    """What ``run`` returns; scores by method, truth and distance.
+
+    Attributes:
+        called_close: the same of encoders that have a calibration, see ``called_close``.
+    """
 
     config: PlacesConfig
     scenes: list[str]
     regions: int
     scores: dict[str, dict[str, dict[str, PlaceScore]]]
+    called_close: dict[str, dict[str, dict[str, CalledClose]]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,9 +101,14 @@ def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
     views = _views(encoders)
     training = drawn_views(views, EndoscopyTrainConfig(regions=config.vocabulary), args.data)
     methods = [*baseline_methods(views, training, seed=config.seed), *map(encoder_method, encoders)]
+    calibrations = {encoder_method(e).name: calibration_of(e.config_hash) for e in encoders}
     scores: dict[str, Scores] = {}
+    close: dict[str, dict[str, dict[str, CalledClose]]] = {}
     for method in methods:
         vectors = _vectors(method, scenes, progress)
+        calibration = calibrations.get(method.name)
+        if calibration is not None:
+            close[method.name] = called_close(scenes, vectors, calibration)
         scores[method.name] = score_vectors(scenes, vectors)
         if args.rerank and method.name == methods[-1].name:
             again = _again(views, scenes, vectors, args.rerank, progress)
@@ -107,6 +120,7 @@ def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
         "scenes": [scene.name for scene in scenes],
         "regions": sum(len(scene.regions) for scene in scenes),
         "scores": {name: by_truth(found) for name, found in scores.items()},
+        "called_close": close,
     }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ml.evaluation.retrieval.metrics import average_precision_at_k, bootstrap_interval
 from ml.evaluation.retrieval.places.scenes import Scene
+from ml.index.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayI64
 
 K = 10
@@ -106,6 +107,59 @@ def summed(scenes: Sequence[Scene], asked: Sequence[Query], values: Sequence[flo
         chance=float(np.mean([_chance(query) for query in asked])),
         queries=len(asked),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CalledClose:
+    """How often a search calls its nearest close, by an encoder's calibration.
+
+    Attributes:
+        found: share of queries whose nearest region of their own place is called close.
+        unrelated: share of queries whose nearest region of another operation is, of as many as
+            their own gallery holds: the others are left out at random.
+    """
+
+    found: float
+    unrelated: float
+
+
+def called_close(
+    scenes: Sequence[Scene], vectors: Sequence[ArrayF32], calibration: Calibration
+) -> dict[str, dict[str, CalledClose]]:
+    """By truth and distance; a recording is named by its operation first."""
+    operation = [scene.name.split("-", 1)[0] for scene in scenes]
+    nested: dict[str, dict[str, CalledClose]] = defaultdict(dict)
+    for truth in sorted({scene.truth for scene in scenes}):
+        for distance in DISTANCES:
+            found, unrelated = [], []
+            for query in queries(scenes, truth, distance):
+                own = vectors[query.scene]
+                others = np.concatenate(
+                    [
+                        v
+                        for v, o in zip(vectors, operation, strict=True)
+                        if o != operation[query.scene]
+                    ]
+                    or [np.zeros((0, own.shape[1]), np.float32)]
+                )
+                rng = np.random.default_rng((query.scene, query.index))
+                others = others[rng.permutation(len(others))[: len(query.gallery)]]
+                vector = own[query.index]
+                found.append(_is_close(vector, own[query.gallery[query.same]], calibration))
+                unrelated.append(_is_close(vector, others, calibration))
+            if found:
+                nested[truth][distance] = CalledClose(
+                    float(np.mean(found)), float(np.mean(unrelated))
+                )
+    return dict(nested)
+
+
+def _is_close(vector: ArrayF32, others: ArrayF32, calibration: Calibration) -> bool:
+    if not len(others):
+        return False
+    away = np.nan_to_num(others - vector, nan=np.inf)
+    smallest = float(np.linalg.norm(away, axis=1).min())
+    return not calibration.says_nothing_close(smallest)
 
 
 def _chance(query: Query) -> float:

@@ -65,9 +65,14 @@ class PairedCells:
     overlap: float
 
 
-def paired_cells(a: Section, b: Section, *, cell_um: float = CELL_UM) -> PairedCells:
+def paired_cells(
+    a: Section, b: Section, *, cell_um: float = CELL_UM, stride_um: float | None = None
+) -> PairedCells:
     """The cells of a section that lie on tissue, and where they are in the next.
 
+    Args:
+        cell_um: side of a cell. stride_um: between their centres; by default the side, so that
+            cells do not overlap.
     Raises:
         BadInputError: the outlines do not fit on each other, or fewer than five cells on tissue.
     """
@@ -81,7 +86,8 @@ def paired_cells(a: Section, b: Section, *, cell_um: float = CELL_UM) -> PairedC
     b_from_a[:, :2] *= a.scale / b.scale
     b_from_a[:, 2] /= b.scale
     side = round(cell_um / READ_MPP)
-    cells = _cells(a, b, b_from_a, side)
+    step = side if stride_um is None else max(1, round(stride_um / READ_MPP))
+    cells = _cells(a, b, b_from_a, side, step)
     if len(cells) < 5:
         raise BadInputError(f"{a.name}: only {len(cells)} cells on tissue, 5 needed")
     return PairedCells(cells, cells @ b_from_a[:, :2].T + b_from_a[:, 2], side, overlap)
@@ -156,11 +162,11 @@ def _refined(mask_a: ImageU8, mask_b: ImageU8, start: ArrayF64) -> ArrayF64:
     return np.linalg.inv(back)[:2] if abs(np.linalg.det(back)) > 1e-6 else start
 
 
-def _cells(a: Section, b: Section, b_from_a: ArrayF64, side: int) -> ArrayF64:
+def _cells(a: Section, b: Section, b_from_a: ArrayF64, side: int, step: int) -> ArrayF64:
     """(N, 2) centres of cells that lie on tissue in both sections."""
     height, width = a.pixels.shape[:2]
     grid = np.stack(
-        np.meshgrid(np.arange(side / 2, width, side), np.arange(side / 2, height, side)), axis=-1
+        np.meshgrid(np.arange(side / 2, width, step), np.arange(side / 2, height, step)), axis=-1
     ).reshape(-1, 2)
     moved = grid @ b_from_a[:, :2].T + b_from_a[:, 2]
     inside = (_inside(a, grid, side) >= _MIN_INSIDE) & (_inside(b, moved, side) >= _MIN_INSIDE)

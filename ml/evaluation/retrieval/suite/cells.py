@@ -29,7 +29,8 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
     """Each cell of a section as a query among the cells of the next.
 
     Relevant are the cell itself and its neighbours: the sections are aligned by their outlines
-    alone, and no better than that. Classes are the pairs of sections.
+    alone, and no better than that. Of cells that overlap, neighbours are those at most half a side
+    away along either axis. Classes are the pairs of sections.
 
     Raises:
         BadInputError: fewer than two sections, or two whose outlines do not fit on each other.
@@ -43,17 +44,21 @@ def section_set(config: SetConfig, data: Path, progress: Progress) -> SuiteSet:
         progress(number, len(pairs), f"{config.name}: aligning sections")
         a = last[1] if last is not None and last[0] == first else whole_section(first)
         b = whole_section(second)
-        found = paired_cells(a, b, cell_um=config.cell_um)
+        stride_um = config.stride_um or None
+        found = paired_cells(a, b, cell_um=config.cell_um, stride_um=stride_um)
         own = _added(items, config, first, a, found.xy_a, found.side_px)
         other = _added(items, config, second, b, found.xy_b, found.side_px)
-        queries += _queries(found, own, other, f"{first.stem} in {second.stem}")
+        reach_px = found.side_px / 2 if stride_um else found.side_px
+        queries += _queries(found, own, other, reach_px, f"{first.stem} in {second.stem}")
         gallery += other.tolist()
         last = (second, b)
     return SuiteSet(config, tuple(items), tuple(gallery), (task_of("same place", queries),))
 
 
-def _queries(found: PairedCells, own: ArrayI64, other: ArrayI64, pair: str) -> list[Query]:
-    near = cdist(found.xy_a, found.xy_a, "chebyshev") <= found.side_px * 1.01
+def _queries(
+    found: PairedCells, own: ArrayI64, other: ArrayI64, reach_px: float, pair: str
+) -> list[Query]:
+    near = cdist(found.xy_a, found.xy_a, "chebyshev") <= reach_px * 1.01
     blocks = np.floor(found.xy_a * READ_MPP / _BLOCK_UM).astype(int)
     return [
         Query(int(item), other, near[row], pair, f"{pair} {blocks[row, 0]} {blocks[row, 1]}")

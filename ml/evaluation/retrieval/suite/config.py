@@ -12,6 +12,7 @@ from ml.evaluation.retrieval.sections.alignment import CELL_UM
 
 KINDS = ("manifest", "table", "sections")
 SHIPPED = Path(__file__).with_name("suite.toml")
+"""The suite that encoders are chosen by; others stand beside it, and are found by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class SetConfig:
     where: dict[str, str] = field(default_factory=dict)  # of a table: column to the value wanted
     patient: str = ""  # of sections: whose they are
     cell_um: float = CELL_UM  # of sections: side of a cell
+    stride_um: float = 0.0  # of sections: between the centres of cells; 0 for the side of a cell
     tasks: dict[str, list[str]] = field(default_factory=dict)  # name to NAME=LABEL,LABEL groups
     choice: bool = True  # whether it has a say in what is chosen
     swap: bool = True  # whether its gallery is re-stained
@@ -51,13 +53,14 @@ class SuiteConfig:
 
 
 def read_suite(path: Path) -> SuiteConfig:
-    """Read and check a suite file; ``suite.toml`` is the shipped one unless there is such a file.
+    """Read and check a suite file; a bare name is a shipped one, unless there is such a file here.
 
     Raises:
         BadInputError: no such file, not TOML, an unknown key, or a value that makes no sense.
     """
-    if not path.is_file() and path == Path(SHIPPED.name):
-        path = SHIPPED
+    if not path.is_file() and path == Path(path.name):
+        shipped = SHIPPED.with_name(path.name)
+        path = shipped if shipped.is_file() else path
     if not path.is_file():
         raise BadInputError(f"{path}: no such suite file; the shipped one is {SHIPPED.name}")
     try:
@@ -78,6 +81,10 @@ def _check(config: SuiteConfig, where: str) -> None:
     for s in config.sets:
         if not s.name or names.count(s.name) > 1:
             raise BadInputError(f"{where}: every set needs a name of its own, got {s.name!r}")
+        if s.cell_um <= 0 or s.stride_um < 0:
+            raise BadInputError(
+                f"{where}: {s.name}: expected a cell_um above 0 and a stride_um of 0 or more"
+            )
         if s.kind not in KINDS:
             raise BadInputError(
                 f"{where}: {s.name}: kind: expected one of {', '.join(KINDS)}, got {s.kind!r}"

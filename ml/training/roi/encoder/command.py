@@ -37,7 +37,7 @@ class RoiSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train roi``."""
-    add_run_arguments(parser)
+    add_run_arguments(parser, has_start=True)
     parser.add_argument(
         "--patch-weights", type=Path, help="our own patch encoder (the shipped one)"
     )
@@ -56,7 +56,8 @@ def train_roi(
     """Train an encoder; the features of patches are kept in the run's folder as well.
 
     Args:
-        run: goes on from its checkpoint, if there is one.
+        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given,
+            whose metric is learned anew.
         data: folder the sources are relative to.
         patch_weights: file of our own patch encoder, by default the shipped one.
     Source: the retrieval paper, section III-B.
@@ -67,7 +68,7 @@ def train_roi(
     pools = _pools(run, patches, digest, files)
     atlas = _atlas_features(run, patches, digest, data)
     with run.learning():
-        learner = RoiLearner(config, pools, atlas)
+        learner = RoiLearner(config, pools, atlas, start=run.start)
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
         learner.calibrate()
     save_encoder(
@@ -89,12 +90,13 @@ def train_roi(
 
 
 def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
-    """The patch encoder, and a digest of its weights where they are our own."""
+    """The patch encoder, and where it is our own a digest of its weights and how they are read."""
     cnn, digest = None, ""
     if config.encoder.features == PATCH_CNN:
         weights = weights or WEIGHTS_FOLDER / SHIPPED_PATCH_CNN
-        cnn = load_patch_cnn(weights)
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16]
+        readout = config.encoder.patch_cnn.readout
+        cnn = load_patch_cnn(weights, readout=readout)
+        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:16] + readout
     encoder = make_patch_encoder(config.encoder.features, cnn=cnn)
     if encoder.dim != config.encoder.network.in_dim:
         raise BadInputError(

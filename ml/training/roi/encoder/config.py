@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ml.networks.gcn import GcnConfig
-from ml.networks.patch_cnn import PatchCnnConfig
+from ml.networks.patch_cnn import MOMENTS, PatchCnnConfig
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.sampling import SamplingConfig
@@ -21,11 +21,13 @@ SECTIONS = "histology/sections"
 
 
 def _encoder() -> EncoderConfig:
+    patch_cnn = PatchCnnConfig(readout=MOMENTS)
     return EncoderConfig(
         features=PATCH_CNN,
+        patch_cnn=patch_cnn,
         stain="none",
         sampling=SamplingConfig(density=2.0),
-        network=GcnConfig(in_dim=PatchCnnConfig().out_dim, vertex_dim=128, context_weight=0.35),
+        network=GcnConfig(in_dim=patch_cnn.out_dim, vertex_dim=80, context_weight=0.35),
     )
 
 
@@ -34,7 +36,7 @@ class RoiTrainConfig:
     """One training run."""
 
     name: str = "roi-default"  # of the encoder
-    version: str = "4.0"  # of the encoder
+    version: str = "5.0"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
     atlas: str = ATLAS  # table of tiles: what the metric is learned from
     pool_density: float = 1.2  # patches per patch area of a slide
@@ -50,7 +52,7 @@ class RoiTrainConfig:
     temperature: float = 0.1  # tau of equation 1
     learning_rate: float = 3e-4  # AdamW
     weight_decay: float = 1e-4  # AdamW
-    metric_ridge: float = 0.1  # see metric.learn_metric
+    metric_ridge: float = 1.0  # see metric.learn_metric
     metric_power: float = 0.5  # see metric.learn_metric
     checkpoint_every: int = 100  # steps
     calibration_regions: int = 1000  # regions that the context part is standardised by

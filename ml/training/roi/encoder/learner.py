@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,7 +12,10 @@ from torch import Tensor
 
 from ml.networks.gcn import ProjectionHead, RoiGcn
 from ml.roi.graph import build_graph
+from ml.roi.weights import encoder_from_file
+from ml.training.common.peers import peers
 from ml.training.common.run import History
+from ml.training.common.start import take_weights
 from ml.training.common.steps import descend
 from ml.training.roi.encoder.augment import vertex_dropout
 from ml.training.roi.encoder.config import RoiTrainConfig
@@ -33,12 +37,16 @@ class RoiLearner:
         config: RoiTrainConfig,
         pools: Sequence[PatchPool],
         atlas: Sequence[ArrayF32],
+        *,
+        start: Path | None = None,
     ) -> None:
         self.config, self.pools, self.atlas = config, pools, atlas
         self.trees = [cKDTree(pool.centre_px) for pool in pools]
         share = np.sqrt([len(pool) for pool in pools])
         self.share = share / share.sum()
         self.network = RoiGcn(config.encoder.network)
+        if start is not None:
+            take_weights(self.network, encoder_from_file(start).network, start)
         out_dim = config.encoder.network.out_dim
         self.head = ProjectionHead(out_dim, out_dim, config.head_dim)
         self._set_metric()
@@ -51,7 +59,7 @@ class RoiLearner:
 
     def step(self, number: int, history: History) -> float:
         """One step over ``batch`` random regions, two views each."""
-        rng = np.random.default_rng((self.config.seed, number))
+        rng = np.random.default_rng((self.config.seed, peers().drawn(number)))
         views: list[list[tuple[int, int, ArrayI64]]] = [[], []]
         for _ in range(self.config.batch):
             source, rows = self._region(rng)

@@ -20,6 +20,7 @@ from ml.errors import WeightsError
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.roi.encoders.patch_cnn import load_patch_cnn, save_patch_cnn
+from ml.training.common.peers import peers
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.steps import descend, set_rate
 from ml.training.roi.patches.blocks import Blocks, read_blocks
@@ -57,7 +58,9 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
         data: folder the sources are relative to.
     """
     config = run.config
-    blocks = read_blocks(data, data / config.atlas, config.slides, run.progress)
+    blocks = read_blocks(
+        data, data / config.atlas if config.atlas else None, config.slides, run.progress
+    )
     with run.learning():
         # A thread of warpAffine keeps pace with a processor's network, not with a GPU's.
         views = (
@@ -153,9 +156,12 @@ class PatchLearner:
 
     def _views(self, number: int) -> Tensor:
         known = self._next
-        now = known[1] if known and known[0] == number else self._ahead.submit(self.draw, number)
-        self._next = (number + 1, self._ahead.submit(self.draw, number + 1))
+        now = known[1] if known and known[0] == number else self._drawn(number)
+        self._next = (number + 1, self._drawn(number + 1))
         return now.result()
+
+    def _drawn(self, number: int) -> Future[Tensor]:
+        return self._ahead.submit(self.draw, peers().drawn(number))
 
     def _learning_rate(self, step: int) -> float:
         config = self.config

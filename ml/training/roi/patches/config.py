@@ -29,7 +29,7 @@ class PatchTrainConfig:
 
     name: str = "patch-cnn"  # of the encoder
     version: str = "2.0"  # of the encoder
-    atlas: str = ATLAS
+    atlas: str = ATLAS  # table of tiles; empty for none
     slides: tuple[tuple[str, str, float], ...] = SLIDES
     scheme: str = "simclr"  # see ssl.SCHEMES
     steps: int = 3600

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -15,8 +16,10 @@ from safetensors.numpy import save_file
 
 from ml.cli import main
 from ml.errors import BadInputError
+from ml.evaluation.retrieval import supervised
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores, paper_scores
+from ml.training.roi.encoder.graph import GraphTrainConfig
 
 HEAD = "image,patient,label,mpp,geometry\n"
 
@@ -89,7 +92,8 @@ def test_the_paper_s_split_allows_the_same_patient():
     )
 
 
-def test_the_command_scores_encoder_and_baselines(data_set, tmp_path):
+def test_the_command_scores_encoder_and_baselines(data_set, tmp_path, monkeypatch):
+    monkeypatch.setattr(supervised, "GraphTrainConfig", partial(GraphTrainConfig, steps=10))
     out = tmp_path / "scores.json"
     assert main(["evaluate", "retrieval", str(data_set), "--json", str(out)]) == 0
     result = json.loads(out.read_text())

@@ -91,6 +91,8 @@ def test_it_is_loaded_as_saved_to_half_precision(cnn, tissue, tmp_path):
     stains = fixed_stains(patch)
     found = load_patch_cnn(path).encode([patch], stains)
     assert np.allclose(found, cnn.encode([patch], stains), atol=1e-2)
+    other = load_patch_cnn(path, readout="moments")
+    assert other.dim == 20 and other.encode([patch], stains).shape == (1, 20)
     path.write_bytes(path.read_bytes()[:99])
     with pytest.raises(WeightsError, match="not a safetensors file"):
         load_patch_cnn(path)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ml.errors import WeightsError
+from ml.networks.device import Compute
 from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.published import PublishedEncoder
@@ -65,10 +66,10 @@ def test_a_batch_gives_the_results_of_single_patches(encoder, patches, batch):
 
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
-def test_half_precision_stays_within_the_tolerance(encoder, patches, monkeypatch, half):
+def test_half_precision_stays_within_the_tolerance(encoder, patches, half):
     stains = fixed_stains(patches[0])
     exact = encoder.encode(patches, stains)
-    monkeypatch.setattr(encoder, "_precision", lambda: torch.autocast("cpu", dtype=half))
+    encoder._compute = Compute(CPU, batched=True, half=half)
     rough = encoder.encode(patches, stains)
     assert rough.dtype == np.float32 and not np.array_equal(rough, exact)
     distance = np.linalg.norm(rough - exact, axis=1) / np.linalg.norm(exact, axis=1)
@@ -76,7 +77,25 @@ def test_half_precision_stays_within_the_tolerance(encoder, patches, monkeypatch
 
 
 def test_a_cpu_is_never_asked_for_half_precision(encoder):
-    assert isinstance(encoder._precision(), nullcontext)
+    assert isinstance(encoder._compute.precision(), nullcontext)
+
+
+def test_a_batch_that_does_not_fit_is_halved(encoder, patches):
+    stains = fixed_stains(patches[0])
+    expected = encoder.encode(patches, stains)
+    network, sizes = encoder._network, []
+
+    def small(images):
+        sizes.append(len(images))
+        if len(images) > 2:
+            raise torch.OutOfMemoryError
+        return network(images)
+
+    encoder._network = small
+    encoder._compute = Compute(CPU, batched=True, half=torch.float32)
+    encoder.batch = 5
+    assert np.allclose(encoder.encode(patches, stains), expected, atol=1e-5)
+    assert sizes == [5, 2, 2, 1]
 
 
 def test_a_network_that_answers_tokens_is_refused():

@@ -127,3 +127,11 @@ def test_the_command_without_stills_says_so_in_one_line(tmp_path, capsys):
     assert main(words) == 2
     error = capsys.readouterr().err
     assert error == "error: source 'endoscopy/laparoscopy-stills' is not in the data folder\n"
+
+
+def test_a_fit_from_an_encoder_moves_its_vocabulary(fitted, data, tmp_path):
+    start = fitted[0] / "tiny.safetensors"
+    still = dataclasses.replace(TINY, rounds=0)
+    train_endoscopy(TrainingRun(still, tmp_path, start=start), data=data)
+    words = [load_file(path / "tiny.safetensors")["words"] for path in (fitted[0], tmp_path)]
+    assert np.array_equal(*words)

@@ -7,14 +7,17 @@ import pytest
 
 from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, square
 from ml.evaluation.retrieval.places.scores import (
+    CalledClose,
     Query,
     by_truth,
+    called_close,
     nearest,
     queries,
     ranked_score,
     score_vectors,
     summed,
 )
+from ml.index.calibration import Calibration
 
 OUTLINE = square(np.array([5.0, 5.0]), 4)
 
@@ -102,3 +105,18 @@ def test_intervals_draw_whole_places():
     values = [1.0 if made.regions[q.index].place == 0 else 0.0 for q in asked]
     found = summed([made], asked, values)
     assert (found.score, found.low, found.high) == (0.5, 0.0, 1.0)
+
+
+def test_what_is_called_close_by_hand():
+    """Of four places two are within the calibrated 1.0; of the other operation one is."""
+    own = scene([(0, 0), (1, 0), (2, 1), (3, 1)], name="1-still")
+    same_operation = scene([(0, 0)], name="1-other")
+    other = scene([(0, 0), (1, 1)], name="2-still", truth="sfm")
+    vectors = [
+        np.array([[0.0], [0.5], [10.0], [12.0]], np.float32),
+        np.array([[0.0]], np.float32),
+        np.array([[12.5], [np.inf]], np.float32),
+    ]
+    calibration = Calibration.from_quantiles([0.05, 0.9], [1.0, 20.0])
+    found = called_close([own, same_operation, other], vectors, calibration)
+    assert found == {"sweep": {"near": CalledClose(found=0.5, unrelated=0.25)}}

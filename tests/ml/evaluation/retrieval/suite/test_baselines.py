@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 from shapely.geometry import box
 
+from ml.evaluation.retrieval.baselines import visual_words
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.baselines import (
+    SiftConfig,
     baseline_methods,
     hsv_vector,
     lbp_vector,
+    root_sift,
 )
 from ml.evaluation.retrieval.suite.config import TrainingConfig
 from ml.types import no_progress
@@ -43,6 +47,23 @@ def test_kept_words_give_the_same_vectors(methods):
     for first, again in zip(*methods, strict=True):
         assert first.key == again.key
         assert np.array_equal(first.embed(region), again.embed(region))
+
+
+def test_words_and_key_points_are_the_same_with_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    rows = rng.random((3000, 128)).astype(np.float32)
+    image = np.ascontiguousarray(stained_dots(8, seed=3))
+    mask = np.full(image.shape[:2], 255, np.uint8)
+    found = []
+    try:
+        for threads in (1, 4):
+            cv2.setNumThreads(threads)
+            words = visual_words(rows, count=32, seed=0)
+            found.append((words.tobytes(), root_sift(image, mask, SiftConfig()).tobytes()))
+    finally:
+        cv2.setNumThreads(-1)
+    assert found[0] == found[1] and len(found[0][1])
+    assert visual_words(rows, count=32, seed=1).tobytes() != found[0][0]
 
 
 def test_another_seed_is_another_key(data, methods):

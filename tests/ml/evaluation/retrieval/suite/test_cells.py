@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -39,6 +41,15 @@ def test_the_same_place_and_its_neighbours_are_right_answers_in_the_next_section
         assert query.label == "0 in 1"
     assert {item.patient for item in found.items} == {"s/C"}
     assert {item.stained for item in found.items} == {"s/0", "s/1"}
+
+
+def test_cells_that_overlap_are_right_answers_up_to_half_a_side_away(sections):
+    config = replace(CONFIG, cell_um=128.0, stride_um=32.0)
+    (task,) = section_set(config, sections, no_progress).tasks
+    assert len(task.queries) > len(section_set(CONFIG, sections, no_progress).tasks[0].queries)
+    # Cells at 0, 32 and 64 um to either side, in both directions: 25 but at the rim.
+    assert max(query.relevant.sum() for query in task.queries) == 25
+    assert min(query.relevant.sum() for query in task.queries) > 1
 
 
 def test_cells_are_drawn_together_by_the_millimetre(sections):

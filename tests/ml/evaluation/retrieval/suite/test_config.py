@@ -23,6 +23,13 @@ def test_the_shipped_suite_says_the_rule_it_chooses_by():
     assert "largest mean margin" in SHIPPED.read_text()
 
 
+def test_the_suite_of_large_regions_is_found_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = read_suite(Path("large.toml"))
+    assert [(s.cell_um, s.stride_um) for s in config.sets] == [(1000, 250), (500, 250)]
+    assert config.draws == 0
+
+
 def test_a_file_of_that_name_where_one_works_comes_first(tmp_path, monkeypatch, data):
     monkeypatch.chdir(data)
     assert [s.name for s in read_suite(Path("suite.toml")).sets] == ["dots"]
@@ -38,6 +45,8 @@ def test_a_file_of_that_name_where_one_works_comes_first(tmp_path, monkeypatch, 
         ("", r"no \[\[sets\]\]"),
         ("[[sets]]\npath='x'", "name of its own"),
         ("[[sets]]\nname='a'\nkind='slides'", "expected one of manifest, table, sections"),
+        ("[[sets]]\nname='a'\npath='x'\nstride_um=-1", "stride_um of 0 or more"),
+        ("[[sets]]\nname='a'\npath='x'\ncell_um=0", "a cell_um above 0"),
         ("[[sets]]\nname='a'\npath='x'", "at least one task"),
         ("[[sets]]\nname='a'\npath='x'\n[sets.tasks]\nt=[]", r"\[training\]: expected an index"),
     ],

@@ -42,6 +42,7 @@ TINY = RoiTrainConfig(
     head_dim=8,
     checkpoint_every=2,
     calibration_regions=10,
+    metric_ridge=0.1,
     encoder=EncoderConfig(network=NETWORK),
 )
 
@@ -92,7 +93,7 @@ def test_interrupted_and_resumed_the_weights_are_the_same(straight, data, tmp_pa
     assert resumed["loss_last"] == straight[1]["loss_last"]
 
 
-def test_our_own_patch_network_travels_with_the_encoder(data, tmp_path):
+def test_our_own_patch_network_travels_with_the_encoder_and_how_it_is_read(data, tmp_path):
     torch.manual_seed(0)
     sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
     weights = tmp_path / "own.safetensors"
@@ -100,8 +101,8 @@ def test_our_own_patch_network_travels_with_the_encoder(data, tmp_path):
     encoder = EncoderConfig(
         features="patch-cnn-2",
         stain="none",
-        patch_cnn=sizes,
-        network=dataclasses.replace(NETWORK, in_dim=18),
+        patch_cnn=dataclasses.replace(sizes, readout="moments"),
+        network=dataclasses.replace(NETWORK, in_dim=20),
     )
     config = dataclasses.replace(
         TINY, sources=("a.png",), pool_density=0.8, encoder=encoder, steps=2
@@ -109,7 +110,7 @@ def test_our_own_patch_network_travels_with_the_encoder(data, tmp_path):
     summary = train_roi(TrainingRun(config, tmp_path), data=data, patch_weights=weights)
     found = encoder_from_file(tmp_path / "tiny.safetensors")
     image = np.asarray(Image.open(data / "a.png"))
-    assert found.patches.dim == 18 and np.isfinite(summary["loss_last"])
+    assert found.patches.dim == 20 and np.isfinite(summary["loss_last"])
     assert found.embed(image).shape == (NETWORK.embedding_dim,)
 
 
@@ -167,3 +168,13 @@ def test_regions_are_connected_in_size_and_drawn_the_same_by_seed():
         assert len(np.unique(draws[0])) == len(draws[0])
         sizes.append(len(draws[0]))
     assert min(sizes) >= 4 and max(sizes) == 64
+
+
+def test_fine_tuning_starts_from_the_weights_of_an_encoder(straight, data, tmp_path):
+    start = straight[0] / "tiny.safetensors"
+    still = dataclasses.replace(TINY, steps=1, learning_rate=0.0, weight_decay=0.0)
+    out = tmp_path / "tuned"
+    train_roi(TrainingRun(still, out, start=start), data=data)
+    before, after = load_file(start), load_file(out / "tiny.safetensors")
+    moved = [k for k in before if "context" not in k and not np.array_equal(before[k], after[k])]
+    assert moved == []

@@ -16,7 +16,7 @@ from ml.types import no_progress
 class MeanColour:
     """Stands in for a patch encoder."""
 
-    name, batch, dim = "colour", 1, 3
+    name, batch, dim, uses_stains = "colour", 1, 3, False
     scale, alike = np.ones(3, np.float32), np.zeros(3, np.bool_)
 
     def __init__(self):
