@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
+import sys
 
 from ml.errors import BadInputError
 
@@ -10,6 +13,9 @@ VARIABLE = "TESSERA_DEVICE"
 """auto, cpu, cuda or cuda:N."""
 MEMORY_VARIABLE = "TESSERA_GPU_MEMORY_GIB"
 """What one process may take of a GPU: several workers share one by it."""
+PROCESSOR = "CPU"
+LOOK_S = 120.0
+"""torch and a driver take seconds to start, more where every worker starts at once."""
 
 
 def gpu_asked(name: str | None, gpus: int) -> int | None:
@@ -50,3 +56,33 @@ def memory_bound_gib() -> float | None:
     if not 0 < bound < float("inf"):
         raise BadInputError(f"{MEMORY_VARIABLE}: expected a number above 0, got {text!r}")
     return bound
+
+
+def device_line() -> str:
+    """What this machine's workers compute on, for people; torch is not loaded into this process.
+
+    Whoever forks afterwards, as a pool of workers does, must not have begun to use a GPU: where
+    there is a driver for one, a process of its own looks.
+    """
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        try:
+            gpu_asked(None, 0)
+        except BadInputError as error:
+            return str(error)
+        return PROCESSOR
+    command = "from ml.networks.device import device_report; print(device_report())"
+    try:
+        found = subprocess.run(
+            [sys.executable, "-c", command],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LOOK_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    lines = (found.stderr if found.returncode else found.stdout).strip().splitlines()
+    said = lines[-1].removeprefix("ml.errors.BadInputError: ") if lines else "unknown"
+    return PROCESSOR if said.startswith(PROCESSOR) else said

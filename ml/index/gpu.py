@@ -31,7 +31,7 @@ _ROUNDING = 2.0**-16
 2**-24 of each product, and some hundred products are summed."""
 _TEMPORARY_BYTES = 256 << 20
 """What FAISS may keep on the GPU for its own work, of 1.5 GiB without a word."""
-_CHUNK_ROWS = 65_536
+_CHUNK_ROWS = 65_536  # copied at a time: a base of millions is never held twice
 
 
 class GpuRows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ml.errors import BadInputError, ShapeError, UnknownNameError
+from ml.keypoints.device import accelerator
 from ml.types import ArrayBool, ArrayF32, ArrayI64
 
 STRATEGY_NAMES: tuple[str, ...] = ("nn", "nnt", "ratio", "mutual")
@@ -25,7 +26,7 @@ def match_descriptors(
     ``nn`` gives each row of a its nearest row of b; ``nnt`` keeps those nearer than ``threshold``;
     ``ratio`` keeps those with d1 < ratio * d2; ``mutual`` keeps those that are each other's
     nearest. ``threshold`` and ``ratio`` narrow any strategy. Rows of zero length (no descriptor
-    could be computed) never match. Ties go to the lower row.
+    could be computed) never match. Ties go to the lower row, on a GPU to either.
 
     Args:
         a: (N, D) float32. b: (M, D) float32.
@@ -82,6 +83,11 @@ def _candidates(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32,
 
 def _nearest(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32, ArrayF32, ArrayI64]:
     """Nearest row of b, its distance, the second distance; and b's nearest row of a."""
+    compute = accelerator()
+    if compute is not None:
+        from ml.keypoints.device.nearest import nearest_on
+
+        return nearest_on(compute, a, b)
     n, m = len(a), len(b)
     nearest = np.empty(n, np.int64)
     first, second = np.empty(n, np.float32), np.full(n, np.inf, np.float32)

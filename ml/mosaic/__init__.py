@@ -8,6 +8,7 @@ from ml.mosaic.followup import Candidate, FollowupConfig, PlaceHit, draw_hit, fi
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.result import ComponentResult, FrameResult, MosaicResult
 from ml.mosaic.spans import NothingRegisteredError
+from ml.mosaic.tracking import Track, TrackConfig, TrackedOutline, key_outlines, track_outline
 
 __all__ = [
     "Candidate",
@@ -18,8 +19,13 @@ __all__ = [
     "MosaicResult",
     "NothingRegisteredError",
     "PlaceHit",
+    "Track",
+    "TrackConfig",
+    "TrackedOutline",
     "build_mosaic",
     "draw_hit",
     "find_place",
+    "key_outlines",
     "read_manifest",
+    "track_outline",
 ]

@@ -11,12 +11,14 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import cv2
 import numpy as np
 
 from ml.geometry import box_corners, transform_points, translation
 from ml.keypoints import specular_mask
+from ml.keypoints.device import accelerator
 from ml.mosaic.canvas import MosaicCanvas
 from ml.mosaic.deghost import CommonHue, find_common_hue
 from ml.mosaic.sources import FrameSource
@@ -62,23 +64,80 @@ def blend_frames(
     usual = float(np.median([c.sharpness for c in survey.checks if not c.reason]))
     done = 0
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
-        tiles = TileStore(Path(folder))
+        painter = _painter(Path(folder), feather, common)
         for position, rgb in key_pixels(source, survey, canvas):
             progress(done, len(canvas.transforms), "blend")
             sharp = float(np.clip(survey.checks[position].sharpness / max(usual, 1e-9), 0.3, 2.0))
-            view = _Warped.of(
-                unshaded(rgb, survey),
-                feather,
-                matrix=canvas.transforms[position],
-                canvas=canvas,
-                gain=gains[position],
-                sharp=sharp,
-                common=common,
-            )
-            if view is not None:
-                tiles.add(view)
+            matrix = canvas.transforms[position]
+            box = _box(feather, matrix, canvas)
+            if box[2] > box[0] and box[3] > box[1]:  # something of it falls on the canvas
+                lit = unshaded(rgb, survey)
+                painter.add(lit, _trusted(lit), matrix, box, gains[position], sharp)
             done += 1
-        tiles.write(out)
+        painter.write(out)
+
+
+class Painter(Protocol):
+    """Adds frames up to a picture."""
+
+    def add(  # noqa: PLR0917
+        self,
+        rgb: ImageU8,
+        trusted: ArrayF32,
+        matrix: ArrayF64,
+        box: tuple[int, int, int, int],
+        gain: ArrayF32,
+        sharp: float,
+    ) -> None:
+        """Add a frame; see ``DevicePainter.add``."""
+
+    def write(self, out: np.ndarray) -> None:
+        """Write the picture into ``out``, (H, W, 3) uint8."""
+
+
+def _painter(folder: Path, feather: ArrayF32, common: CommonHue) -> Painter:
+    compute = accelerator()
+    if compute is None:
+        return _Painter(folder, feather, common)
+    from ml.mosaic.device.blend import BandRule, DevicePainter
+
+    rule = BandRule(TILE_PX, COARSE_SHARE, COARSE_POWER, FINE_POWER)
+    return DevicePainter(compute, folder, feather=feather, common=common, rule=rule)
+
+
+class _Painter:
+    """On the processor."""
+
+    def __init__(self, folder: Path, feather: ArrayF32, common: CommonHue) -> None:
+        self._tiles, self._feather, self._common = TileStore(folder), feather, common
+
+    def add(  # noqa: PLR0917
+        self,
+        rgb: ImageU8,
+        trusted: ArrayF32,
+        matrix: ArrayF64,
+        box: tuple[int, int, int, int],
+        gain: ArrayF32,
+        sharp: float,
+    ) -> None:
+        """See ``Painter``."""
+        left, top, right, bottom = box
+        moved, size = translation(-left, -top) @ matrix, (right - left, bottom - top)
+        pixels = _warped(rgb.astype(np.float32) * gain, moved, size)
+        planes = _warped(np.dstack([self._feather, trusted]), moved, size)
+        weight, trust = planes[:, :, 0], planes[:, :, 1]
+        agreed = self._common.share(pixels, left, top)
+        bands = _bands(pixels, weight, trust * np.float32(sharp**2), agreed)
+        self._tiles.add(_Warped(left, top, bands))
+
+    def write(self, out: np.ndarray) -> None:
+        """See ``Painter``."""
+        self._tiles.write(out)
+
+
+def _trusted(rgb: ImageU8) -> ArrayF32:
+    highlight = specular_mask(rgb)
+    return np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
 
 
 def key_pixels(
@@ -132,38 +191,12 @@ def rim_weight(survey: Survey) -> ArrayF32:
     return np.asarray(distance / max(float(distance.max()), 1.0), np.float32)
 
 
-class _Warped:
+class _Warped(NamedTuple):
     """A frame in the mosaic's plane: both bands and both weights over its bounding box."""
 
-    def __init__(self, left: int, top: int, bands: ArrayF32) -> None:
-        self.left, self.top = left, top
-        self.bands = bands
-
-    @classmethod
-    def of(
-        cls,
-        rgb: ImageU8,
-        feather: ArrayF32,
-        *,
-        matrix: ArrayF64,
-        canvas: MosaicCanvas,
-        gain: ArrayF32,
-        sharp: float,
-        common: CommonHue,
-    ) -> _Warped | None:
-        """Warp one frame; None where nothing of it falls on the canvas."""
-        left, top, right, bottom = _box(feather, matrix, canvas)
-        if right <= left or bottom <= top:
-            return None
-        shift = translation(-left, -top)
-        size = (right - left, bottom - top)
-        pixels = _warped(rgb.astype(np.float32) * gain, shift @ matrix, size)
-        highlight = specular_mask(rgb)
-        trusted = np.where(highlight, np.float32(SPECULAR_WEIGHT), np.float32(1.0))
-        planes = _warped(np.dstack([feather, trusted]), shift @ matrix, size)
-        weight, trust = planes[:, :, 0], planes[:, :, 1]
-        agreed = common.share(pixels, left, top)
-        return cls(left, top, _bands(pixels, weight, trust * np.float32(sharp**2), agreed))
+    left: int
+    top: int
+    bands: ArrayF32
 
 
 def _warped(pixels: ArrayF32, matrix: ArrayF64, size: tuple[int, int]) -> ArrayF32:

@@ -51,6 +51,10 @@ class CommonHue:
     hue: ArrayF32
     downsample: float
 
+    def from_box(self, left: int, top: int) -> ArrayF64:
+        """(3, 3): px of a box of the mosaic to px of the small canvas."""
+        return _to_small(self.downsample, left, top)
+
     def share(self, rgb: ArrayF32, left: int, top: int) -> ArrayF32:
         """(h, w) in [LEAST_SHARE, 1]: how far pixels, (h, w, 3) of that box, agree with it."""
         height, width = rgb.shape[:2]
@@ -58,7 +62,7 @@ class CommonHue:
         hue = hue_of(np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), np.float32))
         to_box = np.diag([size[0] / width, size[1] / height, 1.0])
         to_box[:2, 2] = 0.5 * to_box.diagonal()[:2] - 0.5
-        matrix = _to_small(self.downsample, left, top) @ np.linalg.inv(to_box)
+        matrix = self.from_box(left, top) @ np.linalg.inv(to_box)
         common = cv2.warpAffine(
             self.hue,
             matrix[:2],

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from ml.types import ArrayF32
 
 logger = logging.getLogger(__name__)
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Compute:
 
     def precision(self) -> AbstractContextManager[object]:
         """The context that networks run in."""
-        if not self.batched:
+        if not self.batched or self.half == torch.float32:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.half)
 
@@ -146,7 +147,7 @@ def device_report(name: str | None = None) -> DeviceReport:
     return DeviceReport(str(device), properties.name, min(memory_bound_gib() or whole, whole))
 
 
-def in_batches(step: Callable[[slice], ArrayF32], count: int, batch: int) -> Iterator[ArrayF32]:
+def in_batches(step: Callable[[slice], T], count: int, batch: int) -> Iterator[T]:
     """The results of ``count`` rows, so many at a time.
 
     A batch that does not fit into the memory of the device is tried again at half the size, and

@@ -150,9 +150,12 @@ def load_tessera(path: str | Path, *, name: str = "tessera") -> TesseraDescripto
     Raises:
         WeightsError: no such file, damaged, of another architecture or other sizes.
     """
+    return TesseraDescriptor(read_tessera(path), name=name, compute=chosen_compute())
+
+
+def read_tessera(path: str | Path) -> TesseraNet:
+    """The network of a file as it was trained; raises as ``load_tessera``."""
     path = Path(path)
     metadata, tensors = read_tensors(path, ARCHITECTURE)
     network = TesseraNet(stored_config(TesseraConfig, metadata, path.name))
-    return TesseraDescriptor(
-        filled(network, tensors, path.name), name=name, compute=chosen_compute()
-    )
+    return filled(network, tensors, path.name)

@@ -9,12 +9,17 @@ from torch import Tensor
 from ml.networks.textons import nearest_word
 
 
-def k_means(points: Tensor, count: int, rounds: int, seed: int) -> Tensor:
+def k_means(
+    points: Tensor, count: int, rounds: int, seed: int, *, start: Tensor | None = None
+) -> Tensor:
     """(count, D) centres of points (N, D); a centre that loses all its points stays.
+
+    Args:
+        start: (count, D) to begin from; None spreads them over the points.
 
     Source: k-means++ (Arthur and Vassilvitskii 2007), then Lloyd's rounds.
     """
-    words = _spread(points, count, np.random.default_rng((seed, 2)))
+    words = _spread(points, count, np.random.default_rng((seed, 2))) if start is None else start
     for _ in range(rounds):
         nearest = nearest_word(points, words)
         sums = torch.zeros_like(words).index_add_(0, nearest, points)

@@ -27,6 +27,7 @@ from ml.errors import BadInputError
 from ml.files import write_json
 from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.peers import peers
 from ml.training.common.plots import write_loss_plot
 from ml.types import Progress, no_progress
 
@@ -36,6 +37,9 @@ History = dict[str, list[Any]]
 LAST_STEPS = 20
 """The last loss is a mean over so many steps: that of one step depends on what it drew."""
 
+
+HELD_OUT = "held_out"
+"""Begins the names of what a run records on examples that it does not learn from."""
 
 LENGTHS = ("rounds", "epochs", "steps")
 """Which of its fields says how long a run is, first of those a configuration has."""
@@ -104,6 +108,7 @@ class TrainingRun(Generic[C]):
         compute: where the networks are; a GPU gives other sums, so other weights than a processor.
         progress: told of every step; it may raise ``CancelledError``, after which the same run
             goes on from its last checkpoint.
+        checkpoints: folder of the checkpoint, by default ``out``.
         history: what has been recorded so far, in earlier parts of an interrupted run as well.
     """
 
@@ -113,6 +118,7 @@ class TrainingRun(Generic[C]):
     start: Path | None = None
     card: Path | None = None
     hours: float | None = None
+    checkpoints: Path | None = None
     compute: Compute = REFERENCE
     progress: Progress = no_progress
     history: History = field(default_factory=dict)
@@ -124,13 +130,18 @@ class TrainingRun(Generic[C]):
 
     @classmethod
     def of(cls, args: argparse.Namespace, config: C, progress: Progress) -> TrainingRun[C]:
-        """The run that the arguments of ``add_run_arguments`` ask for."""
+        """The run that the arguments of ``add_run_arguments`` ask for.
+
+        Of processes that train together only the first writes into the folder that was asked for.
+        """
+        is_first = peers().rank == 0
         return cls(
             with_length(config, args.steps) if args.steps is not None else config,
-            args.out,
-            given_weights=args.weights,
+            args.out if is_first else args.out / f".rank-{peers().rank}",
+            given_weights=args.weights if is_first else None,
             start=getattr(args, "start", None),
-            card=getattr(args, "card", None),
+            card=getattr(args, "card", None) if is_first else None,
+            checkpoints=args.out,
             hours=args.hours,
             compute=chosen_compute(),
             progress=progress,
@@ -163,13 +174,15 @@ class TrainingRun(Generic[C]):
                 other weights.
         """
         self._resume(learner)
+        peers().begin_alike(learner.modules.values())
         while len(self.losses) < steps:
-            self.losses.append(learner.step(len(self.losses), self.history))
+            loss = learner.step(len(self.losses), self.history)
+            self.losses.append(peers().mean(loss))
             done = len(self.losses)
             if done % checkpoint_every == 0 or done == steps:
                 self._save(learner)
-            self.progress(done, steps, f"training, loss {self.losses[-1]:.3g}")
-            if self.hours is not None and done < steps and self._passed_s() > 3600 * self.hours:
+            self.progress(done, steps, told(self.history))
+            if done < steps and peers().agreed(wish=self._time_is_over()):
                 self._save(learner)
                 self.stopped_early = True
                 break
@@ -196,12 +209,16 @@ class TrainingRun(Generic[C]):
 
         Draws ``loss.png`` beside it where matplotlib is installed.
         """
-        write_loss_plot(self.out / "loss.png", {"loss": self.losses}, x="step")
+        lines = {"loss": self.losses} | held_out_lines(self.history)
+        write_loss_plot(self.out / "loss.png", lines, x="step")
         write_json(self.out / "log.json", _finite({**summary, "history": self.history}))
 
     @property
     def _checkpoint(self) -> Path:
-        return self.out / "checkpoint.pt"
+        return (self.checkpoints or self.out) / "checkpoint.pt"
+
+    def _time_is_over(self) -> bool:
+        return self.hours is not None and self._passed_s() > 3600 * self.hours
 
     def _identity(self) -> C:
         """What a checkpoint belongs to: the configuration whatever its length."""
@@ -214,6 +231,8 @@ class TrainingRun(Generic[C]):
         return b"" if self.start is None else hashlib.sha256(self.start.read_bytes()).digest()
 
     def _save(self, learner: Learner) -> None:
+        if peers().rank:
+            return
         state = {
             "modules": {name: module.state_dict() for name, module in learner.modules.items()},
             "optimiser": learner.optimiser.state_dict(),
@@ -229,6 +248,23 @@ class TrainingRun(Generic[C]):
             module.load_state_dict(state["modules"][name])
         learner.optimiser.load_state_dict(state["optimiser"])
         self.history = state["history"]
+
+
+def held_out_lines(history: History) -> dict[str, list[float]]:
+    """What a run recorded once a step on examples that it does not learn from, by name."""
+    steps = len(history.get("loss", []))
+    return {
+        name.replace("_", " "): line
+        for name, line in history.items()
+        if name.startswith(HELD_OUT) and len(line) == steps
+    }
+
+
+def told(history: History) -> str:
+    """The phase that the bar shows: the last loss, and what held-out examples say."""
+    parts = [f"training, loss {history['loss'][-1]:.3g}"]
+    parts += [f"{name} {line[-1]:.3g}" for name, line in held_out_lines(history).items() if line]
+    return ", ".join(parts)
 
 
 def length_field(config: RunConfig) -> str | None:
@@ -254,13 +290,18 @@ def with_length(config: C, steps: int) -> C:
 
 
 def add_run_arguments(
-    parser: argparse.ArgumentParser, *, has_data: bool = True, has_card: bool = False
+    parser: argparse.ArgumentParser,
+    *,
+    has_data: bool = True,
+    has_card: bool = False,
+    has_start: bool = False,
 ) -> None:
     """Add the arguments that schemes share.
 
     Args:
         has_data: whether ``--data`` is required; where not, the scheme may read elsewhere.
         has_card: whether the scheme renews the figures of a model card.
+        has_start: whether it can start from weights.
     """
     add = parser.add_argument
     add("--data", type=Path, required=has_data, help="folder the sources are in")
@@ -269,6 +310,8 @@ def add_run_arguments(
     add("--steps", type=int, help="length of the run; rounds or epochs where it counts by those")
     add("--hours", type=float, help="end after so long, with weights; the same command goes on")
     add("--weights", type=Path, help="where to write the weights (OUT/<name>.safetensors)")
+    if has_start:
+        add("--from", dest="start", type=Path, help="weights to start from: fine-tuning")
     if has_card:
         add("--card", type=Path, help="model card whose figures of training are renewed")
 

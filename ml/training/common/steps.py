@@ -7,13 +7,25 @@ import math
 import torch
 from torch import Tensor
 
+from ml.training.common.peers import peers
+
 
 def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> float:
     """Take one step down the gradient of a scalar loss; returns the loss."""
     optimiser.zero_grad()
     loss.backward()
+    peers().average(optimiser)
     optimiser.step()
     return float(loss.detach())
+
+
+def stand_by(optimiser: torch.optim.Optimizer) -> None:
+    """Take the step that peers take, where this process found nothing to learn from; alone none."""
+    if peers().world == 1:
+        return
+    optimiser.zero_grad()
+    peers().average(optimiser)
+    optimiser.step()
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:

@@ -18,6 +18,7 @@ from ml.keypoints.descriptors.learned_weights import read_descriptor
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
+from ml.training.common.peers import peers
 from ml.training.common.run import History
 from ml.training.common.steps import half_cosine, set_rate
 from ml.training.descriptors.contrast_config import ContrastConfig
@@ -64,7 +65,7 @@ class ContrastLearner:
     def step(self, number: int, history: History) -> float:
         """One step over ``pairs`` stills with a view of each."""
         config = self.config
-        rng = np.random.default_rng((config.seed, number))
+        rng = np.random.default_rng((config.seed, peers().drawn(number)))
         share = half_cosine(number, config.steps) if config.decay else 1.0
         set_rate(self.optimiser, config.learning_rate * share)
         self.optimiser.zero_grad()
@@ -73,6 +74,7 @@ class ContrastLearner:
             loss = self._pair_loss(rng) / config.pairs
             loss.backward()
             total += float(loss.detach())
+        peers().average(self.optimiser)
         self.optimiser.step()
         return total
 

@@ -13,6 +13,7 @@ from ml.errors import WeightsError
 from ml.keypoints.descriptors.learned_weights import read_descriptor
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.triplet_cnn import TripletCnn
+from ml.training.common.peers import peers
 from ml.training.common.run import History
 from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.descriptors.card import SHARES
@@ -85,11 +86,12 @@ class TripletLearner:
     def _epoch(self, epoch: int, triplets: TripletSet) -> tuple[float, np.ndarray]:
         """Loss a triplet, and the shares of easy, semi-hard and hard ones."""
         config = self.config
-        rng = np.random.default_rng((config.seed, epoch))
+        rng = np.random.default_rng((config.seed, peers().drawn(epoch)))
         share = half_cosine(epoch, config.epochs) if config.decay else 1.0
         set_rate(self.optimiser, config.learning_rate * share)
         total, shares, seen = 0.0, np.zeros(3), 0
-        for batch in self._batches(rng, triplets):
+        batches = self._batches(rng, triplets)
+        for batch in batches[: peers().least(len(batches))]:
             anchor, positive, negative = self._embedded(triplets, batch, rng)
             if config.all_negatives:
                 loss = mean_adaptive_triplet(anchor, positive, hinge=config.hinge)

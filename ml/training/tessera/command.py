@@ -18,6 +18,9 @@ from ml.training.tessera.learner import TesseraLearner
 from ml.training.tessera.pool import load_stills
 from ml.types import Progress
 
+WATCHED = 6
+"""Held-out stills whose loss is told after each round."""
+
 
 class TesseraSummary(RunSummary):
     """What a training of the default descriptor returns: stills read, the loss of each round."""
@@ -28,7 +31,7 @@ class TesseraSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train default``."""
-    add_run_arguments(parser)
+    add_run_arguments(parser, has_start=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> TesseraSummary:
@@ -41,15 +44,17 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
     """Train the descriptor.
 
     Args:
-        run: goes on from its last round, if there is one.
+        run: goes on from its last round, if there is one; otherwise from ``run.start``, if given.
         data: folder the source is relative to.
     Raises:
         BadInputError: no still to train on, or too few key points on them.
     """
     config = run.config
     stills = load_stills(training_files(config, data), _boxes(config.blank))
+    watched = held_out_files(config, data)
+    held_out = load_stills(watched, _boxes(config.blank)) if watched else []
     with run.learning():
-        learner = TesseraLearner(config, stills, compute=run.compute)
+        learner = TesseraLearner(config, stills, held_out, start=run.start, compute=run.compute)
         run.train(learner, steps=config.rounds, checkpoint_every=1)
     network = learner.network.eval()
     save_tessera(run.weights, name=config.name, version=config.version, network=network)
@@ -69,6 +74,16 @@ def training_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
         for path in sorted((data / config.source).glob("*.[jp][pn]g"))
         if not path.name.startswith(config.held_out)
     ]
+
+
+def held_out_files(config: TesseraTrainConfig, data: Path) -> list[Path]:
+    """Stills of the operations held out, at most ``WATCHED`` and of each operation as many."""
+    found = []
+    for prefix in config.held_out:
+        files = sorted((data / config.source).glob("*.[jp][pn]g"))
+        own = [path for path in files if path.name.startswith(prefix)]
+        found += own[:: max(1, -(-len(own) * len(config.held_out) // WATCHED))]
+    return found
 
 
 def _boxes(values: tuple[float, ...]) -> list[Area]:

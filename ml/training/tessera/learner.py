@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ml.errors import BadInputError
-from ml.keypoints.descriptors.tessera import grid_of
+from ml.keypoints.descriptors.tessera import grid_of, read_tessera
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.tessera_descriptor import TesseraNet
+from ml.training.common.peers import peers
 from ml.training.common.run import History
+from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, half_cosine, set_rate
 from ml.training.tessera.config import TesseraTrainConfig
 from ml.training.tessera.losses import contrastive, hardest_triplet, near_mask, second_order
 from ml.training.tessera.pool import PolarPatchPairs, draw_pool
 from ml.types import ImageU8
+
+_HELD_OUT = 1 << 20
+"""Keeps the generator of the held-out pairs apart from those of the rounds."""
 
 
 class TesseraLearner:
@@ -27,21 +33,29 @@ class TesseraLearner:
         self,
         config: TesseraTrainConfig,
         stills: Sequence[ImageU8],
+        held_out: Sequence[ImageU8] = (),
         *,
+        start: Path | None = None,
         compute: Compute = REFERENCE,
     ) -> None:
         self.config, self.stills, self.compute = config, stills, compute
         self.network = TesseraNet(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if start is not None:
+            take_weights(self.network, read_tessera(start), start)
         self.network.to(compute.device)
         self.modules = {"network": self.network}
+        self._watched = self._watched_batches(held_out)
         self.optimiser = torch.optim.AdamW(
             self.network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
         )
 
     def step(self, number: int, history: History) -> float:
-        """One round: a new pool of pairs, passed over in batches; returns their mean loss."""
+        """One round: a new pool of pairs, passed over in batches; returns their mean loss.
+
+        The loss of pairs of held-out stills, always the same ones, is recorded as ``held_out``.
+        """
         config = self.config
-        rng = np.random.default_rng((config.seed, number))
+        rng = np.random.default_rng((config.seed, peers().drawn(number)))
         grid = grid_of(config.network)
         parts = draw_pool(self.stills, rng, pool=config.pool, view=config.view, grid=grid)
         groups = [draw_groups(parts, rng, config.group) for _ in range(config.passes)]
@@ -51,6 +65,7 @@ class TesseraLearner:
             for drawn in groups
             for start in range(0, len(drawn) - per_batch + 1, per_batch)
         ]
+        batches = batches[: peers().least(len(batches))]
         if not batches:
             raise BadInputError(f"too few key points on the stills for a batch of {config.batch}")
         self.network.train()
@@ -58,7 +73,28 @@ class TesseraLearner:
             self._batch(parts, batch, (number + done / len(batches)) / config.rounds, len(batches))
             for done, batch in enumerate(batches)
         ]
+        if self._watched:
+            history.setdefault("held_out", []).append(self._held_out_loss())
         return float(np.mean(losses))
+
+    def _held_out_loss(self) -> float:
+        self.network.eval()
+        with torch.no_grad():
+            found = [float(self._loss(*self._described(*one))) for one in self._watched]
+        return float(np.mean(found))
+
+    def _watched_batches(
+        self, stills: Sequence[ImageU8]
+    ) -> list[tuple[list[PolarPatchPairs], list[tuple[int, np.ndarray]]]]:
+        if not stills:
+            return []
+        config, rng = self.config, np.random.default_rng((self.config.seed, _HELD_OUT))
+        grid = grid_of(config.network)
+        parts = draw_pool(stills, rng, pool=config.pool, view=config.view, grid=grid)
+        groups = draw_groups(parts, rng, config.group)
+        size = max(1, config.batch // config.group)
+        starts = range(0, len(groups) - size + 1, size)
+        return [(parts, groups[start : start + size]) for start in starts]
 
     def _batch(
         self,
@@ -67,8 +103,14 @@ class TesseraLearner:
         share: float,
         n: int,
     ) -> float:
-        config = self.config
         set_rate(self.optimiser, self._learning_rate(share, n))
+        return descend(self.optimiser, self._loss(*self._described(parts, batch)))
+
+    def _described(
+        self, parts: Sequence[PolarPatchPairs], batch: Sequence[tuple[int, np.ndarray]]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(M, D) rows of both views of the pairs, and (M, M) which are no negatives."""
+        config = self.config
         first = np.concatenate([parts[i].a[rows] for i, rows in batch])
         second = np.concatenate([parts[i].b[rows] for i, rows in batch])
         xy = self.compute.sent(np.concatenate([parts[i].xy[rows] for i, rows in batch]))
@@ -80,7 +122,7 @@ class TesseraLearner:
             half=torch.bfloat16 if config.bfloat16 else None,
         )
         half = len(rows) // 2
-        return descend(self.optimiser, self._loss(rows[:half], rows[half:], ignored))
+        return rows[:half], rows[half:], ignored
 
     def _loss(self, a: Tensor, b: Tensor, ignored: Tensor) -> Tensor:
         config = self.config

@@ -40,7 +40,7 @@ class VitSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train vit``."""
-    add_run_arguments(parser, has_card=True)
+    add_run_arguments(parser, has_card=True, has_start=True)
     parser.add_argument(
         "--backbone",
         help="folder or hub name of a transformers ViT, kept frozen, trained on as in the paper",
@@ -69,7 +69,7 @@ def train_vit(
     """Train the descriptor; draws ``loss.png`` where matplotlib is installed.
 
     Args:
-        run: goes on from its checkpoint, if there is one.
+        run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         data: folder the sources are relative to.
         depth_of: depth of a still; None draws a smooth surface for each pair.
     """
@@ -77,7 +77,7 @@ def train_vit(
     files = source_files(config.sources, data)
     stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
     with run.learning():
-        learner = VitLearner(config, stills, held_out, compute=run.compute)
+        learner = VitLearner(config, stills, held_out, start=run.start, compute=run.compute)
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
         learner.network.eval()
         by_threshold = learner.by_threshold()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ml.errors import BadInputError
+from ml.keypoints.descriptors.vit_weights import read_network
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.vit_adapter import VitMatcher
+from ml.training.common.peers import peers
 from ml.training.common.run import History
-from ml.training.common.steps import descend, half_cosine, set_rate
+from ml.training.common.start import take_weights
+from ml.training.common.steps import descend, half_cosine, set_rate, stand_by
 from ml.training.vit.config import VitTrainConfig
 from ml.training.vit.mining import (
     contrastive_loss,
@@ -42,10 +46,13 @@ class VitLearner:
         stills: Sequence[MaskedStill],
         held_out: Sequence[MaskedStill],
         *,
+        start: Path | None = None,
         compute: Compute = REFERENCE,
     ) -> None:
         self.config, self.stills, self.device = config, stills, compute.device
         self.network = VitMatcher(config.network)
+        if start is not None:
+            take_weights(self.network, read_network(start)[0], start)
         if config.crop_px % self.network.patch_px:
             raise BadInputError(
                 f"crop_px: expected a multiple of the patch, {self.network.patch_px} px,"
@@ -83,7 +90,7 @@ class VitLearner:
 
     def _descended(self, step: int) -> float | None:
         set_rate(self.optimiser, self._learning_rate(step))
-        rng = np.random.default_rng((self.config.seed, step))
+        rng = np.random.default_rng((self.config.seed, peers().drawn(step)))
         pairs = [self._draw(rng, self.stills) for _ in range(self.config.batch)]
         self.network.train()
         if not self.config.train_backbone:
@@ -94,7 +101,10 @@ class VitLearner:
             for i, pair in enumerate(pairs)
             if (loss := self._loss(source[i], target[i], pair, step, i)) is not None
         ]
-        return descend(self.optimiser, torch.stack(losses).mean()) if losses else None
+        if not losses:
+            stand_by(self.optimiser)
+            return None
+        return descend(self.optimiser, torch.stack(losses).mean())
 
     def _maps(self, pairs: Sequence[NovelViewPair]) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""

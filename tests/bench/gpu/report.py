@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from tests.bench.gpu.measures import Figure
@@ -12,17 +12,20 @@ NOT_RUN = """# Benchmarks on a GPU
 These were not run: no GPU was at hand. On a machine with one, `make bench-gpu` measures patches a
 second (the shipped encoder, ResNet-50, ViT-L), matched pairs, mosaic frames, and the build and
 search of indexes of 1 and 10 million vectors, each on the GPU and on the processors of the same
-machine, and writes them here.
+machine, and writes them here. `OUT=folder make gpu-once` runs the tests that need a GPU and these
+measures within ten minutes, and leaves what it found in the folder.
 """
 Measured = Mapping[str, Mapping[str, Figure]]
 
 
-def report(gpu: Measured, processors: Measured, *, device: str) -> str:
-    """The page: by measure and name what the GPU and the processors did."""
-    peak = max(
-        (one.value * one.operations for one in gpu["networks"].values() if _is_peak(one)),
-        default=0.0,
-    )
+def report(gpu: Measured, processors: Measured, *, device: str, missing: Sequence[str] = ()) -> str:
+    """The page: by measure and name what the GPU and the processors did.
+
+    Args:
+        missing: measures that came to no end.
+    """
+    networks = gpu.get("networks", {}).values()
+    peak = max((one.value * one.operations for one in networks if _is_peak(one)), default=0.0)
     lines = [
         "# Benchmarks on a GPU",
         "",
@@ -38,8 +41,10 @@ def report(gpu: Measured, processors: Measured, *, device: str) -> str:
     ]
     for measure, figures in gpu.items():
         for what, figure in figures.items():
-            other = processors[measure].get(what)
+            other = processors.get(measure, {}).get(what)
             lines.append(_line(what, figure, other, peak))
+    if missing:
+        lines += ["", f"Not measured: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
@@ -52,7 +57,7 @@ def _line(what: str, figure: Figure, other: Figure | None, peak: float) -> str:
     if other is not None and not _is_peak(figure):
         faster = figure.value / other.value if figure.more_is_better else other.value / figure.value
         ratio = f"{faster:.2f}x"
-    share = f"{figure.value * figure.operations / peak:.1%}" if figure.operations else ""
+    share = f"{figure.value * figure.operations / peak:.1%}" if figure.operations and peak else ""
     return f"| {what} | {_told(figure)} | {_told(other) if other else ''} | {ratio} | {share} |"
 
 

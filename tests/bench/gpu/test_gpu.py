@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.bench.gpu import once
 from tests.bench.gpu.__main__ import DOC, main
 from tests.bench.gpu.measures import Figure
 from tests.bench.gpu.report import report
@@ -38,6 +40,45 @@ def test_what_stands_in_is_not_published() -> None:
     with pytest.raises(SystemExit):
         main(["--stand-in"])
     assert DOC.read_text() == before
+
+
+def test_one_call_runs_tests_and_measures_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUT", str(tmp_path / "out"))
+    stub = tmp_path / "stub.py"
+    stub.write_text("def test_one():\n    assert True\n")
+    real = once.Call.step
+
+    def step(self: once.Call, name: str, command: list[str], limit_s: float, **more: str) -> object:
+        hangs = [sys.executable, "-c", "import time; time.sleep(60)"]
+        is_slow = name == "index on processors"
+        return real(self, name, hangs if is_slow else command, 2 if is_slow else limit_s, **more)
+
+    monkeypatch.setattr(once.Call, "step", step)
+    options = ["--stand-in", "--quick", "--only", "index", "--tests", str(stub)]
+    assert once.main(options) == 1
+    out = tmp_path / "out"
+    assert "1 passed" in (out / "tests.txt").read_text()
+    assert json.loads((out / "facts.json").read_text())["torch"]
+    page = (out / "benchmarks-gpu.md").read_text()
+    assert "Index of 20,000 vectors: build" in page
+    assert page.endswith("Not measured: index on processors.\n")
+    figures = json.loads((out / "figures.json").read_text())
+    assert figures["gpu"]["index"] and not figures["processors"]
+    assert "index on processors: 2." in (out / "log.txt").read_text()
+
+
+def test_one_call_without_a_folder_or_without_time_claims_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OUT", raising=False)
+    with pytest.raises(SystemExit):
+        once.main([])
+    monkeypatch.setenv("OUT", str(tmp_path))
+    assert once.main(["--seconds", "0"]) == 1
+    assert not (tmp_path / "benchmarks-gpu.md").exists()
+    assert "no time was left" in (tmp_path / "log.txt").read_text()
 
 
 def test_ratios_and_shares_are_worked_out_from_the_figures() -> None:

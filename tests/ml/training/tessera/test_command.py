@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 
-from ml.errors import BadInputError, CancelledError
+from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.polar import PolarGrid
-from ml.keypoints.descriptors.tessera import load_tessera
+from ml.keypoints.descriptors.tessera import load_tessera, read_tessera
 from ml.networks.tessera_descriptor import TesseraConfig
 from ml.training.common.run import TrainingRun
 from ml.training.tessera.command import train_tessera, training_files
@@ -150,3 +152,29 @@ def test_a_step_stays_on_the_device_of_its_network(data: Path, elsewhere, up_to_
     learner = TesseraLearner(config, stills, compute=elsewhere)
     with up_to_its_loss():
         learner.step(0, {})
+
+
+def test_held_out_stills_are_told_and_change_no_weight(data: Path, tmp_path: Path) -> None:
+    summary = train_tessera(TrainingRun(TINY, tmp_path / "with"), data=data)
+    log = json.loads((tmp_path / "with" / "log.json").read_text())
+    assert len(log["history"]["held_out"]) == 2 and min(log["history"]["held_out"]) > 0
+    (data / "stills" / "kept-1.png").unlink()
+    other = train_tessera(TrainingRun(TINY, tmp_path / "without"), data=data)
+    assert other["loss_by_round"] == summary["loss_by_round"]
+    files = [load_file(tmp_path / name / "tessera.safetensors") for name in ("with", "without")]
+    assert all(np.array_equal(files[0][key], files[1][key]) for key in files[0])
+
+
+def test_fine_tuning_starts_from_weights_and_refuses_those_of_other_sizes(
+    data: Path, tmp_path: Path
+) -> None:
+    train_tessera(TrainingRun(TINY, tmp_path / "first"), data=data)
+    start = tmp_path / "first" / "tessera.safetensors"
+    still = dataclasses.replace(TINY, learning_rate=0.0, weight_decay=0.0)
+    train_tessera(TrainingRun(still, tmp_path / "tuned", start=start), data=data)
+    tuned = read_tessera(tmp_path / "tuned" / "tessera.safetensors")
+    for name, value in read_tessera(start).named_parameters():
+        assert torch.equal(value, dict(tuned.named_parameters())[name])
+    other = dataclasses.replace(TINY, network=dataclasses.replace(TINY.network, dim=8))
+    with pytest.raises(WeightsError, match="expected weights of"):
+        train_tessera(TrainingRun(other, tmp_path / "other", start=start), data=data)

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from ml.cli import main
-from ml.errors import BadInputError, CancelledError
+from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.vit import descriptor_from_file
 from ml.networks.vit_adapter import SmallVitConfig, VitConfig
 from ml.training.common.run import TrainingRun
@@ -257,3 +257,16 @@ def test_a_step_stays_on_the_device_of_its_network(config, data, elsewhere, up_t
     learner = VitLearner(config, stills, (), compute=elsewhere)
     with up_to_its_loss():
         learner.step(1, {"loss": [1.0]})
+
+
+def test_fine_tuning_starts_from_weights_and_refuses_those_of_other_sizes(
+    data, everything, tmp_path
+):
+    train_vit(TrainingRun(SHORT, tmp_path / "first"), data=data)
+    start = next((tmp_path / "first").glob("*.safetensors"))
+    network = VitLearner(SHORT, [], [], start=start).network
+    for key, value in load_file(start).items():
+        assert torch.equal(network.state_dict()[key], value.float())
+    other = dataclasses.replace(SHORT, network=dataclasses.replace(SHORT.network, heads=4))
+    with pytest.raises(WeightsError, match="expected weights of"):
+        VitLearner(other, [], [], start=start)

@@ -1,0 +1,262 @@
+"""An outline carried along the frames of a video by key points, until it is lost.
+
+Every frame is matched to the last *anchor* (first the frame where the person drew), not to the
+frame before: an error is made once, not once a frame. Where too few key points of the anchor are
+seen any more, the last good frame becomes the anchor, and its error stays in all that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.errors import NotEnoughMatchesError
+from ml.geometry import transform_points
+from ml.keypoints import ImageFeatures, MatchConfig, estimate_transform, extract, match_features
+from ml.types import ArrayF64, ImageU8, Transform
+
+_PLAIN = MatchConfig(completion_rounds=0)
+"""Key points are plenty where two windows show the same place, and completing them costs most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrackConfig:
+    """How an outline is followed.
+
+    Attributes:
+        descriptor: of ``ml.keypoints``; a hand-made one, since frames that follow one another look
+            alike and nobody waits for a network at each of them.
+        margin: of the window around the outline, in its longer side on each side.
+        window_px: the window is at least so wide and high, for small outlines.
+        max_keypoints: of a window.
+        least_inliers: fewer that agree on one motion, and the frame is not believed.
+        renew_share: the anchor is renewed where fewer than this share of its inliers are left.
+        threshold_px: farthest an inlier may lie from where the motion puts it.
+        patience: frames in a row that may fail (blur, a reflex) before the outline is lost.
+        drift_share: lost where the outline is less certain than this share of its size.
+        growth: lost where its area changes by more than this factor against the first.
+        inside_share: lost where less of its bounding box lies in the frame.
+        tolerance_px: how far the outline between two key frames may lie from the tracked one.
+    """
+
+    descriptor: str = "sift"
+    margin: float = 0.75
+    window_px: int = 160
+    max_keypoints: int = 400
+    least_inliers: int = 12
+    renew_share: float = 0.4
+    threshold_px: float = 3.0
+    patience: int = 5
+    drift_share: float = 0.1
+    growth: float = 4.0
+    inside_share: float = 0.5
+    tolerance_px: float = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedOutline:
+    """The outline on one frame.
+
+    Attributes:
+        index: of the frame. xy: (V, 2) float64, pixels, vertex by vertex those of the first.
+        drift_px: standard error of its vertices, with that of the anchors on the way.
+        inliers: key points that agree on the motion.
+    """
+
+    index: int
+    xy: ArrayF64
+    drift_px: float
+    inliers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Where an outline was followed to.
+
+    Attributes:
+        outlines: frame by frame, the first as it was given; frames that failed are left out.
+        lost: why it ended before the frames did: "too few key points agree", ...; or "".
+    """
+
+    outlines: tuple[TrackedOutline, ...]
+    lost: str
+
+
+def track_outline(
+    frames: Iterable[tuple[int, ImageU8]], xy: ArrayF64, config: TrackConfig = TrackConfig()
+) -> Track:
+    """Carry an outline along.
+
+    Args:
+        frames: (index, (H, W, 3) uint8 RGB) in the order to follow, the first where it was drawn.
+        xy: (V, 2) float64, all vertices of the outline on the first frame, pixels.
+    Returns:
+        Track: it ends early rather than guess.
+    """
+    found: list[TrackedOutline] = []
+    follower: _Follower | None = None
+    failed = 0
+    for index, image in frames:
+        if follower is None:
+            follower = _Follower(image, xy, config)
+            found.append(TrackedOutline(index, xy, 0.0, 0))
+            continue
+        try:
+            found.append(follower.follow(index, image))
+            failed = 0
+        except _LostError as lost:
+            failed += 1
+            if failed > config.patience or lost.is_final:
+                return Track(tuple(found), str(lost))
+    return Track(tuple(found), "too few key points agree" if failed else "")
+
+
+def key_outlines(track: Track, tolerance_px: float) -> Iterator[TrackedOutline]:
+    """The fewest outlines, greedily, between which straight lines stay within a tolerance.
+
+    The first and the last are among them. An independent check: interpolate them again.
+    """
+    outlines = track.outlines
+    start = 0
+    yield outlines[0]
+    while start < len(outlines) - 1:
+        end = start + 1
+        while end + 1 < len(outlines) and _is_straight(outlines[start : end + 2], tolerance_px):
+            end += 1
+        yield outlines[end]
+        start = end
+
+
+def _is_straight(run: tuple[TrackedOutline, ...], tolerance_px: float) -> bool:
+    first, last = run[0], run[-1]
+    span = last.index - first.index
+    for one in run[1:-1]:
+        share = (one.index - first.index) / span
+        between = (1 - share) * first.xy + share * last.xy
+        if np.hypot(*(between - one.xy).T).max() > tolerance_px:
+            return False
+    return True
+
+
+class _LostError(Exception):
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.is_final = is_final
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A part of a frame: features of it, and its corner in the frame."""
+
+    features: ImageFeatures
+    corner: ArrayF64
+
+
+class _Follower:
+    def __init__(self, image: ImageU8, xy: ArrayF64, config: TrackConfig) -> None:
+        self.config = config
+        self.first_area = _area(xy)
+        self.last_image, self.last = image, xy
+        self.anchor_xy, self.anchor_drift = xy, 0.0
+        self.last_drift = 0.0
+        self.anchor = _window(image, xy, config)
+        self.most_inliers = 0
+
+    def follow(self, index: int, image: ImageU8) -> TrackedOutline:
+        """The outline on the next frame. Raises ``_LostError``."""
+        window = _window(image, self.last, self.config)
+        try:
+            found = self._moved(window)
+            if found[2] < self.config.renew_share * self.most_inliers:
+                raise _LostError("the anchor is nearly out of sight")
+        except _LostError:
+            self._renew()
+            found = self._moved(window)
+        xy, drift, inliers = found
+        self._check(xy, drift, image)
+        self.most_inliers = max(self.most_inliers, inliers)
+        self.last_image, self.last, self.last_drift = image, xy, drift
+        return TrackedOutline(index, xy, round(drift, 3), inliers)
+
+    def _renew(self) -> None:
+        self.anchor = _window(self.last_image, self.last, self.config)
+        self.anchor_xy, self.anchor_drift, self.most_inliers = self.last, self.last_drift, 0
+
+    def _moved(self, window: _Window) -> tuple[ArrayF64, float, int]:
+        """Outline, its drift, and how many key points agree."""
+        matches = match_features(self.anchor.features, window.features, config=_PLAIN)
+        try:
+            motion = estimate_transform(
+                matches.xy_a, matches.xy_b, model="affine", threshold_px=self.config.threshold_px
+            )
+        except NotEnoughMatchesError:
+            raise _LostError("too few key points agree") from None
+        inliers = int(motion.inliers.sum())
+        if inliers < self.config.least_inliers:
+            raise _LostError("too few key points agree")
+        local = self.anchor_xy - self.anchor.corner
+        xy = transform_points(motion.matrix, local) + window.corner
+        a, b = matches.xy_a[motion.inliers], matches.xy_b[motion.inliers]
+        error = standard_error_px(a.astype(np.float64), b.astype(np.float64), motion, local)
+        return xy, float(np.hypot(error, self.anchor_drift)), inliers
+
+    def _check(self, xy: ArrayF64, drift: float, image: ImageU8) -> None:
+        size = float(np.sqrt(max(self.first_area, 1.0)))
+        ratio = _area(xy) / max(self.first_area, 1e-9)
+        if not 1 / self.config.growth < ratio < self.config.growth:
+            raise _LostError("its size changed beyond belief")
+        if drift > max(self.config.drift_share * size, 1.0):
+            raise _LostError("where it is has become too uncertain")
+        if _inside(xy, image) < self.config.inside_share:
+            raise _LostError("it left the picture", is_final=True)
+
+
+def standard_error_px(xy_a: ArrayF64, xy_b: ArrayF64, motion: Transform, at: ArrayF64) -> float:
+    """How certain an affine motion is at given points: root mean square standard error.
+
+    That of least squares, ``s sqrt(p (A' A)^-1 p')`` for each coordinate, with A the rows (x, y, 1)
+    of the inliers and s their residual: large where points are few, or lie to one side.
+
+    Args:
+        xy_a, xy_b: (N, 2) inliers. at: (V, 2) in the plane of a.
+    """
+    design = np.column_stack([xy_a, np.ones(len(xy_a))])
+    residual = xy_b - transform_points(motion.matrix, xy_a)
+    freedom = max(len(xy_a) - 3, 1)
+    variance = float((residual**2).sum()) / (2 * freedom)
+    inverse = np.linalg.pinv(design.T @ design)
+    points = np.column_stack([at, np.ones(len(at))])
+    spread = np.einsum("ni,ij,nj->n", points, inverse, points)
+    return float(np.sqrt(2 * variance * spread.mean()))
+
+
+def _window(image: ImageU8, xy: ArrayF64, config: TrackConfig) -> _Window:
+    height, width = image.shape[:2]
+    low, high = xy.min(0), xy.max(0)
+    side = max(float((high - low).max()) * (1 + 2 * config.margin), config.window_px) / 2
+    middle = (low + high) / 2
+    left, top = np.clip(np.floor(middle - side), 0, [max(width - 32, 0), max(height - 32, 0)])
+    right, bottom = np.minimum(np.ceil(middle + side), [width, height])
+    part = image[
+        int(top) : max(int(bottom), int(top) + 32), int(left) : max(int(right), int(left) + 32)
+    ]
+    features = extract(
+        np.ascontiguousarray(part), descriptor=config.descriptor, max_keypoints=config.max_keypoints
+    )
+    return _Window(features, np.array([left, top], np.float64))
+
+
+def _area(xy: ArrayF64) -> float:
+    """Of the bounding box: outlines of several rings have no one area."""
+    low, high = xy.min(0), xy.max(0)
+    return float(np.prod(high - low))
+
+
+def _inside(xy: ArrayF64, image: ImageU8) -> float:
+    """Share of the bounding box that lies in the image."""
+    size = np.array([image.shape[1], image.shape[0]], np.float64)
+    low, high = xy.min(0), xy.max(0)
+    shown = np.clip(np.minimum(high, size) - np.maximum(low, 0), 0, None)
+    return float(np.prod(shown) / max(np.prod(high - low), 1e-9))

@@ -1,0 +1,137 @@
+"""Matching on a device agrees with the processor; the processor stands in where there is no GPU."""
+
+from __future__ import annotations
+
+import sys
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from ml.keypoints import match as match_module
+from ml.keypoints import match_images
+from ml.keypoints.device import accelerator
+from ml.keypoints.device.nearest import nearest_on
+from ml.keypoints.match import match_descriptors, match_mutual
+from ml.keypoints.verification import patch_alignment
+from ml.keypoints.verification.patch_alignment import align_patches
+
+
+@pytest.fixture
+def on_device(fast, monkeypatch):
+    """Switches matching to the device."""
+
+    def switch():
+        monkeypatch.setattr(match_module, "accelerator", lambda: fast)
+        monkeypatch.setattr(patch_alignment, "accelerator", lambda: fast)
+
+    return switch
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal((700, 32)).astype(np.float32)
+    b = np.concatenate([a[rng.permutation(700)[:500]], rng.standard_normal((90, 32))])
+    b = (b + 0.3 * rng.standard_normal(b.shape)).astype(np.float32)
+    a[5], b[7] = 0, 0
+    return a, b
+
+
+def textured(shift=(0.0, 0.0), size=(240, 320)):
+    rng = np.random.default_rng(1)
+    noise = cv2.GaussianBlur(rng.standard_normal(size), (0, 0), 2.5)
+    image = np.uint8(np.clip(128 + 300 * noise, 0, 255))
+    matrix = np.array([[1.0, 0.0, shift[0]], [0.0, 1.0, shift[1]]])
+    return cv2.warpAffine(image, matrix, size[::-1], flags=cv2.INTER_CUBIC)
+
+
+def test_without_a_gpu_or_without_torch_the_processor_matches(monkeypatch):
+    monkeypatch.setenv("TESSERA_DEVICE", "cpu")
+    assert accelerator() is None
+    monkeypatch.setenv("TESSERA_DEVICE", "nonsense")
+    monkeypatch.delitem(sys.modules, "torch")
+    assert accelerator() is None
+
+
+def test_a_gpu_that_is_chosen_is_used(monkeypatch, fast):
+    monkeypatch.setattr("ml.networks.device.chosen_compute", lambda: fast)
+    assert accelerator() is fast
+
+
+@pytest.mark.parametrize("strategy", ["nn", "mutual", "ratio"])
+def test_neighbours_are_those_of_the_processor(rows, on_device, strategy):
+    options = {"strategy": strategy, "ratio": 0.9 if strategy == "ratio" else None}
+    pairs, distance = match_descriptors(*rows, **options)
+    on_device()
+    found, apart = match_descriptors(*rows, **options)
+    assert len(pairs) > 200 and np.array_equal(found, pairs)
+    assert np.allclose(apart, distance, atol=1e-3)
+
+
+def test_scores_of_mutual_neighbours_agree_and_one_row_has_no_second(rows, on_device):
+    a, b = rows
+    expected = match_mutual(a, b, ratio=0.95), match_mutual(a, b[:1], ratio=0.95)
+    on_device()
+    for (pairs, score), other in zip(expected, (b, b[:1]), strict=True):
+        found, told = match_mutual(a, other, ratio=0.95)
+        assert np.array_equal(found, pairs) and np.allclose(told, score, atol=1e-3)
+
+
+def test_blocks_that_do_not_fit_are_halved_and_change_nothing(rows, fast, monkeypatch):
+    a, b = rows
+    whole = nearest_on(fast, a, b)
+    real, sizes = torch.addmm, []
+
+    def small(lengths, block, *args, **options):
+        sizes.append(len(block))
+        if len(block) > 200:
+            raise torch.OutOfMemoryError
+        return real(lengths, block, *args, **options)
+
+    monkeypatch.setattr(torch, "addmm", small)
+    for one, other in zip(nearest_on(fast, a, b), whole, strict=True):
+        assert np.allclose(one, other, atol=1e-4)
+    assert sum(size for size in sizes if size <= 200) == 700
+
+
+def test_patches_come_to_lie_where_the_processor_puts_them(on_device):
+    plane_a, plane_b = (textured(shift).astype(np.float32) for shift in ((0, 0), (1.3, -0.7)))
+    x, y = np.meshgrid(np.arange(30, 290, 20.0), np.arange(30, 210, 20.0))
+    xy = np.stack([x.ravel(), y.ravel()], axis=1)
+    maps = np.tile(np.eye(2), (len(xy), 1, 1))
+    expected = align_patches(plane_a, plane_b, xy, xy, maps)
+    on_device()
+    found = align_patches(plane_a, plane_b, xy, xy, maps)
+    assert (found.is_converged == expected.is_converged).mean() > 0.98
+    both = found.is_converged & expected.is_converged
+    assert both.mean() > 0.9
+    assert np.abs(found.xy_b - expected.xy_b)[both].max() < 0.05
+    truth = xy + np.array([1.3, -0.7])
+    own, others = (np.abs(one.xy_b - truth)[both] for one in (found, expected))
+    assert np.median(own) < np.median(others) + 0.01
+    assert np.allclose(found.zncc[both], expected.zncc[both], atol=0.01)
+    assert np.allclose(found.noise_px[both], expected.noise_px[both], rtol=0.3, atol=0.01)
+    nothing = align_patches(plane_a, plane_b, xy[:0], xy[:0], maps[:0])
+    assert nothing.xy_b.shape == (0, 2) and nothing.is_converged.shape == (0,)
+
+
+def test_a_flat_patch_and_a_map_without_inverse_end_without_numbers_that_are_none(on_device):
+    plane = np.full((60, 60), 90, np.float32)
+    on_device()
+    maps = np.stack([np.eye(2), np.zeros((2, 2))])
+    at = np.array([[30.0, 30.0], [20.0, 20.0]])
+    found = align_patches(plane, plane, at, at, maps)
+    assert np.isfinite(found.xy_b).all() and np.isfinite(found.zncc).all()
+
+
+def test_two_images_match_as_on_the_processor(on_device):
+    images = textured(), textured((6.0, 3.0))
+    expected = match_images(*images)
+    on_device()
+    found = match_images(*images)
+    assert len(expected.xy_a) > 100
+    assert abs(len(found.xy_a) - len(expected.xy_a)) < 0.05 * len(expected.xy_a)
+    near = np.abs(found.xy_b - found.xy_a - [6, 3]).max(axis=1)
+    assert np.median(near) < 0.1 and (near < 1).mean() > 0.98
