@@ -30,6 +30,7 @@ from ml.imaging.slides.jpeg import encode_jpeg
 from ml.imaging.slides.pyramids import write_pyramid
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import poster_frame, probe_video, transcode_h264
+from ml.imaging.videos.filmstrip import FILMSTRIP_QUALITY, filmstrip
 from ml.types import FrameTable, Progress, SlideInfo, no_progress
 
 THUMBNAIL_PX = 512  # twice a card of the list, for screens of double density
@@ -123,6 +124,26 @@ def make_rendition(*, path: str, out_dir: str, progress: Progress = no_progress)
     """
     made = transcode_h264(path, Path(out_dir) / RENDITION_NAME, progress)
     return asdict(MadeRendition(RENDITION_NAME, made.offset_pts))
+
+
+def make_filmstrip(
+    *,
+    path: str,
+    out_path: str,
+    pts: list[int],
+    is_long: bool,
+    progress: Progress = no_progress,
+) -> dict[str, Any]:
+    """Write the small pictures of a timeline; see ``ml.imaging.videos.filmstrip``.
+
+    Returns:
+        Their number: ``{"count": n}``.
+    Raises:
+        NoVideoStreamError, CorruptFileError: as ``probe_video``.
+    """
+    strip = filmstrip(path, pts, is_long=is_long)
+    Path(out_path).write_bytes(encode_jpeg(strip, quality=FILMSTRIP_QUALITY))
+    return {"count": len(pts)}
 
 
 def load_frame_table(path: str | Path) -> FrameTable:

@@ -12,8 +12,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_VERSION_FLAG, _PATH_BENEATH = 1, 1
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # system calls, on every processor
+_VERSION_FLAG, _PATH_BENEATH = 1, 1  # of linux/landlock.h, as all below
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_DIR, _MAKE_REG, _TRUNCATE = 1 << 4, 1 << 5, 1 << 7, 1 << 8, 1 << 14
@@ -22,7 +22,7 @@ _READ = _READ_FILE | _READ_DIR
 _WRITE = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _TRUNCATE
 _ALL_FS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 """Every right that a version knows: what is handled and not granted is denied."""
-_TCP, _NET_SINCE = 0b11, 4
+_TCP, _NET_SINCE = 0b11, 4  # bind and connect, since that version
 _SCOPED, _SCOPED_SINCE = 0b11, 6  # abstract sockets and signals of processes outside
 
 

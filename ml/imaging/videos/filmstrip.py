@@ -1,0 +1,83 @@
+"""A filmstrip: small pictures of a video from beginning to end, side by side in one image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+from av.video.frame import VideoFrame
+
+from ml.errors import CorruptFileError
+from ml.imaging.videos.containers import decode_frames, frame_rgb, open_video, seek_back
+from ml.types import ArrayI64, FrameTable, ImageU8
+
+HEIGHT_PX = 90
+"""Of one picture: twice what a timeline shows, for screens of double density."""
+FILMSTRIP_QUALITY = 75  # of the JPEG: seen small
+DECODED_WHOLE = 1_500
+"""Frames up to which a video is decoded from end to end, at 1080p some five seconds; a longer one
+has enough key frames to show those instead."""
+_WIDEST_PX = 4 * HEIGHT_PX  # of one picture, cut beyond: sixty of them fit into a JPEG
+
+
+def evenly(table: FrameTable, count: int) -> ArrayI64:
+    """(count,) int64: the PTS of frames from the first to the last at even steps of the index."""
+    at = np.rint(np.linspace(0, len(table) - 1, count)).astype(np.int64)
+    return table.pts[at]
+
+
+def filmstrip(path: str | Path, pts: Sequence[int], *, is_long: bool) -> ImageU8:
+    """Small pictures of frames, in the order of ``pts``, which is ascending.
+
+    Args:
+        is_long: show the key frame at or before each instead of the frame itself, which spares
+            decoding everything between.
+    Returns:
+        (HEIGHT_PX, len(pts) * w, 3) uint8 RGB, w the width of one.
+    Raises:
+        NoVideoStreamError, CorruptFileError: as ``probe_video``.
+    """
+    frames = _key_frames(path, pts) if is_long else _exact_frames(path, pts)
+    pictures = [_small(frame) for frame in frames]
+    if not pictures:
+        raise CorruptFileError("no frame of the video can be decoded")
+    width = pictures[0].shape[1]
+    strip = np.zeros((HEIGHT_PX, width * len(pts), 3), np.uint8)
+    for number in range(len(pts)):  # what is missing at the end repeats the last
+        picture = pictures[min(number, len(pictures) - 1)][:, :width]
+        left = number * width
+        strip[:, left : left + picture.shape[1]] = picture
+    return strip
+
+
+def _exact_frames(path: str | Path, pts: Sequence[int]) -> Iterator[VideoFrame]:
+    with open_video(path) as (container, stream):
+        wanted = iter(pts)
+        target = next(wanted, None)
+        for at, frame in decode_frames(container, stream):
+            while target is not None and at >= target:
+                yield frame
+                target = next(wanted, None)
+            if target is None:
+                return
+
+
+def _key_frames(path: str | Path, pts: Sequence[int]) -> Iterator[VideoFrame]:
+    with open_video(path) as (container, stream):
+        stream.codec_context.skip_frame = "NONKEY"
+        last: VideoFrame | None = None
+        for target in pts:
+            if seek_back(container, stream, target):
+                found = next(decode_frames(container, stream), None)
+                last = found[1] if found else last
+            if last is not None:
+                yield last
+
+
+def _small(frame: VideoFrame) -> ImageU8:
+    rgb = frame_rgb(frame)
+    height, width = rgb.shape[:2]
+    across = min(max(1, round(width * HEIGHT_PX / height)), _WIDEST_PX)
+    return np.asarray(cv2.resize(rgb, (across, HEIGHT_PX), interpolation=cv2.INTER_AREA), np.uint8)

@@ -1,0 +1,50 @@
+"""The small pictures of a timeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+
+from ml.imaging.videos import probe_video
+from ml.imaging.videos.filmstrip import HEIGHT_PX, evenly, filmstrip
+
+FRAMES, GOP = 30, 10
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Frame n is a plane of grey 8 n."""
+    path = tmp_path_factory.mktemp("films") / "grey.mp4"
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=25, options={"sc_threshold": "0"})
+        stream.width, stream.height, stream.pix_fmt, stream.gop_size = 160, 120, "yuv420p", GOP
+        for index in range(FRAMES):
+            image = np.full((120, 160, 3), 8 * index, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
+def test_each_picture_is_the_frame_at_its_place(video: Path) -> None:
+    pts = evenly(probe_video(video).frames, 5)
+    strip = filmstrip(video, pts.tolist(), is_long=False)
+    assert strip.shape == (HEIGHT_PX, 5 * 120, 3)
+    greys = [int(strip[45, 120 * i + 60].mean()) for i in range(5)]
+    assert greys == pytest.approx([8 * at for at in (0, 7, 14, 22, 29)], abs=5)
+
+
+def test_of_a_long_video_each_is_the_key_frame_before_it(video: Path) -> None:
+    pts = evenly(probe_video(video).frames, 5)
+    strip = filmstrip(video, pts.tolist(), is_long=True)
+    greys = [int(strip[45, 120 * i + 60].mean()) for i in range(5)]
+    assert greys == pytest.approx([8 * at for at in (0, 0, 10, 20, 20)], abs=5)
+
+
+def test_what_does_not_decode_repeats_the_last(video: Path) -> None:
+    pts = probe_video(video).frames.pts
+    strip = filmstrip(video, [int(pts[0]), int(pts[5]), int(pts[-1]) + 9_999_999], is_long=False)
+    assert (strip[:, 120:240] == strip[:, 240:]).all()
