@@ -40,10 +40,10 @@ def features_read(stream: IO[bytes]) -> Iterator[Any]:
         DocumentError: no JSON, none of these, cut short, nested too deeply, or in a coordinate
             system that is not the image's. It may come after features that were read.
     """
-    text = _Window(stream)
+    text = Window(stream)
     first = text.peek()
     if first == "[":
-        yield from _items(text)
+        yield from items(text)
     elif first == "{":
         yield from _collection(text)
     else:
@@ -65,13 +65,13 @@ def crs_check(crs: object) -> None:
         )
 
 
-def _collection(text: _Window) -> Iterator[Any]:
+def _collection(text: Window) -> Iterator[Any]:
     kept: dict[str, Any] = {}
     is_listed = False
-    for name in _members(text):
+    for name in members(text):
         if name == "features" and text.peek() == "[":
             is_listed = True
-            yield from _items(text)
+            yield from items(text)
             continue
         value = text.value()
         if name == "crs":
@@ -93,7 +93,7 @@ def _not_geojson(found: str) -> DocumentError:
     )
 
 
-def _members(text: _Window) -> Iterator[str]:
+def members(text: Window) -> Iterator[str]:
     """Names of an object's members; the caller reads each value before it asks for the next."""
     text.take("{")
     if text.peek() == "}":
@@ -109,7 +109,8 @@ def _members(text: _Window) -> Iterator[str]:
             return
 
 
-def _items(text: _Window) -> Iterator[Any]:
+def items(text: Window) -> Iterator[Any]:
+    """The values of an array, parsed, in order."""
     text.take("[")
     if text.peek() == "]":
         text.take("]")
@@ -120,11 +121,11 @@ def _items(text: _Window) -> Iterator[Any]:
             return
 
 
-class _Window:
-    """The part of the text that is being read."""
+class Window:
+    """The part of a JSON text that is being read."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[bytes], *, kind: str = "GeoJSON") -> None:
+        self._stream, self._kind = stream, kind
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._at, self._before, self._is_end = "", 0, 0, False
 
@@ -165,10 +166,18 @@ class _Window:
             self._more(size)
             size *= 2  # a long value is not parsed again for each small part
 
+    def skip(self) -> None:
+        """Go beyond the next value; of an array however long, one item is in memory."""
+        if self.peek() == "[":
+            for _ in items(self):
+                pass
+        else:
+            self.value()
+
     def fail(self, reason: str) -> NoReturn:
         """Refuse the document, and say where."""
         at = self._before + self._at
-        raise DocumentError(f"GeoJSON: no valid JSON at character {at:,}: {reason}.")
+        raise DocumentError(f"{self._kind}: no valid JSON at character {at:,}: {reason}.")
 
     def _more(self, size: int) -> bool:
         """Read on; False at the end."""

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Lower
 
 from portal.archive.models import Canvas, canvases_in_bin, cases_shared_with
 from portal.core.models import BaseModel
@@ -24,18 +25,56 @@ class LabelSet(LabOwned):
         )
 
 
+class LabelSetVersion(LabOwned):
+    """A label set as it was published: frozen, whatever becomes of the labels."""
+
+    label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    labels = models.JSONField(help_text="id, name, color, key, parent of each, in their order")
+    note = models.CharField(max_length=200, blank=True)
+    published_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("-number",)
+        constraints = (
+            models.UniqueConstraint(fields=["label_set", "number"], name="label_set_version_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.label_set} {self.number}"
+
+
 class Label(LabOwned):
-    """A label with its colour ``#rrggbb``."""
+    """A label with its colour ``#rrggbb``, below another label or at the top.
+
+    One that is retired is on no new ROI; those that have it keep it. Names are unique whatever
+    their case, among labels that are not retired.
+    """
 
     label_set = models.ForeignKey(LabelSet, on_delete=models.CASCADE, related_name="labels")
     name = models.CharField(max_length=80)
     color = models.CharField(max_length=7, default="#3d7ea6")
     position = models.PositiveIntegerField(default=0)
+    parent = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
+    )
+    key = models.CharField(max_length=1, blank=True, help_text="Of the viewer: 1 to 9")
+    retired_at = models.DateTimeField(null=True, blank=True)
+    merged_into = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
 
     class Meta:
         ordering = ("position", "name")
         constraints = (
-            models.UniqueConstraint(fields=["label_set", "name"], name="label_name_unique"),
+            models.UniqueConstraint(
+                "label_set",
+                Lower("name"),
+                condition=models.Q(retired_at=None),
+                name="label_name_unique_in_any_case",
+            ),
         )
 
     def __str__(self) -> str:
@@ -48,11 +87,27 @@ class Label(LabOwned):
 
 
 class ReviewState(models.TextChoices):
-    """Where an ROI stands in review."""
+    """Where an ROI stands in review: a draft is submitted, then accepted or rejected.
 
-    UNREVIEWED = "unreviewed", "Not reviewed"
+    A new outline or label makes it a draft again.
+    """
+
+    DRAFT = "draft", "Draft"
+    SUBMITTED = "submitted", "Submitted"
     ACCEPTED = "accepted", "Accepted"
     REJECTED = "rejected", "Rejected"
+
+
+class ReviewRules(LabOwned):
+    """How a lab reviews; without a row: as the defaults say."""
+
+    may_judge_own = models.BooleanField(
+        default=True, help_text="A reviewer may accept or reject what they drew or changed"
+    )
+
+    class Meta:
+        verbose_name_plural = "review rules"
+        constraints = (models.UniqueConstraint(fields=["lab"], name="review_rules_of_lab"),)
 
 
 class RoiKind(models.TextChoices):
@@ -78,6 +133,7 @@ class Roi(LabOwned):
 
     ``version`` counts revisions; it is the ETag. Bounds, centroid and area are derived from the
     geometry. A locked one is not changed or deleted until it is unlocked; it may be reviewed.
+    ``track`` is what it is on other frames of its video, by key frames; empty for most.
     ``foreign`` is what another tool wrote about the object (measurements, metadata): carried so
     that a round trip loses nothing, never interpreted.
     """
@@ -94,12 +150,13 @@ class Roi(LabOwned):
     centroid_y = models.FloatField(default=0)
     area_px = models.FloatField()
     foreign = models.JSONField(default=dict, blank=True)
+    track = models.JSONField(default=list, blank=True, help_text="services.tracks.KeyFrame")
     shape = models.CharField(max_length=8, choices=RoiKind.choices, default=RoiKind.POLYGON)
     is_locked = models.BooleanField(default=False)
     name = models.CharField(max_length=120, blank=True)
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     review_state = models.CharField(
-        max_length=12, choices=ReviewState.choices, default=ReviewState.UNREVIEWED
+        max_length=12, choices=ReviewState.choices, default=ReviewState.DRAFT
     )
     version = models.PositiveIntegerField(default=1)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -113,8 +170,16 @@ class Roi(LabOwned):
     class Meta:
         ordering = ("created_at", "id")
         indexes = (
-            models.Index(fields=["canvas", "deleted_at"], name="roi_canvas_live"),
-            models.Index(fields=["canvas", "left", "right", "top", "bottom"], name="roi_window"),
+            models.Index(
+                # A window is counted, and its largest are found, without reading a single outline.
+                fields=[
+                    *("canvas", "deleted_at", "-area_px", "id"),
+                    *("left", "top", "right", "bottom", "created_at", "lab"),
+                ],
+                name="roi_canvas_largest",
+            ),
+            models.Index(fields=["lab", "review_state", "updated_at"], name="roi_review"),
+            models.Index(fields=["canvas", "updated_at"], name="roi_changed"),
         )
 
     @classmethod
@@ -137,10 +202,58 @@ def _on_shared(user: User) -> models.Q:
     return models.Q(canvas_id__in=shared.values("pk"))
 
 
+class ImportStage(models.TextChoices):
+    """What was last asked for of a document; its job says how that stands."""
+
+    PREVIEWING = "previewing", "Being previewed"
+    PREVIEWED = "previewed", "Previewed"
+    IMPORTING = "importing", "Being imported"
+    IMPORTED = "imported", "Imported"
+
+
 class RoiImport(LabOwned):
-    """One document brought onto a canvas. Its revisions name it, so it is undone as one step."""
+    """One document brought onto a canvas. Its revisions name it, so it is undone as one step.
+
+    One that runs as a job keeps here how far it came, written in the transaction of each part:
+    whoever goes on with it counts nothing twice.
+
+    Attributes:
+        done: features of the document that were dealt with. report: of these.
+        table_bytes: how long the table of these is, one line a feature.
+        client_key, client_digest: the request that brought it, see ``services.once``.
+    """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="roi_imports")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    undone_at = models.DateTimeField(null=True, blank=True)
+    stage = models.CharField(
+        max_length=10, choices=ImportStage.choices, default=ImportStage.IMPORTED
+    )
+    format = models.CharField(max_length=16, default="geojson")
+    document_name = models.CharField(max_length=200, blank=True)
+    choices = models.JSONField(default=dict, blank=True)
+    done = models.PositiveIntegerField(default=0)
+    report = models.JSONField(null=True, blank=True)
+    table_bytes = models.PositiveBigIntegerField(default=0)
+    job_id = models.UUIDField(null=True, blank=True)
+    client_key = models.CharField(max_length=64, blank=True, default="")
+    client_digest = models.CharField(max_length=64, blank=True, default="")
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["client_key"], condition=~models.Q(client_key=""), name="roi_import_once"
+            ),
+        )
+
+
+class LabelMerge(LabOwned):
+    """One label put into another. Its revisions name it, so it is undone as one step."""
+
+    source = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
+    target = models.ForeignKey(Label, on_delete=models.CASCADE, related_name="+")
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -159,6 +272,9 @@ class RoiAction(models.TextChoices):
 class RoiRevision(BaseModel):
     """The state of an ROI after one change, with who and when.
 
+    ``label_name`` and ``label_version`` are those of the moment: a label that is renamed later does
+    not change what was said.
+
     ``client_key`` names the request that made it (``portal.annotations.services.once.Once``):
     sent again after a lost answer, it finds its revision and makes no second one.
     """
@@ -167,8 +283,16 @@ class RoiRevision(BaseModel):
     version = models.PositiveIntegerField()
     action = models.CharField(max_length=8, choices=RoiAction.choices)
     geometry = models.JSONField()
+    track = models.JSONField(default=list, blank=True)
     name = models.CharField(max_length=120, blank=True)
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
+    label_name = models.CharField(max_length=80, blank=True)
+    label_version = models.PositiveIntegerField(
+        null=True, help_text="The version of the label set that was published last, then"
+    )
+    label_merge = models.ForeignKey(
+        LabelMerge, null=True, blank=True, on_delete=models.SET_NULL, related_name="revisions"
+    )
     review_state = models.CharField(max_length=12, choices=ReviewState.choices)
     shape = models.CharField(max_length=8, choices=RoiKind.choices, default=RoiKind.POLYGON)
     is_locked = models.BooleanField(default=False)

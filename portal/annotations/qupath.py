@@ -17,10 +17,19 @@ OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
 REVIEW_KEY = "tessera.review_state"
+TRACK_KEY = "tessera.track"
+"""Key frames as JSON text: QuPath keeps texts of ``metadata``, and nothing it does not know."""
 
 
 class FeatureError(Exception):
     """Why one feature cannot become an ROI. The others still can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What stands in a document in the place of a feature that no ROI can be."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,7 @@ class Feature:
         label: name of its class (``Tumor: Positive`` for a derived one), or empty.
         color: the class' colour ``#rrggbb``, or None.
         foreign: what is only carried.
+        track: key frames on other frames than its own, unchecked.
         notes: what could not be kept.
     """
 
@@ -44,6 +54,7 @@ class Feature:
     foreign: dict[str, Any] = field(default_factory=dict)
     kind: str = RoiKind.POLYGON
     is_locked: bool = False
+    track: object = ()
     notes: tuple[str, ...] = ()
 
 
@@ -67,16 +78,22 @@ def features_of(document: object) -> list[Any]:
 
 def class_of(raw: object) -> tuple[str, str | None]:
     """Name and colour of a feature's class, whatever else it is; empty where it has none."""
+    if isinstance(raw, Feature):
+        return raw.label, raw.color
     properties = raw.get("properties") if isinstance(raw, Mapping) else None
     return _class(properties.get("classification") if isinstance(properties, Mapping) else None)
 
 
 def feature_read(raw: object) -> Feature:
-    """Read one feature, in any of the spellings QuPath has used.
+    """Read one feature, in any of the spellings QuPath has used; a ``Feature`` is one already.
 
     Raises:
         FeatureError: it is no object that an ROI can represent.
     """
+    if isinstance(raw, Feature):
+        return raw
+    if isinstance(raw, Problem):
+        raise FeatureError(raw.reason)
     if not isinstance(raw, Mapping) or raw.get("type") != "Feature":
         raise FeatureError("not a GeoJSON Feature")
     properties = raw.get("properties") or {}
@@ -89,7 +106,7 @@ def feature_read(raw: object) -> Feature:
     if not isinstance(geometry, Mapping):
         raise FeatureError("has no geometry")
     label, color = _class(properties.get("classification"))
-    name, notes = _name(properties.get("name"))
+    name, notes = name_read(properties.get("name"))
     foreign = _foreign(raw, properties, str(object_type))
     if len(json.dumps(foreign)) > MAX_FOREIGN_BYTES:
         foreign = {}
@@ -104,8 +121,19 @@ def feature_read(raw: object) -> Feature:
         foreign=foreign,
         kind=RoiKind.ELLIPSE if geometry.get("isEllipse") is True else RoiKind.POLYGON,
         is_locked=properties.get("isLocked") is True,
+        track=_track(properties.get("metadata")),
         notes=notes,
     )
+
+
+def _track(metadata: object) -> object:
+    text = metadata.get(TRACK_KEY) if isinstance(metadata, Mapping) else None
+    if not isinstance(text, str) or not text:
+        return ()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise FeatureError(f"metadata {TRACK_KEY} is not JSON") from None
 
 
 def _uuid(value: object) -> uuid.UUID | None:
@@ -148,12 +176,12 @@ def _plane_t(plane: object) -> int:
 def _class(value: object) -> tuple[str, str | None]:
     """Name and colour of a classification: an object, a bare string, or derived names."""
     if isinstance(value, str):
-        return _one_line(value), None
+        return one_line(value), None
     if not isinstance(value, Mapping):
         return "", None
     names = value.get("names")
     parts = names if isinstance(names, list) else [value.get("name")]
-    name = ": ".join(_one_line(part) for part in parts if isinstance(part, str))
+    name = ": ".join(one_line(part) for part in parts if isinstance(part, str))
     return name, _color(value.get("color", value.get("colorRGB")))
 
 
@@ -168,16 +196,18 @@ def _color(value: object) -> str | None:
     return None
 
 
-def _name(value: object) -> tuple[str, tuple[str, ...]]:
+def name_read(value: object) -> tuple[str, tuple[str, ...]]:
+    """One line of at most 120 characters, and a note where it was longer."""
     if not isinstance(value, str):
         return "", ()
-    name = _one_line(value)
+    name = one_line(value)
     if len(name) <= 120:
         return name, ()
     return name[:120].rstrip(), ("name shortened to 120 characters",)
 
 
-def _one_line(value: str) -> str:
+def one_line(value: str) -> str:
+    """A name as every database can hold it."""
     return " ".join(str(_plain(value)).split())
 
 
@@ -193,7 +223,10 @@ def _foreign(
     if isinstance(measurements, list):
         pairs = [m for m in measurements if isinstance(m, Mapping) and "name" in m]
         found["measurements"] = measurements = {str(m["name"]): m.get("value") for m in pairs}
-    for key, derived in (("measurements", (AREA_PX, AREA_UM)), ("metadata", (REVIEW_KEY,))):
+    for key, derived in (
+        ("measurements", (AREA_PX, AREA_UM)),
+        ("metadata", (REVIEW_KEY, TRACK_KEY)),
+    ):
         if isinstance(found.get(key), Mapping):
             found[key] = {k: v for k, v in found[key].items() if k not in derived}
         if key in found and not found[key]:
@@ -246,7 +279,10 @@ def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
         properties["isLocked"] = True
     measured = {AREA_PX: roi.area_px} | ({AREA_UM: area_um2} if area_um2 is not None else {})
     properties["measurements"] = _mapping(foreign.get("measurements")) | measured
-    properties["metadata"] = _mapping(foreign.get("metadata")) | {REVIEW_KEY: roi.review_state}
+    ours = {REVIEW_KEY: str(roi.review_state)}
+    if roi.track:
+        ours[TRACK_KEY] = json.dumps(roi.track, separators=(",", ":"))
+    properties["metadata"] = _mapping(foreign.get("metadata")) | ours
     feature = {"type": "Feature", "id": str(roi.pk), "geometry": geometry, "properties": properties}
     if "nucleusGeometry" in foreign:
         feature["nucleusGeometry"] = foreign["nucleusGeometry"]

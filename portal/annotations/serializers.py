@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from rest_framework import serializers
 from portal.annotations.geometry import area_um2
 from portal.annotations.models import Label, ReviewState, Roi, RoiKind, RoiRevision
 from portal.annotations.selectors import rois_embedded
+from portal.annotations.services.tracks import MADE_BY
 from portal.archive.models import CanvasKind
 
 GEOMETRY_SCHEMA: dict[str, Any] = {
@@ -24,6 +26,7 @@ GEOMETRY_SCHEMA: dict[str, Any] = {
     "required": ["type", "coordinates"],
     "example": {"type": "Polygon", "coordinates": [[[10, 10], [90, 10], [90, 80], [10, 10]]]},
 }
+IDS_MOST = 200  # of one request: their address stays below 8 kB
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1  # what PostgreSQL's integer and bigint hold
 
 
@@ -62,6 +65,24 @@ class FrameOutSerializer(serializers.Serializer[Any]):
     time_s = serializers.FloatField()
 
 
+class KeyFrameSerializer(serializers.Serializer[Any]):
+    """What an ROI is on another frame of its video than its own."""
+
+    index = serializers.IntegerField(min_value=0, max_value=INT32_MAX)
+    pts = serializers.IntegerField(min_value=-INT64_MAX, max_value=INT64_MAX, required=False)
+    geometry = GeometryField(required=False, allow_null=True, help_text="null where outside")
+    shape = serializers.ChoiceField(RoiKind.choices, required=False)
+    outside = serializers.BooleanField(
+        required=False, help_text="It is not there from this frame to the next key frame"
+    )
+    by = serializers.ChoiceField(
+        MADE_BY, required=False, help_text="What tracking made, the next tracking may replace"
+    )
+    drift_px = FiniteField(
+        required=False, min_value=0, help_text="Standard error of a tracked outline"
+    )
+
+
 class RoiSerializer(serializers.Serializer[Any]):
     """An ROI. ``version`` is its ETag."""
 
@@ -83,6 +104,7 @@ class RoiSerializer(serializers.Serializer[Any]):
     label = serializers.UUIDField(allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
     shape = serializers.ChoiceField(RoiKind.choices, help_text="An ellipse fills its bounds")
+    track = KeyFrameSerializer(many=True, help_text="On a video: key frames beside its own frame")
     locked = serializers.BooleanField(help_text="Cannot be changed or deleted until unlocked")
     review_state = serializers.ChoiceField(ReviewState.choices)
     version = serializers.IntegerField()
@@ -110,6 +132,7 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     locked = serializers.BooleanField(required=False)
+    track = KeyFrameSerializer(many=True, required=False)
 
 
 class RoiPatchSerializer(serializers.Serializer[Any]):
@@ -122,6 +145,7 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     shape = serializers.ChoiceField(
         RoiKind.choices, required=False, help_text="A new outline without it is a polygon"
     )
+    track = KeyFrameSerializer(many=True, required=False, help_text="All key frames; [] for none")
     locked = serializers.BooleanField(
         source="is_locked",
         required=False,
@@ -139,6 +163,7 @@ class RoiRestoreSerializer(serializers.Serializer[Any]):
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
+    track = KeyFrameSerializer(many=True, required=False)
     locked = serializers.BooleanField(source="is_locked", required=False)
 
 
@@ -169,6 +194,19 @@ class RoiQuerySerializer(serializers.Serializer[Any]):
         required=False, help_text="Leave the geometries out: light enough for thousands"
     )
     deleted = serializers.BooleanField(required=False, help_text="List the deleted ones instead")
+    ids = serializers.CharField(
+        required=False, max_length=8_000, help_text="Only these, with commas between; at most 200"
+    )
+
+    def validate_ids(self, value: str) -> list[uuid.UUID]:
+        """The ids."""
+        try:
+            ids = [uuid.UUID(one) for one in value.split(",")]
+        except ValueError as error:
+            raise serializers.ValidationError("UUIDs with commas between.") from error
+        if len(ids) > IDS_MOST:
+            raise serializers.ValidationError(f"{len(ids)} ids; {IDS_MOST} at most.")
+        return ids
 
 
 class RoiRevisionSerializer(serializers.Serializer[Any]):
@@ -178,8 +216,13 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
     action = serializers.CharField()
     geometry = GeometryField()
     label = serializers.UUIDField(source="label_id", allow_null=True)  # type: ignore[assignment]
+    label_name = serializers.CharField(help_text="As it was called then")
+    label_version = serializers.IntegerField(
+        allow_null=True, help_text="The version of the labels that was published last, then"
+    )
     name = serializers.CharField()
     shape = serializers.ChoiceField(RoiKind.choices)
+    track = KeyFrameSerializer(many=True)
     locked = serializers.BooleanField(source="is_locked")
     review_state = serializers.ChoiceField(ReviewState.choices)
     author = serializers.SerializerMethodField()
@@ -198,27 +241,37 @@ class LabelSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=80)
     color = serializers.RegexField(r"^#[0-9a-fA-F]{6}$", required=False, help_text="#rrggbb")
     position = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
+    parent = serializers.UUIDField(  # type: ignore[assignment]
+        required=False, allow_null=True, help_text="The label that it stands below"
+    )
+    key = serializers.CharField(
+        required=False, allow_blank=True, max_length=1, help_text="1 to 9; taken from who has it"
+    )
+    retired = serializers.BooleanField(
+        required=False, help_text="On no new ROI; those that have it keep it"
+    )
+    merged_into = serializers.UUIDField(read_only=True, allow_null=True)
 
 
-def rois_represent(rois: Iterable[Roi], *, centroids: bool = False) -> list[dict[str, Any]]:
-    """A page of ROIs; asks once which of them are embedded."""
+def rois_represent(rois: Iterable[Roi]) -> list[dict[str, Any]]:
+    """Some ROIs; asks once which of them are embedded. A list has ``api.rows`` instead."""
     rows = list(rois)
     embedded = rois_embedded([roi.pk for roi in rows])
-    return [_represent(roi, roi.pk in embedded, centroids, ()) for roi in rows]
+    return [_represent(roi, roi.pk in embedded, ()) for roi in rows]
 
 
 def roi_represent(roi: Roi, *, notes: Iterable[str] = ()) -> dict[str, Any]:
     """One ROI."""
-    return _represent(roi, roi.pk in rois_embedded([roi.pk]), False, notes)
+    return _represent(roi, roi.pk in rois_embedded([roi.pk]), notes)
 
 
-def _represent(roi: Roi, embedded: bool, centroids: bool, notes: Iterable[str]) -> dict[str, Any]:
+def _represent(roi: Roi, embedded: bool, notes: Iterable[str]) -> dict[str, Any]:
     canvas = roi.canvas
     return {
         "id": str(roi.pk),
         "canvas": str(roi.canvas_id),
         "frame": _frame(roi),
-        "geometry": None if centroids else roi.geometry,
+        "geometry": roi.geometry,
         "centroid": [roi.centroid_x, roi.centroid_y],
         "bounds": [roi.left, roi.top, roi.right, roi.bottom],
         "area_px": roi.area_px,
@@ -226,6 +279,7 @@ def _represent(roi: Roi, embedded: bool, centroids: bool, notes: Iterable[str]) 
         "label": str(roi.label_id) if roi.label_id else None,
         "name": roi.name,
         "shape": str(roi.shape),
+        "track": roi.track,
         "locked": roi.is_locked,
         "review_state": str(roi.review_state),
         "version": roi.version,
@@ -239,15 +293,18 @@ def _represent(roi: Roi, embedded: bool, centroids: bool, notes: Iterable[str]) 
 
 
 def _frame(roi: Roi) -> dict[str, Any] | None:
-    if roi.frame_index is None or roi.frame_pts is None:
-        return None
     video = getattr(roi.canvas, "video", None) if roi.canvas.kind == CanvasKind.VIDEO else None
-    time_base_s = video.time_base_s if video else 0.0
-    return {
-        "index": roi.frame_index,
-        "pts": roi.frame_pts,
-        "time_s": round(roi.frame_pts * time_base_s, 6),
-    }
+    time_base_s = video.time_base_s if video else None
+    return frame_represent(roi.frame_index, roi.frame_pts, time_base_s=time_base_s)
+
+
+def frame_represent(
+    index: int | None, pts: int | None, *, time_base_s: float | None
+) -> dict[str, Any] | None:
+    """A frame of a video and its time in seconds; None for an ROI that is on none."""
+    if index is None or pts is None:
+        return None
+    return {"index": index, "pts": pts, "time_s": round(pts * (time_base_s or 0.0), 6)}
 
 
 def label_represent(label: Label) -> dict[str, Any]:
@@ -258,4 +315,8 @@ def label_represent(label: Label) -> dict[str, Any]:
         "name": label.name,
         "color": label.color,
         "position": label.position,
+        "parent": str(label.parent_id) if label.parent_id else None,
+        "key": label.key,
+        "retired": label.retired_at is not None,
+        "merged_into": str(label.merged_into_id) if label.merged_into_id else None,
     }

@@ -6,6 +6,7 @@ Until a file was inspected, no other process of the portal hands it to a decoder
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,13 @@ from ml.config import config_from_dict
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.sandbox import Limits, run_limited
-from ml.types import Progress, no_progress
+from ml.types import FrameTable, Progress, no_progress
 
 INSPECT_LIMITS = Limits()
+FILMSTRIP_LIMITS = Limits(cpu_s=120, wall_s=120.0, file_bytes=16 * 2**20)
+"""Of the small pictures of a timeline, within a request."""
 DICOM_NAME = "slide.dcm"
+FILMSTRIP_NAME = "filmstrip.jpg"
 SNIFF_LIMITS = Limits(memory_bytes=1024**3, cpu_s=20, wall_s=60, file_bytes=2**20)
 """Of a look at the first bytes and tags, within a request."""
 _CPU_S_PER_MEGAPIXEL = 0.25  # x264 veryfast and the decoder take a tenth on a slow core
@@ -83,6 +87,27 @@ def rendition_make(
     return _rendition(
         _run("make_rendition", source, folder, progress, _rendition_limits(source, found))
     )
+
+
+def filmstrip_make(source: Path, folder: Path, table: FrameTable, count: int) -> None:
+    """Write ``FILMSTRIP_NAME`` into ``folder`` by ``ml.imaging.videos.filmstrip``, in a child."""
+    from ml.imaging.videos.filmstrip import DECODED_WHOLE, evenly
+
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        run_limited(
+            "ml.imaging.ingest:make_filmstrip",
+            {
+                "path": str(source),
+                "out_path": str(Path(made) / FILMSTRIP_NAME),
+                "pts": evenly(table, count).tolist(),
+                "is_long": len(table) > DECODED_WHOLE,
+            },
+            reads=(source,),
+            writes=(Path(made),),
+            limits=FILMSTRIP_LIMITS,
+            progress=no_progress,
+        )
+        (Path(made) / FILMSTRIP_NAME).replace(folder / FILMSTRIP_NAME)
 
 
 def _rendition(found: Mapping[str, Any]) -> MadeRendition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import date
 from typing import Any
 
@@ -20,9 +21,11 @@ from portal.archive.models import (
     Slide,
     Video,
 )
-from portal.archive.rules import may_edit
+from portal.archive.selectors import filmstrip_count
 from portal.archive.services import MAX_TAG_LENGTH, MAX_TAGS
 from portal.archive.tiles.reading import plane_of
+from portal.labs.models import Role
+from portal.labs.rules import role_in
 
 
 class CaseSerializer(serializers.ModelSerializer[Case]):
@@ -174,6 +177,8 @@ class CanvasVideoSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     frames_url = serializers.CharField()
     frame_url = serializers.CharField()
+    filmstrip_url = serializers.CharField()
+    filmstrip_count = serializers.IntegerField(help_text="Pictures side by side in the filmstrip")
     media_url = serializers.CharField()
     media_offset_s = serializers.FloatField(help_text="Media time is frame time less this")
     frame_count = serializers.IntegerField()
@@ -193,6 +198,12 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
     thumbnail_url = serializers.SerializerMethodField()
     video = serializers.SerializerMethodField()
     can_annotate = serializers.SerializerMethodField()
+    can_review = serializers.SerializerMethodField()
+    can_scale = serializers.SerializerMethodField()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._roles: dict[uuid.UUID, Role | None] = {}
 
     class Meta:
         model = Canvas
@@ -210,6 +221,9 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "thumbnail_url",
             "video",
             "can_annotate",
+            "can_review",
+            "is_scaled_by_hand",
+            "can_scale",
         )
 
     def get_tile_url(self, canvas: Canvas) -> str | None:
@@ -232,10 +246,13 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
         if canvas.kind != CanvasKind.VIDEO or video is None:
             return None
         frame = reverse("api:canvas-frame", kwargs={"pk": canvas.pk, "pts": 0})
+        version = f"?v={canvas.content_hash[:12]}"
         return {
             "id": str(video.pk),
             "frames_url": reverse("api:video-frames", args=[video.pk]) + "?limit=5000",
             "frame_url": frame.removesuffix("0.jpg") + "{pts}.jpg",
+            "filmstrip_url": reverse("api:canvas-filmstrip", kwargs={"pk": canvas.pk}) + version,
+            "filmstrip_count": filmstrip_count(video.frame_count),
             "media_url": reverse("api:video-media", args=[video.pk]),
             "media_offset_s": video.media_offset_s,
             "frame_count": video.frame_count,
@@ -246,7 +263,33 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
 
     def get_can_annotate(self, canvas: Canvas) -> bool:
         """Whether this user may draw."""
-        return may_edit(self.context["request"].user, canvas.lab_id)
+        return self._has(Role.ANNOTATOR, canvas)
+
+    def get_can_review(self, canvas: Canvas) -> bool:
+        """Whether this user may accept and reject ROIs."""
+        return self._has(Role.REVIEWER, canvas)
+
+    def get_can_scale(self, canvas: Canvas) -> bool:
+        """Whether this user may set the pixel size: the file names none."""
+        is_open = canvas.is_scaled_by_hand or canvas.mpp_x is None
+        is_flat = canvas.kind in (CanvasKind.SLIDE, CanvasKind.STILL)
+        return is_flat and is_open and self._has(Role.ANNOTATOR, canvas)
+
+    def _has(self, role: Role, canvas: Canvas) -> bool:
+        """Asked once for each lab."""
+        if canvas.lab_id not in self._roles:
+            self._roles[canvas.lab_id] = role_in(self.context["request"].user, canvas.lab_id)
+        mine = self._roles[canvas.lab_id]
+        return mine is not None and mine.rank >= role.rank
+
+
+class CanvasScaleSerializer(serializers.Serializer[Any]):
+    """The pixel size, where the file names none."""
+
+    mpp_x = serializers.FloatField(
+        allow_null=True, help_text="Microns per pixel, 0.01 to 1000; null takes it back"
+    )
+    mpp_y = serializers.FloatField(required=False, help_text="As mpp_x where it is left out")
 
 
 class TableFrameSerializer(serializers.Serializer[Any]):

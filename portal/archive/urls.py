@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-from portal.archive.views import canvases, cases, items, sharing, uploads
+from portal.archive.views import beside, canvases, cases, items, sharing, uploads
 
 app_name = "archive"
 _ITEM = "items/<str:kind>/<uuid:item_id>"
@@ -25,5 +25,7 @@ urlpatterns = [
     path("slides/<uuid:item_id>/", items.item_open, {"kind": "slide"}, name="slide_open"),
     path("videos/<uuid:item_id>/", items.item_open, {"kind": "video"}, name="video_open"),
     path("canvases/<uuid:canvas_id>/", canvases.viewer, name="viewer"),
+    path("canvases/<uuid:canvas_id>/beside/", beside.beside, name="beside"),
+    path("canvases/<uuid:canvas_id>/beside/choices/", beside.beside_choices, name="beside_choices"),
     re_path(r"^tiles/(?P<address>.+)$", canvases.tile, name="tile"),
 ]

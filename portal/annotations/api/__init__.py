@@ -7,16 +7,39 @@ from typing import Any
 from django.urls import path
 
 from portal.annotations.api.bulk import RoiBulkApi
-from portal.annotations.api.exchange import CanvasGeoJsonApi, RoiImportUndoApi
-from portal.annotations.api.labels import LabelApi
+from portal.annotations.api.exchange import CanvasRoiFileApi
+from portal.annotations.api.imports import (
+    RoiImportApi,
+    RoiImportStartApi,
+    RoiImportTableApi,
+    RoiImportUndoApi,
+)
+from portal.annotations.api.labels import (
+    LabelApi,
+    LabelMergeUndoApi,
+    LabelOrderApi,
+    LabelVersionApi,
+)
 from portal.annotations.api.rois import RoiApi
 
 router_entries: list[tuple[str, Any, str]] = [
     ("rois", RoiApi, "roi"),
     ("labels", LabelApi, "label"),
+    ("label-versions", LabelVersionApi, "label-version"),
 ]
 urlpatterns = [
+    path("labels/order/", LabelOrderApi.as_view(), name="label-order"),
+    path("label-merges/<uuid:id>/undo/", LabelMergeUndoApi.as_view(), name="label-merge-undo"),
     path("rois/bulk/", RoiBulkApi.as_view(), name="roi-bulk"),
-    path("canvases/<uuid:id>/rois.geojson", CanvasGeoJsonApi.as_view(), name="canvas-rois-geojson"),
+    path("canvases/<uuid:id>/roi-file/", CanvasRoiFileApi.as_view(), name="canvas-roi-file"),
+    path("roi-imports/<uuid:import_id>/", RoiImportApi.as_view(), name="roi-import"),
+    path(
+        "roi-imports/<uuid:import_id>/start/", RoiImportStartApi.as_view(), name="roi-import-start"
+    ),
+    path(
+        "roi-imports/<uuid:import_id>/report.csv",
+        RoiImportTableApi.as_view(),
+        name="roi-import-table",
+    ),
     path("roi-imports/<uuid:import_id>/undo/", RoiImportUndoApi.as_view(), name="roi-import-undo"),
 ]

@@ -13,12 +13,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations import selectors
+from portal.annotations.api.conditions import IDEMPOTENCY_KEY, once
 from portal.annotations.api.parsers import GeometryJsonParser
 from portal.annotations.models import Label, RoiAction, RoiKind
 from portal.annotations.serializers import (
     INT32_MAX,
     FrameReferenceSerializer,
     GeometryField,
+    KeyFrameSerializer,
     RoiSerializer,
     rois_represent,
 )
@@ -50,6 +52,7 @@ class RoiStepSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     locked = serializers.BooleanField(source="is_locked", required=False)
+    track = KeyFrameSerializer(many=True, required=False)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """A new ROI needs an outline, anything else the version that it changes."""
@@ -81,12 +84,14 @@ class RoiBulkApi(APIView):
     @extend_schema(
         request=RoiBulkSerializer,
         responses={200: RoisChangedSerializer, 412: STALE},
+        parameters=[IDEMPOTENCY_KEY],
         summary="Change many ROIs as one step",
     )
     def post(self, request: Request) -> Response:
         """One transaction. Each ROI gets a version of its own, as by a request of its own.
 
-        A change that finds its ROI as it wants it does nothing: the request can be sent again.
+        A change that finds its ROI as it wants it does nothing: the request can be sent again. With
+        its Idempotency-Key it can be even where others changed the ROIs since, and changes nothing.
         """
         body = RoiBulkSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -97,7 +102,7 @@ class RoiBulkApi(APIView):
         labels = _labels(canvas, changes)
         steps = [_step(change, labels) for change in changes]
         try:
-            rois_change(canvas=canvas, user=user, steps=steps)
+            rois_change(canvas=canvas, user=user, steps=steps, once=once(request))
         except StaleVersionError as error:
             stale = [uuid.UUID(one) for one in error.details["stale"]]
             error.details["stale"] = rois_represent(selectors.rois_by_id(user, canvas, stale))
@@ -115,7 +120,7 @@ def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID,
     return found
 
 
-_PLAIN = ("geometry", "name", "shape", "is_locked")
+_PLAIN = ("geometry", "track", "name", "shape", "is_locked")
 
 
 def _step(change: Mapping[str, Any], labels: Mapping[uuid.UUID, Label]) -> RoiStep:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from typing import IO
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
@@ -45,6 +47,20 @@ def once(request: Request) -> Once | None:
         raise InvalidInputError("Idempotency-Key: 8 to 200 visible ASCII characters.")
     asked = json.dumps([request.method, request.path, request.data], sort_keys=True, default=str)
     return Once.of(user_of(request), key=key, request=asked)
+
+
+def once_of_file(request: Request, file: IO[bytes]) -> Once | None:
+    """As ``once``, for a request whose body is a file."""
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not _KEY.match(key):
+        raise InvalidInputError("Idempotency-Key: 8 to 200 visible ASCII characters.")
+    digest = hashlib.sha256(json.dumps(sorted(request.query_params.items())).encode())
+    file.seek(0)
+    while piece := file.read(2**20):
+        digest.update(piece)
+    return Once.of(user_of(request), key=key, request=f"{request.path} {digest.hexdigest()}")
 
 
 def etag(version: int) -> str:

@@ -1,11 +1,11 @@
-"""``/api/v1/canvases/{id}/rois.geojson``: QuPath's GeoJSON, out and in."""
+"""``/api/v1/canvases/{id}/roi-file/``: regions in and out as files of other tools."""
 
 from __future__ import annotations
 
 import csv
 import uuid
 from tempfile import SpooledTemporaryFile
-from typing import Any
+from typing import IO, Any, cast
 
 from django.http import StreamingHttpResponse
 from django.utils.text import get_valid_filename
@@ -19,95 +19,64 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations import selectors
-from portal.annotations.api.parsers import DOCUMENT_BYTES, DocumentParser, GeoJsonParser
+from portal.annotations.api.conditions import IDEMPOTENCY_KEY, once_of_file
+from portal.annotations.api.imports import RoiImportSerializer, accepted, chosen_labels
+from portal.annotations.api.parsers import DOCUMENT_BYTES, FileParser
+from portal.annotations.api.reports import ImportReportSerializer
+from portal.annotations.formats import READERS, WRITERS, ExportChoices, cell, writer_named
 from portal.annotations.services import (
     ImportChoices,
     ImportItem,
-    ImportReport,
+    report_json,
     roi_import,
+    roi_import_known,
     roi_import_preview,
-    roi_import_undo,
+    roi_import_stage,
 )
-from portal.archive.models import Canvas
+from portal.annotations.services.reading import ImportWork, Source, file_source
+from portal.archive.models import Canvas, CanvasKind
 from portal.archive.selectors import canvas_get
-from portal.core.http.acting import about
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
 
-MEDIA_TYPE = "application/geo+json"
+MOST_WIDTH_PX = 4096  # of a picture: it is drawn in memory, within the request
 
 
-class ImportItemSerializer(serializers.Serializer[Any]):
-    """What became of one feature."""
+class ExportQuerySerializer(serializers.Serializer[Any]):
+    """As what to export, and of a picture what."""
 
-    index = serializers.IntegerField()
-    status = serializers.ChoiceField(["created", "updated", "restored", "unchanged", "refused"])
-    roi = serializers.UUIDField(source="roi_id", allow_null=True)
-    notes = serializers.ListField(child=serializers.CharField())
-    reason = serializers.CharField()
-
-
-class ImportGroupSerializer(serializers.Serializer[Any]):
-    """Features of which the same was said, but for numbers."""
-
-    status = serializers.ChoiceField(["refused", "repaired"])
-    reason = serializers.CharField(help_text="As it was said of the first of them")
-    count = serializers.IntegerField()
-    first = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Places of the first few, from 0"
+    format = serializers.ChoiceField(list(WRITERS), required=False, default="geojson")
+    downsample = serializers.IntegerField(
+        required=False, default=1, help_text="Of `mask`: level-0 pixels for one; 1, 2, 4 to 32"
+    )
+    roi = serializers.UUIDField(required=False, help_text="Of `png`: this ROI with a margin")
+    window = serializers.CharField(
+        required=False, help_text="Of `png`: `left,top,right,bottom` in level-0 pixels"
+    )
+    width = serializers.IntegerField(
+        required=False, default=1600, min_value=64, max_value=MOST_WIDTH_PX, help_text="Of `png`"
+    )
+    frame = serializers.IntegerField(
+        required=False, default=0, min_value=0, help_text="Of `png` of a video: the frame's index"
     )
 
-
-class ImportClassSerializer(serializers.Serializer[Any]):
-    """A class of the document, and what its ROIs get."""
-
-    name = serializers.CharField()
-    color = serializers.CharField(allow_null=True)
-    count = serializers.IntegerField()
-    fate = serializers.ChoiceField(["known", "mapped", "created", "none", "refused"])
-    label = serializers.UUIDField(  # type: ignore[assignment]
-        source="label_id", allow_null=True, help_text="null where there is none, or none yet"
-    )
-    label_name = serializers.CharField()
-    problem = serializers.CharField(help_text="Why it is refused")
-
-
-class ImportReportSerializer(serializers.Serializer[Any]):
-    """What became of the document, or would: every feature is counted."""
-
-    total = serializers.IntegerField()
-    created = serializers.IntegerField()
-    updated = serializers.IntegerField()
-    restored = serializers.IntegerField()
-    unchanged = serializers.IntegerField()
-    refused = serializers.IntegerField()
-    repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
-    labels_created = serializers.ListField(child=serializers.CharField())
-    classes = ImportClassSerializer(many=True)
-    groups = ImportGroupSerializer(many=True, help_text="All reasons and repairs, counted")
-    id = serializers.UUIDField(
-        source="import_id",
-        allow_null=True,
-        help_text="POST /roi-imports/{id}/undo/ takes it back; null where nothing was changed",
-    )
-    is_preview = serializers.BooleanField(help_text="Nothing was written")
-    items = ImportItemSerializer(
-        many=True,
-        help_text="Every feature; of more than 2,000 those refused or repaired, 2,000 at most",
-    )
-
-
-class ImportUndoneSerializer(serializers.Serializer[Any]):
-    """What became of the import's ROIs."""
-
-    removed = serializers.IntegerField(help_text="Deleted again")
-    reverted = serializers.IntegerField(help_text="As they were before")
-    kept = serializers.IntegerField(help_text="Left alone: somebody changed them since")
+    def validate_window(self, value: str) -> tuple[float, ...]:
+        """Four numbers."""
+        try:
+            sides = tuple(float(side) for side in value.split(","))
+        except ValueError:
+            sides = ()
+        if len(sides) != 4 or not all(abs(side) < 1e9 for side in sides):
+            raise serializers.ValidationError("left,top,right,bottom are expected.")
+        return sides
 
 
 class ImportQuerySerializer(serializers.Serializer[Any]):
     """How to import."""
 
+    format = serializers.ChoiceField(
+        ["auto", *READERS], required=False, default="auto", help_text="`auto`: by its content"
+    )
     create_labels = serializers.BooleanField(
         required=False,
         allow_null=True,
@@ -125,6 +94,14 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(
         required=False, default=False, help_text="Answer what an import would do; write nothing"
     )
+    background = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Answer 202 at once: a job reads the document, which `/roi-imports/` tells of",
+    )
+    name = serializers.CharField(
+        required=False, default="", max_length=200, help_text="Of the file, shown with the import"
+    )
     report = serializers.ChoiceField(
         ["json", "csv"],
         required=False,
@@ -134,15 +111,7 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
 
     def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
         """By lower-case name."""
-        if not isinstance(value, dict):
-            raise serializers.ValidationError("An object is expected.")
-        try:
-            return {
-                str(name).lower(): None if label is None else uuid.UUID(str(label))
-                for name, label in value.items()
-            }
-        except ValueError:
-            raise serializers.ValidationError("Ids of labels, or null, are expected.") from None
+        return chosen_labels(value)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """A table is written of a preview only."""
@@ -152,12 +121,11 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
 
 
 class JsonAlways(BaseContentNegotiation):
-    """Whatever ``Accept`` says, errors and reports are JSON."""
+    """Whatever ``Accept``, ``Content-Type`` and ``format=`` say: a file in, JSON out."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        """By the content type of the body."""
-        kind = (request.content_type or "").partition(";")[0].strip()
-        return next((parser for parser in parsers if parser.media_type == kind), None)
+        """The one there is."""
+        return parsers[0]
 
     def select_renderer(
         self, request: Request, renderers: Any, format_suffix: str | None = None
@@ -166,41 +134,60 @@ class JsonAlways(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class CanvasGeoJsonApi(APIView):
-    """The ROIs of a canvas as QuPath reads and writes them."""
+class CanvasRoiFileApi(APIView):
+    """The ROIs of a canvas as files."""
 
     area = TokenArea.ROIS
-    parser_classes = (DocumentParser, GeoJsonParser)
+    parser_classes = (FileParser,)
     body_limit_bytes = DOCUMENT_BYTES
     renderer_classes = (JSONRenderer,)
     content_negotiation_class = JsonAlways
 
     @extend_schema(
-        responses={(200, MEDIA_TYPE): OpenApiTypes.OBJECT},
-        parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
+        operation_id="canvas_roi_file_export",
+        responses={
+            (200, media_type): OpenApiTypes.OBJECT if "json" in media_type else OpenApiTypes.BINARY
+            for media_type in sorted({one.media_type.split(";")[0] for one in WRITERS.values()})
+        },
+        parameters=[
+            ExportQuerySerializer,
+            OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH),
+        ],
         summary="Export the ROIs of a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
-        """A FeatureCollection, streamed. Frames of a video are planes ``t``."""
+        """One file, streamed: what each format keeps is in docs/formats.md."""
         canvas = canvas_get(user=user_of(request), canvas_id=id)
+        query = ExportQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        writer = writer_named(asked["format"])
+        pieces = selectors.roi_export(canvas, writer=writer, choices=_choices(canvas, asked))
         name = get_valid_filename(f"{canvas.name}-rois") or "rois"
         return StreamingHttpResponse(
-            selectors.roi_export(canvas),
-            content_type=MEDIA_TYPE,
-            headers={"Content-Disposition": f'attachment; filename="{_ascii(name)}.geojson"'},
+            pieces,
+            content_type=writer.media_type,
+            headers={
+                "Content-Disposition": f'attachment; filename="{_ascii(name)}{writer.suffix}"'
+            },
         )
 
     @extend_schema(
-        request={"application/json": OpenApiTypes.OBJECT, MEDIA_TYPE: OpenApiTypes.OBJECT},
-        responses={200: OpenApiResponse(ImportReportSerializer, "What became of each feature")},
+        operation_id="canvas_roi_file_import",
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses={
+            200: OpenApiResponse(ImportReportSerializer, "What became of each feature"),
+            202: OpenApiResponse(RoiImportSerializer, "A job of it; `Location` names the job"),
+        },
         parameters=[
             ImportQuerySerializer,
+            IDEMPOTENCY_KEY,
             OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH),
         ],
         summary="Import ROIs into a canvas",
     )
     def post(self, request: Request, id: uuid.UUID) -> Response | StreamingHttpResponse:
-        """A FeatureCollection, an array of features or one Feature.
+        """GeoJSON as QuPath writes it, ASAP's or CVAT's XML, or COCO's JSON, as the body.
 
         A feature whose id is an ROI of this canvas updates it. Importing twice changes nothing.
         The body is read as a stream, up to 2 GiB.
@@ -211,52 +198,51 @@ class CanvasGeoJsonApi(APIView):
         asked = query.validated_data
         choices = ImportChoices(asked["create_labels"], asked["labels"], asked["strict"])
         user = user_of(request)
+        file = cast(IO[bytes], request.data)
+        once = None if asked["dry_run"] else once_of_file(request, file)
+        known = roi_import_known(once) if once else None
+        if asked["background"]:
+            row = known or roi_import_stage(
+                canvas=canvas,
+                user=user,
+                file=file,
+                choices=choices,
+                is_preview=asked["dry_run"],
+                named=asked["format"],
+                document_name=asked["name"],
+                once=once,
+            )
+            return accepted(row)
+        if known:
+            return Response(known.report)
+        source = file_source(file, canvas, named=asked["format"])
         if asked["report"] == "csv":
-            return _table(canvas, user, request.data, choices)
-        do = roi_import_preview if asked["dry_run"] else roi_import
-        report = do(canvas=canvas, user=user, document=request.data, choices=choices)
-        return Response(_represent(report))
+            return _table(canvas, user, source, choices)
+        if asked["dry_run"]:
+            report = roi_import_preview(canvas=canvas, user=user, document=source, choices=choices)
+        else:
+            report = roi_import(
+                canvas=canvas, user=user, document=source, choices=choices, once=once
+            )
+        return Response(report_json(report))
 
 
-class RoiImportUndoApi(APIView):
-    """An import, taken back."""
-
-    area = TokenArea.ROIS
-
-    @extend_schema(
-        request=None,
-        responses=ImportUndoneSerializer,
-        parameters=[OpenApiParameter("import_id", uuid.UUID, OpenApiParameter.PATH)],
-        summary="Undo an import",
+def _choices(canvas: Canvas, asked: dict[str, Any]) -> ExportChoices:
+    frame: tuple[int | None, int | None] = (None, None)
+    if canvas.kind == CanvasKind.VIDEO and asked["format"] == "png":
+        found = selectors.frame_resolve(canvas, index=asked["frame"], pts=None)
+        frame = (found.index, found.pts) if found else frame
+    return ExportChoices(
+        downsample=asked["downsample"],
+        roi_id=asked.get("roi"),
+        window=asked.get("window"),
+        width_px=asked["width"],
+        frame=frame,
     )
-    def post(self, request: Request, import_id: uuid.UUID) -> Response:
-        """Delete what it made and revert what it changed; what was changed since stays."""
-        found = selectors.roi_import_get(user_of(request), import_id)
-        about(request, found.canvas_id)
-        undone = roi_import_undo(roi_import=found, user=user_of(request))
-        return Response(ImportUndoneSerializer(undone).data)
-
-
-def _represent(report: ImportReport) -> dict[str, Any]:
-    counts = {
-        status: report.count(status)
-        for status in ("created", "updated", "restored", "unchanged", "refused")
-    }
-    return {
-        "total": report.total,
-        **counts,
-        "repaired": report.repaired,
-        "labels_created": list(report.labels_created),
-        "classes": ImportClassSerializer(report.classes, many=True).data,
-        "groups": ImportGroupSerializer(report.groups, many=True).data,
-        "id": report.import_id and str(report.import_id),
-        "is_preview": report.is_preview,
-        "items": ImportItemSerializer(report.items, many=True).data,
-    }
 
 
 def _table(
-    canvas: Canvas, user: User, document: object, choices: ImportChoices
+    canvas: Canvas, user: User, document: Source, choices: ImportChoices
 ) -> StreamingHttpResponse:
     """What would become of each feature, one line each, by way of a file."""
     file = SpooledTemporaryFile(2**22, "w+", newline="", encoding="utf-8")  # noqa: SIM115 - outlives this call
@@ -265,20 +251,16 @@ def _table(
 
     def told(item: ImportItem) -> None:
         words = ("; ".join(item.notes), item.reason)
-        writer.writerow([item.index, item.status, *map(_cell, words)])
+        writer.writerow([item.index, item.status, *map(cell, words)])
 
-    roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, told=told)
+    work = ImportWork(told=told)
+    roi_import_preview(canvas=canvas, user=user, document=document, choices=choices, work=work)
     file.seek(0)
     return StreamingHttpResponse(
         iter(lambda: file.read(2**16), ""),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": 'attachment; filename="import-report.csv"'},
     )
-
-
-def _cell(text: str) -> str:
-    """What a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 def _ascii(name: str) -> str:

@@ -3,21 +3,100 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from portal.annotations import selectors
-from portal.annotations.models import Label
+from portal.annotations.models import Label, LabelSetVersion
 from portal.annotations.serializers import LabelSerializer, label_represent
-from portal.annotations.services import label_create, label_delete, label_set_ensure, label_update
+from portal.annotations.services import (
+    LabelChanges,
+    label_create,
+    label_delete,
+    label_merge,
+    label_merge_preview,
+    label_merge_undo,
+    label_set_ensure,
+    label_set_publish,
+    label_update,
+    labels_order,
+)
 from portal.archive.selectors import canvas_get
-from portal.labs.models import Role, TokenArea
+from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
+
+
+class LabelOrderRowSerializer(serializers.Serializer[Label]):
+    """A label and what it stands below."""
+
+    id = serializers.UUIDField()
+    parent = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+
+
+class LabelOrderSerializer(serializers.Serializer[Label]):
+    """All labels of a lab."""
+
+    lab = serializers.UUIDField(required=False)
+    labels = LabelOrderRowSerializer(many=True)
+
+
+class LabelMergeRequestSerializer(serializers.Serializer[Label]):
+    """What a label is merged into."""
+
+    into = serializers.UUIDField()
+    preview = serializers.BooleanField(default=False)
+
+
+class LabelMergeSerializer(serializers.Serializer[Any]):
+    """What a merge changes."""
+
+    id = serializers.UUIDField(allow_null=True, help_text="null for a preview")
+    rois = serializers.IntegerField()
+    canvases = serializers.IntegerField()
+    cases = serializers.IntegerField()
+    locked = serializers.IntegerField(help_text="Of these ROIs; they are relabelled too")
+
+
+class LabelMergeUndoneSerializer(serializers.Serializer[Any]):
+    """What went back."""
+
+    reverted = serializers.IntegerField()
+    kept = serializers.IntegerField(help_text="Changed by somebody since")
+
+
+class FrozenLabelSerializer(serializers.Serializer[Any]):
+    """A label as it was published."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    color = serializers.CharField()
+    key = serializers.CharField(allow_blank=True)
+    parent = serializers.UUIDField(allow_null=True)  # type: ignore[assignment]
+
+
+class LabelVersionSerializer(serializers.Serializer[LabelSetVersion]):
+    """A published version."""
+
+    lab = serializers.UUIDField(source="lab_id", required=False)
+    number = serializers.IntegerField(read_only=True)
+    note = serializers.CharField(required=False, allow_blank=True, max_length=200)
+    labels = FrozenLabelSerializer(many=True, read_only=True)
+    published_by = serializers.CharField(read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True)
+
+
+class LabelVersionQuerySerializer(serializers.Serializer[LabelSetVersion]):
+    """Of one lab."""
+
+    lab = serializers.UUIDField(required=False)
 
 
 class LabelQuerySerializer(serializers.Serializer[Label]):
@@ -65,6 +144,7 @@ class LabelApi(GenericViewSet[Label]):
             name=data["name"],
             color=data.get("color"),
             position=data.get("position"),
+            parent=_parent(user_of(request), data.get("parent")),
         )
         return Response(label_represent(label), status=status.HTTP_201_CREATED)
 
@@ -77,18 +157,16 @@ class LabelApi(GenericViewSet[Label]):
         request=LabelSerializer(partial=True), responses=LabelSerializer, summary="Change a label"
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Rename, recolour or move; ROIs keep it."""
+        """Rename, recolour, move, retire; ROIs keep it, and their history the name it had."""
         label = selectors.label_get(user_of(request), uuid.UUID(pk))
         body = LabelSerializer(data=request.data, partial=True)
         body.is_valid(raise_exception=True)
         data = body.validated_data
-        label = label_update(
-            label=label,
-            user=user_of(request),
-            name=data.get("name"),
-            color=data.get("color"),
-            position=data.get("position"),
-        )
+        changes: LabelChanges = {**data}  # type: ignore[typeddict-item]
+        changes.pop("lab_id", None)  # type: ignore[typeddict-item]
+        if "parent" in data:
+            changes["parent"] = _parent(user_of(request), data["parent"])
+        label = label_update(label=label, user=user_of(request), changes=changes)
         return Response(label_represent(label))
 
     @extend_schema(responses={204: None}, summary="Delete a label")
@@ -97,3 +175,108 @@ class LabelApi(GenericViewSet[Label]):
         label = selectors.label_get(user_of(request), uuid.UUID(pk))
         label_delete(label=label, user=user_of(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        request=LabelMergeRequestSerializer,
+        responses={200: LabelMergeSerializer},
+        summary="Merge a label into another",
+    )
+    @action(detail=True, methods=["post"])
+    def merge(self, request: Request, pk: str) -> Response:
+        """With `preview` nothing is written. `id` of the answer is for `POST
+        /label-merges/{id}/undo/`."""
+        user = user_of(request)
+        source = selectors.label_get(user, uuid.UUID(pk))
+        body = LabelMergeRequestSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        target = selectors.label_get(user, body.validated_data["into"])
+        found = label_merge_preview(source=source, target=target, user=user)
+        merge = None
+        if not body.validated_data["preview"]:
+            merge = label_merge(source=source, target=target, user=user)
+        told = {"id": merge.pk if merge else None, "rois": found.rois, "canvases": found.canvases}
+        told |= {"cases": found.cases, "locked": found.locked}
+        return Response(LabelMergeSerializer(told).data)
+
+
+class LabelOrderApi(APIView):
+    """The order of a lab's labels, and which stands below which."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="labels_order",
+        request=LabelOrderSerializer,
+        responses=LabelSerializer(many=True),
+        summary="Order labels",
+    )
+    def post(self, request: Request) -> Response:
+        """All labels of the lab that are not retired, first to last."""
+        body = LabelOrderSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
+        order = [(one["id"], one.get("parent")) for one in asked["labels"]]
+        labels = labels_order(lab=lab, user=user_of(request), order=order)
+        return Response([label_represent(label) for label in labels])
+
+
+class LabelMergeUndoApi(APIView):
+    """A merge that was a mistake."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="label_merges_undo",
+        request=None,
+        responses=LabelMergeUndoneSerializer,
+        summary="Undo a merge of labels",
+    )
+    def post(self, request: Request, id: uuid.UUID) -> Response:
+        """ROIs that somebody changed since keep the label they have."""
+        merge = selectors.label_merge_get(user_of(request), id)
+        undone = label_merge_undo(merge=merge, user=user_of(request))
+        return Response(LabelMergeUndoneSerializer(undone).data)
+
+
+class LabelVersionApi(GenericViewSet[LabelSetVersion]):
+    """Published versions of a lab's labels: frozen."""
+
+    area = TokenArea.ROIS
+    queryset = LabelSetVersion.objects.none()
+    serializer_class = LabelVersionSerializer
+    filter_backends = ()
+
+    @extend_schema(
+        parameters=[LabelVersionQuerySerializer],
+        responses=LabelVersionSerializer(many=True),
+        summary="List published versions of labels",
+    )
+    def list(self, request: Request) -> Response:
+        """Newest first."""
+        query = LabelVersionQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        versions = selectors.label_versions(
+            user_of(request), lab_id=query.validated_data.get("lab")
+        )
+        page = self.paginate_queryset(versions) or []
+        shown = [LabelVersionSerializer(version).data for version in page]
+        return self.get_paginated_response(shown)
+
+    @extend_schema(
+        request=LabelVersionSerializer,
+        responses={201: LabelVersionSerializer},
+        summary="Publish the labels as they are",
+    )
+    def create(self, request: Request) -> Response:
+        """409 where nothing changed since the last version."""
+        body = LabelVersionSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        lab = lab_chosen(user_of(request), asked.get("lab_id"), at_least=Role.MANAGER)
+        version = label_set_publish(lab=lab, user=user_of(request), note=asked.get("note", ""))
+        return Response(LabelVersionSerializer(version).data, status=status.HTTP_201_CREATED)
+
+
+def _parent(user: User, label_id: uuid.UUID | None) -> Label | None:
+    return selectors.label_get(user, label_id) if label_id else None

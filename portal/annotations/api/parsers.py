@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from rest_framework.parsers import BaseParser
 
-from portal.annotations.documents import features_read
 from portal.core.api.parsers import BoundedJsonParser
 from portal.core.errors import TooLargeInputError
 
 DOCUMENT_BYTES = 2 * 2**30  # a million outlines of a hundred vertices
-_IN_MEMORY_BYTES = 4 * 2**20
-_PIECE_BYTES = 2**20
+_IN_MEMORY_BYTES = 4 * 2**20  # a longer document goes to a temporary file
+_PIECE_BYTES = 2**20  # read at a time
 
 
 class GeometryJsonParser(BoundedJsonParser):
@@ -23,22 +22,10 @@ class GeometryJsonParser(BoundedJsonParser):
     allows_nan = True
 
 
-class Document:
-    """A document as it came, on disk where it is large; each call reads it from its beginning."""
+class FileParser(BaseParser):
+    """A body of any kind as a file: nothing is parsed yet, and its content tells its format."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def __call__(self) -> Iterator[Any]:
-        """Its features."""
-        self._file.seek(0)
-        yield from features_read(self._file)
-
-
-class DocumentParser(BaseParser):
-    """``application/json`` as a ``Document``: nothing is parsed yet."""
-
-    media_type = "application/json"
+    media_type = "*/*"
 
     def parse(
         self,
@@ -46,7 +33,7 @@ class DocumentParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """A ``Document`` of the body; its file goes with the request."""
+        """A file at its beginning, on disk where it is large; it goes with the request."""
         file = SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115 - outlives this call
         size = 0
         while piece := stream.read(_PIECE_BYTES):
@@ -55,10 +42,5 @@ class DocumentParser(BaseParser):
                 file.close()
                 raise TooLargeInputError(f"At most {DOCUMENT_BYTES // 2**30} GiB in one document.")
             file.write(piece)
-        return Document(file)
-
-
-class GeoJsonParser(DocumentParser):
-    """The same for ``application/geo+json``."""
-
-    media_type = "application/geo+json"
+        file.seek(0)
+        return file

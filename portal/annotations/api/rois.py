@@ -25,6 +25,7 @@ from portal.annotations.api.conditions import (
     once,
 )
 from portal.annotations.api.parsers import GeometryJsonParser
+from portal.annotations.api.rows import RoiRowsRenderer, rows_text
 from portal.annotations.models import Roi, RoiKind
 from portal.annotations.serializers import (
     RoiCreateSerializer,
@@ -34,7 +35,6 @@ from portal.annotations.serializers import (
     RoiRevisionSerializer,
     RoiSerializer,
     roi_represent,
-    rois_represent,
 )
 from portal.annotations.services import (
     RoiChanges,
@@ -85,6 +85,7 @@ class RoiApi(GenericViewSet[Roi]):
     serializer_class = RoiSerializer
     pagination_class = RoiPaging
     filter_backends = ()
+    renderer_classes = (RoiRowsRenderer,)
     parser_classes = (GeometryJsonParser,)
     lookup_value_regex = UUID_REGEX
 
@@ -98,14 +99,14 @@ class RoiApi(GenericViewSet[Roi]):
         query = RoiQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         asked = query.validated_data
-        rois = selectors.roi_list(user_of(request), _filter(asked))
-        if asked.get("limit"):
-            rois = rois.order_by("-area_px", "id")
-        if asked.get("centroids"):
-            rois = rois.defer("geometry", "foreign")
-        page = self.paginate_queryset(rois)
-        rows = rois_represent(page or [], centroids=bool(asked.get("centroids")))
-        return self.get_paginated_response(rows)
+        rows: Any = selectors.RoiRows(
+            user_of(request),
+            _filter(asked),
+            largest_first=bool(asked.get("limit")),
+            with_outlines=not asked.get("centroids"),
+        )
+        page: Any = self.paginate_queryset(rows)
+        return self.get_paginated_response(rows_text(page))
 
     @extend_schema(
         request=RoiCreateSerializer,
@@ -137,6 +138,7 @@ class RoiApi(GenericViewSet[Roi]):
             roi_id=data.get("id"),
             kind=data.get("shape", RoiKind.POLYGON),
             is_locked=data.get("locked", False),
+            track=data.get("track", ()),
             once=once(request),
         )
         code = status.HTTP_201_CREATED if saved.created else status.HTTP_200_OK
@@ -250,7 +252,7 @@ def _restored(roi: Roi, asked: dict[str, Any]) -> RoiChanges:
 
 
 def _filter(asked: dict[str, Any]) -> selectors.RoiFilter:
-    names = ("review_state", "left", "top", "right", "bottom", "min_size_px", "frame_pts")
+    names = ("review_state", "left", "top", "right", "bottom", "min_size_px", "frame_pts", "ids")
     return selectors.RoiFilter(
         canvas_id=asked.get("canvas"),
         label_id=asked.get("label"),

@@ -3,36 +3,56 @@
 from portal.annotations.selectors.embedded import embedded_probe_register, rois_embedded
 from portal.annotations.selectors.frames import FrameRef, frame_resolve
 from portal.annotations.selectors.labels import (
+    LabelRow,
     label_get,
     label_list,
+    label_merge_get,
     label_of_lab,
+    label_tree,
+    label_version_now,
+    label_versions,
     labels_with_use,
     labs_without_labels,
+    merges_of,
 )
+from portal.annotations.selectors.measurements import MOST_ROWS, Measurements, measurements_of
+from portal.annotations.selectors.reviewing import is_own, review_rules_of
 from portal.annotations.selectors.rois import (
     RoiFilter,
     roi_export,
     roi_get,
     roi_import_get,
-    roi_list,
     roi_revisions,
     rois_by_id,
 )
+from portal.annotations.selectors.rows import RoiRow, RoiRows
 
 __all__ = [
+    "MOST_ROWS",
     "FrameRef",
+    "LabelRow",
+    "Measurements",
     "RoiFilter",
+    "RoiRow",
+    "RoiRows",
     "embedded_probe_register",
     "frame_resolve",
+    "is_own",
     "label_get",
     "label_list",
+    "label_merge_get",
     "label_of_lab",
+    "label_tree",
+    "label_version_now",
+    "label_versions",
     "labels_with_use",
     "labs_without_labels",
+    "measurements_of",
+    "merges_of",
+    "review_rules_of",
     "roi_export",
     "roi_get",
     "roi_import_get",
-    "roi_list",
     "roi_revisions",
     "rois_by_id",
     "rois_embedded",

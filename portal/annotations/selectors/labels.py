@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 
-from portal.annotations.models import Label, LabelSet
+from portal.annotations.colors import too_close
+from portal.annotations.models import Label, LabelMerge, LabelSet, LabelSetVersion
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.labs.models import Lab, Membership, User
 
@@ -26,8 +31,99 @@ def label_list(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[Label
 def labels_with_use(lab: Lab) -> QuerySet[Label]:
     """The lab's labels with ``roi_count``. Call with a lab found visible."""
     return (
-        Label.objects.filter(lab=lab).annotate(roi_count=Count("roi")).order_by("position", "name")
+        Label.objects.filter(lab=lab)
+        .select_related("merged_into")
+        .annotate(roi_count=Count("roi", filter=Q(roi__deleted_at=None)))
+        .order_by("position", "name")
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """A label where it stands in the tree.
+
+    Attributes:
+        depth: 0 at the top.
+        hard_to_tell: a label that some people can hardly tell from this one by colour, and who.
+    """
+
+    label: Label
+    depth: int
+    hard_to_tell: str = ""
+
+
+def label_tree(labels: Iterable[Label]) -> list[LabelRow]:
+    """Labels in their order, each followed by those below it; retired ones are left out."""
+    rows = [one for one in labels if one.retired_at is None]
+    ids = {one.pk for one in rows}
+    below: defaultdict[uuid.UUID | None, list[Label]] = defaultdict(list)
+    for one in rows:
+        below[one.parent_id if one.parent_id in ids else None].append(one)
+    ordered: list[tuple[Label, int]] = []
+
+    def walk(parent: uuid.UUID | None, depth: int) -> None:
+        for one in below[parent]:
+            ordered.append((one, depth))
+            walk(one.pk, depth + 1)
+
+    walk(None, 0)
+    close: dict[int, str] = {}
+    for i, j, vision in too_close([one.color for one, _ in ordered]):
+        close.setdefault(i, f"{ordered[j][0].name}: {vision}")
+        close.setdefault(j, f"{ordered[i][0].name}: {vision}")
+    return [LabelRow(one, depth, close.get(at, "")) for at, (one, depth) in enumerate(ordered)]
+
+
+def labels_frozen(label_set: LabelSet) -> list[dict[str, Any]]:
+    """The labels of a set as a version keeps them: plain values, in their order."""
+    return [
+        {
+            "id": str(row.label.pk),
+            "name": row.label.name,
+            "color": row.label.color,
+            "key": row.label.key,
+            "parent": str(row.label.parent_id) if row.label.parent_id else None,
+        }
+        for row in label_tree(label_set.labels.order_by("position", "name"))
+    ]
+
+
+def label_versions(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[LabelSetVersion]:
+    """Published versions of label sets, newest first."""
+    versions = LabelSetVersion.objects.owned_by(user).select_related("published_by")
+    if lab_id is not None:
+        versions = versions.filter(lab_id=lab_id)
+    return versions.order_by("-created_at", "id")
+
+
+def label_version_now(lab_id: uuid.UUID) -> int | None:
+    """The number of the version that was published last; None where there is none."""
+    found: int | None = (
+        LabelSetVersion.objects.filter(lab_id=lab_id)
+        .order_by("-created_at")
+        .values_list("number", flat=True)
+        .first()
+    )
+    return found
+
+
+def label_merge_get(user: User, merge_id: uuid.UUID) -> LabelMerge:
+    """One merge of a lab of this person's, or ``NotFoundError``."""
+    found: LabelMerge | None = (
+        LabelMerge.objects.owned_by(user)
+        .select_related("source__label_set", "target", "lab")
+        .filter(pk=merge_id)
+        .first()
+    )
+    if found is None:
+        raise NotFoundError("There is no such merge.")
+    return found
+
+
+def merges_of(lab: Lab) -> QuerySet[LabelMerge]:
+    """The lab's merges that can be undone, newest first. Call with a lab found visible."""
+    merges = LabelMerge.objects.filter(lab=lab, undone_at=None)
+    return merges.select_related("source", "target", "author").order_by("-created_at")
 
 
 def label_get(user: User, label_id: uuid.UUID) -> Label:

@@ -1,4 +1,4 @@
-"""Reads: ROIs by window, and their revisions. All begin with what the person may see."""
+"""Reads: one ROI, what a list asks for, and revisions. All begin with what the person may see."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from django.db.models import F, Q, QuerySet
 
-from portal.annotations.geometry import area_um2
+from portal.annotations.formats import ExportChoices, Writer, plane_of
 from portal.annotations.models import Roi, RoiImport, RoiQuerySet, RoiRevision
-from portal.annotations.qupath import document_write, feature_write
 from portal.archive.models import Canvas
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
@@ -24,6 +23,7 @@ class RoiFilter:
         min_size_px: only ROIs at least this wide or high.
         frame_index, frame_pts: only ROIs of this frame of a video.
         deleted: list the deleted instead of the live.
+        ids: only these.
     """
 
     canvas_id: uuid.UUID | None = None
@@ -37,6 +37,7 @@ class RoiFilter:
     frame_index: int | None = None
     frame_pts: int | None = None
     deleted: bool = False
+    ids: Sequence[uuid.UUID] | None = None
 
     def query(self) -> Q:
         """The conditions as one ``Q``."""
@@ -50,6 +51,7 @@ class RoiFilter:
             "top__lte": self.bottom,
             "frame_index": self.frame_index,
             "frame_pts": self.frame_pts,
+            "pk__in": self.ids,
         }
         query = Q(deleted_at__isnull=not self.deleted)
         query &= Q(**{name: value for name, value in exact.items() if value is not None})
@@ -60,22 +62,12 @@ class RoiFilter:
         return query
 
 
-def roi_list(user: User, wanted: RoiFilter) -> RoiQuerySet:
-    """ROIs of the person's labs, with what their representation needs, oldest first.
-
-    On one canvas those that another lab shares as well.
-    """
-    is_on_one = wanted.canvas_id is not None
-    rois = Roi.objects.visible_to(user) if is_on_one else Roi.objects.owned_by(user)
-    return _joined(rois).filter(wanted.query())
-
-
 def roi_get(user: User, roi_id: uuid.UUID, *, with_shared: bool = True) -> Roi:
     """One ROI, deleted or not; ``NotFoundError`` also where it is another lab's.
 
     Args:
-        with_shared: those that another lab shares, while they are not deleted. Searches and
-            follow-ups leave them out, since both look beyond the case.
+        with_shared: those that another lab shares, while they are not deleted. Follow-ups leave
+            them out, since they look into the patient's other cases.
     """
     rois = Roi.objects.visible_to(user) if with_shared else Roi.objects.owned_by(user)
     roi: Roi | None = _joined(rois).filter(pk=roi_id).first()
@@ -100,18 +92,19 @@ def roi_revisions(roi: Roi) -> QuerySet[RoiRevision]:
     return roi.revisions.select_related("author").order_by("version")
 
 
-def roi_export(canvas: Canvas) -> Iterator[str]:
-    """The live ROIs of a canvas as QuPath's GeoJSON, piece by piece, in constant memory."""
-    rois = (
+def roi_export(canvas: Canvas, *, writer: Writer, choices: ExportChoices) -> Iterator[bytes]:
+    """The live ROIs of a canvas in a format, piece by piece.
+
+    Raises:
+        InvalidInputError, NotFoundError: this canvas cannot be written so, before the first piece.
+    """
+    rows = (
         Roi.objects.live()
         .filter(canvas=canvas)
         .select_related("label")
         .order_by("created_at", "id")
     )
-    return document_write(
-        feature_write(roi, area_um2=area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y))
-        for roi in rois.iterator(chunk_size=500)
-    )
+    return writer.write(lambda: rows.iterator(chunk_size=500), plane_of(canvas), choices)
 
 
 def roi_import_get(user: User, import_id: uuid.UUID) -> RoiImport:

@@ -5,14 +5,20 @@ from portal.annotations.services.exchange import ImportChoices, roi_import, roi_
 from portal.annotations.services.fields import RoiChanges
 from portal.annotations.services.imports import ImportUndone, roi_import_undo
 from portal.annotations.services.labels import (
+    KEYS,
+    LabelChanges,
     color_next,
     label_create,
     label_delete,
     label_set_ensure,
+    label_set_publish,
     label_update,
+    labels_order,
 )
+from portal.annotations.services.merges import label_merge, label_merge_preview, label_merge_undo
 from portal.annotations.services.once import Once
-from portal.annotations.services.reports import ImportItem, ImportReport
+from portal.annotations.services.reports import ImportItem, ImportReport, report_json
+from portal.annotations.services.reviewing import review_rules_set
 from portal.annotations.services.rois import (
     roi_create,
     roi_delete,
@@ -20,24 +26,45 @@ from portal.annotations.services.rois import (
     roi_update,
     version_changes,
 )
+from portal.annotations.services.staged import (
+    IMPORT_KIND,
+    import_folder,
+    roi_import_known,
+    roi_import_stage,
+    roi_import_start,
+)
 
 __all__ = [
+    "IMPORT_KIND",
+    "KEYS",
     "ImportChoices",
     "ImportItem",
     "ImportReport",
     "ImportUndone",
+    "LabelChanges",
     "Once",
     "RoiChanges",
     "RoiStep",
     "color_next",
+    "import_folder",
     "label_create",
     "label_delete",
+    "label_merge",
+    "label_merge_preview",
+    "label_merge_undo",
     "label_set_ensure",
+    "label_set_publish",
     "label_update",
+    "labels_order",
+    "report_json",
+    "review_rules_set",
     "roi_create",
     "roi_delete",
     "roi_import",
+    "roi_import_known",
     "roi_import_preview",
+    "roi_import_stage",
+    "roi_import_start",
     "roi_import_undo",
     "roi_restore",
     "roi_update",

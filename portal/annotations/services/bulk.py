@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -24,8 +24,9 @@ from portal.annotations.services.fields import (
     require_unlocked,
     roi_shape,
 )
+from portal.annotations.services.once import Once
 from portal.annotations.services.rois import roi_prepare
-from portal.annotations.services.writing import bulk_tell, event_payload, roi_revision
+from portal.annotations.services.writing import bulk_tell, event_payload, label_words, roi_revision
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError, StaleVersionError
 from portal.core.events import events_emit
@@ -56,23 +57,38 @@ class RoiStep:
 
 
 @dataclass(slots=True)
-class _Written:
+class Written:
+    """An ROI as it is to be saved, and what was done to it."""
+
     roi: Roi
     action: RoiAction
     fields: dict[str, Any]
 
     @property
     def geometry_changed(self) -> bool:
+        """Whether what follows from the outline has to be made again."""
         return self.action == RoiAction.CREATE or "geometry" in self.fields
 
+    @property
+    def is_its_own(self) -> bool:
+        """Whether what is written is no other row's: an outline, a track."""
+        return self.geometry_changed or "track" in self.fields
 
-def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None:
+
+def rois_change(
+    *, canvas: Canvas, user: User, steps: Sequence[RoiStep], once: Once | None = None
+) -> None:
     """Carry out all steps, or none; each leaves a revision, and emits what a single one would.
 
     A step that finds its ROI as it wants it does nothing, so a request whose answer was lost can
     be sent again.
 
+    Args:
+        once: the request; one that was carried out before changes nothing, whatever others
+            changed since.
+
     Raises:
+        KeyReusedError: ``once`` was another request.
         StaleVersionError: ``details["stale"]`` lists the ids that someone else changed.
         NotFoundError: one of them is not on this canvas.
         ConflictError: one is deleted or locked. ForbiddenError, InvalidInputError.
@@ -80,10 +96,25 @@ def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None
     require_annotate(user, canvas.lab_id)
     _refuse_doubles(steps)
     shapes = _shapes(canvas, steps)
+    try:
+        _carry_out(canvas, user, steps, shapes, once)
+    except IntegrityError:  # the same request, sent twice at once: what it draws is there now
+        _carry_out(canvas, user, steps, shapes, once)
+
+
+def _carry_out(
+    canvas: Canvas,
+    user: User,
+    steps: Sequence[RoiStep],
+    shapes: dict[uuid.UUID, RoiShape],
+    once: Once | None,
+) -> None:
     frames: dict[tuple[int | None, int | None], FrameRef | None] = {}
     now = timezone.now()
     with transaction.atomic():
         known = _locked_rows(canvas, steps)
+        if once and _was_done(once, steps):
+            return
         stale = [step.roi_id for step in steps if _is_stale(known, step)]
         if stale:
             raise StaleVersionError(
@@ -101,7 +132,12 @@ def rois_change(*, canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> None
             for step in steps
             if step.roi_id in known and (written := _apply(known[step.roi_id], step, now))
         ]
-        _save(canvas, user, new, changed)
+        rois_save(canvas, user, new, changed, once)
+
+
+def _was_done(once: Once, steps: Sequence[RoiStep]) -> bool:
+    parts = (steps[start : start + CHUNK] for start in range(0, len(steps), CHUNK))
+    return any(once.was_done_to_any([step.roi_id for step in part]) for part in parts)
 
 
 def _refuse_doubles(steps: Sequence[RoiStep]) -> None:
@@ -153,7 +189,7 @@ def _difference(roi: Roi, step: RoiStep, now: datetime) -> dict[str, Any]:
     return changed_fields(roi, step.changes)[0]
 
 
-def _apply(roi: Roi, step: RoiStep, now: datetime) -> _Written | None:
+def _apply(roi: Roi, step: RoiStep, now: datetime) -> Written | None:
     fields = _difference(roi, step, now)
     if step.action == RoiAction.CREATE and (fields or roi.deleted_at):
         raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
@@ -167,7 +203,7 @@ def _apply(roi: Roi, step: RoiStep, now: datetime) -> _Written | None:
         setattr(roi, name, value)
     roi.version += 1
     roi.updated_at = now
-    return _Written(roi, step.action, fields)
+    return Written(roi, step.action, fields)
 
 
 def _prepared(
@@ -193,17 +229,27 @@ def _prepared(
         foreign={},
         kind=step.changes.get("shape", RoiKind.POLYGON),
         is_locked=step.changes.get("is_locked", False),
+        track=step.changes.get("track", ()),
     )
 
 
-def _save(canvas: Canvas, user: User, new: list[Roi], changed: list[_Written]) -> None:
-    """A few statements for each ``CHUNK`` of rows, however many there are."""
+def rois_save(
+    canvas: Canvas,
+    user: User,
+    new: list[Roi],
+    changed: list[Written],
+    once: Once | None = None,
+) -> None:
+    """Rows, revisions and events by a few statements for each ``CHUNK``, however many there are."""
     Roi.everything.bulk_create(new, batch_size=CHUNK)
     _update(changed)
-    written = [_Written(roi, RoiAction.CREATE, {}) for roi in new] + changed
-    RoiRevision.objects.bulk_create(
-        (roi_revision(one.roi, one.action, user) for one in written), batch_size=CHUNK
-    )
+    written = [Written(roi, RoiAction.CREATE, {}) for roi in new] + changed
+    words = label_words(canvas.lab_id)
+    revisions = [roi_revision(one.roi, one.action, user, words=words) for one in written]
+    if once:
+        for revision in revisions:
+            once.sign(revision)
+    RoiRevision.objects.bulk_create(revisions, batch_size=CHUNK)
     is_bulk = sum(one.geometry_changed for one in written) > BULK_FROM
     for name, is_deleted in (("roi.saved", False), ("roi.deleted", True)):
         payloads = [
@@ -219,13 +265,13 @@ def _save(canvas: Canvas, user: User, new: list[Roi], changed: list[_Written]) -
         bulk_tell(canvas_id=canvas.pk, lab_id=canvas.lab_id, user=user)
 
 
-def _update(changed: list[_Written]) -> None:
+def _update(changed: list[Written]) -> None:
     """Rows that change alike by one plain UPDATE, which costs far less than values of their own."""
     alike: defaultdict[frozenset[tuple[str, Any]], list[Roi]] = defaultdict(list)
     for one in changed:
-        if not one.geometry_changed:
+        if not one.is_its_own:
             alike[frozenset(one.fields.items())].append(one.roi)
-    apart = [one for one in changed if one.geometry_changed or len(alike) > MOST_ALIKE]
+    apart = [one for one in changed if one.is_its_own or len(alike) > MOST_ALIKE]
     for fields, rois in alike.items() if len(alike) <= MOST_ALIKE else ():
         given = dict(fields) | {"version": F("version") + 1, "updated_at": rois[0].updated_at}
         for start in range(0, len(rois), CHUNK):

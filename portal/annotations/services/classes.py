@@ -51,9 +51,13 @@ class Classes:
             )
         if found and not is_preview:
             label_set_ensure(lab=canvas.lab)  # a new lab's starter labels count as known
-        labels = list(Label.objects.filter(lab_id=canvas.lab_id).order_by("-position"))
+        every = Label.objects.filter(lab_id=canvas.lab_id).select_related("merged_into")
+        labels = [one for one in every.order_by("-position") if one.retired_at is None]
         self._by_id = {label.pk: label for label in labels}
-        self._known = {label.name.lower(): label for label in labels}
+        merged = {one.name.lower(): one.merged_into for one in every if one.merged_into}
+        self._known = {  # a class that was merged is known by the label it went into
+            name: target for name, target in merged.items() if target.retired_at is None
+        } | {label.name.lower(): label for label in labels}
         self.all = tuple(self._decided(key, found[key], chosen) for key in found)
 
     def _decided(

@@ -7,8 +7,8 @@ another coordinate system changes nothing, then part by part. Memory is bounded 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from django.db import IntegrityError, transaction
 
@@ -17,15 +17,25 @@ from portal.annotations.rules import may_manage_labels, require_annotate, requir
 from portal.annotations.services.classes import Classes
 from portal.annotations.services.fields import RoiChanges, changed_fields
 from portal.annotations.services.imports import roi_import_undo
+from portal.annotations.services.once import Once
 from portal.annotations.services.reading import (
+    AT_ONCE,
     ImportRun,
+    ImportWork,
     Plan,
+    Source,
     document_survey,
+    format_of,
     plans_known,
     plans_read,
     source_of,
 )
-from portal.annotations.services.reports import ImportItem, ImportReport, Tally
+from portal.annotations.services.reports import (
+    ImportReport,
+    Tally,
+    classes_kept,
+    report_json,
+)
 from portal.annotations.services.rois import roi_prepare, roi_restore, roi_update, rois_insert
 from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
@@ -54,8 +64,9 @@ def roi_import(
     user: User,
     document: object,
     choices: ImportChoices = ImportChoices(),
+    once: Once | None = None,
 ) -> ImportReport:
-    """Bring a GeoJSON document onto a canvas; emits ``roi.saved`` for each ROI.
+    """Bring a document onto a canvas; emits ``roi.saved`` for each ROI.
 
     Written in many short transactions, so that others save meanwhile, under one ``RoiImport``.
     One that breaks off leaves what was written; importing again completes it.
@@ -65,18 +76,44 @@ def roi_import(
 
     Args:
         document: parsed, or a ``Source``.
+        once: the request; its report is kept, see ``roi_import_known``.
 
     Raises:
         ForbiddenError, InvalidInputError (``details["refused"]`` lists the reasons).
     """
-    may_create = _may_create(canvas, user, choices)
+    _may_create(canvas, user, choices)
     source = source_of(document)
     if choices.strict:
         found = roi_import_preview(canvas=canvas, user=user, document=source, choices=choices)
         if found.count("refused"):
             raise _refusal(found)
+    row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user, format=format_of(source))
+    if once:
+        row.client_key, row.client_digest = once.key, once.digest
+    report = roi_import_run(row=row, source=source, choices=choices)
+    if once:
+        RoiImport.objects.filter(pk=row.pk).update(report=report_json(report))
+    elif not row.revisions.exists():
+        row.delete()
+        return replace(report, import_id=None)
+    if choices.strict and report.count("refused"):
+        roi_import_undo(roi_import=row, user=user)  # somebody else was faster in the meantime
+        raise _refusal(report)
+    return report
+
+
+def roi_import_run(
+    *, row: RoiImport, source: Source, choices: ImportChoices, work: ImportWork = AT_ONCE
+) -> ImportReport:
+    """Carry out an import, or go on with one from ``row.report`` and ``work.done``.
+
+    The row is written where it is new. Raises as ``roi_import``.
+    """
+    canvas, user = row.canvas, _author(row)
+    may_create = _may_create(canvas, user, choices)
     total, classes = document_survey(source)
-    with transaction.atomic():
+    tally = Tally(total, work.told, format=format_of(source))
+    with work.part():
         decided = Classes(
             classes,
             canvas=canvas,
@@ -85,17 +122,21 @@ def roi_import(
             may_create=may_create,
             is_preview=False,
         )
-        row = RoiImport.objects.create(lab_id=canvas.lab_id, canvas=canvas, author=user)
-    run = ImportRun(canvas, user, row, decided, Tally(total))
+        if work.done and row.report:
+            tally.restore(row.report)
+            decided.all = classes_kept(row.report)
+        if row._state.adding:
+            row.save(force_insert=True)
+    run = ImportRun(canvas, user, row, decided, tally, work)
     for plans in plans_read(run, source):
         _write(run, plans)
-    if not row.revisions.exists():
-        row.delete()
-        return run.tally.report(decided.all)
-    if choices.strict and run.tally.counts["refused"]:
-        roi_import_undo(roi_import=row, user=user)  # somebody else was faster in the meantime
-        raise _refusal(run.tally.report(decided.all))
-    return run.tally.report(decided.all, import_id=row.pk)
+    return tally.report(decided.all, import_id=row.pk)
+
+
+def _author(row: RoiImport) -> User:
+    if row.author is None:
+        raise InvalidInputError("Whoever brought this document has no account any more.")
+    return row.author
 
 
 def roi_import_preview(
@@ -104,13 +145,9 @@ def roi_import_preview(
     user: User,
     document: object,
     choices: ImportChoices = ImportChoices(),
-    told: Callable[[ImportItem], None] | None = None,
+    work: ImportWork = AT_ONCE,
 ) -> ImportReport:
-    """What ``roi_import`` would do now; nothing is written.
-
-    Args:
-        told: hears of every feature, in the order of the document.
-    """
+    """What ``roi_import`` would do now; nothing is written."""
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
     total, classes = document_survey(source)
@@ -123,11 +160,13 @@ def roi_import_preview(
         is_preview=True,
     )
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user)
-    run = ImportRun(canvas, user, row, decided, Tally(total, told))
+    tally = Tally(total, work.told, format=format_of(source))
+    run = ImportRun(canvas, user, row, decided, tally, work)
     for plans in plans_read(run, source):
         for plan, roi in plans_known(run, plans, lock=False):
             _foresee(run, plan, roi)
-    return run.tally.report(decided.all, is_preview=True)
+    report = run.tally.report(decided.all, is_preview=True)
+    return replace(report, outlines=tuple(run.outlines))
 
 
 def _may_create(canvas: Canvas, user: User, choices: ImportChoices) -> bool:
@@ -140,19 +179,14 @@ def _may_create(canvas: Canvas, user: User, choices: ImportChoices) -> bool:
 def _write(run: ImportRun, plans: list[Plan]) -> None:
     """One short transaction; once more where another import wrote the same ids meanwhile."""
     try:
-        written = _write_once(run, plans)
+        _write_once(run, plans)
     except IntegrityError:
-        written = _write_once(run, plans)
-    for plan, status, reason in written:
-        if reason:
-            run.refuse(plan.index, reason)
-        else:
-            run.add(plan, status)
+        _write_once(run, plans)
 
 
-def _write_once(run: ImportRun, plans: list[Plan]) -> list[tuple[Plan, str, str]]:
+def _write_once(run: ImportRun, plans: list[Plan]) -> None:
     written: list[tuple[Plan, str, str]] = []
-    with transaction.atomic():
+    with run.work.part():
         new: list[Roi] = []
         for plan, roi in plans_known(run, plans):
             if roi is None:
@@ -166,7 +200,14 @@ def _write_once(run: ImportRun, plans: list[Plan]) -> list[tuple[Plan, str, str]
             except PortalError as error:
                 written.append((plan, "refused", error.message))
         rois_insert(rois=new, user=run.user, roi_import=run.row)
-    return written
+        for plan, status, reason in written:
+            if reason:
+                run.refuse(plan.index, reason)
+            else:
+                run.add(plan, status)
+        run.part_ends()
+        if run.work.kept:
+            run.work.kept(run)
 
 
 def _refuse_moved(plan: Plan, roi: Roi) -> None:
@@ -179,6 +220,7 @@ def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:
     """What ``_write_once`` would do."""
     if roi is None:
         run.add(plan, "created")
+        run.draw(plan, "created")
         return
     try:
         _refuse_moved(plan, roi)
@@ -189,7 +231,9 @@ def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:
     except PortalError as error:
         run.refuse(plan.index, error.message)
         return
-    run.add(plan, "restored" if roi.deleted_at else "updated" if fields else "unchanged")
+    status = "restored" if roi.deleted_at else "updated" if fields else "unchanged"
+    run.add(plan, status)
+    run.draw(plan, status)
 
 
 def _prepared(run: ImportRun, plan: Plan) -> Roi:
@@ -204,6 +248,7 @@ def _prepared(run: ImportRun, plan: Plan) -> Roi:
         foreign=plan.feature.foreign,
         kind=plan.feature.kind,
         is_locked=plan.feature.is_locked,
+        track=plan.track,
     )
 
 
@@ -232,6 +277,8 @@ def _changes(plan: Plan) -> RoiChanges:
         "label": plan.label,
         "foreign": plan.feature.foreign,
     }
+    if plan.track:  # most formats know of none: what they leave out stays
+        changes["track"] = list(plan.track)
     if plan.feature.is_locked:  # a file never unlocks
         changes["is_locked"] = True
     return changes

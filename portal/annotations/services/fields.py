@@ -6,10 +6,12 @@ from typing import Any, TypedDict
 
 from portal.annotations.geometry import RoiShape, is_ellipse, shape_from_geojson
 from portal.annotations.models import Label, ReviewState, Roi, RoiKind
+from portal.annotations.services.tracks import track_clean
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
 
 NAME_MAX = 120  # as the column
+_REVIEWED = {"geometry", "track", "label"}  # a change of these takes a review back
 
 
 class RoiChanges(TypedDict, total=False):
@@ -22,6 +24,7 @@ class RoiChanges(TypedDict, total=False):
     shape: str
     is_locked: bool
     foreign: dict[str, Any]
+    track: object
 
 
 def roi_shape(canvas: Canvas, geometry: object) -> RoiShape:
@@ -63,11 +66,16 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple
         InvalidInputError, InvalidRoiGeometryError.
     """
     fields, notes = _changed_outline(roi, changes)
+    if "track" in changes:
+        track = track_clean(roi.canvas, own_index=roi.frame_index, track=changes["track"])
+        if track != roi.track:
+            fields["track"] = track
     if "name" in changes and (name := clean_name(changes["name"])) != roi.name:
         fields["name"] = name
     if "label" in changes:
-        check_label(roi.canvas, label := changes["label"])
+        label = changes["label"]
         if (label.pk if label else None) != roi.label_id:
+            check_label(roi.canvas, label)
             fields["label"] = label
     if changes.get("is_locked", roi.is_locked) != roi.is_locked:
         fields["is_locked"] = changes["is_locked"]
@@ -76,8 +84,8 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple
     if "review_state" in changes:
         if changes["review_state"] != roi.review_state:
             fields["review_state"] = _review_state(changes["review_state"])
-    elif {"geometry", "label"} & fields.keys() and roi.review_state != ReviewState.UNREVIEWED:
-        fields["review_state"] = ReviewState.UNREVIEWED
+    elif _REVIEWED & fields.keys() and roi.review_state != ReviewState.DRAFT:
+        fields["review_state"] = ReviewState.DRAFT
     return fields, notes
 
 
@@ -116,6 +124,10 @@ def _review_state(value: str) -> str:
 
 
 def check_label(canvas: Canvas, label: Label | None) -> None:
-    """Raise ``InvalidInputError`` unless the label is of the canvas' lab."""
+    """Raise ``InvalidInputError`` unless the label is of the canvas' lab, and in use."""
     if label is not None and label.lab_id != canvas.lab_id:
         raise InvalidInputError("label: no such label in this lab.", code="unknown-label")
+    if label is not None and label.retired_at is not None:
+        raise InvalidInputError(
+            f'label: "{label.name}" was retired; choose another.', code="label-retired"
+        )

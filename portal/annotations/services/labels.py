@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import re
+import uuid
+from collections.abc import Sequence
+from typing import TypedDict
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.db.models.functions import Lower
+from django.utils import timezone
 
-from portal.annotations.models import Label, LabelSet, Roi, RoiRevision
+from portal.annotations.colors import color_suggest
+from portal.annotations.models import Label, LabelSet, LabelSetVersion, Roi, RoiRevision
 from portal.annotations.rules import require_manage_labels
+from portal.annotations.selectors.labels import labels_frozen
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, User
 
 DEFAULT_SET = "Default"
+# They stand apart for every kind of colour vision, and from tissue (portal.annotations.colors).
 STARTER_LABELS = (
-    ("Tumor", "#c8553d"),
-    ("Normal", "#4f9d69"),
-    ("Stroma", "#7a9cc6"),
-    ("Immune cells", "#8e6fb5"),
-    ("Necrosis", "#6b6b6b"),
-    ("Polyp", "#d98e32"),
-    ("Vessel", "#b03a5b"),
-    ("Artifact", "#9a8c78"),
+    ("Tumor", "#d40000"),
+    ("Normal", "#84b997"),
+    ("Stroma", "#098b7b"),
+    ("Immune cells", "#982ec7"),
+    ("Necrosis", "#224c6d"),
+    ("Polyp", "#d8ce4b"),
+    ("Vessel", "#9a0029"),
+    ("Artifact", "#aa9246"),
 )
-# Distinct on tissue (pink, violet) and mucosa (red); taken in turn by labels without a colour.
-PALETTE = ("#3d7ea6", "#d98e32", "#4f9d69", "#8e6fb5", "#c8553d", "#2a9d8f", "#b03a5b", "#7f8c3a")
+KEYS = tuple("123456789")
+DEPTH_MOST = 4  # levels of the tree; deeper ones fit into no list
 NAME_MAX = 80  # as the column
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\Z")
 
@@ -44,60 +51,165 @@ def label_set_ensure(*, lab: Lab) -> LabelSet:
         )
         if created:
             Label.objects.bulk_create(
-                Label(lab=lab, label_set=label_set, name=name, color=color, position=position)
+                Label(
+                    lab=lab,
+                    label_set=label_set,
+                    name=name,
+                    color=color,
+                    position=position,
+                    key=KEYS[position],
+                )
                 for position, (name, color) in enumerate(STARTER_LABELS)
             )
     return label_set
 
 
 def color_next(*, lab: Lab) -> str:
-    """A colour for the lab's next label: the first of the palette that none has yet."""
-    taken = set(Label.objects.filter(lab=lab).values_list("color", flat=True))
-    free = [color for color in PALETTE if color not in taken]
-    return free[0] if free else PALETTE[len(taken) % len(PALETTE)]
+    """A colour for the lab's next label, far from those it has for every kind of colour vision."""
+    return color_suggest(
+        list(Label.objects.filter(lab=lab, retired_at=None).values_list("color", flat=True))
+    )
 
 
 def label_create(
-    *, lab: Lab, user: User, name: str, color: str | None = None, position: int | None = None
+    *,
+    lab: Lab,
+    user: User,
+    name: str,
+    color: str | None = None,
+    position: int | None = None,
+    parent: Label | None = None,
 ) -> Label:
     """Add a label at the end (or at ``position``) of the lab's default set.
+
+    It gets the first of the viewer's keys 1 to 9 that is free.
 
     Raises:
         ForbiddenError: not a manager.
         ConflictError: the lab has a label of that name (upper and lower case are the same).
+        InvalidInputError: the parent is another lab's, or too deep.
     """
     require_manage_labels(user, lab.pk)
     label_set = label_set_ensure(lab=lab)
     if position is None:
         last = label_set.labels.aggregate(last=Max("position"))["last"]
         position = 0 if last is None else last + 1
+    taken = set(label_set.labels.filter(retired_at=None).values_list("key", flat=True))
     label = Label(
         lab=lab,
         label_set=label_set,
         name=_clean_name(name),
         color=_clean_color(color or color_next(lab=lab)),
         position=position,
+        key=next((key for key in KEYS if key not in taken), ""),
+        parent=parent,
     )
+    _check_parent(label)
     return _saved(label, action="created")
 
 
-def label_update(
-    *,
-    label: Label,
-    user: User,
-    name: str | None = None,
-    color: str | None = None,
-    position: int | None = None,
-) -> Label:
-    """Rename, recolour or move a label; what is None stays. ROIs keep pointing at it."""
+class LabelChanges(TypedDict, total=False):
+    """What ``label_update`` may change; what is left out stays."""
+
+    name: str
+    color: str
+    position: int
+    parent: Label | None
+    key: str
+    retired: bool
+
+
+def label_update(*, label: Label, user: User, changes: LabelChanges) -> Label:
+    """Rename, recolour, move, retire or bring back a label. ROIs keep pointing at it, and their
+    revisions keep the name they were given.
+
+    A key is taken from the label that has it.
+
+    Raises:
+        As ``label_create``. ConflictError: a retired one's name was given to another since.
+    """
     require_manage_labels(user, label.lab_id)
-    if name is not None:
-        label.name = _clean_name(name)
-    if color is not None:
-        label.color = _clean_color(color)
-    if position is not None:
-        label.position = position
-    return _saved(label, action="changed")
+    if "name" in changes:
+        label.name = _clean_name(changes["name"])
+    if "color" in changes:
+        label.color = _clean_color(changes["color"])
+    label.position = changes.get("position", label.position)
+    if "parent" in changes:
+        label.parent = changes["parent"]
+        _check_parent(label)
+    if changes.get("key", "") not in ("", *KEYS):
+        raise InvalidInputError("key: one of 1 to 9, or nothing.")
+    with transaction.atomic():
+        if "key" in changes:
+            label.key = changes["key"]
+            label.label_set.labels.filter(key=label.key).exclude(key="").update(key="")
+        if "retired" in changes and changes["retired"] != (label.retired_at is not None):
+            label.retired_at = timezone.now() if changes["retired"] else None
+            label.key = ""
+            label.merged_into = None
+        return _saved(label, action="changed")
+
+
+def labels_order(
+    *, lab: Lab, user: User, order: Sequence[tuple[uuid.UUID, uuid.UUID | None]]
+) -> list[Label]:
+    """Put the labels of a lab into an order, each below its parent: one step.
+
+    Args:
+        order: id and parent of each label that is not retired, first to last.
+
+    Raises:
+        InvalidInputError: one is missing, stands twice or is too deep; a parent below itself.
+    """
+    require_manage_labels(user, lab.pk)
+    label_set = label_set_ensure(lab=lab)
+    with transaction.atomic():
+        labels = {one.pk: one for one in label_set.labels.select_for_update()}
+        shown = {pk for pk, one in labels.items() if one.retired_at is None}
+        if len(order) != len(shown) or {one for one, _ in order} != shown:
+            raise InvalidInputError(
+                "labels: not those of the lab any more. Reload the page and order them again."
+            )
+        if {parent for _, parent in order} - shown - {None}:
+            raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
+        for position, (one, parent) in enumerate(order):
+            labels[one].position, labels[one].parent = position, labels[parent] if parent else None
+        ordered = [labels[one] for one, _ in order]
+        for label in ordered:
+            _check_parent(label)
+        Label.objects.bulk_update(ordered, ["position", "parent"])
+        payload = {"label_id": str(ordered[0].pk), "action": "ordered"} if ordered else {}
+        event_emit("label.saved", lab_id=lab.pk, payload=payload)
+    return ordered
+
+
+def label_set_publish(*, lab: Lab, user: User, note: str = "") -> LabelSetVersion:
+    """Freeze the labels as they are; ROIs changed from now on name this version.
+
+    Raises:
+        ConflictError: nothing changed since the last version. ForbiddenError.
+    """
+    require_manage_labels(user, lab.pk)
+    label_set = label_set_ensure(lab=lab)
+    with transaction.atomic():
+        LabelSet.objects.select_for_update().get(pk=label_set.pk)
+        labels = labels_frozen(label_set)
+        last = label_set.versions.order_by("-number").first()
+        if last is not None and last.labels == labels:
+            raise ConflictError(
+                f"Nothing changed since version {last.number}.", code="version-unchanged"
+            )
+        version: LabelSetVersion = LabelSetVersion.objects.create(
+            lab=lab,
+            label_set=label_set,
+            number=last.number + 1 if last else 1,
+            labels=labels,
+            note=" ".join(note.split())[:200],
+            published_by=user,
+        )
+        payload = {"label_version_id": str(version.pk), "number": version.number}
+        event_emit("label_version.published", lab_id=lab.pk, payload=payload)
+    return version
 
 
 def label_delete(*, label: Label, user: User) -> None:
@@ -112,11 +224,16 @@ def label_delete(*, label: Label, user: User) -> None:
         if in_use or RoiRevision.objects.filter(label=label).exists():
             where = f"{in_use} ROIs have it" if in_use else "the history of ROIs names it"
             raise ConflictError(
-                f'The label "{label.name}" cannot be deleted: {where}. Rename it instead.',
+                f'"{label.name}" cannot be deleted: {where}. Rename or retire it instead.',
                 code="label-in-use",
                 details={"in_use": in_use},
             )
         payload = {"label_id": str(label.pk), "name": label.name, "action": "deleted"}
+        if label.children.exists():
+            raise ConflictError(
+                f'The label "{label.name}" has labels below it. Move them first.',
+                code="label-in-use",
+            )
         label.delete()
         event_emit("label.deleted", lab_id=label.lab_id, payload=payload)
 
@@ -128,8 +245,9 @@ def label_name_refuse(name: str) -> None:
 
 def _saved(label: Label, *, action: str) -> Label:
     with transaction.atomic():
-        twins = label.label_set.labels.exclude(pk=label.pk).annotate(key=Lower("name"))
-        if twins.filter(key=label.name.lower()).exists():
+        others = label.label_set.labels.exclude(pk=label.pk).filter(retired_at=None)
+        twins = others.annotate(lower=Lower("name")).filter(lower=label.name.lower())
+        if label.retired_at is None and twins.exists():
             raise _taken(label)
         try:
             with transaction.atomic():
@@ -156,3 +274,18 @@ def _clean_color(color: str) -> str:
     if not _COLOR.match(color):
         raise InvalidInputError(f"color: {color!r:.40} is not of the form #rrggbb.")
     return color.lower()
+
+
+def _check_parent(label: Label) -> None:
+    """Raise ``InvalidInputError`` for a parent elsewhere, below itself, or too deep."""
+    seen: list[uuid.UUID] = [label.pk]
+    above = label.parent
+    while above is not None:
+        if above.lab_id != label.lab_id:
+            raise InvalidInputError("parent: no such label in this lab.", code="unknown-label")
+        if above.pk in seen:
+            raise InvalidInputError("parent: a label does not stand below itself.")
+        seen.append(above.pk)
+        if len(seen) > DEPTH_MOST:
+            raise InvalidInputError(f"parent: labels stand {DEPTH_MOST} deep at most.")
+        above = above.parent

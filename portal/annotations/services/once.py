@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from django.db import IntegrityError
+from django.db.models import QuerySet
 
-from portal.annotations.models import Roi
+from portal.annotations.models import Roi, RoiRevision
 from portal.core.errors import KeyReusedError, StaleVersionError
 from portal.labs.models import User
 
@@ -45,7 +46,22 @@ class Once:
         Raises:
             KeyReusedError: the key stands for another write.
         """
-        revision = roi.revisions.filter(client_key=self.key).only("client_digest").first()
+        return self._made_one_of(roi.revisions.all())
+
+    def was_done_to_any(self, roi_ids: Sequence[uuid.UUID]) -> bool:
+        """True where a revision of one of these ROIs came of this write. One query.
+
+        Raises:
+            KeyReusedError: the key stands for another write.
+        """
+        return self._made_one_of(RoiRevision.objects.filter(roi__in=roi_ids))
+
+    def sign(self, revision: RoiRevision) -> None:
+        """Say in a revision, not saved yet, that it comes of this write."""
+        revision.client_key, revision.client_digest = self.key, self.digest
+
+    def _made_one_of(self, revisions: QuerySet[RoiRevision]) -> bool:
+        revision = revisions.filter(client_key=self.key).only("client_digest").first()
         if revision is None:
             return False
         if revision.client_digest != self.digest:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
+import shapely
+from django.db import transaction
+from shapely.geometry import Polygon
+
+from portal.annotations.formats import AUTO, GEOJSON, Plane, Reader, plane_of, reader_of
 from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi, RoiImport
 from portal.annotations.qupath import Feature, FeatureError, class_of, feature_read, features_of
@@ -15,15 +22,41 @@ from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.classes import Classes
 from portal.annotations.services.fields import roi_shape
 from portal.annotations.services.reports import ImportItem, Tally
+from portal.annotations.services.tracks import KeyFrame, track_clean
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
 
 CHUNK = 100
 """ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
+OUTLINES_MOST, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
 FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
 Source = Callable[[], Iterator[Any]]
 """Gives the parsed features of a document, from its beginning each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A document in a file, and the format that it was found to be."""
+
+    stream: IO[bytes]
+    plane: Plane
+    reader: Reader
+
+    def __call__(self) -> Iterator[Any]:
+        """Its features, from the first one."""
+        self.stream.seek(0)
+        yield from self.reader.read(self.stream, self.plane)
+
+
+def file_source(stream: IO[bytes], canvas: Canvas, *, named: str = AUTO) -> FileSource:
+    """A document of a format that is read; ``FormatError`` where it is of none."""
+    return FileSource(stream, plane_of(canvas), reader_of(stream, named=named))
+
+
+def format_of(source: Source) -> str:
+    """The name of the format a source is read as."""
+    return source.reader.name if isinstance(source, FileSource) else GEOJSON
 
 
 @dataclass(slots=True)
@@ -36,20 +69,49 @@ class Plan:
     frame: FrameRef | None
     roi_id: uuid.UUID
     label: Label | None = None
+    track: Sequence[KeyFrame] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportWork:
+    """How an import is carried out, and who hears of it.
+
+    Attributes:
+        part: the transaction of a part. kept: called in it, when all of the part was written.
+        progress: features read so far, of how many; outside of it, and between previewed parts.
+        done: so many features were dealt with before.
+        told: hears of every feature, in the order of the document.
+    """
+
+    part: Callable[[], AbstractContextManager[None]] = transaction.atomic
+    kept: Callable[[ImportRun], None] | None = None
+    progress: Callable[[int, int], None] | None = None
+    done: int = 0
+    told: Callable[[ImportItem], None] | None = None
+
+
+AT_ONCE = ImportWork()
 
 
 @dataclass(slots=True)
 class ImportRun:
-    """One import, or the preview of one."""
+    """One import, or the preview of one.
+
+    Attributes:
+        read: features that were read so far.
+    """
 
     canvas: Canvas
     user: User
     row: RoiImport
     classes: Classes
     tally: Tally
+    work: ImportWork = AT_ONCE
+    read: int = 0
     frames: dict[int, FrameRef | None] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
     part: list[ImportItem] = field(default_factory=list)
+    outlines: list[dict[str, Any]] = field(default_factory=list)
 
     def refuse(self, index: int, reason: str) -> None:
         """Note that a feature is not imported."""
@@ -63,8 +125,18 @@ class ImportRun:
     def part_ends(self) -> None:
         """Tell of a part in the order of the document."""
         for item in sorted(self.part, key=lambda item: item.index):
-            self.tally.add(item)
+            if item.index >= self.work.done:
+                self.tally.add(item)
         self.part.clear()
+
+    def draw(self, plan: Plan, status: str) -> None:
+        """Keep a rough outline of every so many."""
+        every = -(-self.tally.total // OUTLINES_MOST)
+        if plan.index % every == 0 and len(self.outlines) < OUTLINES_MOST:
+            label = plan.feature.label
+            self.outlines.append(
+                {"class": label, "status": status, "rings": rough_rings(self, plan)}
+            )
 
 
 def source_of(document: object) -> Source:
@@ -84,7 +156,7 @@ def document_survey(source: Source) -> tuple[int, dict[str, tuple[str, str | Non
         total += 1
         if total > FEATURES_MOST:
             raise InvalidInputError(
-                f"GeoJSON: more than {FEATURES_MOST:,} features. Send it in parts: what was"
+                f"more than {FEATURES_MOST:,} features. Send it in parts: what was"
                 " imported already is recognised.",
                 details={"limit": FEATURES_MOST},
             )
@@ -99,9 +171,24 @@ def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
     """What is to be written, so many at a time; the rest is refused."""
     features = enumerate(source())
     while part := list(islice(features, CHUNK)):
-        if plans := [plan for index, raw in part if (plan := _planned(run, index, raw))]:
-            yield plans
+        plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
+        run.read = part[-1][0] + 1
+        if run.read > run.work.done and (new := [p for p in plans if p.index >= run.work.done]):
+            yield new
         run.part_ends()
+        if run.work.progress:
+            run.work.progress(run.read, run.tally.total)
+
+
+def rough_rings(run: ImportRun, plan: Plan) -> list[list[float]]:
+    """Outer rings as x, y in turns, whole pixels, to be drawn a few hundred pixels wide."""
+    tolerance = max(run.canvas.width_px, run.canvas.height_px) / OUTLINES_PX
+    shape = shapely.simplify(shapely.geometry.shape(plan.shape.geometry), tolerance)
+    parts = [part for part in shapely.get_parts(shape) if isinstance(part, Polygon)]
+    return [
+        np.round(shapely.get_coordinates(part.exterior)).ravel().astype(int).tolist()
+        for part in parts
+    ]
 
 
 def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
@@ -110,6 +197,8 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         feature = feature_read(raw)
         frame = _frame(run, feature.t)
         shape = roi_shape(run.canvas, feature.geometry)
+        own = frame.index if frame else None
+        track = track_clean(run.canvas, own_index=own, track=feature.track)
     except FeatureError as error:
         run.refuse(index, str(error))
         return None
@@ -125,7 +214,7 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         run.refuse(index, run.classes.problems[key])
     else:
         label = run.classes.labels[key] if key else None
-        return Plan(index, feature, shape, frame, roi_id, label)
+        return Plan(index, feature, shape, frame, roi_id, label, track)
     return None
 
 

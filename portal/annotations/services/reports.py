@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 ITEMS_MOST = 2_000
 """Of a larger document only what was refused or changed is listed, and no more than so many."""
@@ -76,6 +77,8 @@ class ImportReport:
         items: see ``ITEMS_MOST``. groups: all reasons, the commonest first.
         import_id: what ``roi_import_undo`` takes back; None where nothing was changed.
         is_preview: nothing was written.
+        format: as which the document was read.
+        outlines: of a preview, some of what would be made, simplified, to be drawn.
     """
 
     total: int
@@ -86,6 +89,8 @@ class ImportReport:
     classes: tuple[ImportClass, ...]
     import_id: uuid.UUID | None = None
     is_preview: bool = False
+    format: str = "geojson"
+    outlines: tuple[dict[str, Any], ...] = ()
 
     def count(self, status: str) -> int:
         """How many features ended so."""
@@ -97,16 +102,98 @@ class ImportReport:
         return tuple(one.name for one in self.classes if one.fate == "created")
 
 
+STATUSES = ("created", "updated", "restored", "unchanged", "refused")
+
+
+def report_json(report: ImportReport) -> dict[str, Any]:
+    """As programs see it, and as it is kept; ``Tally.restore`` goes on from it."""
+    return {
+        "total": report.total,
+        "format": report.format,
+        **{status: report.count(status) for status in STATUSES},
+        "repaired": report.repaired,
+        "labels_created": list(report.labels_created),
+        "classes": [
+            {
+                "name": one.name,
+                "color": one.color,
+                "count": one.count,
+                "fate": one.fate,
+                "label": one.label_id and str(one.label_id),
+                "label_name": one.label_name,
+                "problem": one.problem,
+            }
+            for one in report.classes
+        ],
+        "groups": [
+            {"status": one.status, "reason": one.reason, "count": one.count, "first": one.first}
+            for one in report.groups
+        ],
+        "id": report.import_id and str(report.import_id),
+        "is_preview": report.is_preview,
+        "items": [
+            {
+                "index": one.index,
+                "status": one.status,
+                "roi": one.roi_id and str(one.roi_id),
+                "notes": list(one.notes),
+                "reason": one.reason,
+            }
+            for one in report.items
+        ],
+    }
+
+
+def classes_kept(kept: Mapping[str, Any]) -> tuple[ImportClass, ...]:
+    """The classes of a report that was kept: a label made for one is known by now."""
+    return tuple(
+        ImportClass(
+            one["name"],
+            one["color"],
+            one["count"],
+            one["fate"],
+            label_id=uuid.UUID(one["label"]) if one["label"] else None,
+            label_name=one["label_name"],
+            problem=one["problem"],
+        )
+        for one in kept["classes"]
+    )
+
+
 class Tally:
     """Counts items as they come; its size does not grow with their number."""
 
-    def __init__(self, total: int, told: Callable[[ImportItem], None] | None = None) -> None:
-        self.total = total
+    def __init__(
+        self,
+        total: int,
+        told: Callable[[ImportItem], None] | None = None,
+        *,
+        format: str = "geojson",
+    ) -> None:
+        self.total, self.format = total, format
         self.counts: Counter[str] = Counter()
         self.repaired = 0
         self.items: list[ImportItem] = []
         self._groups: dict[tuple[str, str], ImportGroup] = {}
         self._told = told
+
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Go on from a report that was kept."""
+        self.counts = Counter({status: kept[status] for status in STATUSES})
+        self.repaired = kept["repaired"]
+        for one in kept["groups"]:
+            key = (one["status"], _NUMBERS.sub("#", one["reason"]))
+            self._groups[key] = ImportGroup(**one)
+        self.items = [
+            ImportItem(
+                one["index"],
+                one["status"],
+                uuid.UUID(one["roi"]) if one["roi"] else None,
+                tuple(one["notes"]),
+                one["reason"],
+            )
+            for one in kept["items"]
+        ]
 
     def add(self, item: ImportItem) -> None:
         """Count one feature."""
@@ -139,6 +226,7 @@ class Tally:
             classes=classes,
             import_id=import_id,
             is_preview=is_preview,
+            format=self.format,
         )
 
     def _group(self, status: str, said: str, index: int) -> None:

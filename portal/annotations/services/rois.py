@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiKind, RoiRevision
-from portal.annotations.rules import require_annotate, require_review
+from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
     RoiChanges,
@@ -24,9 +24,12 @@ from portal.annotations.services.fields import (
     shape_kind,
 )
 from portal.annotations.services.once import Once, at_most_once
+from portal.annotations.services.reviewing import require_step
+from portal.annotations.services.tracks import track_clean
 from portal.annotations.services.writing import (
     bulk_tell,
     event_payload,
+    label_words,
     require_version,
     roi_record,
     roi_revision,
@@ -68,6 +71,7 @@ def roi_create(
     foreign: dict[str, Any] | None = None,
     kind: str = RoiKind.POLYGON,
     is_locked: bool = False,
+    track: object = (),
     once: Once | None = None,
 ) -> RoiSaved:
     """Draw an ROI on a canvas; emits ``roi.saved``.
@@ -77,6 +81,7 @@ def roi_create(
 
     Args:
         kind: of ``RoiKind``; what is no ellipse is stored as a polygon.
+        track: key frames beside its own, see ``services.tracks``.
 
     Raises:
         ForbiddenError, InvalidInputError, InvalidRoiGeometryError.
@@ -99,6 +104,7 @@ def roi_create(
         foreign=foreign or {},
         kind=kind,
         is_locked=is_locked,
+        track=track,
     )
     if roi_id and (known := _created_before(roi, once)):
         return RoiSaved(known, created=False, changed=False, notes=shape.notes)
@@ -123,6 +129,7 @@ def roi_prepare(
     foreign: dict[str, Any],
     kind: str = RoiKind.POLYGON,
     is_locked: bool = False,
+    track: object = (),
 ) -> Roi:
     """A row ready for ``roi_insert``: nothing is written, rights are the caller's matter."""
     return Roi(
@@ -136,6 +143,7 @@ def roi_prepare(
         foreign=foreign,
         shape=shape_kind(shape, kind),
         is_locked=is_locked,
+        track=track_clean(canvas, own_index=frame.index if frame else None, track=track),
         created_by=user,
         **shape_fields(shape),
     )
@@ -157,7 +165,10 @@ def rois_insert(*, rois: list[Roi], user: User, roi_import: RoiImport) -> None:
     with transaction.atomic():
         _require_canvas(rois[0].canvas_id)
         Roi.everything.bulk_create(rois)
-        RoiRevision.objects.bulk_create(roi_revision(roi, action, user, roi_import) for roi in rois)
+        words = label_words(roi_import.lab_id)
+        RoiRevision.objects.bulk_create(
+            roi_revision(roi, action, user, roi_import, words=words) for roi in rois
+        )
         payloads = [event_payload(roi, action, geometry_changed=True, is_bulk=True) for roi in rois]
         events_emit("roi.saved", lab_id=roi_import.lab_id, payloads=payloads)
         bulk_tell(canvas_id=roi_import.canvas_id, lab_id=roi_import.lab_id, user=user)
@@ -189,11 +200,11 @@ def roi_update(
     with at_most_once(roi, once):
         if roi.version != expected_version:
             raise stale_version(roi, expected_version)
-        if "review_state" in changes and changes["review_state"] != roi.review_state:
-            require_review(user, roi.lab_id)
         fields, notes = changed_fields(roi, changes)
         with transaction.atomic():
             require_version(roi, expected_version)
+            if "review_state" in fields and "review_state" in changes:
+                require_step(roi, user, fields)
             if roi.deleted_at is not None:
                 raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
             _change(roi, fields, RoiAction.UPDATE, user, roi_import=roi_import, once=once)
@@ -261,7 +272,13 @@ def version_changes(roi: Roi, version: int) -> RoiChanges:
     was = roi.revisions.select_related("label").filter(version=version).first()
     if was is None:
         raise InvalidInputError(f"version: this ROI has no version {version}.")
-    return {"geometry": was.geometry, "shape": was.shape, "name": was.name, "label": was.label}
+    return {
+        "geometry": was.geometry,
+        "track": was.track,
+        "shape": was.shape,
+        "name": was.name,
+        "label": was.label,
+    }
 
 
 def _change(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
 
-from portal.annotations.models import Roi, RoiAction, RoiImport, RoiRevision
+from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiRevision
+from portal.annotations.selectors.labels import label_version_now
 from portal.annotations.services.once import Once
 from portal.core.errors import NotFoundError, StaleVersionError
 from portal.core.events import event_emit
 from portal.labs.models import User
 
-STATE = ("geometry", "shape", "name", "label_id", "review_state", "is_locked")
+STATE = ("geometry", "track", "shape", "name", "label_id", "review_state", "is_locked")
 """What a revision keeps of an ROI."""
 
 
@@ -55,9 +58,9 @@ def roi_record(
     once: Once | None = None,
 ) -> None:
     """Write the revision of a change that was just made, and emit its event."""
-    revision = roi_revision(roi, action, user, roi_import)
+    revision = roi_revision(roi, action, user, roi_import, words=label_words(roi.lab_id))
     if once:
-        revision.client_key, revision.client_digest = once.key, once.digest
+        once.sign(revision)
     revision.save(force_insert=True)
     event_emit(
         "roi.deleted" if action == RoiAction.DELETE else "roi.saved",
@@ -77,11 +80,32 @@ def bulk_tell(*, canvas_id: uuid.UUID, lab_id: uuid.UUID, user: User) -> None:
     event_emit("rois.saved_in_bulk", lab_id=lab_id, payload=payload)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelWords:
+    """What the labels of a lab are called now, and in which published version."""
+
+    names: Mapping[uuid.UUID, str]
+    version: int | None
+
+
+def label_words(lab_id: uuid.UUID) -> LabelWords:
+    """Two small queries, whatever is written."""
+    names = dict(Label.objects.filter(lab_id=lab_id).order_by().values_list("pk", "name"))
+    return LabelWords(names, label_version_now(lab_id))
+
+
 def roi_revision(
-    roi: Roi, action: RoiAction, user: User, roi_import: RoiImport | None = None
+    roi: Roi,
+    action: RoiAction,
+    user: User,
+    roi_import: RoiImport | None = None,
+    *,
+    words: LabelWords,
 ) -> RoiRevision:
     """The row that keeps the present state of an ROI; nothing is written."""
     return RoiRevision(
+        label_name=words.names.get(roi.label_id, "") if roi.label_id else "",
+        label_version=words.version,
         roi=roi,
         version=roi.version,
         action=action,

@@ -37,4 +37,9 @@ urlpatterns = [
         CanvasViewSet.as_view({"get": "frame"}),
         name="canvas-frame",
     ),
+    path(
+        "canvases/<uuid:pk>/filmstrip.jpg",
+        CanvasViewSet.as_view({"get": "filmstrip"}),
+        name="canvas-filmstrip",
+    ),
 ]

@@ -13,11 +13,11 @@ from rest_framework import viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.archive import selectors
+from portal.archive import selectors, services
 from portal.archive.api.media import thumbnail_response
 from portal.archive.models import Canvas
-from portal.archive.selectors import frame_etag, frame_jpeg
-from portal.archive.serializers import CanvasSerializer
+from portal.archive.selectors import filmstrip_jpeg, frame_etag, frame_jpeg
+from portal.archive.serializers import CanvasScaleSerializer, CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
 from portal.core.http.files import bytes_response
 from portal.labs.models import TokenArea
@@ -61,6 +61,18 @@ class CanvasViewSet(viewsets.GenericViewSet[Canvas]):
         """Size, microns per pixel, tile grid and addresses of a canvas."""
         return Response(self.get_serializer(self.get_object()).data)
 
+    @extend_schema(request=CanvasScaleSerializer, responses=CanvasSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Set the pixel size where the file names none (409 where it does), or take that back."""
+        canvas = self.get_object()
+        body = CanvasScaleSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        services.canvas_scale_set(
+            canvas=canvas, user=user_of(request), mpp_x=asked["mpp_x"], mpp_y=asked.get("mpp_y")
+        )
+        return Response(self.get_serializer(canvas).data)
+
     @extend_schema(responses=JPEG)
     def tile(self, request: Request, pk: uuid.UUID, z: int, x: int, y: int) -> HttpResponse:
         """One tile; z 0 is the coarsest level. Cached for good: its address names its content."""
@@ -79,6 +91,13 @@ class CanvasViewSet(viewsets.GenericViewSet[Canvas]):
         canvas = self.get_object()
         data = frame_jpeg(canvas, selectors.canvas_video(canvas), pts)
         return bytes_response(_http(request), data, etag=frame_etag(canvas, pts))
+
+    @extend_schema(responses=JPEG)
+    def filmstrip(self, request: Request, pk: uuid.UUID) -> HttpResponse:
+        """Small pictures of a video side by side, from its first frame to its last."""
+        canvas = self.get_object()
+        data = filmstrip_jpeg(canvas, selectors.canvas_video(canvas))
+        return bytes_response(_http(request), data, etag=f'"s-{frame_etag(canvas, 0)[1:]}')
 
 
 def _http(request: Request) -> HttpRequest:

@@ -203,6 +203,9 @@ class Canvas(Binnable):
     height_px = models.PositiveIntegerField()
     mpp_x = models.FloatField(null=True, blank=True)
     mpp_y = models.FloatField(null=True, blank=True)
+    is_scaled_by_hand = models.BooleanField(
+        default=False, help_text="The file names no pixel size; somebody of the lab did"
+    )
     levels = models.JSONField(default=list, help_text="Tile grid, finest first; see ml.types.Level")
     pixels_path = models.CharField(max_length=255)
     thumbnail_path = models.CharField(max_length=255, blank=True)

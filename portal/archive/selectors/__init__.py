@@ -1,6 +1,12 @@
 """Reads of the archive."""
 
-from portal.archive.selectors.canvases import canvas_get, canvas_list, canvas_video
+from portal.archive.selectors.canvases import (
+    canvas_get,
+    canvas_list,
+    canvas_video,
+    canvases_beside,
+    canvases_require,
+)
 from portal.archive.selectors.cases import (
     case_facets,
     case_get,
@@ -9,9 +15,17 @@ from portal.archive.selectors.cases import (
     case_names,
     case_search,
     case_tagged,
+    case_tagged_q,
     with_thumbnails,
 )
-from portal.archive.selectors.frames import frame_etag, frame_jpeg, frame_page, frame_table
+from portal.archive.selectors.frames import (
+    filmstrip_count,
+    filmstrip_jpeg,
+    frame_etag,
+    frame_jpeg,
+    frame_page,
+    frame_table,
+)
 from portal.archive.selectors.items import (
     ItemCard,
     item_cards,
@@ -35,6 +49,8 @@ __all__ = [
     "canvas_get",
     "canvas_list",
     "canvas_video",
+    "canvases_beside",
+    "canvases_require",
     "case_facets",
     "case_get",
     "case_holding",
@@ -42,6 +58,9 @@ __all__ = [
     "case_names",
     "case_search",
     "case_tagged",
+    "case_tagged_q",
+    "filmstrip_count",
+    "filmstrip_jpeg",
     "frame_etag",
     "frame_jpeg",
     "frame_page",

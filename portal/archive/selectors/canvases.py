@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
-from django.db.models import QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from portal.archive.models import Canvas, Video
 from portal.core.errors import NotFoundError
@@ -30,3 +31,34 @@ def canvas_video(canvas: Canvas) -> Video:
     if video is None:
         raise NotFoundError("This canvas shows no video; it has tiles, not frames.")
     return video
+
+
+def canvases_require(*, user: User, canvas_ids: Collection[uuid.UUID]) -> None:
+    """``NotFoundError`` unless this person may see each of them."""
+    wanted = set(canvas_ids)
+    if wanted and Canvas.objects.visible_to(user).filter(pk__in=wanted).count() != len(wanted):
+        raise NotFoundError("No such canvas.")
+
+
+def canvases_beside(*, user: User, canvas: Canvas, text: str = "") -> QuerySet[Canvas]:
+    """What this person may put beside a canvas: of its case first, then of their labs by age.
+
+    Args:
+        text: only those whose name, or whose case's accession, organ or diagnosis holds it.
+    """
+    of_labs = Canvas.objects.owned_by(user).values("pk")
+    is_beside = ExpressionWrapper(Q(case=canvas.case_id), output_field=BooleanField())
+    found = (
+        Canvas.objects.visible_to(user)
+        .filter(Q(case=canvas.case_id) | Q(pk__in=of_labs))
+        .select_related("case")
+        .annotate(is_beside=is_beside)
+        .order_by("-is_beside", "-created_at", "id")
+    )
+    if text:
+        fields = ("name", "case__accession", "case__organ", "case__diagnosis")
+        held = Q()
+        for field in fields:
+            held |= Q(**{f"{field}__icontains": text})
+        found = found.filter(held)
+    return found

@@ -67,8 +67,13 @@ def case_search(cases: QuerySet[Case], text: str) -> QuerySet[Case]:
 
 def case_tagged(cases: QuerySet[Case], tag: str) -> QuerySet[Case]:
     """Cases that carry the tag, upper and lower case alike."""
+    return cases.filter(case_tagged_q(tag))
+
+
+def case_tagged_q(tag: str, *, prefix: str = "") -> Q:
+    """The same as a condition on a case behind ``prefix`` ("case__"); an empty tag asks nothing."""
     text = " ".join(tag.lower().split())
-    return cases.filter(search_text__contains=f"\n#{text}\n") if text else cases
+    return Q(**{f"{prefix}search_text__contains": f"\n#{text}\n"}) if text else Q()
 
 
 def case_holding(cases: QuerySet[Case], kind: str) -> QuerySet[Case]:

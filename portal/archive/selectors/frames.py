@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
 from ml.errors import MlError
-from ml.imaging.slides.jpeg import encode_jpeg
 from ml.types import FrameTable
 from portal.archive import storage
+from portal.archive.inspection import FILMSTRIP_NAME, filmstrip_make
 from portal.archive.models import Canvas, Video
+from portal.archive.selectors.frame_runs import frame_by_run, only_one
 from portal.core.errors import NotFoundError, UnavailableError
 
 SCHEME = "1"
 """Part of every ETag; raise it when the same frame gives other bytes than before."""
+
+FILMSTRIP_MOST = 60
+"""Pictures in a filmstrip: a wide screen shows some twenty beside each other, large ones more."""
 
 
 class FrameRow(TypedDict):
@@ -86,23 +90,44 @@ def frame_etag(canvas: Canvas, pts: int) -> str:
 
 def frame_jpeg(canvas: Canvas, video: Video, pts: int) -> bytes:
     """One frame as JPEG, kept in the canvas' cache folder."""
-    path = storage.cache_folder(canvas.pk) / f"frames-{SCHEME}" / f"{pts}.jpg"
+    folder = storage.cache_folder(canvas.pk) / f"frames-{SCHEME}"
+    with suppress(FileNotFoundError):
+        return (folder / f"{pts}.jpg").read_bytes()
+    index = frame_index(video, pts)
+    source = storage.resolve(canvas.pixels_path)
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        frame_index(video, pts)
-    data = _decode(storage.resolve(canvas.pixels_path), pts)
-    storage.file_publish(path, data)
-    return data
-
-
-def _decode(path: Path, pts: int) -> bytes:
-    from ml.imaging.videos import read_frame
-
-    try:
-        return encode_jpeg(read_frame(path, pts))
+        return frame_by_run(source, frame_table(video), index, folder)
     except (OSError, MlError) as error:
         raise UnavailableError("This frame cannot be read from the stored file.") from error
+
+
+def filmstrip_count(frames: int) -> int:
+    """How many pictures the filmstrip of a video of so many frames has."""
+    return min(frames, FILMSTRIP_MOST)
+
+
+def filmstrip_jpeg(canvas: Canvas, video: Video) -> bytes:
+    """Small pictures of the video from its first frame to its last, side by side in one JPEG.
+
+    Made once, by a limited child process, and kept in the canvas' cache folder. Picture ``i`` of
+    ``n`` shows the frame at ``i * (count - 1) / (n - 1)``; of a long video the key frame before it.
+
+    Raises:
+        UnavailableError: the stored file cannot be read.
+    """
+    folder = storage.cache_folder(canvas.pk) / f"filmstrip-{SCHEME}"
+    path = folder / FILMSTRIP_NAME
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    source = storage.resolve(canvas.pixels_path)
+    with only_one(folder / "lock"):
+        if not path.exists():
+            count = filmstrip_count(len(frame_table(video)))
+            try:
+                filmstrip_make(source, folder, frame_table(video), count)
+            except (OSError, MlError) as error:
+                raise UnavailableError("The pictures of this video cannot be read.") from error
+        return path.read_bytes()
 
 
 @lru_cache(maxsize=32)

@@ -26,6 +26,7 @@ from portal.archive.services.items import (
     item_retry,
 )
 from portal.archive.services.quotas import quota_limit_bytes, quota_set, quota_used_bytes
+from portal.archive.services.scale import MPP_LEAST, MPP_MOST, canvas_scale_set
 from portal.archive.services.sharing import LONGEST_SHARE, share_accept, share_end, share_offer
 from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, Swept, storage_sweep
 from portal.archive.services.uploads import (
@@ -42,6 +43,8 @@ __all__ = [
     "LONGEST_SHARE",
     "MAX_TAGS",
     "MAX_TAG_LENGTH",
+    "MPP_LEAST",
+    "MPP_MOST",
     "OLDER_THAN",
     "ItemReceived",
     "Swept",
@@ -52,6 +55,7 @@ __all__ = [
     "bin_purge",
     "bin_put",
     "bin_restore",
+    "canvas_scale_set",
     "case_create",
     "case_delete",
     "case_update",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import date, timedelta
 
 from django.db import transaction
@@ -13,11 +14,11 @@ from portal.archive.rules import may_share, require_share
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, User
+from portal.labs.services import attempt_forget, lab_name_try
 
 LONGEST_SHARE = timedelta(days=366)  # a year: whoever still needs it shares again
 
 
-@transaction.atomic
 def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseShare:
     """Offer a case to the lab of that name or short name, typed as it is: labs are not listed.
 
@@ -29,13 +30,19 @@ def share_offer(*, case: Case, with_lab: str, until: date, user: User) -> CaseSh
             or more than a year ahead.
         NotFoundError: the case was deleted meanwhile.
         ConflictError: it is shared with that lab already.
+        TooManyRequestsError: too many names that no lab has, by this person or their lab.
     """
     require_share(user, case.lab_id)
-    lab = _lab_named(with_lab)
+    lab = _lab_guessed(with_lab, user=user, lab_id=case.lab_id)
     if lab.pk == case.lab_id:
         raise InvalidInputError("with_lab: the case belongs to this lab.")
     if not today() <= until <= today() + LONGEST_SHARE:
         raise InvalidInputError("until: a day from today to one year ahead.")
+    return _offer(case, lab, until, user)
+
+
+@transaction.atomic
+def _offer(case: Case, lab: Lab, until: date, user: User) -> CaseShare:
     if not Case.objects.select_for_update().filter(pk=case.pk).exists():
         raise NotFoundError("No such case.")
     known = CaseShare.everything.filter(case=case, with_lab=lab, ended_at=None)
@@ -88,6 +95,14 @@ def share_end(*, share: CaseShare, user: User) -> CaseShare:
         share.save(update_fields=["ended_at", "updated_at"])
         _tell("share.ended", share, user)
     return share
+
+
+def _lab_guessed(text: str, *, user: User, lab_id: uuid.UUID) -> Lab:
+    """The lab of that name; what is no lab's name counts, whatever becomes of the offer."""
+    counted = lab_name_try(user=user, lab_id=lab_id)
+    lab = _lab_named(text)
+    attempt_forget(counted)
+    return lab
 
 
 def _lab_named(text: str) -> Lab:

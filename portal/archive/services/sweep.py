@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 OLDER_THAN = timedelta(hours=48)  # files of work that is under way are younger
 CACHE_BYTES = 20 * 2**30  # decoded tiles of some hundred slides
 MOST_ORPHANS = 20  # crashes leave a few; many mean that the database is wrong
-MOST_ORPHANS_SHARE = 0.01
+MOST_ORPHANS_SHARE = 0.01  # of all files, where that is fewer: a small archive has few crashes
 
 
 @dataclass(frozen=True, slots=True)

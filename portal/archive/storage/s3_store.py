@@ -9,9 +9,9 @@ import os
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
@@ -23,8 +23,10 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 4  # without a single byte more, before a download is given up
 WAIT_S = 0.5  # after the first broken answer; twice as long each time
-READ_BYTES = 2**20
-_GONE = ("404", "NoSuchKey", "NotFound")
+READ_BYTES = 2**20  # of an answer at a time
+PARTS_WAIT = timedelta(days=1)  # longer than the largest file takes to be sent
+_GONE = ("404", "NoSuchKey", "NotFound", "NoSuchUpload")
+_NOT_OFFERED = ("NotImplemented", "501", "MethodNotAllowed")
 AWAY = "The object storage of the portal does not answer. Nothing was changed; try again later."
 
 
@@ -49,6 +51,7 @@ class Client(Protocol):
     def put_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
     def head_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
     def delete_object(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
+    def abort_multipart_upload(self, **asked: Any) -> dict[str, Any]: ...  # noqa: D102
     def upload_file(self, filename: str, bucket: str, key: str) -> None: ...  # noqa: D102
     def copy(self, source: dict[str, str], bucket: str, key: str) -> None: ...  # noqa: D102
     def get_paginator(self, name: str) -> Any: ...  # noqa: D102
@@ -124,11 +127,15 @@ class S3Store:
         self.delete(name)
 
     def delete(self, name: str) -> bool:
-        """The copy first: what is gone from the bucket is not shown from here."""
+        """The copy first: what is gone from the bucket is not shown from here.
+
+        Parts of it that a killed process left half sent go as well.
+        """
         was_there = self._copies.drop(name)
         was_there |= self.stat(name) is not None
         with self._asking(name):
             self._client.delete_object(Bucket=self._bucket, Key=name)
+        self._forget_parts(name)
         return was_there
 
     def delete_folder(self, folder: str) -> None:
@@ -137,7 +144,12 @@ class S3Store:
             self.delete(stored.name)
 
     def tidy(self) -> int:
-        """Other machines delete as well, and cannot reach the copies of this one."""
+        """Other machines delete as well, and cannot reach the copies of this one.
+
+        What was begun to be sent more than ``PARTS_WAIT`` ago and never ended goes too: it is in no
+        list of files, and costs room for ever.
+        """
+        self._forget_parts("", begun_before=datetime.now(UTC) - PARTS_WAIT)
         return sum(
             self._copies.drop(name) for name in self._copies.names() if self.stat(name) is None
         )
@@ -187,6 +199,29 @@ class S3Store:
         with self._asking(asked["Prefix"]):
             pages = self._client.get_paginator("list_objects_v2")
             yield from pages.paginate(Bucket=self._bucket, **asked)
+
+    def _forget_parts(self, prefix: str, *, begun_before: datetime | None = None) -> None:
+        """Drop parts of unfinished files; nothing where the storage keeps no list of them."""
+        from botocore.exceptions import ClientError
+
+        pages = self._client.get_paginator("list_multipart_uploads")
+        with self._asking(prefix):
+            try:
+                found = [
+                    upload
+                    for page in pages.paginate(Bucket=self._bucket, Prefix=prefix)
+                    for upload in page.get("Uploads", ())
+                ]
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") in _NOT_OFFERED:
+                    return
+                raise
+            for one in found:
+                if begun_before is None or one["Initiated"] < begun_before:
+                    with suppress(FileNotFoundError), self._asking(one["Key"]):  # ended meanwhile
+                        self._client.abort_multipart_upload(
+                            Bucket=self._bucket, Key=one["Key"], UploadId=one["UploadId"]
+                        )
 
     @contextmanager
     def _asking(self, name: str) -> Iterator[None]:

@@ -17,7 +17,7 @@ from portal.archive import selectors, services
 from portal.archive.forms import ShareForm
 from portal.archive.models import today
 from portal.archive.rules import may_share, require_share
-from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError, TooManyRequestsError
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
@@ -34,18 +34,20 @@ def case_shares(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
     require_share(user, case.lab_id)
     sent = request.POST if request.method == "POST" else None
     form = ShareForm(sent, initial={"until": today() + USUAL})
+    status = 422
     if request.method == "POST" and form.is_valid():
         try:
             share = services.share_offer(case=case, user=user, **form.cleaned_data)
-        except (InvalidInputError, ConflictError) as error:
+        except (InvalidInputError, ConflictError, TooManyRequestsError) as error:
             form.refuse(error.message)
+            status = 429 if isinstance(error, TooManyRequestsError) else status
         else:
             messages.success(
                 request, f"Offered to {share.with_lab}. A manager there has to accept."
             )
             return redirect("archive:case_shares", case_id=case.pk)
     context = {"case": case, "shares": selectors.shares_of_case(user, case)[:100], "form": form}
-    return render(request, "archive/shares.html", context, status=422 if form.errors else 200)
+    return render(request, "archive/shares.html", context, status=status if form.errors else 200)
 
 
 @never_cache
@@ -76,7 +78,7 @@ def share_accept(request: HttpRequest, share_id: uuid.UUID) -> HttpResponse:
         messages.error(request, error.message)
     else:
         messages.success(
-            request, f"{share.with_lab} may read {share.case} until {share.until:%-d %B %Y}."
+            request, f"{share.with_lab} may read {share.case} until {share.until:%B %-d, %Y}."
         )
     return _to_lab(share.with_lab.slug)
 

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+from portal.annotations.formats import WRITERS, ExportChoices
 from portal.annotations.selectors import roi_export
 from portal.archive.models import Canvas
 from portal.core.models import Event
@@ -55,7 +56,8 @@ def collection(*features: Any) -> dict[str, Any]:
 
 def exported(canvas: Canvas) -> dict[str, Any]:
     """What the canvas exports, read back."""
-    document: dict[str, Any] = json.loads("".join(roi_export(canvas)))
+    pieces = roi_export(canvas, writer=WRITERS["geojson"], choices=ExportChoices())
+    document: dict[str, Any] = json.loads(b"".join(pieces))
     return document
 
 

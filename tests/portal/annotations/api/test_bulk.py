@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.services import roi_create, roi_update
+from portal.annotations.services import bulk, roi_create, roi_restore, roi_update
 from portal.archive.models import Canvas
 from portal.labs.models import User
 from tests.portal.annotations.support import box, names
@@ -27,8 +27,10 @@ def rois(canvas: Canvas, annotator: User) -> list[Roi]:
     return [roi_create(canvas=canvas, user=annotator, geometry=one).roi for one in boxes]
 
 
-def send(api: APIClient, canvas: Canvas, *changes: dict[str, Any]) -> Any:
-    return api.post(BULK, {"canvas": str(canvas.pk), "changes": list(changes)})
+def send(api: APIClient, canvas: Canvas, *changes: dict[str, Any], key: str = "") -> Any:
+    headers = {"Idempotency-Key": key} if key else {}
+    body = {"canvas": str(canvas.pk), "changes": list(changes)}
+    return api.post(BULK, body, headers=headers)
 
 
 def step(do: str, roi: Roi, version: int = 1, **more: Any) -> dict[str, Any]:
@@ -95,6 +97,55 @@ def test_a_request_whose_answer_was_lost_is_sent_again(
     first, second = (send(api, canvas, *changes).json() for _ in range(2))
     assert first == second
     assert RoiRevision.objects.count() == 3 + 3
+
+
+def test_under_its_key_it_is_carried_out_once_whatever_others_changed_since(
+    api: APIClient, canvas: Canvas, rois: list[Roi], reviewer: User
+) -> None:
+    new = {"do": "create", "id": str(uuid.uuid4()), "geometry": box(1, 1, 9, 9)}
+    changes = [step("delete", rois[0]), step("update", rois[1], name="mine"), new]
+    first = send(api, canvas, *changes, key="all-of-these")
+    assert first.status_code == 200, first.json()
+    roi_restore(roi=Roi.everything.get(pk=rois[0].pk), user=reviewer, expected_version=2)
+    for pk, version in ((rois[1].pk, 2), (new["id"], 1)):
+        theirs = {"name": "theirs"}
+        roi = Roi.objects.get(pk=pk)
+        roi_update(roi=roi, user=reviewer, expected_version=version, changes=theirs)
+    again = send(api, canvas, *changes, key="all-of-these")
+    assert again.status_code == 200, again.json()
+    told = [(one["id"], one["version"], one["name"]) for one in again.json()["rois"]]
+    ids = [str(rois[0].pk), str(rois[1].pk), new["id"]]
+    assert told == list(zip(ids, (3, 3, 2), ("", "theirs", "theirs"), strict=True))
+    assert RoiRevision.objects.count() == 3 + 3 + 3
+    assert send(api, canvas, *changes, key="another-key").status_code == 412
+
+
+def test_its_key_does_not_stand_for_other_changes(
+    api: APIClient, canvas: Canvas, rois: list[Roi]
+) -> None:
+    changes = [step("update", roi, name="mine") for roi in rois[:2]]
+    send(api, canvas, *changes, key="all-of-these")
+    other = send(api, canvas, changes[0], step("delete", rois[2]), key="all-of-these")
+    assert (other.status_code, other.json()["code"]) == (422, "key-reused")
+    assert send(api, canvas, *changes, key="short").status_code == 400
+    assert Roi.objects.live().count() == 3
+
+
+def test_the_same_new_ones_sent_twice_at_once_are_made_once(
+    api: APIClient, canvas: Canvas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = {"do": "create", "id": str(uuid.uuid4()), "geometry": box(1, 1, 9, 9)}
+    locked_rows = bulk._locked_rows
+
+    def other_is_quicker(*seen: Any) -> dict[uuid.UUID, Roi]:
+        found = locked_rows(*seen)
+        monkeypatch.setattr(bulk, "_locked_rows", locked_rows)
+        assert send(api, canvas, new, key="all-of-these").status_code == 200
+        return found
+
+    monkeypatch.setattr(bulk, "_locked_rows", other_is_quicker)
+    answer = send(api, canvas, new, key="all-of-these")
+    assert (answer.status_code, RoiRevision.objects.count()) == (200, 1), answer.json()
 
 
 def test_a_locked_one_refuses_everything(api: APIClient, canvas: Canvas, rois: list[Roi]) -> None:

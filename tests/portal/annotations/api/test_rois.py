@@ -170,7 +170,9 @@ def test_only_reviewers_review(api_as: Any, roi: Roi, annotator: User, reviewer:
     body = {"review_state": "accepted"}
     refused = api_as(annotator).patch(url(roi), body, headers=if_match(1))
     assert refused.status_code == 403
-    accepted = api_as(reviewer).patch(url(roi), body, headers=if_match(1))
+    submit = {"review_state": "submitted"}
+    assert api_as(annotator).patch(url(roi), submit, headers=if_match(1)).status_code == 200
+    accepted = api_as(reviewer).patch(url(roi), body, headers=if_match(2))
     assert accepted.json()["review_state"] == "accepted"
 
 
@@ -240,13 +242,13 @@ def test_anonymous_is_turned_away(roi: Roi, canvas: Canvas, label: Label) -> Non
     client = APIClient()
     for path in (ROIS, url(roi), url(roi, "revisions/"), LABELS, f"{LABELS}{label.pk}/"):
         assert client.get(path).status_code == 401
-    assert client.get(f"/api/v1/canvases/{canvas.pk}/rois.geojson").status_code == 401
+    assert client.get(f"/api/v1/canvases/{canvas.pk}/roi-file/").status_code == 401
 
 
 def test_another_labs_ids_are_not_found(
     api: APIClient, foreign_roi: Roi, foreign_canvas: Canvas, foreign_label: Label
 ) -> None:
-    geojson = f"/api/v1/canvases/{foreign_canvas.pk}/rois.geojson"
+    geojson = f"/api/v1/canvases/{foreign_canvas.pk}/roi-file/"
     body = {"canvas": str(foreign_canvas.pk), "geometry": box(1, 1, 9, 9)}
     answers = [
         api.get(url(foreign_roi)),
@@ -274,7 +276,7 @@ def test_another_labs_ids_are_not_found(
 def test_viewers_read_and_do_not_write(api_as: Any, roi: Roi, viewer: User) -> None:
     client = api_as(viewer)
     assert client.get(url(roi)).status_code == 200
-    assert client.get(f"/api/v1/canvases/{roi.canvas_id}/rois.geojson").status_code == 200
+    assert client.get(f"/api/v1/canvases/{roi.canvas_id}/roi-file/").status_code == 200
     body = {"canvas": str(roi.canvas_id), "geometry": box(1, 1, 9, 9)}
     geojson = {"type": "FeatureCollection", "features": []}
     for answer in (
@@ -282,14 +284,14 @@ def test_viewers_read_and_do_not_write(api_as: Any, roi: Roi, viewer: User) -> N
         client.patch(url(roi), {"name": "x"}, headers=if_match(1)),
         client.delete(url(roi), headers=if_match(1)),
         client.post(url(roi, "restore/")),
-        client.post(f"/api/v1/canvases/{roi.canvas_id}/rois.geojson", geojson),
+        client.post(f"/api/v1/canvases/{roi.canvas_id}/roi-file/", geojson),
         client.post(LABELS, {"name": "x"}),
     ):
         assert answer.status_code == 403
 
 
 def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:
-    path = f"/api/v1/canvases/{roi.canvas_id}/rois.geojson"
+    path = f"/api/v1/canvases/{roi.canvas_id}/roi-file/"
     answer = api.get(path, headers={"Accept": "application/geo+json"})
     assert answer["Content-Type"] == "application/geo+json"
     assert answer["Content-Disposition"] == 'attachment; filename="Section_1-rois.geojson"'
@@ -339,5 +341,5 @@ def test_writing_asks_a_fixed_number_of_times(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
     monkeypatch.setattr("portal.core.events._HANDLERS", defaultdict(list))  # mine alone
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(14):
         api.patch(url(roi), {"geometry": box(0, 0, 5, 5)}, headers=if_match(1))

@@ -60,7 +60,7 @@ def test_qupaths_own_example_is_imported_whole(canvas: Canvas, manager: User) ->
         "Area px^2": 5600.0,
         "Area um^2": 1400.0,
     }
-    assert back["properties"]["metadata"] == {"key": "text", "tessera.review_state": "unreviewed"}
+    assert back["properties"]["metadata"] == {"key": "text", "tessera.review_state": "draft"}
 
 
 @pytest.mark.parametrize(

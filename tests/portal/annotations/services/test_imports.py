@@ -79,6 +79,17 @@ def test_an_import_is_undone_as_one_step_and_touches_nothing_else(
     assert RoiRevision.objects.filter(roi=before).count() == 3  # nothing of its history is lost
 
 
+def test_undoing_takes_few_statements_for_many_rois(
+    canvas: Canvas, annotator: User, django_assert_max_num_queries: Any
+) -> None:
+    report = roi_import(canvas=canvas, user=annotator, document=document(60))
+    row = RoiImport.objects.get(pk=report.import_id)
+    with django_assert_max_num_queries(30):  # it was six for each ROI
+        undone = roi_import_undo(roi_import=row, user=annotator)
+    assert (undone.removed, Roi.objects.live().count()) == (60, 0)
+    assert Event.objects.filter(name="roi.deleted").count() == 60
+
+
 def test_what_somebody_changed_since_the_import_stays(canvas: Canvas, annotator: User) -> None:
     report = roi_import(canvas=canvas, user=annotator, document=document(3))
     kept = Roi.objects.select_related("canvas").get(name="n1")
@@ -138,7 +149,7 @@ def test_a_viewer_undoes_nothing(canvas: Canvas, annotator: User, viewer: User) 
 def test_over_rest_an_import_is_undone_by_its_id_and_by_its_lab_alone(
     canvas: Canvas, annotator: User, stranger: User, api_as: Any
 ) -> None:
-    url = f"/api/v1/canvases/{canvas.pk}/rois.geojson"
+    url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
     made = api_as(annotator).post(url, document(2), format="json").json()
     undo = f"/api/v1/roi-imports/{made['id']}/undo/"
     assert api_as(stranger).post(undo).status_code == 404

@@ -34,10 +34,10 @@ def test_labels_are_kept_by_managers(lab: Lab, manager: User, reviewer: User) ->
     assert (label.name, label.position) == ("Gland", 8)
     assert label.color.startswith("#")
     with pytest.raises(ForbiddenError):
-        label_update(label=label, user=reviewer, name="x")
+        label_update(label=label, user=reviewer, changes={"name": "x"})
     with pytest.raises(ForbiddenError):
         label_delete(label=label, user=reviewer)
-    assert label_update(label=label, user=manager, name="Crypt", color="#ABCDEF").color == "#abcdef"
+    assert label_update(label=label, user=manager, changes={"color": "#ABCDEF"}).color == "#abcdef"
 
 
 def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Label) -> None:
@@ -45,7 +45,7 @@ def test_two_labels_of_one_name_are_refused(lab: Lab, manager: User, label: Labe
         label_create(lab=lab, user=manager, name="tumor")
     other = label_create(lab=lab, user=manager, name="Gland")
     with pytest.raises(ConflictError):
-        label_update(label=other, user=manager, name="TUMOR")
+        label_update(label=other, user=manager, changes={"name": "TUMOR"})
 
 
 @pytest.mark.parametrize("color", ["red", "#12345", "#1234567", "#12345g", "#123456\n"])

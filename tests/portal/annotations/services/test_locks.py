@@ -44,8 +44,9 @@ def test_unlocking_may_change_it_in_the_same_step(locked: Roi, annotator: User) 
 
 
 def test_a_locked_roi_is_still_reviewed(locked: Roi, reviewer: User) -> None:
-    changes: RoiChanges = {"review_state": ReviewState.ACCEPTED}
-    roi_update(roi=locked, user=reviewer, expected_version=2, changes=changes)
+    for version, state in enumerate((ReviewState.SUBMITTED, ReviewState.ACCEPTED), start=2):
+        changes: RoiChanges = {"review_state": state}
+        roi_update(roi=locked, user=reviewer, expected_version=version, changes=changes)
     assert Roi.objects.get().review_state == ReviewState.ACCEPTED
 
 

@@ -20,6 +20,7 @@ from portal.annotations.services import (
     roi_import,
     roi_import_preview,
 )
+from portal.annotations.services.reading import ImportWork
 from portal.archive.models import Canvas
 from portal.core.errors import ForbiddenError
 from portal.core.models import Event
@@ -79,7 +80,10 @@ def test_reasons_are_grouped_counted_and_capped(
     ]
     told: list[int] = []
     report = roi_import_preview(
-        canvas=canvas, user=annotator, document=document, told=lambda item: told.append(item.index)
+        canvas=canvas,
+        user=annotator,
+        document=document,
+        work=ImportWork(told=lambda item: told.append(item.index)),
     )
     assert [(group.status, group.count, group.first) for group in report.groups] == [
         ("refused", 3, [4, 5]),
@@ -184,7 +188,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     canvas: Canvas, annotator: User, manager: User, api_as: Any
 ) -> None:
     tumor = label_create(lab=canvas.lab, user=manager, name="Carcinoma")
-    url = f"/api/v1/canvases/{canvas.pk}/rois.geojson"
+    url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
     document = [
         feature(box(1, 1, 30, 30), classification="K"),
         feature(box(-9, 1, 30, 30), classification="K"),
@@ -213,13 +217,13 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
         (b"[" * 10_000, "nested too deeply"),
         (b'{"type":"FeatureCollection","crs":{"name":"EPSG:4326"},"features":[]}', "EPSG:4326"),
         (b'{"type":"FeatureCollection","features":[],"crs":{"name":"EPSG:4326"}}', "EPSG:4326"),
-        (b"<html>", "got text"),
+        (b"<html>", "not recognised"),
     ],
 )
 def test_a_document_that_cannot_be_read_changes_nothing(
     canvas: Canvas, annotator: User, api_as: Any, body: bytes, said: str
 ) -> None:
-    url = f"/api/v1/canvases/{canvas.pk}/rois.geojson"
+    url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
     answer = api_as(annotator).post(url, body, content_type="application/geo+json")
     assert answer.status_code == 400 and said in answer.json()["detail"]
     assert not Roi.objects.exists() and not RoiImport.objects.exists()
@@ -228,7 +232,7 @@ def test_a_document_that_cannot_be_read_changes_nothing(
 def test_a_document_beyond_the_limit_is_refused_by_its_length(
     canvas: Canvas, annotator: User, api_as: Any
 ) -> None:
-    url = f"/api/v1/canvases/{canvas.pk}/rois.geojson"
+    url = f"/api/v1/canvases/{canvas.pk}/roi-file/"
     answer = api_as(annotator).post(
         url, b"[]", content_type="application/geo+json", CONTENT_LENGTH=str(3 * 2**30)
     )

@@ -11,7 +11,13 @@ from django.db import OperationalError, connections
 
 from portal.annotations.geometry import InvalidRoiGeometryError
 from portal.annotations.models import Label, Roi, RoiRevision
-from portal.annotations.services import roi_create, roi_delete, roi_restore, roi_update
+from portal.annotations.services import (
+    RoiChanges,
+    roi_create,
+    roi_delete,
+    roi_restore,
+    roi_update,
+)
 from portal.archive.models import Canvas
 from portal.core.errors import (
     ConflictError,
@@ -61,7 +67,7 @@ def test_every_change_is_a_revision_with_its_author(
         roi=roi,
         user=reviewer,
         expected_version=2,
-        changes={"label": label, "review_state": "accepted"},
+        changes={"label": label},
     )
     rows = RoiRevision.objects.filter(roi=roi).values_list("version", "action", "author", "label")
     assert list(rows) == [
@@ -124,18 +130,22 @@ def test_roles_are_asked_for(
         roi_delete(roi=roi, user=viewer, expected_version=1)
     with pytest.raises(ForbiddenError):
         roi_restore(roi=roi, user=viewer)
-    accept = {"review_state": "accepted"}
+    accept: RoiChanges = {"review_state": "accepted"}
     with pytest.raises(ForbiddenError, match="reviewer"):
-        roi_update(roi=roi, user=annotator, expected_version=1, changes=accept)  # type: ignore[arg-type]
-    roi_update(roi=roi, user=reviewer, expected_version=1, changes=accept)  # type: ignore[arg-type]
+        roi_update(roi=roi, user=annotator, expected_version=1, changes=accept)
+    with pytest.raises(ConflictError, match="Submit it first"):
+        roi_update(roi=roi, user=reviewer, expected_version=1, changes=accept)
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"review_state": "submitted"})
+    roi_update(roi=roi, user=reviewer, expected_version=2, changes=accept)
 
 
 def test_a_new_outline_takes_the_review_back(roi: Roi, annotator: User, reviewer: User) -> None:
-    roi_update(roi=roi, user=reviewer, expected_version=1, changes={"review_state": "accepted"})
-    roi_update(roi=roi, user=annotator, expected_version=2, changes={"name": "named"})
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"review_state": "submitted"})
+    roi_update(roi=roi, user=reviewer, expected_version=2, changes={"review_state": "accepted"})
+    roi_update(roi=roi, user=annotator, expected_version=3, changes={"name": "named"})
     assert roi.review_state == "accepted"
-    roi_update(roi=roi, user=annotator, expected_version=3, changes={"geometry": box(0, 0, 5, 5)})
-    assert roi.review_state == "unreviewed"
+    roi_update(roi=roi, user=annotator, expected_version=4, changes={"geometry": box(0, 0, 5, 5)})
+    assert roi.review_state == "draft"
 
 
 def test_a_label_of_another_lab_is_unknown(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import time
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from rest_framework.test import APIClient
 
-from portal.archive.models import Slide, Video
+from ml.imaging.slides.jpeg import encode_jpeg
+from ml.imaging.videos import read_frame
+from portal.archive.models import Canvas, Slide, Video
+from portal.archive.selectors.frame_runs import RUN_FRAMES
+from portal.archive.storage import resolve
+from portal.audit.models import AuditEntry
 from portal.labs.models import User
 
 pytestmark = pytest.mark.django_db
@@ -72,3 +82,102 @@ def test_an_image_element_is_served_and_its_errors_are_problems(
     assert api.get(f"{base}/0/0/0.jpg", headers={"Accept": "image/jpeg"}).status_code == 200
     lost = api.get(f"{base}/7/0/0.jpg", headers={"Accept": "image/jpeg"})
     assert (lost.status_code, lost.headers["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_a_frame_brings_its_neighbours_along(api: APIClient, video: Video, storage: Path) -> None:
+    rows = api.get(f"/api/v1/videos/{video.pk}/frames/").json()["frames"]
+    assert len(rows) > RUN_FRAMES
+    url = f"/api/v1/canvases/{video.canvas_id}/frames/{{}}.jpg"
+    asked = api.get(url.format(rows[7]["pts"])).content
+    folder = storage / "cache" / str(video.canvas_id) / "frames-1"
+    wanted = {f"{row['pts']}.jpg" for row in rows[:RUN_FRAMES]}
+    for _ in range(500):  # the thread that decodes goes on after the answer
+        if wanted <= {path.name for path in folder.glob("[0-9]*.jpg")}:
+            break
+        time.sleep(0.01)
+    assert {path.name for path in folder.glob("[0-9]*.jpg")} == wanted
+    assert (folder / f"{rows[7]['pts']}.jpg").read_bytes() == asked
+
+
+def test_every_frame_of_a_run_is_the_frame_decoded_by_itself(
+    api: APIClient, video: Video, storage: Path
+) -> None:
+    rows = api.get(f"/api/v1/videos/{video.pk}/frames/").json()["frames"]
+    source = resolve(Canvas.objects.get(pk=video.canvas_id).pixels_path)
+    for at in (0, 11, 23, 24, 29):
+        pts = rows[at]["pts"]
+        answer = api.get(f"/api/v1/canvases/{video.canvas_id}/frames/{pts}.jpg")
+        assert answer.content == encode_jpeg(read_frame(source, pts)), at
+
+
+def test_the_filmstrip_shows_the_video_from_end_to_end(api: APIClient, video: Video) -> None:
+    shown = api.get(f"/api/v1/canvases/{video.canvas_id}/").json()["video"]
+    answer = api.get(shown["filmstrip_url"])
+    strip = np.asarray(Image.open(io.BytesIO(answer.content)).convert("L"), np.float64)
+    count = shown["filmstrip_count"]
+    assert (count, strip.shape) == (30, (90, 30 * 120))
+    rows = api.get(f"/api/v1/videos/{video.pk}/frames/").json()["frames"]
+    source = resolve(Canvas.objects.get(pk=video.canvas_id).pixels_path)
+    for at in (0, 14, 29):
+        frame = Image.fromarray(read_frame(source, rows[at]["pts"])).convert("L").resize((120, 90))
+        off = np.abs(strip[:, at * 120 : (at + 1) * 120] - np.asarray(frame, np.float64))
+        assert np.median(off) < 4, at
+    kept = api.get(shown["filmstrip_url"], headers={"If-None-Match": answer.headers["ETag"]})
+    assert kept.status_code == 304
+
+
+def test_a_slide_has_no_filmstrip(api: APIClient, slide: Slide) -> None:
+    assert api.get(f"/api/v1/canvases/{slide.canvas_id}/filmstrip.jpg").status_code == 404
+
+
+def test_the_pixel_size_is_set_where_the_file_names_none(
+    api: APIClient, still: Slide, annotator: User
+) -> None:
+    address = f"/api/v1/canvases/{still.canvas_id}/"
+    before = api.get(address).json()
+    assert (before["mpp_x"], before["can_scale"], before["is_scaled_by_hand"]) == (
+        None, True, False,
+    )  # fmt: skip
+    after = api.patch(address, {"mpp_x": 0.25}).json()
+    assert after == before | {"mpp_x": 0.25, "mpp_y": 0.25, "is_scaled_by_hand": True}
+    again = api.patch(address, {"mpp_x": 0.5, "mpp_y": 0.4}).json()
+    assert (again["mpp_x"], again["mpp_y"], again["can_scale"]) == (0.5, 0.4, True)
+    back = api.patch(address, {"mpp_x": None})
+    assert (back.status_code, back.json()) == (200, before)
+    noted = AuditEntry.objects.filter(action="canvas.scaled").order_by("pk")
+    assert [one.details for one in noted] == [
+        {"mpp_x": 0.25, "mpp_y": 0.25},
+        {"mpp_x": 0.5, "mpp_y": 0.4, "before": 0.25},
+        {"before": 0.5},
+    ]
+    assert {(one.actor_id, one.object_id) for one in noted} == {(annotator.pk, still.canvas_id)}
+
+
+@pytest.mark.parametrize("mpp", [0, -1, 0.001, 1001, "wide"])
+def test_a_pixel_size_beyond_reason_is_refused(api: APIClient, still: Slide, mpp: Any) -> None:
+    answer = api.patch(f"/api/v1/canvases/{still.canvas_id}/", {"mpp_x": mpp})
+    assert answer.status_code == 400
+    assert Canvas.objects.get(pk=still.canvas_id).mpp_x is None
+
+
+def test_the_pixel_size_of_a_file_stays(api: APIClient, slide: Slide) -> None:
+    address = f"/api/v1/canvases/{slide.canvas_id}/"
+    before = api.get(address).json()
+    answer = api.patch(address, {"mpp_x": 3})
+    assert (answer.status_code, answer.json()["code"]) == (409, "scale-of-file")
+    assert api.patch(address, {"mpp_x": None}).status_code == 409
+    assert api.get(address).json() == before
+    assert before["can_scale"] is False
+
+
+def test_a_video_has_no_one_pixel_size(api: APIClient, video: Video) -> None:
+    address = f"/api/v1/canvases/{video.canvas_id}/"
+    assert api.patch(address, {"mpp_x": 3}).status_code == 400
+    assert api.get(address).json()["can_scale"] is False
+
+
+def test_a_viewer_sets_no_pixel_size(api_as: Any, viewer: User, still: Slide) -> None:
+    client = api_as(viewer)
+    address = f"/api/v1/canvases/{still.canvas_id}/"
+    assert client.get(address).json()["can_scale"] is False
+    assert client.patch(address, {"mpp_x": 3}).status_code == 403

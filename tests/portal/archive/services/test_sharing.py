@@ -12,8 +12,15 @@ from django.utils import timezone
 from portal.archive.models import Case, CaseShare, today
 from portal.archive.selectors import case_get, share_seen, shares_received
 from portal.archive.services import case_delete, share_accept, share_end, share_offer
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from portal.labs.models import Lab, Membership, Role, User
+from portal.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    TooManyRequestsError,
+)
+from portal.labs.models import Attempt, Lab, Membership, Role, User
+from portal.labs.services.attempts import LAB_NAMES, LAB_NAMES_OF_LAB
 
 pytestmark = pytest.mark.django_db
 
@@ -150,3 +157,39 @@ def test_the_pages_are_few_queries_however_many_shares(
         client.get(path)
         with django_assert_max_num_queries(most):
             assert client.get(path).status_code == 200
+
+
+def test_guessing_the_names_of_labs_is_slowed(
+    case: Case, manager: User, stranger: User, other_lab: Lab, api_as: Any, client: Client
+) -> None:
+    api, path = api_as(manager), f"/api/v1/cases/{case.pk}/shares/"
+    until = (today() + timedelta(days=3)).isoformat()
+    for number in range(LAB_NAMES[0].count):
+        answer = api.post(path, {"with_lab": f"guess-{number}", "until": until}, format="json")
+        assert (answer.status_code, answer.json()["code"]) == (400, "unknown-lab")
+    right = api.post(path, {"with_lab": "south", "until": until}, format="json")
+    assert (right.status_code, right.json()["code"]) == (429, "too-many-attempts")
+    client.force_login(manager)
+    page = client.post(f"/cases/{case.pk}/shares/", {"with_lab": "south", "until": until})
+    assert page.status_code == 429 and "Too many names that no lab has" in page.content.decode()
+    assert not CaseShare.objects.exists()
+    Attempt.objects.update(at=timezone.now() - LAB_NAMES[0].within)
+    assert api.post(path, {"with_lab": "south", "until": until}, format="json").status_code == 201
+
+
+def test_several_managers_of_a_lab_guess_no_faster(case: Case, manager: User) -> None:
+    for number in range(LAB_NAMES_OF_LAB[0].count):
+        colleague = User.objects.create_user(f"m{number}@north.example", "correct horse battery")
+        Membership.objects.create(user=colleague, lab=case.lab, role=Role.MANAGER)
+        with pytest.raises(InvalidInputError):
+            offered(case, colleague, name="guess")
+    with pytest.raises(TooManyRequestsError):
+        offered(case, manager, name="guess")
+
+
+def test_names_that_are_right_do_not_count(
+    case: Case, manager: User, stranger: User, other_lab: Lab
+) -> None:
+    for _ in range(LAB_NAMES[0].count + 5):
+        share_end(share=offered(case, manager), user=manager)
+    assert Attempt.objects.count() == 0

@@ -1,8 +1,12 @@
-"""A real S3 server on this machine, and a door in front of it that can break what comes through."""
+"""A real S3 server on this machine, and a door in front of it that can break what comes through.
+
+``TESSERA_TEST_S3=http://key:secret@127.0.0.1:9000`` names another server than the one started here.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
@@ -10,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import pytest
 
@@ -18,18 +23,23 @@ from portal.archive.storage.s3_store import S3Settings, S3Store, bucket_make
 from portal.archive.storage.store import Store
 
 HOST = "127.0.0.1"
+PART = "partNumber"  # in the address of each part of an upload
 Fault = Callable[[bytes], bytes]
 """What becomes of the bytes of an answer; fewer than announced end the connection."""
 
 
 class Door(ThreadingHTTPServer):
-    """Passes every request on. ``faults``: for the next downloads, one each; counts them all."""
+    """Passes every request on. ``faults``: for the next downloads, one each; counts them all.
+
+    ``parts``: the numbers of all parts that were sent, or copied, in the order in which they came.
+    """
 
     daemon_threads = True
 
-    def __init__(self, behind: int) -> None:
+    def __init__(self, behind: SplitResult) -> None:
         super().__init__((HOST, 0), _Passing)
         self.behind = behind
+        self.parts: list[int] = []
         self.faults: list[Fault] = []
         self.downloads: list[str] = []
         Thread(target=self.serve_forever, daemon=True).start()
@@ -49,7 +59,9 @@ class _Passing(BaseHTTPRequestHandler):
 
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        behind = HTTPConnection(HOST, self.server.behind, timeout=20)
+        where = self.server.behind
+        behind = HTTPConnection(where.hostname or HOST, where.port, timeout=20)
+        self.server.parts += [int(n) for n in parse_qs(urlsplit(self.path).query).get(PART, ())]
         behind.request(self.command, self.path, body, dict(self.headers))
         answer = behind.getresponse()
         data, length = answer.read(), answer.headers["Content-Length"]
@@ -76,18 +88,21 @@ class _Passing(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def _server() -> Iterator[int]:
+def _server() -> Iterator[SplitResult]:
     pytest.importorskip("boto3")
+    if named := os.environ.get("TESSERA_TEST_S3"):
+        yield urlsplit(named)
+        return
     moto = pytest.importorskip("moto.server")
     server = moto.ThreadedMotoServer(HOST, 0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()
-    yield int(port)
+    yield urlsplit(f"http://key:secret@{HOST}:{port}")
     server.stop()
 
 
 @pytest.fixture
-def door(_server: int) -> Iterator[Door]:
+def door(_server: SplitResult) -> Iterator[Door]:
     """In front of the server, for one test."""
     door = Door(_server)
     yield door
@@ -96,14 +111,14 @@ def door(_server: int) -> Iterator[Door]:
 
 
 @pytest.fixture
-def bucket(door: Door) -> S3Settings:
+def bucket(door: Door, _server: SplitResult) -> S3Settings:
     """A bucket of this test's own."""
     settings = S3Settings(
         bucket=f"b-{uuid.uuid4()}",
         endpoint=door.url,
         region="us-east-1",
-        access_key="key",
-        secret_key="secret",
+        access_key=_server.username or "",
+        secret_key=_server.password or "",
         wait_s=5,
         attempts=1,
     )

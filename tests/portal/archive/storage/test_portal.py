@@ -14,12 +14,18 @@ from django.db.migrations.recorder import MigrationRecorder
 from portal.archive import services
 from portal.archive import storage as volume
 from portal.archive.models import Asset, Case, Slide, Upload
-from portal.archive.storage.s3_store import S3Settings
+from portal.archive.storage.s3_store import S3Settings, bucket_make
 from portal.archive.storage.store import StoreAwayError
 from portal.archive.tiles.cache import SOURCES
 from portal.config.doctor import machine
 from portal.jobs.models import Job
-from portal.keeping.services import backup_take, backup_verify
+from portal.keeping.services import (
+    backup_take,
+    backup_verify,
+    erasure_begin,
+    erasure_run,
+    restore,
+)
 from portal.labs.models import User
 from tests.portal.archive.storage.conftest import Door
 from tests.portal.archive.support import picture, run_job
@@ -123,6 +129,53 @@ def test_a_backup_holds_what_lies_in_the_bucket(
     assert backup_verify(destination=tmp_path / "vault").files == made.files
     held = tmp_path / "vault" / "objects"
     assert still.asset.sha256 in {path.name for path in held.rglob("*")}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_is_restored_into_another_bucket(
+    in_bucket: None,
+    still: Slide,
+    bucket: S3Settings,
+    settings: Any,
+    tmp_path: Path,
+    monkeypatch: Any,
+) -> None:
+    """The machine and its bucket are lost: bytes and identity come back from the backup alone."""
+    if connection.vendor != "sqlite":
+        pytest.skip("restore replaces the tests' database; tests/killing has one of its own")
+    monkeypatch.chdir(tmp_path)  # the name of a database in memory is that of a file here
+    MigrationRecorder(connection).ensure_schema()
+    backup_take(destination=tmp_path / "vault")
+    lost = asdict(bucket) | {"bucket": f"{bucket.bucket}-new"}
+    settings.TESSERA_S3 = lost
+    settings.TESSERA_STORAGE = tmp_path / "new machine"
+    bucket_make(S3Settings(**lost))
+    name = volume.asset_name(still.lab_id, still.asset.sha256)
+    assert volume.the_store().stat(name) is None
+    restore(source=tmp_path / "vault", overwrite=True)
+    stored = volume.the_store().stat(name)
+    assert stored is not None and stored.size_bytes == len(picture())
+    volume.folder_drop(tmp_path / "new machine" / "fetched")
+    assert volume.resolve(name).read_bytes() == picture()
+    assert volume.the_store().stat(volume.IDENTITY) is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erasure_leaves_nothing_in_the_bucket(
+    in_bucket: None, still: Slide, case: Case, manager: User
+) -> None:
+    name = volume.asset_name(still.lab_id, still.asset.sha256)
+    volume.trash_put(name)  # as if it had been deleted before, and uploaded again
+    volume.the_store().put(_received(volume.incoming_path("again")), name)
+    done = erasure_run(erasure_begin(lab=case.lab, cases=[case], user=manager, reason=""))
+    assert done.state == "done" and done.certificate["verified"]["is_gone"]
+    assert not [*volume.the_store().files("assets"), *volume.the_store().files("trash")]
+
+
+def _received(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(picture())
+    return path
 
 
 def test_the_doctor_and_the_command_try_the_bucket(

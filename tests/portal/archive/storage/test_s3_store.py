@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -234,3 +237,60 @@ def test_copies_of_what_another_machine_deleted_are_tidied_away(
     S3Store(bucket, tmp_path / "of another machine").delete(held)
     assert s3.tidy() == 1
     assert [one.name for one in copies(tmp_path)] == [kept.rsplit("/", 1)[-1]]
+
+
+LARGE = 20 * 2**20 + 7  # three parts: what is above 5 GB differs from it in their number alone
+
+
+def test_a_large_file_is_sent_copied_and_fetched_in_parts(
+    s3: S3Store, received: Received, door: Door, tmp_path: Path
+) -> None:
+    """No request may hold more than 5 GB: neither of an upload nor of a copy on the server."""
+    data = random.Random(7).randbytes(LARGE)
+    path, name = received(data)
+    s3.send(path, name)
+    assert sorted(door.parts) == [1, 2, 3]
+    target = f"trash/2026-01-02/{name}"
+    s3.move(name, target)
+    assert sorted(door.parts) == [1, 1, 2, 2, 3, 3]
+    assert s3.stat(name) is None
+    stored = s3.stat(target)
+    assert stored is not None and stored.size_bytes == LARGE
+    assert hashlib.sha256(s3.local(target).read_bytes()).hexdigest() == name.rsplit("/", 1)[-1]
+
+
+def begun(s3: S3Store, name: str) -> Any:
+    """As a process that is killed after its first part."""
+    client: Any = s3._client
+    where = {"Bucket": s3._bucket, "Key": name}
+    upload = client.create_multipart_upload(**where)
+    client.upload_part(**where, UploadId=upload["UploadId"], PartNumber=1, Body=b"x" * 5 * 2**20)
+    return upload
+
+
+def unfinished(s3: S3Store) -> list[str]:
+    client: Any = s3._client
+    found = client.list_multipart_uploads(Bucket=s3._bucket).get("Uploads", ())
+    return sorted(one["Key"] for one in found)
+
+
+def test_parts_of_what_is_deleted_are_deleted_too(s3: S3Store, held: str) -> None:
+    begun(s3, held)
+    begun(s3, "assets/other")
+    s3.delete(held)
+    assert unfinished(s3) == ["assets/other"]
+
+
+def test_what_was_never_sent_to_its_end_goes_after_a_day(
+    s3: S3Store, held: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(s3, "assets/half")
+    assert timedelta(days=1) == s3_store.PARTS_WAIT
+    # moto says of every upload that it began in 2010
+    monkeypatch.setattr(s3_store, "PARTS_WAIT", timedelta(days=100 * 365))
+    s3.tidy()
+    assert unfinished(s3) == ["assets/half"]
+    monkeypatch.setattr(s3_store, "PARTS_WAIT", timedelta(seconds=-60))
+    s3.tidy()
+    assert unfinished(s3) == []
+    assert s3.stat(held) is not None

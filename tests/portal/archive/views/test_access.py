@@ -23,6 +23,8 @@ PAGES = [
     ("post", "/items/slide/{slide}/delete/"),
     ("get", "/slides/{slide}/"),
     ("get", "/canvases/{canvas}/"),
+    ("get", "/canvases/{canvas}/beside/"),
+    ("get", "/canvases/{canvas}/beside/choices/"),
 ]
 
 

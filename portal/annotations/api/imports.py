@@ -1,0 +1,211 @@
+"""``/api/v1/roi-imports/``: documents that are previewed and imported by jobs."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import FileResponse
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.annotations import selectors
+from portal.annotations.api.reports import ImportReportSerializer, ImportUndoneSerializer
+from portal.annotations.models import RoiImport
+from portal.annotations.services import (
+    ImportChoices,
+    import_folder,
+    roi_import_start,
+    roi_import_undo,
+)
+from portal.core.errors import NotFoundError
+from portal.core.http.acting import about
+from portal.jobs.models import Job
+from portal.jobs.serializers import JobSerializer
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+_ID = OpenApiParameter("import_id", uuid.UUID, OpenApiParameter.PATH)
+
+
+class OutlineSerializer(serializers.Serializer[Any]):
+    """A rough outline of what would be made."""
+
+    status = serializers.ChoiceField(["created", "updated", "restored", "unchanged"])
+    rings = serializers.ListField(
+        child=serializers.ListField(child=serializers.IntegerField()),
+        help_text="x, y in turns, level-0 pixels",
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        """``class`` is a word of Python's."""
+        return {"class": serializers.CharField(), **super().get_fields()}
+
+
+class KeptReportSerializer(ImportReportSerializer):
+    """As of an import at once; of a preview with outlines to draw."""
+
+    outlines = OutlineSerializer(many=True, required=False)
+
+
+class RoiImportSerializer(serializers.ModelSerializer[RoiImport]):
+    """A document, what was last asked for, how far that came, and what became of it."""
+
+    name = serializers.CharField(source="document_name", read_only=True)
+    job = serializers.SerializerMethodField()
+    report = serializers.SerializerMethodField(
+        help_text="null until something is known; of an import under way, so far"
+    )
+
+    class Meta:
+        model = RoiImport
+        fields = (
+            "id",
+            "canvas",
+            "format",
+            "name",
+            "stage",
+            "done",
+            "job",
+            "report",
+            "undone_at",
+            "created_at",
+        )
+        read_only_fields = fields
+
+    @extend_schema_field(JobSerializer(allow_null=True))
+    def get_job(self, row: RoiImport) -> dict[str, Any] | None:
+        """Of what was last asked for."""
+        jobs = Job.objects.select_related("lab", "created_by")
+        job = jobs.filter(pk=row.job_id).first() if row.job_id else None
+        if job is None:
+            return None
+        job.hides_name = False  # type: ignore[attr-defined] # the canvas was found to be shown
+        return dict(JobSerializer(job).data)
+
+    @extend_schema_field(KeptReportSerializer(allow_null=True))
+    def get_report(self, row: RoiImport) -> dict[str, Any] | None:
+        """As it was kept."""
+        return row.report
+
+
+class ImportStartSerializer(serializers.Serializer[Any]):
+    """How to go on with a document."""
+
+    dry_run = serializers.BooleanField(required=False, default=False, help_text="Preview it again")
+    create_labels = serializers.BooleanField(required=False, allow_null=True, default=None)
+    labels = serializers.JSONField(
+        required=False,
+        default=dict,
+        help_text='What classes become: {"Class": "<id of a label>"}, or null for no label',
+    )
+
+    def validate_labels(self, value: object) -> dict[str, uuid.UUID | None]:
+        """By lower-case name."""
+        return chosen_labels(value)
+
+
+def chosen_labels(value: object) -> dict[str, uuid.UUID | None]:
+    """By lower-case name of a class, the id of its label or None."""
+    if not isinstance(value, dict):
+        raise serializers.ValidationError("An object is expected.")
+    try:
+        return {
+            str(name).lower(): None if label is None else uuid.UUID(str(label))
+            for name, label in value.items()
+        }
+    except ValueError:
+        raise serializers.ValidationError("Ids of labels, or null, are expected.") from None
+
+
+def accepted(row: RoiImport) -> Response:
+    """202 with the import and where its job is."""
+    where = reverse("api:job-detail", args=[row.job_id]) if row.job_id else ""
+    return Response(RoiImportSerializer(row).data, status=202, headers={"Location": where})
+
+
+class RoiImportApi(APIView):
+    """One document."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(responses=RoiImportSerializer, parameters=[_ID], summary="Show an import")
+    def get(self, request: Request, import_id: uuid.UUID) -> Response:
+        """How far its job came, and what became of the document."""
+        found = selectors.roi_import_get(user_of(request), import_id)
+        about(request, found.canvas_id)
+        return Response(RoiImportSerializer(found).data)
+
+
+class RoiImportStartApi(APIView):
+    """A document that is kept, imported or previewed once more."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        request=ImportStartSerializer,
+        responses={202: RoiImportSerializer},
+        parameters=[_ID],
+        summary="Import a document that was previewed",
+    )
+    def post(self, request: Request, import_id: uuid.UUID) -> Response:
+        """A job; `Location` names it. 409 where one of this document has not ended."""
+        found = selectors.roi_import_get(user_of(request), import_id)
+        about(request, found.canvas_id)
+        body = ImportStartSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        started = roi_import_start(
+            row=found,
+            user=user_of(request),
+            choices=ImportChoices(asked["create_labels"], asked["labels"]),
+            is_preview=asked["dry_run"],
+        )
+        return accepted(started)
+
+
+class RoiImportTableApi(APIView):
+    """What became of each feature, one line each."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+        parameters=[_ID],
+        summary="Download the reasons of an import as CSV",
+    )
+    def get(self, request: Request, import_id: uuid.UUID) -> FileResponse:
+        """Kept for two days."""
+        found = selectors.roi_import_get(user_of(request), import_id)
+        about(request, found.canvas_id)
+        try:
+            file = (import_folder(found.pk) / "report.csv").open("rb")
+        except FileNotFoundError:
+            raise NotFoundError("There is no table of this import, or no longer.") from None
+        return FileResponse(
+            file, as_attachment=True, filename="import-report.csv", content_type="text/csv"
+        )
+
+
+class RoiImportUndoApi(APIView):
+    """An import, taken back."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        request=None,
+        responses=ImportUndoneSerializer,
+        parameters=[_ID],
+        summary="Undo an import",
+    )
+    def post(self, request: Request, import_id: uuid.UUID) -> Response:
+        """Delete what it made and revert what it changed; what was changed since stays."""
+        found = selectors.roi_import_get(user_of(request), import_id)
+        about(request, found.canvas_id)
+        undone = roi_import_undo(roi_import=found, user=user_of(request))
+        return Response(ImportUndoneSerializer(undone).data)

@@ -1,0 +1,76 @@
+"""What became of a document, as programs see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class ImportItemSerializer(serializers.Serializer[Any]):
+    """What became of one feature."""
+
+    index = serializers.IntegerField()
+    status = serializers.ChoiceField(["created", "updated", "restored", "unchanged", "refused"])
+    roi = serializers.UUIDField(source="roi_id", allow_null=True)
+    notes = serializers.ListField(child=serializers.CharField())
+    reason = serializers.CharField()
+
+
+class ImportGroupSerializer(serializers.Serializer[Any]):
+    """Features of which the same was said, but for numbers."""
+
+    status = serializers.ChoiceField(["refused", "repaired"])
+    reason = serializers.CharField(help_text="As it was said of the first of them")
+    count = serializers.IntegerField()
+    first = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Places of the first few, from 0"
+    )
+
+
+class ImportClassSerializer(serializers.Serializer[Any]):
+    """A class of the document, and what its ROIs get."""
+
+    name = serializers.CharField()
+    color = serializers.CharField(allow_null=True)
+    count = serializers.IntegerField()
+    fate = serializers.ChoiceField(["known", "mapped", "created", "none", "refused"])
+    label = serializers.UUIDField(  # type: ignore[assignment]
+        source="label_id", allow_null=True, help_text="null where there is none, or none yet"
+    )
+    label_name = serializers.CharField()
+    problem = serializers.CharField(help_text="Why it is refused")
+
+
+class ImportReportSerializer(serializers.Serializer[Any]):
+    """What became of the document, or would: every feature is counted."""
+
+    total = serializers.IntegerField()
+    created = serializers.IntegerField()
+    updated = serializers.IntegerField()
+    restored = serializers.IntegerField()
+    unchanged = serializers.IntegerField()
+    refused = serializers.IntegerField()
+    repaired = serializers.IntegerField(help_text="Outlines that were repaired or clipped")
+    format = serializers.CharField(help_text="As which it was read")
+    labels_created = serializers.ListField(child=serializers.CharField())
+    classes = ImportClassSerializer(many=True)
+    groups = ImportGroupSerializer(many=True, help_text="All reasons and repairs, counted")
+    id = serializers.UUIDField(
+        source="import_id",
+        allow_null=True,
+        help_text="POST /roi-imports/{id}/undo/ takes it back; null where nothing was changed",
+    )
+    is_preview = serializers.BooleanField(help_text="Nothing was written")
+    items = ImportItemSerializer(
+        many=True,
+        help_text="Every feature; of more than 2,000 those refused or repaired, 2,000 at most",
+    )
+
+
+class ImportUndoneSerializer(serializers.Serializer[Any]):
+    """What became of the import's ROIs."""
+
+    removed = serializers.IntegerField(help_text="Deleted again")
+    reverted = serializers.IntegerField(help_text="As they were before")
+    kept = serializers.IntegerField(help_text="Left alone: somebody changed them since")

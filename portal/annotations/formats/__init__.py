@@ -1,0 +1,35 @@
+"""File formats of regions: one table, one protocol to read and one to write."""
+
+from portal.annotations.formats.registry import (
+    AUTO,
+    GEOJSON,
+    READERS,
+    WRITERS,
+    reader_of,
+    writer_named,
+)
+from portal.annotations.formats.seams import (
+    ExportChoices,
+    FormatError,
+    Plane,
+    Reader,
+    Writer,
+    plane_of,
+)
+from portal.annotations.formats.tables import cell
+
+__all__ = [
+    "AUTO",
+    "GEOJSON",
+    "READERS",
+    "WRITERS",
+    "ExportChoices",
+    "FormatError",
+    "Plane",
+    "Reader",
+    "Writer",
+    "cell",
+    "plane_of",
+    "reader_of",
+    "writer_named",
+]

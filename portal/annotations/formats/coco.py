@@ -1,0 +1,286 @@
+"""COCO's object detection JSON: polygons out, polygons and run-length masks in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+
+from portal.annotations.documents import Window, items, members
+from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
+from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
+from portal.annotations.formats.sniffing import first_key
+from portal.annotations.models import Label
+from portal.annotations.qupath import Feature, FeatureError, Problem, name_read, one_line
+
+_KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset")
+_MOST_IMAGES = 1_000_000
+_MOST_POLYGONS = 10_000
+_LONGEST_RUN = 2**40  # more pixels than any image has
+_LAST_NUMBER = re.compile(r"(\d{1,9})(?=\.[A-Za-z]+$|$)")
+_METADATA_MOST = 50
+
+
+@dataclass(slots=True)
+class _Tables:
+    """What annotations refer to.
+
+    Attributes:
+        frames: by image id, the frame that it is (0 unless a video).
+        others: image ids that are not this canvas, and why.
+    """
+
+    categories: dict[Any, str] = field(default_factory=dict)
+    frames: dict[Any, int] = field(default_factory=dict)
+    others: dict[Any, str] = field(default_factory=dict)
+
+
+class Coco:
+    """COCO instances, both ways."""
+
+    name, title = "coco", "COCO JSON"
+    suffix, media_type = ".coco.json", "application/json"
+    for_video = True
+
+    def sniff(self, head: bytes) -> bool:
+        """By its first member."""
+        return first_key(head) in _KEYS
+
+    def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
+        """Annotations of the image that this canvas is: by its size, and its name where several
+        have it. On a video the last number of a file's name is the frame."""
+        tables = _tables(stream, plane)
+        stream.seek(0)
+        text = Window(stream, kind="COCO")
+        has_any = False
+        for name in _members(text):
+            if name == "annotations" and text.peek() == "[":
+                has_any = True
+                for raw in items(text):
+                    yield _feature(raw, tables)
+            else:
+                text.skip()
+        if not has_any:
+            raise FormatError("COCO: there is no array of annotations.")
+
+    def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
+        """One image, or one for each frame that has regions."""
+        categories: dict[str, int] = {}
+        frames: dict[int, int] = {}
+        yield b'{"info":{"description":"Regions of interest"},"licenses":[],\n"annotations":['
+        separator = ""
+        for number, roi in enumerate(rois(), start=1):
+            label = roi.label.name if isinstance(roi.label, Label) else "ROI"
+            category = categories.setdefault(label, len(categories) + 1)
+            image = frames.setdefault(roi.frame_index or 0, len(frames) + 1)
+            box = [roi.left, roi.top, roi.right - roi.left, roi.bottom - roi.top]
+            found = {
+                "id": number,
+                "image_id": image,
+                "category_id": category,
+                "segmentation": [_flat(ring) for ring in single_rings(roi.geometry)],
+                "bbox": [round(value, 2) for value in box],
+                "area": roi.area_px,
+                "iscrowd": 0,
+                "attributes": {"id": str(roi.pk), "name": roi.name, "review": roi.review_state},
+            }
+            yield (separator + _json(found)).encode()
+            separator = ",\n"
+        images = [_image(image, frame, plane) for frame, image in (frames or {0: 1}).items()]
+        listed = [{"id": id, "name": name, "supercategory": ""} for name, id in categories.items()]
+        yield f'],\n"images":{_json(images)},\n"categories":{_json(listed)}}}\n'.encode()
+
+
+def _flat(ring: list[list[float]]) -> list[float]:
+    return [value for point in ring for value in point]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _image(number: int, frame: int, plane: Plane) -> dict[str, Any]:
+    name = f"frame_{frame:06d}.png" if plane.is_video else plane.name
+    return {"id": number, "file_name": name, "width": plane.width_px, "height": plane.height_px}
+
+
+def _members(text: Window) -> Iterator[str]:
+    if text.peek() != "{":
+        raise FormatError("COCO: an object was expected.")
+    yield from members(text)
+
+
+def _tables(stream: IO[bytes], plane: Plane) -> _Tables:
+    tables = _Tables()
+    images: list[dict[str, Any]] = []
+    text = Window(stream, kind="COCO")
+    for name in _members(text):
+        if name not in {"images", "categories"} or text.peek() != "[":
+            text.skip()
+            continue
+        for raw in items(text):
+            if not isinstance(raw, Mapping) or not isinstance(raw.get("id"), int | str):
+                raise FormatError(f"COCO: one of its {name} has no id.")
+            if name == "categories":
+                tables.categories[raw["id"]] = one_line(str(raw.get("name", "")))
+            elif len(images) >= _MOST_IMAGES:
+                raise FormatError(f"COCO: more than {_MOST_IMAGES:,} images.")
+            else:
+                images.append({key: raw.get(key) for key in ("id", "file_name", "width", "height")})
+    _images_sort(images, tables, plane)
+    return tables
+
+
+def _images_sort(images: list[dict[str, Any]], tables: _Tables, plane: Plane) -> None:
+    """Which images are this canvas."""
+    size = (plane.width_px, plane.height_px)
+    fit = [raw for raw in images if (raw["width"], raw["height"]) == size]
+    if not plane.is_video and len(fit) > 1:
+        named = [raw for raw in fit if _stem(raw["file_name"]) == _stem(plane.name)]
+        fit = named[:1]
+    for raw in fit:
+        number = _LAST_NUMBER.search(str(raw["file_name"])) if plane.is_video else None
+        if plane.is_video and number is None:
+            tables.others[raw["id"]] = "the name of its image has no number of a frame"
+        else:
+            tables.frames[raw["id"]] = int(number[1]) if number else 0
+    for raw in images:
+        if raw["id"] not in tables.frames and raw["id"] not in tables.others:
+            named_so = one_line(str(raw["file_name"]))[:60]
+            said = f"{raw['width']!s:.9} x {raw['height']!s:.9} pixels"
+            tables.others[raw["id"]] = f"it belongs to another image: {named_so}, {said}"
+
+
+def _stem(name: object) -> str:
+    last = re.split(r"[\\/]", str(name))[-1]
+    return last.rsplit(".", 1)[0].lower()
+
+
+def _feature(raw: object, tables: _Tables) -> Feature | Problem:
+    if not isinstance(raw, Mapping):
+        return Problem("not an annotation")
+    image = raw.get("image_id")
+    if not isinstance(image, int | str) or image not in tables.frames:
+        known = tables.others.get(image) if isinstance(image, int | str) else None
+        return Problem(known or "its image_id names no image of the document")
+    category = raw.get("category_id")
+    if category is not None and (
+        not isinstance(category, int | str) or category not in tables.categories
+    ):
+        return Problem("its category_id names no category of the document")
+    try:
+        geometry, notes = _geometry(raw)
+    except FeatureError as error:
+        return Problem(str(error))
+    attributes = raw.get("attributes")
+    given = attributes if isinstance(attributes, Mapping) else {}
+    name, more = name_read(given.get("name", ""))
+    return Feature(
+        id=None,
+        geometry=geometry,
+        t=tables.frames[image],
+        name=name,
+        label=tables.categories.get(category, "") if category is not None else "",
+        color=None,
+        foreign=_foreign(raw, given),
+        notes=(*notes, *more),
+    )
+
+
+def _foreign(raw: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {"coco.id": one_line(str(raw.get("id", "")))[:40]} | {
+        f"coco.{one_line(str(key))[:60]}": one_line(str(value))[:200]
+        for key, value in list(attributes.items())[:_METADATA_MOST]
+        if key not in {"name", "id", "review"} and isinstance(value, str | int | float | bool)
+    }
+    score = raw.get("score")
+    is_score = isinstance(score, int | float) and not isinstance(score, bool) and abs(score) < 1e300
+    return {"metadata": kept} | ({"measurements": {"score": score}} if is_score else {})
+
+
+def _geometry(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    found = raw.get("segmentation")
+    if isinstance(found, Mapping):
+        return _mask(found), ()
+    if isinstance(found, list) and found:
+        if len(found) > _MOST_POLYGONS:
+            raise FeatureError(f"it has more than {_MOST_POLYGONS:,} polygons")
+        return united([_ring(ring) for ring in found]), ()
+    box = raw.get("bbox")
+    if isinstance(box, list) and len(box) == 4 and all(map(_is_number, box)):
+        x, y, width, height = box
+        right, bottom = x + width, y + height
+        ring = [[x, y], [right, y], [right, bottom], [x, bottom]]
+        return {"type": "Polygon", "coordinates": [closed(ring)]}, ("only its box was given",)
+    raise FeatureError("it has no segmentation and no box")
+
+
+def _ring(flat: object) -> list[list[float]]:
+    if not isinstance(flat, list) or len(flat) % 2 or not all(map(_is_number, flat)):
+        raise FeatureError("a polygon of its segmentation is not a list of x, y in turns")
+    return closed([flat[i : i + 2] for i in range(0, len(flat), 2)])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
+
+
+def _mask(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs go down the columns of the image."""
+    size, counts = found.get("size"), found.get("counts")
+    if (
+        not isinstance(size, list)
+        or len(size) != 2
+        or not all(isinstance(side, int) and 0 < side < 2**31 for side in size)
+    ):
+        raise FeatureError("the size of its mask is not two numbers")
+    if isinstance(counts, str):
+        runs = runs_unpacked(counts)
+    elif isinstance(counts, list) and all(
+        isinstance(run, int) and 0 <= run < _LONGEST_RUN for run in counts[: MAX_RUNS + 1]
+    ):
+        runs = np.array(counts[: MAX_RUNS + 1], np.int64)
+    else:
+        raise FeatureError("the counts of its mask are not runs")
+    if runs.sum() > size[0] * size[1]:
+        raise FeatureError("the runs of its mask go beyond its size")
+    return runs_outline(runs, line_px=size[0], is_by_column=True, left=0.0, top=0.0)
+
+
+def runs_unpacked(text: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """(N,) int64: the runs of COCO's compressed text.
+
+    Six bits a character from ``0`` on: five of the number, least significant first, and one that
+    says whether it goes on; from the fourth run on it is the difference to the one before the
+    last (``rleFrString`` of pycocotools' maskApi.c).
+
+    Raises:
+        FeatureError: other characters, a number without end or below zero.
+    """
+    runs: list[int] = []
+    value = shift = 0
+    is_open = False
+    for character in text:
+        code = ord(character) - 48
+        if not 0 <= code < 64 or shift > 45:
+            raise FeatureError("the counts of its mask are not runs")
+        value |= (code & 31) << shift
+        shift += 5
+        is_open = bool(code & 32)
+        if is_open:
+            continue
+        if code & 16:
+            value -= 1 << shift
+        if len(runs) > 2:
+            value += runs[-2]
+        if not 0 <= value < _LONGEST_RUN or len(runs) > MAX_RUNS:
+            raise FeatureError("the counts of its mask are not runs")
+        runs.append(value)
+        value = shift = 0
+    if is_open:
+        raise FeatureError("the counts of its mask are cut short")
+    return np.array(runs, np.int64)

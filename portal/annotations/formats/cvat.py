@@ -1,0 +1,188 @@
+"""CVAT's XML, for video and for images: shapes of tracks at their key frames."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+
+import numpy as np
+
+from portal.annotations.formats.pieces import closed, runs_outline
+from portal.annotations.formats.seams import FormatError, Plane
+from portal.annotations.formats.sniffing import root_name
+from portal.annotations.formats.xml import elements
+from portal.annotations.models import RoiKind
+from portal.annotations.qupath import Feature, FeatureError, Problem, one_line
+
+_SHAPES = ("box", "polygon", "ellipse", "mask", "polyline", "points", "cuboid", "skeleton")
+_STEPS = 64  # vertices of an ellipse: its area is right to .2 %
+_MOST_ATTRIBUTES = 50
+_LONGEST_RUN = 2**40  # more pixels than any image has
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}$")
+
+
+class Cvat:
+    """ "CVAT for video 1.1" and "CVAT for images 1.1", in."""
+
+    name, title = "cvat", "CVAT XML"
+
+    def sniff(self, head: bytes) -> bool:
+        """By its root element."""
+        return root_name(head) == "annotations"
+
+    def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
+        """Shapes where they are drawn: of a track its key frames, unless it is outside there."""
+        colors: dict[str, str] = {}
+        for found in elements(stream, "meta", "track", "image", kind="CVAT"):
+            if found.tag == "meta":
+                _refuse_other_size(found, plane)
+                colors = _colors(found)
+            elif found.tag == "track":
+                yield from _track(found, plane, colors)
+            else:
+                yield from _image(found, plane, colors)
+
+
+def _refuse_other_size(meta: Any, plane: Plane) -> None:
+    """Shapes of a video in another size would lie elsewhere, and nobody would be told."""
+    for size in meta.iter("original_size"):
+        width, height = size.findtext("width", ""), size.findtext("height", "")
+        said = f"{plane.width_px} x {plane.height_px}"
+        if width and height and f"{width.strip()} x {height.strip()}" != said:
+            raise FormatError(
+                f"CVAT: it was drawn on {width[:9]} x {height[:9]} pixels; this canvas has {said}.",
+                code="other-size",
+            )
+
+
+def _colors(meta: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for label in meta.iter("label"):
+        color = (label.findtext("color") or "").strip()
+        if _COLOR.match(color):
+            found[one_line(label.findtext("name") or "")] = color.lower()
+    return found
+
+
+def _track(track: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature | Problem]:
+    number = track.get("id", "")[:20]
+    label = one_line(track.get("label", ""))
+    last: Feature | Problem | None = None
+    between = 0
+    for shape in track:
+        if shape.tag not in _SHAPES or shape.get("outside") == "1":
+            continue
+        if shape.get("keyframe", "1") == "0":
+            between += 1
+            continue
+        if last is not None:
+            yield _told(last, between)
+        frame = _frame(shape.get("frame")) if plane.is_video else 0
+        named = {"cvat.track": number, "cvat.source": track.get("source", "")[:40]}
+        last = _shape(shape, _Place(frame, label, colors.get(label), named))
+        between = 0
+    if last is not None:
+        yield _told(last, between)
+
+
+def _told(found: Feature | Problem, between: int) -> Feature | Problem:
+    if isinstance(found, Problem) or not between:
+        return found
+    note = f"{between} interpolated shapes up to the next key frame left out"
+    return replace(found, notes=(*found.notes, note))
+
+
+def _image(image: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature | Problem]:
+    size = f"{image.get('width', '')} x {image.get('height', '')}"
+    expected = f"{plane.width_px} x {plane.height_px}"
+    frame = _frame(image.get("id")) if plane.is_video else 0
+    for shape in image:
+        if shape.tag not in _SHAPES:
+            continue
+        if size.strip(" x") and size != expected:
+            yield Problem(f"drawn on an image of {size[:24]} pixels; this canvas has {expected}")
+            continue
+        label = one_line(shape.get("label", ""))
+        yield _shape(shape, _Place(frame, label, colors.get(label)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a shape stands: on which frame, of which label and track."""
+
+    frame: int | None
+    label: str
+    color: str | None
+    track: dict[str, str] = field(default_factory=dict)
+
+
+def _shape(shape: Any, place: _Place) -> Feature | Problem:
+    if place.frame is None:
+        return Problem("its frame is not a number")
+    try:
+        geometry, kind = _geometry(shape)
+    except FeatureError as error:
+        return Problem(str(error))
+    except (ValueError, TypeError, OverflowError):
+        return Problem(f"a {shape.tag} without the numbers it needs")
+    metadata = {key: value for key, value in place.track.items() if value}
+    for found in list(shape.iter("attribute"))[:_MOST_ATTRIBUTES]:
+        metadata[f"cvat.{one_line(found.get('name', ''))[:60]}"] = one_line(found.text or "")[:200]
+    if shape.get("occluded") == "1":
+        metadata["cvat.occluded"] = "1"
+    return Feature(
+        id=None,
+        geometry=geometry,
+        t=place.frame,
+        name=f"Track {place.track['cvat.track']}" if metadata.get("cvat.track") else "",
+        label=place.label,
+        color=place.color,
+        foreign={"metadata": metadata} if metadata else {},
+        kind=kind,
+    )
+
+
+def _frame(value: str | None) -> int | None:
+    return int(value) if value and value.isascii() and value.isdigit() and len(value) < 10 else None
+
+
+def _geometry(shape: Any) -> tuple[dict[str, Any], str]:
+    if shape.tag == "polygon":
+        points = shape.get("points", "").split(";")
+        ring = [[float(value) for value in point.split(",")] for point in points]
+        return {"type": "Polygon", "coordinates": [closed(ring)]}, RoiKind.POLYGON
+    if shape.tag == "box":
+        left, top, right, bottom = (float(shape.get(key)) for key in ("xtl", "ytl", "xbr", "ybr"))
+        ring = [[left, top], [right, top], [right, bottom], [left, bottom]]
+        middle = ((left + right) / 2, (top + bottom) / 2)
+        return _turned(ring, middle, shape), RoiKind.POLYGON
+    if shape.tag == "ellipse":
+        x, y, rx, ry = (float(shape.get(key)) for key in ("cx", "cy", "rx", "ry"))
+        turns = np.linspace(0, 2 * np.pi, _STEPS, endpoint=False)
+        ring = np.stack([x + rx * np.cos(turns), y + ry * np.sin(turns)], 1).tolist()
+        return _turned(ring, (x, y), shape), RoiKind.ELLIPSE
+    if shape.tag == "mask":
+        return _mask(shape), RoiKind.POLYGON
+    raise FeatureError(f"a {shape.tag} of CVAT is no area")
+
+
+def _turned(ring: list[list[float]], middle: tuple[float, float], shape: Any) -> dict[str, Any]:
+    angle = math.radians(float(shape.get("rotation", "0") or 0))
+    if angle:
+        c, s = math.cos(angle), math.sin(angle)
+        offsets = np.array(ring) - middle
+        ring = (offsets @ np.array([[c, s], [-s, c]]) + middle).tolist()
+    return {"type": "Polygon", "coordinates": [closed(ring)]}
+
+
+def _mask(shape: Any) -> dict[str, Any]:
+    """CVAT's runs go along rows of the mask's box."""
+    left, top, width, height = (int(shape.get(key)) for key in ("left", "top", "width", "height"))
+    runs = np.array([int(run) for run in shape.get("rle", "").split(",")], np.int64)
+    is_run = width > 0 and height > 0 and runs.min() >= 0 and runs.max() < _LONGEST_RUN
+    if not is_run or runs.sum() > width * height:
+        raise FeatureError("its mask does not fit its box")
+    return runs_outline(runs, line_px=width, is_by_column=False, left=left, top=top)

@@ -1,0 +1,120 @@
+"""DICOM Microscopy Bulk Simple Annotations (Supplement 222), by highdicom."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from portal.annotations.formats.pieces import single_rings
+from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.models import Label
+from portal.core.errors import InvalidInputError
+
+_IDS = uuid.UUID("0d4f1c4e-7a5b-5f0e-9a55-9f0d1c6f8f10")  # of what a slide has no DICOM id for
+_NO_LABEL = "No label"
+_CHUNK = 2**20
+
+
+class DicomAnnotations:
+    """One annotation group a label, polygons in pixels of the total matrix."""
+
+    name, title = "dicom", "DICOM annotations"
+    suffix, media_type = ".dcm", "application/dicom"
+    for_video = False
+
+    def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
+        """The whole instance: highdicom builds it in memory.
+
+        Study, series and frame of reference are derived from the canvas, since slides that are not
+        DICOM have none; the instance says which image they stand for by the same rule each time.
+        """
+        if plane.is_video:
+            raise InvalidInputError("DICOM annotations are of a slide, not of a video.")
+        try:
+            import highdicom
+        except ImportError:
+            raise InvalidInputError(
+                "DICOM needs the extra `dicom` (pip install tessera[dicom]) on the server.",
+                code="extra-missing",
+            ) from None
+        groups: defaultdict[str, list[Any]] = defaultdict(list)
+        for roi in rois():
+            label = roi.label.name if isinstance(roi.label, Label) else _NO_LABEL
+            for ring in single_rings(roi.geometry):
+                groups[label].append(np.array(ring, np.float32))
+        if not groups:
+            raise InvalidInputError("There are no ROIs to write.", code="no-rois")
+        return _pieces(_instance(highdicom, plane, groups))
+
+
+def _instance(highdicom: Any, plane: Plane, groups: dict[str, list[Any]]) -> Any:
+    from highdicom import ann
+    from pydicom.sr.codedict import codes
+
+    made = [
+        ann.AnnotationGroup(
+            number=number,
+            uid=_uid(plane, f"group {label}"),
+            label=label[:64],
+            annotated_property_category=codes.SCT.AnatomicalStructure,
+            annotated_property_type=codes.DCM.SelectedRegion,
+            graphic_type=ann.GraphicTypeValues.POLYGON,
+            graphic_data=polygons,
+            algorithm_type=ann.AnnotationGroupGenerationTypeValues.MANUAL,
+        )
+        for number, (label, polygons) in enumerate(groups.items(), start=1)
+    ]
+    return ann.MicroscopyBulkSimpleAnnotations(
+        source_images=[_source(plane)],
+        annotation_coordinate_type=ann.AnnotationCoordinateTypeValues.SCOORD,
+        annotation_groups=made,
+        series_instance_uid=_uid(plane, "annotations"),
+        series_number=1,
+        sop_instance_uid=highdicom.UID(),
+        instance_number=1,
+        manufacturer="Tessera",
+        manufacturer_model_name="Tessera",
+        software_versions="1",
+        device_serial_number="1",
+        content_description="Regions of interest",
+    )
+
+
+def _source(plane: Plane) -> Any:
+    """The image that is annotated, as far as annotations refer to it."""
+    from pydicom import Dataset
+    from pydicom.uid import VLWholeSlideMicroscopyImageStorage
+
+    image = Dataset()
+    image.SOPClassUID = VLWholeSlideMicroscopyImageStorage
+    image.SOPInstanceUID = _uid(plane, "image")
+    image.StudyInstanceUID = _uid(plane, "study")
+    image.SeriesInstanceUID = _uid(plane, "series")
+    image.FrameOfReferenceUID = _uid(plane, "frame of reference")
+    image.PositionReferenceIndicator = "SLIDE_CORNER"
+    image.Modality = "SM"
+    image.TotalPixelMatrixColumns, image.TotalPixelMatrixRows = plane.width_px, plane.height_px
+    for name in ("PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber"):
+        setattr(image, name, "")  # who it is stays in the portal
+    image.StudyID = image.StudyDate = image.StudyTime = image.ReferringPhysicianName = ""
+    image.ContainerIdentifier = ""
+    image.SpecimenDescriptionSequence = []
+    return image
+
+
+def _uid(plane: Plane, what: str) -> str:
+    """Of a UUID, as the standard allows (PS3.5 B.2): the same for the same canvas."""
+    return f"2.25.{uuid.uuid5(_IDS, f'{plane.canvas_id} {what}').int}"
+
+
+def _pieces(instance: Any) -> Iterator[bytes]:
+    stream = io.BytesIO()
+    instance.save_as(stream)
+    stream.seek(0)
+    while piece := stream.read(_CHUNK):
+        yield piece

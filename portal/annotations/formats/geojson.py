@@ -1,0 +1,39 @@
+"""GeoJSON as QuPath reads and writes it: the one format that keeps everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+
+from portal.annotations.documents import features_read
+from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.formats.sniffing import first_key
+from portal.annotations.geometry import area_um2
+from portal.annotations.qupath import document_write, feature_write
+
+_KEYS = ("type", "features", "crs", "bbox", "geometry", "properties", "id", "name")
+
+
+class GeoJson:
+    """QuPath 0.5 - 0.7, both ways."""
+
+    name, title = "geojson", "GeoJSON (QuPath)"
+    suffix, media_type = ".geojson", "application/geo+json"
+    for_video = True
+
+    def sniff(self, head: bytes) -> bool:
+        """A bare array, or an object that begins as GeoJSON does."""
+        return head[:1] == b"[" or first_key(head) in _KEYS
+
+    def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
+        """Features as they stand in the document."""
+        return features_read(stream)
+
+    def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
+        """A FeatureCollection; frames of a video are planes ``t``."""
+        features = (
+            feature_write(roi, area_um2=area_um2(roi.area_px, plane.mpp_x, plane.mpp_y))
+            for roi in rois()
+        )
+        for text in document_write(features):
+            yield text.encode()

@@ -1,0 +1,58 @@
+"""The one table of formats. A format that is not here is neither read nor written."""
+
+from __future__ import annotations
+
+from typing import IO
+
+from portal.annotations.formats.asap import Asap
+from portal.annotations.formats.coco import Coco
+from portal.annotations.formats.cvat import Cvat
+from portal.annotations.formats.dicom import DicomAnnotations
+from portal.annotations.formats.geojson import GeoJson
+from portal.annotations.formats.masks import LabelMask
+from portal.annotations.formats.pictures import Picture
+from portal.annotations.formats.seams import FormatError, Reader, Writer
+from portal.annotations.formats.sniffing import HEAD_BYTES, head_clean
+from portal.annotations.formats.tables import Table
+from portal.core.errors import InvalidInputError
+
+_READERS: tuple[Reader, ...] = (GeoJson(), Asap(), Coco(), Cvat())
+_WRITERS: tuple[Writer, ...] = (
+    GeoJson(),
+    Asap(),
+    Coco(),
+    Table(),
+    Picture(),
+    LabelMask(),
+    DicomAnnotations(),
+)
+READERS = {reader.name: reader for reader in _READERS}
+WRITERS = {writer.name: writer for writer in _WRITERS}
+AUTO, GEOJSON = "auto", GeoJson.name
+
+
+def reader_of(stream: IO[bytes], *, named: str = AUTO) -> Reader:
+    """The reader that a document asks for by its content, or by name.
+
+    Raises:
+        FormatError: no format that is read.
+    """
+    if named != AUTO:
+        return READERS[named]
+    stream.seek(0)
+    head = head_clean(stream.read(HEAD_BYTES))
+    for reader in READERS.values():
+        if reader.sniff(head):
+            return reader
+    titles = ", ".join(reader.title for reader in READERS.values())
+    raise FormatError(
+        f"The format of this document was not recognised. These are read: {titles}.",
+        code="unknown-format",
+    )
+
+
+def writer_named(name: str) -> Writer:
+    """The writer of this name; ``InvalidInputError`` where there is none."""
+    if name not in WRITERS:
+        raise InvalidInputError(f"format: one of {', '.join(WRITERS)}.")
+    return WRITERS[name]

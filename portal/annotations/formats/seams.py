@@ -1,0 +1,121 @@
+"""What every format gets and gives: a plane, features in, regions out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+from portal.annotations.documents import DocumentError
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, CanvasKind
+
+
+class FormatError(DocumentError):
+    """A document that is not of the format it is read as, or has more than is read."""
+
+    code = "invalid-document"
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The canvas, as far as a format has to know it.
+
+    Attributes:
+        mpp_x, mpp_y: microns per pixel; None where unknown.
+        is_video: regions lie on frames.
+        pixels_path: of the file behind it, below the storage root.
+    """
+
+    canvas_id: uuid.UUID
+    name: str
+    width_px: int
+    height_px: int
+    mpp_x: float | None
+    mpp_y: float | None
+    is_video: bool = False
+    pixels_path: str = ""
+
+
+def plane_of(canvas: Canvas) -> Plane:
+    """The facts of a canvas."""
+    return Plane(
+        canvas_id=canvas.pk,
+        name=canvas.name,
+        width_px=canvas.width_px,
+        height_px=canvas.height_px,
+        mpp_x=canvas.mpp_x,
+        mpp_y=canvas.mpp_y,
+        is_video=canvas.kind == CanvasKind.VIDEO,
+        pixels_path=canvas.pixels_path,
+    )
+
+
+class Reader(Protocol):
+    """A format that comes in.
+
+    Attributes:
+        name: of the query (``format=``). title: for people.
+    """
+
+    name: str
+    title: str
+
+    def sniff(self, head: bytes) -> bool:
+        """Whether a document that begins so is of this format."""
+        ...
+
+    def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
+        """Features in order: ``qupath.Feature``, ``qupath.Problem``, or GeoJSON features.
+
+        Args:
+            stream: seekable, at its beginning; of it a part is in memory at a time.
+        Raises:
+            DocumentError: nothing of the document can be read.
+        """
+        ...
+
+
+Rois = Callable[[], Iterator[Roi]]
+"""The live regions of the canvas with their labels, from the first one each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportChoices:
+    """What an export may be asked for.
+
+    Attributes:
+        downsample: of a label mask: level-0 pixels for one of the mask.
+        roi_id, window: of a picture: one region, or left, top, right, bottom; else all.
+        width_px: of a picture. frame: index and PTS of the frame of a video.
+    """
+
+    downsample: int = 1
+    roi_id: uuid.UUID | None = None
+    window: tuple[float, float, float, float] | None = None
+    width_px: int = 1600
+    frame: tuple[int | None, int | None] = (0, None)
+
+
+class Writer(Protocol):
+    """A format that goes out.
+
+    Attributes:
+        suffix: of the file, with its dot. media_type: of the answer.
+        for_video: whether regions on frames can be written.
+    """
+
+    name: str
+    title: str
+    suffix: str
+    media_type: str
+    for_video: bool
+
+    def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
+        """The document, piece by piece.
+
+        Raises:
+            InvalidInputError: this canvas cannot be written so, and why.
+        """
+        ...

@@ -1,0 +1,28 @@
+"""What a document's first bytes tell, whatever its name and content type say."""
+
+from __future__ import annotations
+
+import re
+
+HEAD_BYTES = 64 * 2**10
+_FIRST_KEY = re.compile(rb'\{\s*"([^"\\]{0,64})"\s*:')
+_ROOT = re.compile(  # possessive: no document makes it go back
+    rb"(?:<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(?:\[.*?\])?\s*>|\s)*+<([A-Za-z_][\w.-]*)", re.DOTALL
+)
+
+
+def head_clean(head: bytes) -> bytes:
+    """Without byte order mark and leading space."""
+    return head.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
+def first_key(head: bytes) -> str:
+    """The first name in a JSON object; empty where there is none."""
+    found = _FIRST_KEY.match(head)
+    return found[1].decode("utf-8", "replace") if found else ""
+
+
+def root_name(head: bytes) -> str:
+    """The root element of an XML document; empty where there is none."""
+    found = _ROOT.match(head)
+    return found[1].decode() if found else ""

@@ -1,0 +1,73 @@
+"""XML as a stream of elements. Entities, DTDs and what never ends are refused (defusedxml)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO, Any
+from xml.sax.saxutils import quoteattr
+
+from portal.annotations.formats.seams import FormatError
+
+DEEPEST = 32  # ASAP and CVAT nest five deep
+ELEMENT_BYTES = 64 * 2**20  # one element: 100,000 vertices take about 6 MB
+_CONTROL = dict.fromkeys({*range(32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF} - {9, 10, 13})
+
+
+def elements(stream: IO[bytes], *names: str, kind: str) -> Iterator[Any]:
+    """Each element of these names with all that is in it, as soon as it ends; then it is let go.
+
+    Args:
+        kind: of the document, for messages.
+    Raises:
+        FormatError: not well-formed, a DTD or entities, too deep, or one element too large.
+    """
+    from defusedxml import DefusedXmlException, ElementTree
+
+    bounded = _Bounded(stream, kind)
+    open_elements: list[Any] = []
+    try:
+        for event, element in ElementTree.iterparse(
+            bounded, events=("start", "end"), forbid_dtd=True
+        ):
+            if event == "start":
+                open_elements.append(element)
+                if len(open_elements) > DEEPEST:
+                    raise FormatError(f"{kind}: it is nested too deeply.")
+                continue
+            open_elements.pop()
+            is_inside = any(one.tag in names for one in open_elements)
+            if element.tag in names and not is_inside:
+                yield element
+            if not is_inside and open_elements:
+                open_elements[-1].remove(element)
+                bounded.since = 0
+    except ElementTree.ParseError as error:
+        raise FormatError(f"{kind}: no valid XML: {error}.") from None
+    except DefusedXmlException:
+        raise FormatError(
+            f"{kind}: it declares a document type or entities, which are not read.",
+            code="entities-refused",
+        ) from None
+    except (UnicodeError, LookupError, ValueError) as error:
+        raise FormatError(f"{kind}: its text cannot be decoded: {error!s:.80}.") from None
+
+
+def attribute(value: str) -> str:
+    """A value between quotes; what XML cannot hold is left out."""
+    return quoteattr(value.translate(_CONTROL))
+
+
+class _Bounded:
+    """Counts what was read since an element ended: a tag that never ends would fill the memory."""
+
+    def __init__(self, stream: IO[bytes], kind: str) -> None:
+        self._stream, self._kind, self.since = stream, kind, 0
+
+    def read(self, size: int) -> bytes:
+        """As a file's."""
+        self.since += size
+        if self.since > ELEMENT_BYTES:
+            raise FormatError(
+                f"{self._kind}: one element is larger than {ELEMENT_BYTES >> 20} MiB."
+            )
+        return self._stream.read(size)

@@ -1,0 +1,86 @@
+"""Measures of an outline: the one place that names, computes and gives units to them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import shapely
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One column of a table.
+
+    Attributes:
+        key: of programs; ends in its unit. title: for people, with the unit in brackets.
+    """
+
+    key: str
+    title: str
+
+
+MEASURES = (
+    Measure("area_px", "Area [px²]"),
+    Measure("area_um2", "Area [µm²]"),
+    Measure("perimeter_px", "Perimeter [px]"),
+    Measure("perimeter_um", "Perimeter [µm]"),
+    Measure("width_px", "Width [px]"),
+    Measure("height_px", "Height [px]"),
+    Measure("feret_px", "Largest diameter [px]"),
+    Measure("feret_um", "Largest diameter [µm]"),
+    Measure("circularity", "Circularity"),
+    Measure("solidity", "Solidity"),
+    Measure("parts", "Parts"),
+    Measure("holes", "Holes"),
+)
+
+
+def measures_of(
+    geometry: Mapping[str, Any], *, mpp_x: float | None, mpp_y: float | None
+) -> dict[str, float | int | None]:
+    """By key, of one outline; None where the scale is unknown.
+
+    Lengths in microns are measured on the outline scaled by both sides, so pixels need not be
+    square. Circularity is 4 pi area / perimeter^2 of outer and inner rings (1 for a circle);
+    solidity the share of the convex hull that is filled.
+    """
+    shape = shapely.geometry.shape(dict(geometry))
+    parts = shapely.get_parts(shape)
+    left, top, right, bottom = shape.bounds
+    hull = shapely.convex_hull(shape)
+    found: dict[str, float | int | None] = {
+        "area_px": round(shape.area, 4),
+        "perimeter_px": round(shape.length, 4),
+        "width_px": round(right - left, 2),
+        "height_px": round(bottom - top, 2),
+        "feret_px": _feret(hull),
+        "circularity": round(4 * math.pi * shape.area / shape.length**2, 4),
+        "solidity": round(shape.area / hull.area, 4),
+        "parts": len(parts),
+        "holes": int(sum(shapely.get_num_interior_rings(parts))),
+        "area_um2": None,
+        "perimeter_um": None,
+        "feret_um": None,
+    }
+    if mpp_x and mpp_y:
+        scaled = shapely.transform(shape, lambda xy: xy * [mpp_x, mpp_y])
+        found |= {
+            "area_um2": round(scaled.area, 4),
+            "perimeter_um": round(scaled.length, 4),
+            "feret_um": _feret(shapely.convex_hull(scaled)),
+        }
+    return {measure.key: found[measure.key] for measure in MEASURES}
+
+
+def _feret(hull: Any) -> float:
+    """The largest distance between two vertices of the hull, a few at a time."""
+    points = shapely.get_coordinates(hull)
+    longest = 0.0
+    for start in range(0, len(points), 256):
+        gaps = points[start : start + 256, None, :] - points[None, :, :]
+        longest = max(longest, float(np.hypot(gaps[..., 0], gaps[..., 1]).max()))
+    return round(longest, 4)

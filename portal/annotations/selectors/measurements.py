@@ -1,0 +1,84 @@
+"""The measurements table: each ROI of an image or of a case, one unit a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from portal.annotations.measures import MEASURES, Measure, measures_of
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, Case
+from portal.labs.models import User
+
+MOST_ROWS = 2_000  # on a page; the file has all
+_SHOWN = ("area", "perimeter", "feret", "circularity", "solidity")
+_SCALED = {"area": "area_um2", "perimeter": "perimeter_um", "feret": "feret_um"}
+_UNSCALED = {"area": "area_px", "perimeter": "perimeter_px", "feret": "feret_px"}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A row: values in the order of the columns."""
+
+    roi: Roi
+    values: tuple[float | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSum:
+    """How many ROIs have a label, and their area in the unit of the table."""
+
+    name: str
+    color: str
+    count: int
+    area: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurements:
+    """A table.
+
+    Attributes:
+        total: of all ROIs; ``rows`` are the largest ``MOST_ROWS`` at most.
+        unscaled: images without a pixel size: for their sake every length is in pixels.
+    """
+
+    columns: tuple[Measure, ...]
+    rows: list[Measured]
+    sums: list[LabelSum]
+    total: int
+    unscaled: list[Canvas]
+
+
+def measurements_of(
+    user: User, *, canvas: Canvas | None = None, case: Case | None = None
+) -> Measurements:
+    """Of one image, or of all images of a case; call with what was found visible."""
+    rois = Roi.objects.visible_to(user).live().select_related("canvas", "label").defer("foreign")
+    rois = rois.filter(canvas=canvas) if canvas else rois.filter(canvas__case=case)
+    found = list(rois.order_by("-area_px", "id")[:MOST_ROWS])
+    canvases = {roi.canvas_id: roi.canvas for roi in found}
+    if canvas is not None:
+        canvases = {canvas.pk: canvas}
+    unscaled = [one for one in canvases.values() if not (one.mpp_x and one.mpp_y)]
+    units = _UNSCALED if unscaled else _SCALED
+    keys = [units.get(name, name) for name in _SHOWN]
+    columns = tuple(next(one for one in MEASURES if one.key == key) for key in keys)
+    rows = [Measured(roi, _values(roi, keys)) for roi in found]
+    total = len(found) if len(found) < MOST_ROWS else rois.count()
+    return Measurements(columns, rows, _sums(rows), total, unscaled)
+
+
+def _values(roi: Roi, keys: Sequence[str]) -> tuple[float | int | None, ...]:
+    measures = measures_of(roi.geometry, mpp_x=roi.canvas.mpp_x, mpp_y=roi.canvas.mpp_y)
+    return tuple(measures[key] for key in keys)
+
+
+def _sums(rows: Sequence[Measured]) -> list[LabelSum]:
+    by_label: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        label = row.roi.label
+        key = (label.name, label.color) if label else ("No label", "")
+        by_label.setdefault(key, []).append(float(row.values[0] or 0))
+    sums = [LabelSum(*key, len(areas), sum(areas)) for key, areas in by_label.items()]
+    return sorted(sums, key=lambda one: (-one.count, one.name))

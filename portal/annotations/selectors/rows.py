@@ -1,0 +1,108 @@
+"""The list of ROIs: what is shown of each, a page by one query, its outline as stored text.
+
+A window may hold ten thousand outlines. Parsing each into points only to write the points out again
+took longer than all the rest together, and so did a copy of the canvas beside every row.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, TextField, Value
+from django.db.models.functions import Cast, Coalesce, NullIf
+
+from portal.annotations.models import Roi, RoiQuerySet
+from portal.annotations.selectors.rois import RoiFilter
+from portal.labs.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class RoiRow:
+    """One ROI of a list: fields of ``Roi``, and what says its size, its time and who drew it.
+
+    Attributes:
+        geometry_text, track_text: JSON as the database keeps it; None where it was not asked for.
+        canvas_kind, mpp_x, mpp_y, time_base_s: of the canvas and its video.
+        author: the name, else the address; None where that account is gone.
+    """
+
+    id: uuid.UUID
+    canvas_id: uuid.UUID
+    label_id: uuid.UUID | None
+    frame_index: int | None
+    frame_pts: int | None
+    left: float
+    top: float
+    right: float
+    bottom: float
+    centroid_x: float
+    centroid_y: float
+    area_px: float
+    name: str
+    shape: str
+    is_locked: bool
+    review_state: str
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    deleted_at: datetime | None
+    geometry_text: str | None
+    track_text: str | None
+    canvas_kind: str
+    mpp_x: float | None
+    mpp_y: float | None
+    time_base_s: float | None
+    author: str | None
+
+
+class RoiRows:
+    """ROIs of the person's labs, to be counted, and cut into pages, each read by one query.
+
+    On one canvas those that another lab shares as well. Oldest first, or the largest first.
+
+    Args:
+        with_outlines: also geometry and track.
+    """
+
+    def __init__(
+        self, user: User, wanted: RoiFilter, *, largest_first: bool, with_outlines: bool
+    ) -> None:
+        is_on_one = wanted.canvas_id is not None
+        rois = Roi.objects.visible_to(user) if is_on_one else Roi.objects.owned_by(user)
+        self._order = ("-area_px", "id") if largest_first else ("created_at", "id")
+        self._rois: RoiQuerySet = rois.filter(wanted.query()).order_by(*self._order)
+        self._with_outlines = with_outlines
+
+    def count(self) -> int:
+        """All that match."""
+        return self._rois.count()
+
+    def __getitem__(self, part: slice) -> list[RoiRow]:
+        """A page. Which ROIs it has is found first, by their ids: wide rows are not sorted, nor
+        read only to be left out.
+        """
+        rows = Roi.everything.filter(pk__in=self._rois[part].values("pk")).order_by(*self._order)
+        columns = _columns(with_outlines=self._with_outlines)
+        return [RoiRow(*row) for row in rows.annotate(**columns).values_list(*_NAMES)]
+
+
+_NAMES = tuple(field.name for field in fields(RoiRow))
+
+
+def _columns(*, with_outlines: bool) -> dict[str, Any]:
+    """What a row has that is no field of ``Roi``."""
+    text = TextField()
+    return {
+        "geometry_text": Cast("geometry", text) if with_outlines else Value(None, text),
+        "track_text": Cast("track", text) if with_outlines else Value(None, text),
+        "canvas_kind": F("canvas__kind"),
+        "mpp_x": F("canvas__mpp_x"),
+        "mpp_y": F("canvas__mpp_y"),
+        "time_base_s": F("canvas__video__time_base_s"),
+        "author": Coalesce(
+            NullIf("created_by__full_name", Value("")), "created_by__email", output_field=text
+        ),
+    }

@@ -1,0 +1,154 @@
+"""One label put into another: shown first, done as one step, undone as one step."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from portal.annotations.models import Label, LabelMerge, Roi, RoiAction, RoiRevision
+from portal.annotations.rules import require_manage_labels
+from portal.annotations.services.writing import event_payload, label_words, roi_revision
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.events import event_emit, events_emit
+from portal.labs.models import User
+
+CHUNK = 500  # rows of one statement
+
+
+@dataclass(frozen=True, slots=True)
+class MergePreview:
+    """What a merge would change.
+
+    Attributes:
+        rois, canvases, cases: live ones that have the label.
+        locked: of these ROIs; they are relabelled as well, since the label is what changes.
+    """
+
+    rois: int
+    canvases: int
+    cases: int
+    locked: int
+
+
+def label_merge_preview(*, source: Label, target: Label, user: User) -> MergePreview:
+    """What ``label_merge`` would change; nothing is written. Raises as it does."""
+    _require_mergeable(source, target, user)
+    rois = Roi.objects.live().filter(label=source).order_by()
+    return MergePreview(
+        rois=rois.count(),
+        canvases=rois.values("canvas_id").distinct().count(),
+        cases=rois.values("canvas__case_id").distinct().count(),
+        locked=rois.filter(is_locked=True).count(),
+    )
+
+
+def label_merge(*, source: Label, target: Label, user: User) -> LabelMerge:
+    """Give every ROI of ``source`` the label ``target``, deleted ones too, and retire ``source``.
+
+    Each ROI gets a revision that names the merge; reviews stay, as nothing was drawn anew. Labels
+    below the source move below the target. Emits ``roi.saved`` for each, and ``label.merged``.
+
+    Raises:
+        InvalidInputError: another lab's, the label itself, or one below it.
+        ConflictError: one of them is retired. ForbiddenError.
+    """
+    _require_mergeable(source, target, user)
+    with transaction.atomic():
+        merge: LabelMerge = LabelMerge.objects.create(
+            lab_id=source.lab_id, source=source, target=target, author=user
+        )
+        rois = Roi.everything.filter(label=source)
+        _relabel(rois, target, user, merge)
+        source.children.update(parent=target)
+        source.retired_at, source.merged_into, source.key = timezone.now(), target, ""
+        source.save()
+        payload = {"label_id": str(source.pk), "into": str(target.pk), "user_id": str(user.pk)}
+        event_emit("label.merged", lab_id=source.lab_id, payload=payload)
+    return merge
+
+
+@dataclass(frozen=True, slots=True)
+class MergeUndone:
+    """How many ROIs went back, and how many somebody has changed since and stay."""
+
+    reverted: int
+    kept: int
+
+
+def label_merge_undo(*, merge: LabelMerge, user: User) -> MergeUndone:
+    """Bring the label back, and give it to the ROIs that nobody changed since the merge.
+
+    Raises:
+        ConflictError: undone already, or another label has its name now. ForbiddenError.
+    """
+    require_manage_labels(user, merge.lab_id)
+    source = merge.source
+    with transaction.atomic():
+        now = LabelMerge.objects.select_for_update().get(pk=merge.pk)
+        if now.undone_at is not None:
+            raise ConflictError("This merge was undone already.", code="merge-undone")
+        others = source.label_set.labels.exclude(pk=source.pk).filter(retired_at=None)
+        if others.filter(name__iexact=source.name).exists():
+            raise ConflictError(
+                f'Another label is called "{source.name}" now. Rename it first.',
+                code="label-exists",
+            )
+        source.retired_at = source.merged_into = None
+        source.save()
+        ours = RoiRevision.objects.filter(label_merge=merge, label=merge.target)
+        untouched = ours.filter(roi__version=F("version"))
+        total, rois = ours.count(), Roi.everything.filter(pk__in=untouched.values("roi_id"))
+        reverted = _relabel(rois, source, user, merge)
+        LabelMerge.objects.filter(pk=merge.pk).update(undone_at=timezone.now())
+        payload = {"label_id": str(source.pk), "user_id": str(user.pk)}
+        event_emit("label.merge_undone", lab_id=source.lab_id, payload=payload)
+    return MergeUndone(reverted=reverted, kept=total - reverted)
+
+
+def _require_mergeable(source: Label, target: Label, user: User) -> None:
+    require_manage_labels(user, source.lab_id)
+    if target.lab_id != source.lab_id:
+        raise InvalidInputError("into: no such label in this lab.", code="unknown-label")
+    above: Label | None = target
+    while above is not None:
+        if above.pk == source.pk:
+            raise InvalidInputError(
+                "into: a label is not merged into itself, or into one below it."
+            )
+        above = above.parent
+    if source.retired_at is not None or target.retired_at is not None:
+        raise ConflictError("A retired label is not merged.", code="label-retired")
+
+
+def _relabel(rois: QuerySet[Roi], label: Label, user: User, merge: LabelMerge) -> int:
+    """Give the ROIs the label, with a revision and an event each; how many."""
+    words, count = label_words(merge.lab_id), 0
+    for part in _parts(rois):
+        now = timezone.now()
+        for roi in part:
+            roi.label, roi.version, roi.updated_at = label, roi.version + 1, now
+        Roi.everything.filter(pk__in=[roi.pk for roi in part]).update(
+            label=label, version=F("version") + 1, updated_at=now
+        )
+        revisions = [roi_revision(roi, RoiAction.UPDATE, user, words=words) for roi in part]
+        for revision in revisions:
+            revision.label_merge = merge
+        RoiRevision.objects.bulk_create(revisions)
+        payloads = [event_payload(roi, RoiAction.UPDATE, geometry_changed=False) for roi in part]
+        events_emit("roi.saved", lab_id=merge.lab_id, payloads=payloads)
+        count += len(part)
+    return count
+
+
+def _parts(rois: QuerySet[Roi]) -> Iterator[list[Roi]]:
+    """The rows as they are now, locked, a part at a time."""
+    ids: list[uuid.UUID] = list(rois.order_by("pk").values_list("pk", flat=True))
+    for start in range(0, len(ids), CHUNK):
+        wanted = ids[start : start + CHUNK]
+        rows = Roi.everything.select_for_update().filter(pk__in=wanted).defer("foreign")
+        yield list(rows.prefetch_related("canvas"))

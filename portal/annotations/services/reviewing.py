@@ -1,0 +1,55 @@
+"""Review: which step from draft to accepted or rejected a person may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from portal.annotations.models import ReviewRules, ReviewState, Roi
+from portal.annotations.rules import require_manage_labels, require_review
+from portal.annotations.selectors.reviewing import is_own, review_rules_of
+from portal.core.errors import ConflictError, ForbiddenError
+from portal.core.events import event_emit
+from portal.labs.models import Lab, User
+
+JUDGED = (ReviewState.ACCEPTED, ReviewState.REJECTED)
+
+
+def require_step(roi: Roi, user: User, fields: Mapping[str, Any]) -> None:
+    """Raise unless the person may bring the ROI to ``fields["review_state"]``.
+
+    Whoever draws submits and takes back; reviewers accept and reject what was submitted.
+
+    Args:
+        fields: all columns that the same change writes.
+
+    Raises:
+        ConflictError: a draft cannot be judged.
+        ForbiddenError: not a reviewer, or one's own where the lab does not want that.
+    """
+    if fields["review_state"] not in JUDGED:
+        return
+    require_review(user, roi.lab_id)
+    if roi.review_state == ReviewState.DRAFT:
+        raise ConflictError("A draft cannot be judged. Submit it first.", code="not-submitted")
+    if review_rules_of(roi.lab_id).may_judge_own:
+        return
+    if {"geometry", "track", "label"} & fields.keys() or is_own(roi, user):
+        raise ForbiddenError(
+            "In this lab somebody else accepts or rejects what you drew or changed.",
+            code="own-roi",
+        )
+
+
+def review_rules_set(*, lab: Lab, user: User, may_judge_own: bool) -> ReviewRules:
+    """Say how the lab reviews; emits ``review_rules.changed``. ``ForbiddenError``: no manager."""
+    require_manage_labels(user, lab.pk)
+    with transaction.atomic():
+        rules, _ = ReviewRules.objects.update_or_create(
+            lab=lab, defaults={"may_judge_own": may_judge_own}
+        )
+        payload = {"lab_id": str(lab.pk), "user_id": str(user.pk), "may_judge_own": may_judge_own}
+        event_emit("review_rules.changed", lab_id=lab.pk, payload=payload)
+    return rules

@@ -1,0 +1,241 @@
+"""Imports that run as jobs: the document is kept until it was imported, or for two days."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import uuid
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+from django.db import transaction
+
+from portal.annotations.formats import AUTO, cell
+from portal.annotations.models import ImportStage, RoiImport
+from portal.annotations.rules import require_annotate, require_manage_labels
+from portal.annotations.services.exchange import (
+    ImportChoices,
+    roi_import_preview,
+    roi_import_run,
+)
+from portal.annotations.services.once import Once
+from portal.annotations.services.reading import ImportRun, ImportWork, file_source
+from portal.annotations.services.reports import ImportItem, report_json
+from portal.archive.models import Canvas
+from portal.core.disk import full_disk_refused, require_room
+from portal.core.errors import ConflictError, InvalidInputError, KeyReusedError
+from portal.core.tasks import JobContext, Priority
+from portal.jobs.models import Job, JobState
+from portal.jobs.services import job_submit
+from portal.labs.models import User
+
+IMPORT_KIND = "rois_import"
+_OPEN = (JobState.QUEUED, JobState.RUNNING)
+_COPY_BYTES = 2**20
+
+
+def roi_import_known(once: Once) -> RoiImport | None:
+    """The import that this request brought before; None where there is none.
+
+    Raises:
+        KeyReusedError: the key stands for another request.
+        ConflictError: it is still being carried out.
+    """
+    row: RoiImport | None = RoiImport.objects.filter(client_key=once.key).first()
+    if row is None:
+        return None
+    if row.client_digest != once.digest:
+        raise KeyReusedError("This Idempotency-Key was used for another request. Take a new one.")
+    if row.report is None and row.job_id is None:
+        raise ConflictError(
+            "This import is still running.", code="import-running", details={"retry_after_s": 5}
+        )
+    return row
+
+
+def roi_import_stage(
+    *,
+    canvas: Canvas,
+    user: User,
+    file: IO[bytes],
+    choices: ImportChoices,
+    is_preview: bool,
+    named: str = AUTO,
+    document_name: str = "",
+    once: Once | None = None,
+) -> RoiImport:
+    """Keep a document and submit the job that previews or imports it.
+
+    Raises:
+        ForbiddenError, FormatError, StorageFullError.
+    """
+    _require(user, canvas.lab_id, choices)
+    source = file_source(file, canvas, named=named)
+    row = RoiImport(
+        lab_id=canvas.lab_id,
+        canvas=canvas,
+        format=source.reader.name,
+        document_name=document_name[:200],
+        client_key=once.key if once else "",
+        client_digest=once.digest if once else "",
+    )
+    folder = import_folder(row.pk)
+    require_room()
+    try:
+        with full_disk_refused():
+            folder.mkdir(parents=True)
+            file.seek(0)
+            with (folder / "document").open("wb") as kept:
+                shutil.copyfileobj(file, kept, _COPY_BYTES)
+        with transaction.atomic():
+            _submit(row, user, choices, is_preview=is_preview)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return row
+
+
+def roi_import_start(
+    *, row: RoiImport, user: User, choices: ImportChoices, is_preview: bool
+) -> RoiImport:
+    """Preview a kept document once more, by other choices, or import it.
+
+    Raises:
+        ConflictError: a job of it has not ended, it was imported, or it is no longer kept.
+        ForbiddenError.
+    """
+    _require(user, row.lab_id, choices)
+    with transaction.atomic():
+        row = RoiImport.objects.select_for_update().get(pk=row.pk)
+        if row.job_id and Job.objects.filter(pk=row.job_id, state__in=_OPEN).exists():
+            raise ConflictError("This document is being read already.", code="import-running")
+        if row.stage in {ImportStage.IMPORTED, ImportStage.IMPORTING}:
+            raise ConflictError("This document was imported already.", code="imported")
+        if not (import_folder(row.pk) / "document").exists():
+            raise ConflictError("This document is no longer kept. Send it again.", code="gone")
+        _submit(row, user, choices, is_preview=is_preview)
+    return row
+
+
+def _require(user: User, lab_id: uuid.UUID, choices: ImportChoices) -> None:
+    require_annotate(user, lab_id)
+    if choices.create_labels:
+        require_manage_labels(user, lab_id)
+    if choices.strict:
+        raise InvalidInputError("strict: not of an import that runs as a job; preview it instead.")
+
+
+def _submit(row: RoiImport, user: User, choices: ImportChoices, *, is_preview: bool) -> None:
+    row.author = user
+    row.stage = ImportStage.PREVIEWING if is_preview else ImportStage.IMPORTING
+    row.choices = {
+        "create_labels": choices.create_labels,
+        "labels": {name: pk and str(pk) for name, pk in choices.labels.items()},
+    }
+    row.done, row.report, row.table_bytes = 0, None, 0
+    job = job_submit(
+        kind=IMPORT_KIND,
+        args={"import_id": str(row.pk)},
+        lab=row.canvas.lab,
+        user=user,
+        target=row.canvas,
+        priority=Priority.INTERACTIVE if is_preview else Priority.INGEST,
+    )
+    row.job_id = job.pk
+    row.save()
+
+
+def import_folder(import_id: uuid.UUID) -> Path:
+    """Where a document and the table of what became of it lie; swept with scratch."""
+    return Path(settings.TESSERA_STORAGE) / "scratch" / f"import-{import_id}"
+
+
+def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
+    """What the job does: go through the document from where it was left.
+
+    Returns:
+        How many features ended how.
+    """
+    chosen = {name: pk and uuid.UUID(pk) for name, pk in row.choices["labels"].items()}
+    choices = ImportChoices(row.choices["create_labels"], chosen)
+    folder = import_folder(row.pk)
+    try:
+        file = (folder / "document").open("rb")
+    except FileNotFoundError:
+        raise ConflictError(
+            "This document is no longer kept. Send it again.", code="gone"
+        ) from None
+    with file, _Table(folder / "report.csv", row.table_bytes) as table:
+        source = file_source(file, row.canvas, named=row.format)
+        if row.stage == ImportStage.PREVIEWING:
+            work = ImportWork(
+                progress=lambda done, total: context.progress(done, total, "previewing"),
+                told=table.add,
+            )
+            report = roi_import_preview(
+                canvas=row.canvas, user=_user(row), document=source, choices=choices, work=work
+            )
+        else:
+            report = roi_import_run(
+                row=row, source=source, choices=choices, work=_import_work(row, context, table)
+            )
+        kept = report_json(report) | {"outlines": list(report.outlines)}
+        is_preview = report.is_preview
+        with context.effect():
+            RoiImport.objects.filter(pk=row.pk).update(
+                stage=ImportStage.PREVIEWED if is_preview else ImportStage.IMPORTED,
+                report=kept,
+                done=report.total,
+                table_bytes=table.flush(),
+            )
+    if not is_preview:
+        (folder / "document").unlink(missing_ok=True)
+    return dict(report.counts)
+
+
+def _user(row: RoiImport) -> User:
+    if row.author is None:
+        raise InvalidInputError("Whoever brought this document has no account any more.")
+    return row.author
+
+
+def _import_work(row: RoiImport, context: JobContext, table: _Table) -> ImportWork:
+    def kept(run: ImportRun) -> None:
+        report = run.tally.report(run.classes.all, import_id=row.pk)
+        RoiImport.objects.filter(pk=row.pk).update(
+            done=run.read, report=report_json(report), table_bytes=table.flush()
+        )
+
+    def progress(done: int, total: int) -> None:
+        context.progress(done, total, "importing")
+        context.give_way()
+
+    return ImportWork(
+        part=context.part, kept=kept, progress=progress, done=row.done, told=table.add
+    )
+
+
+class _Table:
+    """One line for each feature; what was written beyond the last part that lasts is cut off."""
+
+    def __init__(self, path: Path, length_bytes: int) -> None:
+        self._file = path.open("a", newline="", encoding="utf-8")
+        self._file.truncate(length_bytes)
+        self._writer = csv.writer(self._file)
+        if not length_bytes:
+            self._writer.writerow(["feature", "status", "notes", "reason"])
+
+    def __enter__(self) -> _Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, item: ImportItem) -> None:
+        words = (cell("; ".join(item.notes)), cell(item.reason))
+        self._writer.writerow([item.index, item.status, *words])
+
+    def flush(self) -> int:
+        self._file.flush()
+        return self._file.tell()

@@ -1,0 +1,126 @@
+"""Tracks: an ROI on more than one frame of a video, checked before it is stored.
+
+A track is what an ROI is on frames beside its own, by key frames; on its own frame it is its
+outline. Between two key frames the viewer interpolates; before the first and after the last the ROI
+is not there. A key frame that is ``outside`` ends it until the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from portal.annotations.geometry import is_ellipse, shape_from_geojson
+from portal.annotations.models import RoiKind
+from portal.annotations.selectors.frames import frame_pts
+from portal.archive.models import Canvas, CanvasKind
+from portal.core.errors import InvalidInputError
+
+MAX_KEY_FRAMES = 2_000  # one a second of half an hour; a row with more would slow every list
+MAX_TRACK_VERTICES = 200_000  # of all key frames together: 3 MB of JSON
+MADE_BY = ("hand", "tracking")
+
+
+class KeyFrame(TypedDict):
+    """What an ROI is on one frame.
+
+    Attributes:
+        index, pts: the frame, by both names.
+        geometry: GeoJSON in level-0 pixels; None where it is outside.
+        by: "hand", or "tracking", which the next tracking may replace.
+        drift_px: standard error of a tracked outline; 0 of one drawn by hand.
+    """
+
+    index: int
+    pts: int
+    geometry: dict[str, Any] | None
+    shape: str
+    outside: bool
+    by: str
+    drift_px: float
+
+
+def track_clean(canvas: Canvas, *, own_index: int | None, track: object) -> list[KeyFrame]:
+    """The key frames as they would be stored: each checked and repaired like any outline, in order.
+
+    Args:
+        own_index: the ROI's own frame, which may stand in its track as outside only.
+
+    Raises:
+        InvalidInputError, InvalidRoiGeometryError: names the frame.
+    """
+    if not isinstance(track, Sequence) or isinstance(track, str | bytes):
+        raise InvalidInputError("track: a list of key frames.")
+    if not track:
+        return []
+    if canvas.kind != CanvasKind.VIDEO or own_index is None:
+        raise InvalidInputError("track: only an ROI on a video has one.")
+    if len(track) > MAX_KEY_FRAMES:
+        raise InvalidInputError(f"track: {len(track):,} key frames; {MAX_KEY_FRAMES:,} at most.")
+    times = frame_pts(canvas)
+    found: dict[int, KeyFrame] = {}
+    vertices = 0
+    for raw in track:
+        frame = _key_frame(canvas, raw, times=times)
+        if frame["index"] in found:
+            raise InvalidInputError(f"track: frame {frame['index']} stands in it twice.")
+        if frame["index"] == own_index and not frame["outside"]:
+            raise InvalidInputError(
+                f"track: frame {own_index} is the ROI's own; change its geometry instead."
+            )
+        found[frame["index"]] = frame
+        vertices += _vertices(frame["geometry"])
+    if vertices > MAX_TRACK_VERTICES:
+        raise InvalidInputError(f"track: {vertices:,} vertices; {MAX_TRACK_VERTICES:,} at most.")
+    return [found[index] for index in sorted(found)]
+
+
+def _key_frame(canvas: Canvas, raw: object, *, times: Any) -> KeyFrame:
+    if not isinstance(raw, Mapping):
+        raise InvalidInputError("track: each key frame is an object.")
+    index, pts = raw.get("index"), raw.get("pts")
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(times):
+        raise InvalidInputError(f"track: the video has no frame of index {str(index)[:20]}.")
+    if pts is not None and pts != int(times[index]):
+        raise InvalidInputError(
+            f"track: frame {index} has the presentation time {int(times[index])}, not"
+            f" {str(pts)[:20]}.",
+            code="frame-mismatch",
+        )
+    outside = raw.get("outside", False) is True
+    geometry, shape = None, RoiKind.POLYGON.value
+    if not outside:
+        size = {"width_px": canvas.width_px, "height_px": canvas.height_px}
+        made = shape_from_geojson(raw.get("geometry"), **size)
+        geometry = made.geometry
+        if raw.get("shape") == RoiKind.ELLIPSE and is_ellipse(made):
+            shape = RoiKind.ELLIPSE.value
+    by = raw.get("by", "hand")
+    if by not in MADE_BY:
+        raise InvalidInputError(f"track: by is one of {', '.join(MADE_BY)}.")
+    return {
+        "index": index,
+        "pts": int(times[index]),
+        "geometry": geometry,
+        "shape": shape,
+        "outside": outside,
+        "by": str(by),
+        "drift_px": _drift(raw.get("drift_px", 0)),
+    }
+
+
+def _drift(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(float(value)) or float(value) < 0:  # type: ignore[arg-type]
+        raise InvalidInputError("track: drift_px is a number of pixels, 0 or more.")
+    return round(float(value), 3)  # type: ignore[arg-type]
+
+
+def _vertices(geometry: dict[str, Any] | None) -> int:
+    if geometry is None:
+        return 0
+    polygons = geometry["coordinates"]
+    if geometry["type"] == "Polygon":
+        polygons = [polygons]
+    return sum(len(ring) for rings in polygons for ring in rings)

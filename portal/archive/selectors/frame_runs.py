@@ -1,0 +1,158 @@
+"""Frames decoded ahead: one miss decodes the run of neighbours that a person steps through next.
+
+A frame in the middle of a group of pictures costs the whole way from its key frame. So the frames
+of a video are divided into runs; whoever needs one frame decodes its run once, by one thread on
+this machine, and everything of it is cached. The frame asked for is encoded first: its request goes
+on while the thread writes the rest.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ml.errors import MlError
+from ml.imaging.slides.jpeg import encode_jpeg
+from ml.types import FrameTable, ImageU8
+from portal.archive import storage
+
+RUN_FRAMES = 24
+"""About a second: a thread is busy for half of one at 1080p, and a key held down needs one run a
+second."""
+_LOOK_EVERY_S = 0.005  # while another thread or process decodes the run
+_WAIT_AT_MOST_S = 30.0  # then this request decodes its frame by itself
+_HELD_BYTES = 96 * 2**20
+"""Of decoded frames before the wanted one; beyond, they are encoded as they come."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run under way. ``ready`` is set once ``wanted`` is there, or once it failed."""
+
+    source: Path
+    table: FrameTable
+    folder: Path
+    wanted: int
+    ready: threading.Event = field(default_factory=threading.Event)
+    found: bytes | None = None
+    error: BaseException | None = None
+
+    @property
+    def span(self) -> range:
+        """Indices of the frames of the run."""
+        first = self.wanted - self.wanted % RUN_FRAMES
+        return range(first, min(first + RUN_FRAMES, len(self.table)))
+
+
+def frame_by_run(source: Path, table: FrameTable, index: int, folder: Path) -> bytes:
+    """One frame as JPEG; its run is cached in ``folder`` as ``<pts>.jpg``.
+
+    Raises:
+        OSError, MlError: the stored file cannot be read or decoded.
+    """
+    run = _Run(source, table, folder, index)
+    target = folder / f"{int(table.pts[index])}.jpg"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / f"run-{run.span.start}.lock"
+    stop = time.monotonic() + _WAIT_AT_MOST_S
+    while time.monotonic() < stop:
+        file = _taken(lock)
+        if file is not None:
+            with suppress(FileNotFoundError):  # whoever had the lock may have written it
+                data = target.read_bytes()
+                file.close()
+                return data
+            threading.Thread(target=_work, args=(run, file), daemon=True).start()
+            break
+        with suppress(FileNotFoundError):
+            return target.read_bytes()
+        time.sleep(_LOOK_EVERY_S)
+    else:
+        _decode(run, only_wanted=True)
+    run.ready.wait()
+    if run.error is not None:
+        raise run.error
+    if run.found is None:
+        raise MlError(f"frame {index} was not met while decoding")
+    return run.found
+
+
+class _Lock:
+    """A lock that ends with its file descriptor, however its process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Let go."""
+        self._file.close()
+
+
+def _taken(path: Path) -> _Lock | None:
+    try:
+        return _Lock(path)
+    except BlockingIOError:
+        return None
+
+
+def _work(run: _Run, lock: _Lock) -> None:
+    try:
+        _decode(run)
+    finally:
+        lock.close()
+
+
+def _decode(run: _Run, *, only_wanted: bool = False) -> None:
+    """The wanted frame first, then those before it, then those after it."""
+    before: list[tuple[int, ImageU8]] = []
+    try:
+        for index, pts, rgb in _frames(run):
+            if index < run.wanted and len(before) * rgb.nbytes < _HELD_BYTES:
+                before.append((pts, rgb))
+                continue
+            data = _publish(run.folder, pts, rgb)
+            if index != run.wanted:
+                continue
+            run.found = data
+            run.ready.set()
+            if only_wanted:
+                return
+            while before:
+                _publish(run.folder, *before.pop())
+    except (OSError, MlError) as error:
+        run.error = run.error if run.found else error
+    finally:
+        run.ready.set()
+
+
+def _frames(run: _Run) -> Iterator[tuple[int, int, ImageU8]]:
+    from ml.imaging.videos import iter_frames
+
+    pts = run.table.pts
+    first, last = int(pts[run.span.start]), int(pts[run.span.stop - 1])
+    return iter_frames(run.source, start_pts=first, stop_pts=last, table=run.table)
+
+
+def _publish(folder: Path, pts: int, rgb: ImageU8) -> bytes:
+    data = encode_jpeg(rgb)
+    storage.file_publish(folder / f"{pts}.jpg", data)
+    return data
+
+
+@contextmanager
+def only_one(path: Path) -> Iterator[None]:
+    """Hold a lock file: of several that would make the same file, the others wait for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,1 @@
+"""Review: what the people of a lab say of each other's ROIs."""

@@ -1,0 +1,141 @@
+"""``/api/v1/canvases/<id>/live/``: what others do on a canvas."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.annotations.serializers import FiniteField
+from portal.archive.models import Canvas
+from portal.archive.selectors import canvas_get
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+from portal.review.selectors import canvas_now
+from portal.review.services import presence_end, presence_note
+
+
+class LiveQuerySerializer(serializers.Serializer[Any]):
+    """From where on."""
+
+    since = serializers.DateTimeField(required=False, help_text="`cursor` of the last answer")
+    tab = serializers.UUIDField(required=False, help_text="The page that asks")
+
+
+class RoiChangedSerializer(serializers.Serializer[Any]):
+    """An ROI that changed."""
+
+    id = serializers.UUIDField()
+    version = serializers.IntegerField()
+    is_deleted = serializers.BooleanField()
+
+
+class PersonSerializer(serializers.Serializer[Any]):
+    """Somebody else who has the canvas open."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    initials = serializers.CharField()
+    hue = serializers.IntegerField(help_text="0 to 7, the same on every page")
+    view = serializers.ListField(
+        child=serializers.FloatField(), allow_null=True, help_text="left, top, right, bottom"
+    )
+    roi = serializers.UUIDField(allow_null=True, help_text="The one they have chosen")
+
+
+class CanvasNowSerializer(serializers.Serializer[Any]):
+    """What others do."""
+
+    cursor = serializers.DateTimeField()
+    changed = RoiChangedSerializer(many=True)
+    has_more = serializers.BooleanField(help_text="More changed than are listed: read them all")
+    people = PersonSerializer(many=True)
+
+
+class PresenceSerializer(serializers.Serializer[Any]):
+    """An open page."""
+
+    tab = serializers.UUIDField(help_text="Chosen by the page")
+    view = serializers.ListField(
+        child=FiniteField(), min_length=4, max_length=4, required=False, allow_null=True
+    )
+    roi = serializers.UUIDField(required=False, allow_null=True)
+
+
+class CanvasLiveApi(APIView):
+    """Others' changes on a canvas, and who has it open."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="canvases_live_retrieve",
+        parameters=[
+            LiveQuerySerializer,
+            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+        ],
+        responses={200: CanvasNowSerializer, 304: OpenApiResponse(description="Nothing new")},
+        summary="What others do on a canvas",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """Cheap enough to be asked every one or two seconds, with the ETag of the last answer.
+
+        Lists ids and versions; `GET /rois/?canvas=&ids=` has the ROIs themselves.
+        """
+        query = LiveQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        now = canvas_now(
+            user_of(request),
+            _canvas(request, id),
+            since=asked.get("since", timezone.now()),
+            tab=asked.get("tab"),
+        )
+        headers = {"ETag": f'"{now.etag}"', "Cache-Control": "private, no-cache"}
+        if request.headers.get("If-None-Match") == headers["ETag"]:
+            return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
+        return Response(CanvasNowSerializer(now).data, headers=headers)
+
+    @extend_schema(
+        operation_id="canvases_live_update",
+        request=PresenceSerializer,
+        responses={204: None},
+        summary="Say that a page is open",
+    )
+    def put(self, request: Request, id: uuid.UUID) -> Response:
+        """Now and then while the page is seen, and when its view or its ROI changed."""
+        canvas = _canvas(request, id)
+        body = PresenceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        presence_note(
+            canvas=canvas,
+            user=user_of(request),
+            tab=asked["tab"],
+            view=asked.get("view"),
+            roi_id=asked.get("roi"),
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        operation_id="canvases_live_destroy",
+        request=PresenceSerializer,
+        responses={204: None},
+        summary="Say that a page was left",
+    )
+    def delete(self, request: Request, id: uuid.UUID) -> Response:
+        """Others stop seeing it at once."""
+        canvas = _canvas(request, id)
+        body = PresenceSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        presence_end(canvas=canvas, user=user_of(request), tab=body.validated_data["tab"])
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _canvas(request: Request, canvas_id: uuid.UUID) -> Canvas:
+    return canvas_get(user=user_of(request), canvas_id=canvas_id)

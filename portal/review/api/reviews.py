@@ -1,0 +1,169 @@
+"""``/api/v1/reviews/``, the thread of an ROI, and a lab's rules."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+from rest_framework.viewsets import GenericViewSet
+
+from portal.annotations.models import ReviewRules, Roi
+from portal.annotations.selectors import review_rules_of, roi_get
+from portal.annotations.services import review_rules_set
+from portal.core.errors import NotFoundError
+from portal.labs.models import Lab, TokenArea
+from portal.labs.requests import user_of
+from portal.labs.selectors import lab_of_id
+from portal.review import selectors
+from portal.review.serializers import (
+    CommentCreateSerializer,
+    QueuedSerializer,
+    QueueQuerySerializer,
+    ReviewedSerializer,
+    ReviewRulesSerializer,
+    ReviewSerializer,
+    ThreadEntrySerializer,
+    thread_represent,
+    verdicts_represent,
+)
+from portal.review.services import comment_add, rois_review
+
+
+class ReviewApi(GenericViewSet[Roi]):
+    """The queue of review."""
+
+    area = TokenArea.ROIS
+    queryset = Roi.objects.none()
+    serializer_class = QueuedSerializer
+    filter_backends = ()
+
+    @extend_schema(
+        parameters=[QueueQuerySerializer],
+        responses=QueuedSerializer(many=True),
+        summary="ROIs by where they stand in review",
+    )
+    def list(self, request: Request) -> Response:
+        """Of the caller's own labs; those that were changed longest ago come first."""
+        query = QueueQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        names = ("state", "case", "since", "until")
+        wanted = selectors.QueueFilter(
+            lab_id=asked.get("lab"),
+            canvas_id=asked.get("canvas"),
+            label_id=asked.get("label"),
+            person_id=asked.get("person"),
+            **{name: asked[name] for name in names if name in asked},
+        )
+        page = self.paginate_queryset(selectors.review_queue(user_of(request), wanted))
+        return self.get_paginated_response(QueuedSerializer(page, many=True).data)
+
+
+class RoiReviewApi(APIView):
+    """Submit, accept or reject ROIs."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="rois_review",
+        request=ReviewSerializer,
+        responses=ReviewedSerializer,
+        summary="Submit, accept or reject ROIs",
+    )
+    def post(self, request: Request) -> Response:
+        """Each by itself: `results` says what became of it, in the order of the request.
+
+        One that was changed since it was looked at is left alone.
+        """
+        body = ReviewSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        verdicts = rois_review(
+            user=user_of(request),
+            rois=[(one["id"], one["version"]) for one in asked["rois"]],
+            state=asked["state"],
+            comment=asked.get("comment", ""),
+        )
+        return Response(verdicts_represent(verdicts))
+
+
+class RoiThreadApi(APIView):
+    """What was said of an ROI."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="rois_thread_list",
+        responses=ThreadEntrySerializer(many=True),
+        summary="The thread of an ROI",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """Steps of review and comments, first to last. Another lab's comments are not shared."""
+        return Response(thread_represent(selectors.thread_of(_roi(request, id))))
+
+    @extend_schema(
+        operation_id="rois_thread_create",
+        request=CommentCreateSerializer,
+        responses={201: ThreadEntrySerializer(many=True)},
+        summary="Comment on an ROI",
+    )
+    def post(self, request: Request, id: uuid.UUID) -> Response:
+        """Answers the whole thread."""
+        roi = _roi(request, id)
+        body = CommentCreateSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        comment_add(roi=roi, user=user_of(request), text=body.validated_data["text"])
+        thread = thread_represent(selectors.thread_of(roi))
+        return Response(thread, status=status.HTTP_201_CREATED)
+
+
+class ReviewRulesApi(APIView):
+    """How a lab reviews."""
+
+    area = TokenArea.LAB
+
+    @extend_schema(
+        operation_id="review_rules_retrieve",
+        responses=ReviewRulesSerializer,
+        summary="How a lab reviews",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """For its members."""
+        return Response(_represented(review_rules_of(_lab(request, id).pk)))
+
+    @extend_schema(
+        operation_id="review_rules_update",
+        request=ReviewRulesSerializer,
+        responses=ReviewRulesSerializer,
+        summary="Say how a lab reviews",
+    )
+    def put(self, request: Request, id: uuid.UUID) -> Response:
+        """For its managers."""
+        lab = _lab(request, id)
+        body = ReviewRulesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        rules = review_rules_set(lab=lab, user=user_of(request), **body.validated_data)
+        return Response(_represented(rules))
+
+
+def _roi(request: Request, roi_id: uuid.UUID) -> Roi:
+    roi = roi_get(user_of(request), roi_id, with_shared=False)
+    if roi.deleted_at is not None:
+        raise NotFoundError("This ROI was deleted.")
+    return roi
+
+
+def _lab(request: Request, lab_id: uuid.UUID) -> Lab:
+    lab = lab_of_id(user_of(request), lab_id)
+    if lab is None:
+        raise NotFoundError("No such lab.")
+    return lab
+
+
+def _represented(rules: ReviewRules) -> Any:
+    return ReviewRulesSerializer(rules).data

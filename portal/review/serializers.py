@@ -1,0 +1,116 @@
+"""Review as the API shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.annotations.models import ReviewState
+from portal.annotations.serializers import INT32_MAX
+from portal.review.models import COMMENT_MAX
+from portal.review.selectors import ThreadEntry
+from portal.review.services import MOST_AT_ONCE, RoiVerdict
+
+
+class ThreadEntrySerializer(serializers.Serializer[Any]):
+    """A step of review, or a comment."""
+
+    kind = serializers.CharField(help_text="`comment`, or the state that the step led to")
+    text = serializers.CharField(allow_blank=True)
+    version = serializers.IntegerField(help_text="Of the ROI, when this was said")
+    author = serializers.CharField(allow_null=True)
+    at = serializers.DateTimeField()
+
+
+class CommentCreateSerializer(serializers.Serializer[Any]):
+    """What to say."""
+
+    text = serializers.CharField(max_length=COMMENT_MAX)
+
+
+class VersionedRoiSerializer(serializers.Serializer[Any]):
+    """An ROI as it was looked at."""
+
+    id = serializers.UUIDField()
+    version = serializers.IntegerField(min_value=1, max_value=INT32_MAX)
+
+
+class ReviewSerializer(serializers.Serializer[Any]):
+    """A step for some ROIs."""
+
+    state = serializers.ChoiceField(ReviewState.choices)
+    comment = serializers.CharField(required=False, allow_blank=True, max_length=COMMENT_MAX)
+    rois = VersionedRoiSerializer(many=True, help_text=f"1 to {MOST_AT_ONCE}")
+
+
+class VerdictSerializer(serializers.Serializer[Any]):
+    """What became of one ROI."""
+
+    id = serializers.UUIDField(source="roi_id")
+    outcome = serializers.CharField(
+        help_text="`done`, `unchanged`, or the code of a problem: `stale-version`, `not-submitted`,"
+        " `own-roi`, `forbidden`, `not-found`"
+    )
+    detail = serializers.CharField(allow_blank=True)
+    version = serializers.IntegerField(allow_null=True)
+
+
+class ReviewedSerializer(serializers.Serializer[Any]):
+    """The answer to a step for some ROIs."""
+
+    results = VerdictSerializer(many=True)
+
+
+class QueueQuerySerializer(serializers.Serializer[Any]):
+    """Filters of the queue."""
+
+    state = serializers.ChoiceField(ReviewState.choices, default=ReviewState.SUBMITTED)
+    lab = serializers.UUIDField(required=False)
+    canvas = serializers.UUIDField(required=False)
+    label = serializers.UUIDField(required=False)  # type: ignore[assignment]
+    person = serializers.UUIDField(required=False, help_text="Who drew it")
+    case = serializers.CharField(required=False, help_text="Part of accession or diagnosis")
+    since = serializers.DateField(required=False, help_text="Day of the last change (UTC)")
+    until = serializers.DateField(required=False)
+
+
+class QueuedSerializer(serializers.Serializer[Any]):
+    """An ROI in the queue."""
+
+    id = serializers.UUIDField()
+    version = serializers.IntegerField()
+    name = serializers.CharField()
+    label = serializers.UUIDField(source="label_id", allow_null=True)  # type: ignore[assignment]
+    label_name = serializers.CharField(source="label.name", default=None)
+    review_state = serializers.ChoiceField(ReviewState.choices)
+    canvas = serializers.UUIDField(source="canvas_id")
+    canvas_name = serializers.CharField(source="canvas.name")
+    accession = serializers.CharField(source="canvas.case.accession")
+    created_by = serializers.SerializerMethodField()
+    updated_at = serializers.DateTimeField()
+    comment_count = serializers.IntegerField()
+
+    def get_created_by(self, roi: Any) -> str | None:
+        """The name of who drew it."""
+        return str(roi.created_by) if roi.created_by else None
+
+
+class ReviewRulesSerializer(serializers.Serializer[Any]):
+    """How a lab reviews."""
+
+    lab = serializers.UUIDField(source="lab_id", read_only=True)
+    may_judge_own = serializers.BooleanField(
+        help_text="Whether a reviewer may accept or reject what they drew or changed"
+    )
+
+
+def thread_represent(entries: Iterable[ThreadEntry]) -> list[dict[str, Any]]:
+    """A thread, first to last."""
+    return list(ThreadEntrySerializer(entries, many=True).data)
+
+
+def verdicts_represent(verdicts: Iterable[RoiVerdict]) -> dict[str, Any]:
+    """What became of each."""
+    return {"results": VerdictSerializer(verdicts, many=True).data}

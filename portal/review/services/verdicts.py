@@ -1,0 +1,79 @@
+"""Steps of review on one ROI or many: each by itself, so that one that is stale stops no other."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from portal.annotations.models import ReviewState, Roi
+from portal.annotations.services import RoiChanges, roi_update
+from portal.core.errors import InvalidInputError, PortalError
+from portal.labs.models import User
+from portal.review.services.comments import comment_clean, comment_write
+
+MOST_AT_ONCE = 500  # of one request; a page shows fewer
+
+
+@dataclass(frozen=True, slots=True)
+class RoiVerdict:
+    """What became of one ROI.
+
+    Attributes:
+        outcome: ``done``, ``unchanged`` (it stood there already), or the code of a problem:
+            ``stale-version``, ``not-submitted``, ``own-roi``, ``forbidden``, ``not-found``.
+        detail: the problem as a sentence.
+        version: the present one; None where there is no such ROI.
+    """
+
+    roi_id: uuid.UUID
+    outcome: str
+    detail: str = ""
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    user: User
+    state: str
+    text: str
+
+
+def rois_review(
+    *, user: User, rois: Sequence[tuple[uuid.UUID, int]], state: str, comment: str = ""
+) -> list[RoiVerdict]:
+    """Bring ROIs to a state of review; each that moves gets a revision and emits ``roi.saved``.
+
+    Args:
+        rois: id and the version that was looked at, 1 to ``MOST_AT_ONCE``.
+        comment: said of each of them.
+
+    Raises:
+        InvalidInputError: no such state, too many, or too long a comment.
+    """
+    if state not in ReviewState.values:
+        raise InvalidInputError(f"state: one of {', '.join(ReviewState.values)}.")
+    if not 0 < len(rois) <= MOST_AT_ONCE:
+        raise InvalidInputError(f"rois: {len(rois):,}; from 1 to {MOST_AT_ONCE} in one request.")
+    text = comment_clean(comment, may_be_empty=True)
+    rows = Roi.objects.owned_by(user).live().filter(pk__in=[one for one, _ in rois])
+    known = rows.select_related("canvas").defer("foreign").in_bulk()
+    step = _Step(user, state, text)
+    return [_verdict(known.get(one), one, version, step) for one, version in rois]
+
+
+def _verdict(roi: Roi | None, roi_id: uuid.UUID, version: int, step: _Step) -> RoiVerdict:
+    if roi is None:
+        return RoiVerdict(roi_id, "not-found", "There is no such ROI any more.")
+    user, text, changes = step.user, step.text, RoiChanges(review_state=step.state)
+    try:
+        with transaction.atomic():
+            saved = roi_update(roi=roi, user=user, expected_version=version, changes=changes)
+            if saved.changed and text:
+                comment_write(roi=roi, user=user, text=text, goes_with_verdict=True)
+    except PortalError as error:
+        now = error.details.get("current_version", roi.version)
+        return RoiVerdict(roi_id, error.code, error.message, now)
+    return RoiVerdict(roi_id, "done" if saved.changed else "unchanged", version=roi.version)

@@ -1,0 +1,195 @@
+"""What is written is read back as it was, but for what docs/formats.md says is lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import uuid
+from typing import Any
+
+import highdicom
+import numpy as np
+import pytest
+import shapely
+import tifffile
+from PIL import Image
+
+from portal.annotations.formats import (
+    READERS,
+    WRITERS,
+    ExportChoices,
+    Plane,
+    masks,
+    pictures,
+    reader_of,
+)
+from portal.annotations.geometry import shape_from_geojson
+from portal.annotations.models import Label, Roi
+from portal.annotations.qupath import Feature, feature_read
+from portal.annotations.services.fields import shape_fields
+from portal.core.errors import InvalidInputError
+from tests.portal.annotations.support import box, ellipse, polygon
+
+PLANE = Plane(uuid.UUID(int=1), "Section", 1000, 800, 0.5, 0.5)
+VIDEO = Plane(uuid.UUID(int=2), "Sweep", 1000, 800, None, None, is_video=True)
+MARKUP = """<b>"T' & ]]>=1"""
+RING = {
+    "type": "Polygon",
+    "coordinates": [
+        [[10, 10], [200, 10], [200, 200.25], [10, 200], [10, 10]],
+        [[50, 50], [100, 50], [100, 100], [50, 100], [50, 50]],
+    ],
+}
+TWO = {
+    "type": "MultiPolygon",
+    "coordinates": [box(300, 300, 340, 350)["coordinates"], box(400, 300, 440, 350)["coordinates"]],
+}
+
+
+def roi(geometry: Any, *, label: str = "Tumor", **fields: Any) -> Roi:
+    shape = shape_from_geojson(geometry, width_px=1000, height_px=800)
+    named = Label(name=label, color="#c80000") if label else None
+    return Roi(label=named, **({"name": "One"} | fields | shape_fields(shape)))
+
+
+def written(name: str, *rois: Roi, plane: Plane = PLANE, **choices: Any) -> bytes:
+    pieces = WRITERS[name].write(lambda: iter(rois), plane, ExportChoices(**choices))
+    return b"".join(pieces)
+
+
+def read(data: bytes, *, plane: Plane = PLANE) -> list[Feature]:
+    reader = reader_of(io.BytesIO(data))
+    return [feature_read(raw) for raw in reader.read(io.BytesIO(data), plane)]
+
+
+def outline(feature: Feature) -> Any:
+    shape = shape_from_geojson(feature.geometry, width_px=1000, height_px=800)
+    assert not shape.notes
+    return shapely.geometry.shape(shape.geometry)
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
+def test_a_format_that_is_written_is_recognised_and_read_back(name: str) -> None:
+    rois = [roi(polygon((1.25, 2), (90.5, 3), (40, 77.77))), roi(ellipse(500, 400, 80, 50))]
+    data = written(name, *rois)
+    assert reader_of(io.BytesIO(data)).name == name
+    back = read(data)
+    assert [(one.name, one.label) for one in back] == [("One", "Tumor")] * 2
+    for one, was in zip(back, rois, strict=True):
+        assert outline(one).equals(shapely.geometry.shape(was.geometry))
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() & WRITERS.keys()))
+def test_markup_in_names_and_labels_is_text(name: str) -> None:
+    back = read(written(name, roi(box(1, 1, 50, 50), label=MARKUP, name=MARKUP + "\0\x07")))
+    assert (back[0].label, back[0].name.replace("\x07", "")) == (MARKUP, MARKUP)
+
+
+def test_holes_and_parts_keep_their_area() -> None:
+    rois = [roi(RING), roi(TWO)]
+    coco = [outline(one) for one in read(written("coco", *rois))]
+    for one, was in zip(coco, rois, strict=True):
+        assert one.symmetric_difference(shapely.geometry.shape(was.geometry)).area < 1.0
+    assert len(coco[0].interiors) == 1
+    asap = shapely.union_all([outline(one) for one in read(written("asap", *rois))])
+    assert asap.area == pytest.approx(sum(one.area_px for one in rois), abs=1.0)
+
+
+def test_many_holes_are_cut_without_a_gap() -> None:
+    holes = [box(x, y, x + 4, y + 4)["coordinates"][0] for x in range(10, 400, 9) for y in (20, 40)]
+    raw = {"type": "Polygon", "coordinates": [box(0, 0, 420, 60)["coordinates"][0], *holes]}
+    (back,) = read(written("coco", roi(raw)))
+    found = outline(back)
+    assert (found.area, len(found.interiors)) == (420 * 60 - 16 * len(holes), len(holes))
+
+
+def test_frames_of_a_video_are_images_of_coco() -> None:
+    data = written("coco", roi(box(1, 1, 9, 9), frame_index=7), plane=VIDEO)
+    assert json.loads(data)["images"][0]["file_name"] == "frame_000007.png"
+    assert [one.t for one in read(data, plane=VIDEO)] == [7]
+
+
+def test_a_table_has_measures_with_units_and_no_formulas() -> None:
+    text = written("csv", roi(box(0, 0, 30, 40), name="=1+1"), roi(RING)).decode("utf-8-sig")
+    first, second = csv.DictReader(io.StringIO(text))
+    assert first["name"] == "'=1+1"
+    assert (first["area_px"], first["area_um2"]) == ("1200.0", "300.0")
+    assert (first["perimeter_um"], first["feret_um"]) == ("70.0", "25.0")
+    assert (second["holes"], second["parts"]) == ("1", "1")
+    assert float(second["solidity"]) < 1
+    unscaled = written("csv", roi(box(0, 0, 30, 40)), plane=VIDEO).decode("utf-8-sig")
+    assert next(csv.DictReader(io.StringIO(unscaled)))["area_um2"] == ""
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_a_mask_has_each_pixel_whose_centre_is_inside(step: int) -> None:
+    rois = [roi(RING), roi(TWO, label=""), roi(ellipse(700, 560, 200, 150), label="Stroma")]
+    with tifffile.TiffFile(io.BytesIO(written("mask", *rois, downsample=step))) as file:
+        page, found = file.pages[0], file.asarray()
+        table = json.loads(page.tags["ImageDescription"].value)
+    assert (page.is_tiled, found.shape) == (True, (800 // step, 1000 // step))
+    assert [row["label"] for row in table["values"]] == ["(none)", "Tumor", "(no label)", "Stroma"]
+    y, x = np.mgrid[: found.shape[0], : found.shape[1]] * step + step / 2
+    for value, one in enumerate(rois, start=1):
+        truth = shapely.contains_xy(shapely.geometry.shape(one.geometry), x, y)
+        on_edge = shapely.dwithin(
+            shapely.boundary(shapely.geometry.shape(one.geometry)), shapely.points(x, y), 1e-9
+        )
+        assert ((found == value) == truth)[~on_edge].all()
+
+
+def test_a_mask_tile_equals_the_slow_way_for_any_outline() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        shape = shapely.make_valid(shapely.Polygon(rng.uniform(-40, 100, (9, 2))))
+        y, x = np.mgrid[:64, :64] + 0.5
+        assert (masks.filled(shape, 0, 0, 64) == shapely.contains_xy(shape, x, y)).all()
+
+
+def test_what_a_mask_cannot_be_is_refused() -> None:
+    large = Plane(uuid.UUID(int=3), "Huge", 300_000, 300_000, None, None)
+    for plane, choices in ((large, {}), (VIDEO, {}), (PLANE, {"downsample": 3})):
+        with pytest.raises(InvalidInputError):
+            written("mask", roi(RING), plane=plane, **choices)
+
+
+def test_dicom_annotations_are_read_by_highdicom_in_pixels_of_the_matrix() -> None:
+    data = written("dicom", roi(box(10, 20, 60, 80)), roi(RING, label="Stroma"), roi(TWO, label=""))
+    found = highdicom.ann.annread(io.BytesIO(data))
+    groups = {group.label: group for group in found.get_annotation_groups()}
+    assert set(groups) == {"Tumor", "Stroma", "No label"}
+    (first,) = groups["Tumor"].get_graphic_data("2D")
+    assert shapely.Polygon(first).equals(shapely.box(10, 20, 60, 80))
+    assert len(groups["No label"].get_graphic_data("2D")) == 2
+    assert str(found.PatientName) == ""  # who it is stays in the portal
+    again = highdicom.ann.annread(io.BytesIO(written("dicom", roi(RING))))
+    assert again.StudyInstanceUID == found.StudyInstanceUID
+
+
+def test_a_picture_shows_the_region_its_outline_and_a_scale_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        pictures,
+        "_pixels",
+        lambda plane, window, size, pts: np.full((size[1], size[0], 3), 200, np.uint8),
+    )
+    one = roi(box(100, 100, 500, 400))
+    data = written("png", one, roi_id=one.pk, width_px=800)
+    pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
+    assert pixels.shape[1] == 800
+    red = (pixels[..., 0] > 180) & (pixels[..., 1] < 40)
+    assert 1000 < red.sum() < 20_000
+    corner = pixels[-80:, :200]
+    assert (corner.min(axis=2) > 250).sum() > 500  # white ink of the bar and its text
+    unscaled = Plane(uuid.UUID(int=1), "S", 1000, 800, None, None)
+    bare = np.asarray(Image.open(io.BytesIO(written("png", plane=unscaled))).convert("RGB"))
+    assert (bare == 200).all()
+
+
+@pytest.mark.parametrize(
+    ("most", "length"), [(1, 1), (1.9, 1), (260, 200), (4999, 2000), (0.3, 0.2)]
+)
+def test_a_scale_bar_has_a_round_length(most: float, length: float) -> None:
+    assert pictures.bar_um(most) == pytest.approx(length)

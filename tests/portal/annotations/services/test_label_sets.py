@@ -1,0 +1,222 @@
+"""The tree of labels, its versions, merging and retiring: nothing that was said changes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection, transaction
+from django.db.utils import IntegrityError
+
+from portal.annotations.models import Label, LabelSet, Roi, RoiAction, RoiRevision
+from portal.annotations.selectors import label_tree, label_versions
+from portal.annotations.services import (
+    label_create,
+    label_merge,
+    label_merge_preview,
+    label_merge_undo,
+    label_set_publish,
+    label_update,
+    labels_order,
+    roi_create,
+    roi_delete,
+    roi_update,
+    rois_change,
+)
+from portal.annotations.services.bulk import RoiStep
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.labs.models import Lab, User
+from tests.portal.annotations.support import box
+
+
+@pytest.fixture
+def gland(lab: Lab, manager: User, label: Label) -> Label:
+    return label_create(lab=lab, user=manager, name="Gland")
+
+
+def tree(lab: Lab) -> list[tuple[str, int]]:
+    rows = label_tree(Label.objects.filter(lab=lab).order_by("position", "name"))
+    return [(row.label.name, row.depth) for row in rows]
+
+
+def order_of(lab: Lab, **parents: Label) -> list[tuple[Any, Any]]:
+    labels = Label.objects.filter(lab=lab, retired_at=None).order_by("-position")
+    return [(one.pk, parents[one.name].pk if one.name in parents else None) for one in labels]
+
+
+def test_labels_are_put_into_an_order_and_below_each_other(
+    lab: Lab, manager: User, label: Label, gland: Label
+) -> None:
+    labels_order(lab=lab, user=manager, order=order_of(lab, Gland=label))
+    found = tree(lab)
+    assert found[0] == ("Artifact", 0)
+    assert found[-2:] == [("Tumor", 0), ("Gland", 1)]
+
+
+def test_an_order_that_is_not_whole_or_turns_in_a_circle_changes_nothing(
+    lab: Lab, manager: User, reviewer: User, label: Label, gland: Label
+) -> None:
+    before = tree(lab)
+    with pytest.raises(InvalidInputError, match="Reload"):
+        labels_order(lab=lab, user=manager, order=order_of(lab)[1:])
+    with pytest.raises(InvalidInputError, match="below itself"):
+        labels_order(lab=lab, user=manager, order=order_of(lab, Gland=label, Tumor=gland))
+    with pytest.raises(ForbiddenError):
+        labels_order(lab=lab, user=reviewer, order=order_of(lab))
+    assert tree(lab) == before
+
+
+def test_a_tree_has_four_levels(lab: Lab, manager: User, gland: Label) -> None:
+    above = gland
+    for name in "BCD":
+        above = label_create(lab=lab, user=manager, name=name, parent=above)
+    with pytest.raises(InvalidInputError, match="4 deep"):
+        label_create(lab=lab, user=manager, name="E", parent=above)
+
+
+def test_a_key_moves_to_the_label_that_takes_it(lab: Lab, manager: User, label: Label) -> None:
+    gland = label_create(lab=lab, user=manager, name="Gland")
+    assert (label.key, gland.key) == ("1", "9")
+    label_update(label=gland, user=manager, changes={"key": "1"})
+    label.refresh_from_db()
+    assert (label.key, Label.objects.get(name="Gland").key) == ("", "1")
+    with pytest.raises(InvalidInputError, match="1 to 9"):
+        label_update(label=gland, user=manager, changes={"key": "x"})
+
+
+def test_the_database_knows_that_case_makes_no_other_name(label: Label) -> None:
+    twin = Label(lab=label.lab, label_set=label.label_set, name="TUMOR")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        twin.save()
+
+
+def test_renaming_does_not_rewrite_history(
+    lab: Lab, canvas: Canvas, annotator: User, manager: User, label: Label
+) -> None:
+    label_set_publish(lab=lab, user=manager)
+    roi = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label).roi
+    label_update(label=label, user=manager, changes={"name": "Carcinoma"})
+    label_set_publish(lab=lab, user=manager, note="As the guideline says")
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "x"})
+    said = RoiRevision.objects.filter(roi=roi).values_list("label_name", "label_version")
+    assert list(said.order_by("version")) == [("Tumor", 1), ("Carcinoma", 2)]
+    first, second = label_versions(manager).order_by("number")
+    assert [one.labels[0]["name"] for one in (first, second)] == ["Tumor", "Carcinoma"]
+
+
+def test_bulk_steps_keep_the_name_too(canvas: Canvas, annotator: User, label: Label) -> None:
+    roi = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
+    step = RoiStep(RoiAction.UPDATE, roi.pk, version=1, changes={"label": label})
+    rois_change(canvas=canvas, user=annotator, steps=[step])
+    assert RoiRevision.objects.get(roi=roi, version=2).label_name == "Tumor"
+
+
+def test_nothing_is_published_twice_and_only_by_managers(
+    lab: Lab, manager: User, reviewer: User
+) -> None:
+    with pytest.raises(ForbiddenError):
+        label_set_publish(lab=lab, user=reviewer)
+    assert label_set_publish(lab=lab, user=manager).number == 1
+    with pytest.raises(ConflictError, match="Nothing changed since version 1"):
+        label_set_publish(lab=lab, user=manager)
+
+
+def test_a_retired_label_is_on_no_new_roi_and_stays_on_old_ones(
+    canvas: Canvas, annotator: User, manager: User, label: Label
+) -> None:
+    roi = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label).roi
+    label_update(label=label, user=manager, changes={"retired": True})
+    with pytest.raises(InvalidInputError, match='"Tumor" was retired'):
+        roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 8, 8), label=label)
+    roi_update(roi=roi, user=annotator, expected_version=1, changes={"name": "x", "label": label})
+    assert Roi.objects.get(pk=roi.pk).label == label
+    label_create(lab=canvas.lab, user=manager, name="tumor")
+    with pytest.raises(ConflictError, match="already"):
+        label_update(label=label, user=manager, changes={"retired": False})
+
+
+@pytest.fixture
+def three(canvas: Canvas, annotator: User, label: Label) -> list[Roi]:
+    """Two live regions, one of them locked, and one that was deleted."""
+    rois = [
+        roi_create(canvas=canvas, user=annotator, geometry=box(at, 1, at + 9, 9), label=label).roi
+        for at in (1, 20, 40)
+    ]
+    roi_update(roi=rois[1], user=annotator, expected_version=1, changes={"is_locked": True})
+    roi_delete(roi=rois[2], user=annotator, expected_version=1)
+    return rois
+
+
+def test_a_merge_is_shown_first_and_then_done_as_one_step(
+    three: list[Roi], manager: User, label: Label, gland: Label
+) -> None:
+    found = label_merge_preview(source=label, target=gland, user=manager)
+    assert (found.rois, found.canvases, found.cases, found.locked) == (2, 1, 1, 1)
+    assert Roi.everything.filter(label=label).count() == 3
+    merge = label_merge(source=label, target=gland, user=manager)
+    assert not Roi.everything.filter(label=label).exists()
+    label.refresh_from_db()
+    assert (label.retired_at is not None, label.merged_into, label.key) == (True, gland, "")
+    last = RoiRevision.objects.filter(roi=three[0]).latest("version")
+    assert (last.label_name, last.label_merge, last.author) == ("Gland", merge, manager)
+    first = RoiRevision.objects.get(roi=three[0], version=1)
+    assert (first.label, first.label_name) == (label, "Tumor")
+
+
+def test_a_merge_is_undone_but_for_what_changed_since(
+    three: list[Roi], annotator: User, manager: User, label: Label, gland: Label
+) -> None:
+    merge = label_merge(source=label, target=gland, user=manager)
+    roi = Roi.objects.get(pk=three[0].pk)
+    roi_update(roi=roi, user=annotator, expected_version=roi.version, changes={"name": "mine"})
+    undone = label_merge_undo(merge=merge, user=manager)
+    assert (undone.reverted, undone.kept) == (2, 1)
+    labels = [Roi.everything.get(pk=one.pk).label for one in three]
+    assert labels == [gland, label, label]
+    label.refresh_from_db()
+    assert label.retired_at is None
+    with pytest.raises(ConflictError, match="undone already"):
+        label_merge_undo(merge=merge, user=manager)
+
+
+def test_a_merge_keeps_reviews_and_refuses_what_makes_no_sense(
+    canvas: Canvas,
+    annotator: User,
+    reviewer: User,
+    manager: User,
+    label: Label,
+    gland: Label,
+    foreign_label: Label,
+) -> None:
+    roi = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label).roi
+    for version, state in ((1, "submitted"), (2, "accepted")):
+        changes: Any = {"review_state": state}
+        roi_update(roi=roi, user=reviewer, expected_version=version, changes=changes)
+    with pytest.raises(ForbiddenError):
+        label_merge(source=label, target=gland, user=reviewer)
+    with pytest.raises(InvalidInputError, match="itself"):
+        label_merge(source=label, target=label, user=manager)
+    with pytest.raises(InvalidInputError, match="no such label"):
+        label_merge(source=label, target=foreign_label, user=manager)
+    label_merge(source=label, target=gland, user=manager)
+    assert Roi.objects.get(pk=roi.pk).review_state == "accepted"
+
+
+def test_an_upgrade_tells_twins_apart_and_gives_keys_and_names(
+    lab: Lab, canvas: Canvas, annotator: User, label: Label
+) -> None:
+    roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label)
+    label_set = LabelSet.objects.get(lab=lab)
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX label_name_unique_in_any_case")
+    Label.objects.create(lab=lab, label_set=label_set, name="tumor", position=20)
+    Label.objects.update(key="")
+    RoiRevision.objects.update(label_name="")
+    import_module("portal.annotations.migrations.0008_label_words").to_words(apps, None)
+    assert Label.objects.get(position=20).name == "tumor (2)"
+    keys = Label.objects.filter(lab=lab).order_by("position").values_list("key", flat=True)
+    assert "".join(keys) == "123456789"
+    assert RoiRevision.objects.get().label_name == "Tumor"

@@ -1,0 +1,270 @@
+"""Imports that run as jobs: previewed, killed, stopped, gone on with; nothing is counted twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
+from portal.annotations.services import (
+    ImportChoices,
+    import_folder,
+    reading,
+    roi_import_stage,
+    roi_import_start,
+    roi_import_undo,
+)
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.jobs.models import Job, JobState
+from portal.jobs.services import job_cancel
+from portal.jobs.worker.runner import job_run
+from portal.labs.models import User
+from tests.portal.annotations.support import box, collection, feature
+
+pytestmark = pytest.mark.django_db
+KINDS = ("created", "updated", "restored", "unchanged", "refused")
+
+
+def document(count: int, **properties: Any) -> bytes:
+    features = [
+        feature(box(n % 40, n // 40, n % 40 + 9, n // 40 + 9), name=f"n{n}", **properties)
+        for n in range(count)
+    ]
+    flat = feature({"type": "Point", "coordinates": [1, 1]})
+    return json.dumps(collection(*features, flat)).encode()
+
+
+def stage(canvas: Canvas, user: User, data: bytes, *, is_preview: bool = False) -> RoiImport:
+    return roi_import_stage(
+        canvas=canvas,
+        user=user,
+        file=io.BytesIO(data),
+        choices=ImportChoices(),
+        is_preview=is_preview,
+        document_name="cells.geojson",
+    )
+
+
+def run(row: RoiImport) -> RoiImport:
+    row.refresh_from_db()
+    assert row.job_id and job_run(row.job_id)
+    row.refresh_from_db()
+    return row
+
+
+def counts(row: RoiImport) -> tuple[int, ...]:
+    assert row.report
+    return tuple(row.report[kind] for kind in KINDS)
+
+
+def state(row: RoiImport) -> str:
+    return Job.objects.get(pk=row.job_id).state
+
+
+def test_a_document_is_previewed_then_imported_and_undone(
+    canvas: Canvas, annotator: User, storage: Path
+) -> None:
+    row = run(stage(canvas, annotator, document(5), is_preview=True))
+    assert (row.stage, counts(row), Roi.objects.count()) == ("previewed", (5, 0, 0, 0, 1), 0)
+    assert row.report and len(row.report["outlines"]) == 5
+    assert row.report["outlines"][0]["rings"] == [[0, 0, 9, 0, 9, 9, 0, 9, 0, 0]]
+    row = run(roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False))
+    assert (row.stage, counts(row), Roi.objects.live().count()) == ("imported", (5, 0, 0, 0, 1), 5)
+    assert not (import_folder(row.pk) / "document").exists()
+    lines = list(csv.reader((import_folder(row.pk) / "report.csv").open(newline="")))
+    assert [line[1] for line in lines] == ["status", *["created"] * 5, "refused"]
+    assert "Point" in lines[-1][3]
+    with pytest.raises(ConflictError, match="imported already"):
+        roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False)
+    assert roi_import_undo(roi_import=row, user=annotator).removed == 5
+
+
+def test_choices_of_classes_go_with_the_job(
+    canvas: Canvas, annotator: User, label: Label, storage: Path
+) -> None:
+    row = run(stage(canvas, annotator, document(3, classification="Odd"), is_preview=True))
+    assert counts(row) == (0, 0, 0, 0, 4)  # annotators make no labels
+    chosen = ImportChoices(labels={"odd": label.pk})
+    row = run(roi_import_start(row=row, user=annotator, choices=chosen, is_preview=False))
+    assert counts(row) == (3, 0, 0, 0, 1)
+    assert set(Roi.objects.values_list("label", flat=True)) == {label.pk}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("dies_at", [1, 3])
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(
+    canvas: Canvas,
+    annotator: User,
+    storage: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    dies_at: int,
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 4)
+    row = stage(canvas, annotator, document(14))
+    insert, calls = staged_insert(), []
+
+    def dies(**more: Any) -> None:
+        calls.append(len(more["rois"]))
+        insert(**more)
+        if len(calls) == dies_at:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("portal.annotations.services.exchange.rois_insert", dies)
+        with pytest.raises(KeyboardInterrupt):
+            job_run(row.job_id)  # type: ignore[arg-type]
+    row.refresh_from_db()
+    assert (Roi.objects.count(), row.done) == (4 * (dies_at - 1), 4 * (dies_at - 1))
+    Job.objects.filter(pk=row.job_id).update(state=JobState.QUEUED, lease_token=None)
+    row = run(row)
+    assert (state(row), counts(row)) == ("succeeded", (14, 0, 0, 0, 1))
+    assert RoiRevision.objects.filter(roi_import=row).count() == Roi.objects.count() == 14
+    table = (import_folder(row.pk) / "report.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in table] == ["feature", *map(str, range(15))]
+
+
+def staged_insert() -> Any:
+    from portal.annotations.services import exchange
+
+    return exchange.rois_insert
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_that_is_cancelled_says_how_far_it_came_and_is_undone(
+    canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 4)
+    row = stage(canvas, annotator, document(14))
+    insert = staged_insert()
+
+    def cancels(**more: Any) -> None:
+        insert(**more)
+        if Roi.objects.count() == 8:
+            Job.objects.filter(pk=row.job_id).update(cancel_requested=True)
+
+    monkeypatch.setattr("portal.annotations.services.exchange.rois_insert", cancels)
+    row = run(row)
+    assert (state(row), row.stage) == ("cancelled", "importing")
+    assert counts(row)[0] == row.done == Roi.objects.live().count() == 8
+    assert roi_import_undo(roi_import=row, user=annotator).removed == 8
+    assert not Roi.objects.live().exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_gives_way_and_goes_on(
+    canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 4)
+    row = stage(canvas, annotator, document(10))
+    asked: list[bool] = []
+
+    def must(*_: Any, **__: Any) -> bool:
+        asked.append(True)
+        return len(asked) == 2
+
+    monkeypatch.setattr("portal.jobs.ledger.must_give_way", must)
+    row = run(row)
+    assert (state(row), row.done) == ("queued", 8)
+    row = run(row)
+    assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 1))
+
+
+def test_a_job_waits_can_be_cancelled_and_the_document_started_again(
+    canvas: Canvas, annotator: User, storage: Path
+) -> None:
+    row = stage(canvas, annotator, document(2), is_preview=True)
+    with pytest.raises(ConflictError, match="read already"):
+        roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=True)
+    job_cancel(job=Job.objects.get(pk=row.job_id), user=annotator)
+    row = roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=True)
+    assert counts(run(row))[0] == 2
+
+
+def test_what_cannot_be_read_is_refused_before_anything_is_kept(
+    canvas: Canvas, annotator: User, viewer: User, storage: Path
+) -> None:
+    with pytest.raises(InvalidInputError, match="not recognised"):
+        stage(canvas, annotator, b"PK\x03\x04")
+    with pytest.raises(ForbiddenError):
+        stage(canvas, viewer, document(1))
+    assert not RoiImport.objects.exists() and not list(storage.glob("scratch/import-*"))
+    row = run(stage(canvas, annotator, document(1)[:-20]))
+    job = Job.objects.get(pk=row.job_id)
+    assert (job.state, "no valid JSON" in job.error_message) == ("failed", True)
+    (import_folder(row.pk) / "document").unlink()
+    row.stage = "previewed"
+    row.save()
+    with pytest.raises(ConflictError, match="no longer kept"):
+        roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False)
+
+
+# --- over REST ------------------------------------------------------------------------------------
+
+
+def test_over_rest_a_document_is_sent_once_and_asked_after(
+    canvas: Canvas, annotator: User, stranger: User, api_as: Any, storage: Path
+) -> None:
+    api, url = api_as(annotator), f"/api/v1/canvases/{canvas.pk}/roi-file/"
+    sent = api.post(
+        f"{url}?background=1&dry_run=1&name=cells.geojson",
+        document(3),
+        content_type="application/octet-stream",
+    )
+    made = sent.json()
+    assert (sent.status_code, sent["Location"]) == (202, f"/api/v1/jobs/{made['job']['id']}/")
+    assert (made["stage"], made["name"], made["report"]) == ("previewing", "cells.geojson", None)
+    job_run(uuid.UUID(made["job"]["id"]))
+    one = f"/api/v1/roi-imports/{made['id']}/"
+    seen = api.get(one).json()
+    assert (seen["stage"], seen["report"]["created"], seen["job"]["state"]) == (
+        "previewed",
+        3,
+        "succeeded",
+    )
+    started = api.post(f"{one}start/", {}, format="json")
+    assert started.status_code == 202
+    assert api.post(f"{one}start/", {}, format="json").status_code == 409
+    job_run(uuid.UUID(started.json()["job"]["id"]))
+    table = b"".join(api.get(f"{one}report.csv").streaming_content).decode()
+    assert len(table.splitlines()) == 5
+    for method, path in (("get", one), ("post", f"{one}start/"), ("get", f"{one}report.csv")):
+        assert getattr(api_as(stranger), method)(path).status_code == 404
+
+
+@pytest.mark.parametrize("background", ["", "&background=1"])
+def test_the_same_key_imports_once(
+    canvas: Canvas, annotator: User, api_as: Any, storage: Path, background: str
+) -> None:
+    api, url = api_as(annotator), f"/api/v1/canvases/{canvas.pk}/roi-file/?format=auto{background}"
+
+    def send(data: bytes, key: str) -> Any:
+        return api.post(url, data, content_type="application/json", HTTP_IDEMPOTENCY_KEY=key)
+
+    first, again = send(document(2), "k" * 9), send(document(2), "k" * 9)
+    assert first.json()["id"] == again.json()["id"]
+    assert RoiImport.objects.count() == 1
+    other = send(document(3), "k" * 9)
+    assert (other.status_code, other.json()["code"]) == (422, "key-reused")
+    assert send(document(3), "m" * 9).status_code in {200, 202}
+    if not background:
+        assert first.json() == again.json()
+        RoiImport.objects.filter(pk=first.json()["id"]).update(report=None)
+        waits = send(document(2), "k" * 9)
+        assert (waits.status_code, waits["Retry-After"]) == (409, "5")
+
+
+def test_asking_after_an_import_takes_few_queries(
+    canvas: Canvas, annotator: User, api_as: Any, storage: Path, django_assert_max_num_queries: Any
+) -> None:
+    row = stage(canvas, annotator, document(30), is_preview=True)
+    run(row)
+    api = api_as(annotator)
+    with django_assert_max_num_queries(8):
+        assert api.get(f"/api/v1/roi-imports/{row.pk}/").status_code == 200

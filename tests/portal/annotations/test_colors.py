@@ -1,0 +1,41 @@
+"""Colours of labels stand apart, whoever looks at them."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.annotations.colors import APART, TISSUE, color_suggest, distance, too_close
+from portal.annotations.services.labels import STARTER_LABELS
+
+
+def test_a_colour_is_no_distance_from_itself() -> None:
+    assert distance("#3d7ea6", "#3d7ea6") == 0
+
+
+def test_black_and_white_are_a_hundred_apart() -> None:
+    # Oklab's lightness runs from 0 to 1; greys stay greys in each simulation, within rounding.
+    assert distance("#000000", "#ffffff") == pytest.approx(100, abs=0.5)
+
+
+def test_red_and_green_meet_for_those_who_see_no_green() -> None:
+    red, green = "#cc3300", "#669900"
+    assert distance(red, green) < APART < distance(red, "#0033cc")
+    ((first, second, who),) = too_close([red, green])
+    assert (first, second, who) == (0, 1, "no green (deuteranopia)")
+
+
+def test_suggestions_stay_apart_from_each_other_and_from_tissue() -> None:
+    colors: list[str] = []
+    for _ in range(9):
+        colors.append(color_suggest(colors))
+    assert len(set(colors)) == 9
+    assert too_close(colors) == []
+    assert min(distance(one, other) for one in colors[:6] for other in TISSUE) > APART
+
+
+def test_one_colour_has_nothing_to_be_close_to() -> None:
+    assert too_close(["#112233"]) == [] and too_close([]) == []
+
+
+def test_the_starter_labels_stand_apart_for_everybody() -> None:
+    assert too_close([color for _, color in STARTER_LABELS]) == []

@@ -1,0 +1,35 @@
+"""A canvas with a region that waits for its verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.annotations.models import Label, Roi
+from portal.annotations.services import label_set_ensure, roi_create
+from portal.archive.models import Canvas
+from portal.labs.models import Lab, User
+from portal.review.services import rois_review
+from tests.portal.annotations.conftest import make_canvas
+from tests.portal.annotations.support import box
+
+
+@pytest.fixture
+def canvas(lab: Lab) -> Canvas:
+    """A slide's canvas of the lab."""
+    return make_canvas(lab)
+
+
+@pytest.fixture
+def label(lab: Lab) -> Label:
+    """The lab's label "Tumor"."""
+    return label_set_ensure(lab=lab).labels.get(name="Tumor")
+
+
+@pytest.fixture
+def roi(canvas: Canvas, annotator: User, label: Label) -> Roi:
+    """Submitted by the annotator, at version 2."""
+    geometry = box(10, 10, 110, 60)
+    drawn = roi_create(canvas=canvas, user=annotator, geometry=geometry, label=label).roi
+    rois_review(user=annotator, rois=[(drawn.pk, 1)], state="submitted")
+    drawn.refresh_from_db()
+    return drawn

@@ -1,0 +1,170 @@
+"""Others on the same canvas: their changes, their presence, and who may know of them."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_create, roi_delete
+from portal.archive.models import Canvas
+from portal.archive.services import share_accept, share_offer
+from portal.core.errors import ForbiddenError
+from portal.labs.models import Lab, User
+from portal.labs.session_life import SEEN
+from portal.review.models import CanvasPresence
+from portal.review.selectors import canvas_now
+from portal.review.selectors.live import AWAY_S, MOST_CHANGES, initials_of
+from portal.review.services import presence_end, presence_note
+from tests.portal.annotations.support import box
+
+TAB = uuid.uuid4()
+
+
+def now_of(user: User, canvas: Canvas, *, ago_s: float = 0) -> Any:
+    since = timezone.now() - timedelta(seconds=ago_s)
+    return canvas_now(user, canvas, since=since, tab=None)
+
+
+def test_changes_of_others_are_told_by_version(
+    canvas: Canvas, roi: Roi, annotator: User, reviewer: User
+) -> None:
+    (told,) = now_of(reviewer, canvas).changed
+    assert (told.id, told.version, told.is_deleted) == (roi.pk, 2, False)
+    roi_delete(roi=roi, user=annotator, expected_version=2)
+    (told,) = now_of(reviewer, canvas).changed
+    assert (told.version, told.is_deleted) == (3, True)
+
+
+def test_what_is_old_is_not_told_and_what_was_committed_late_is(
+    canvas: Canvas, roi: Roi, reviewer: User
+) -> None:
+    stamp = timezone.now() - timedelta(seconds=10)  # before the cursor, by less than a write takes
+    Roi.objects.filter(pk=roi.pk).update(updated_at=stamp)
+    assert len(now_of(reviewer, canvas).changed) == 1
+    Roi.objects.filter(pk=roi.pk).update(updated_at=stamp - timedelta(seconds=60))
+    assert now_of(reviewer, canvas).changed == ()
+
+
+def test_nothing_new_has_the_same_tag(canvas: Canvas, roi: Roi, reviewer: User) -> None:
+    since = timezone.now()
+    first = canvas_now(reviewer, canvas, since=since, tab=None)
+    assert canvas_now(reviewer, canvas, since=since, tab=None).etag == first.etag
+    presence_note(canvas=canvas, user=roi.created_by, tab=TAB)
+    assert canvas_now(reviewer, canvas, since=since, tab=None).etag != first.etag
+
+
+def test_too_many_changes_are_not_listed(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.review.selectors.live.MOST_CHANGES", 2)
+    for left in range(3):
+        roi_create(canvas=canvas, user=annotator, geometry=box(left, 1, left + 9, 9))
+    now = now_of(annotator, canvas)
+    assert (len(now.changed), now.has_more) == (2, True)
+    assert MOST_CHANGES > 200
+
+
+def test_people_are_here_until_they_leave_or_fall_silent(
+    canvas: Canvas, annotator: User, reviewer: User
+) -> None:
+    roi_id = uuid.uuid4()
+    presence_note(canvas=canvas, user=annotator, tab=TAB, view=[0, 0, 9, 9], roi_id=roi_id)
+    presence_note(canvas=canvas, user=annotator, tab=TAB, view=[0, 0, 8, 8], roi_id=roi_id)
+    (person,) = now_of(reviewer, canvas).people
+    assert (person.name, person.view, person.roi) == (str(annotator), (0, 0, 8, 8), roi_id)
+    CanvasPresence.objects.update(seen_at=timezone.now() - timedelta(seconds=AWAY_S + 1))
+    assert now_of(reviewer, canvas).people == ()
+    presence_note(canvas=canvas, user=annotator, tab=TAB)
+    presence_end(canvas=canvas, user=annotator, tab=TAB)
+    assert now_of(reviewer, canvas).people == ()
+
+
+def test_a_page_does_not_meet_itself_but_another_of_the_same_person(
+    canvas: Canvas, annotator: User
+) -> None:
+    presence_note(canvas=canvas, user=annotator, tab=TAB)
+    since = timezone.now()
+    assert canvas_now(annotator, canvas, since=since, tab=TAB).people == ()
+    assert len(canvas_now(annotator, canvas, since=since, tab=uuid.uuid4()).people) == 1
+
+
+def test_guests_see_changes_and_nobody_and_are_not_seen(
+    lab: Lab, other_lab: Lab, canvas: Canvas, roi: Roi, manager: User, stranger: User
+) -> None:
+    until = timezone.localdate() + timedelta(days=9)
+    share = share_offer(case=canvas.case, with_lab=other_lab.slug, until=until, user=manager)
+    share_accept(share=share, user=stranger)
+    presence_note(canvas=canvas, user=manager, tab=TAB)
+    with pytest.raises(ForbiddenError):
+        presence_note(canvas=canvas, user=stranger, tab=TAB)
+    assert now_of(stranger, canvas).people == ()
+    assert [one.id for one in now_of(stranger, canvas).changed] == [roi.pk]
+
+
+def test_another_labs_canvas_tells_nothing(api_as: Any, canvas: Canvas, stranger: User) -> None:
+    url = f"/api/v1/canvases/{canvas.pk}/live/"
+    assert api_as(stranger).get(url).status_code == 404
+    assert api_as(stranger).put(url, {"tab": str(TAB)}, format="json").status_code == 404
+    assert not CanvasPresence.objects.exists()
+
+
+def test_over_rest_nothing_new_is_304_in_few_queries(
+    api_as: Any,
+    canvas: Canvas,
+    roi: Roi,
+    annotator: User,
+    reviewer: User,
+    django_assert_max_num_queries: Any,
+) -> None:
+    url = f"/api/v1/canvases/{canvas.pk}/live/"
+    assert api_as(annotator).put(url, {"tab": str(TAB)}, format="json").status_code == 204
+    client = api_as(reviewer)
+    first = client.get(url)
+    body = first.json()
+    assert [one["version"] for one in body["changed"]] == [2]
+    assert [one["name"] for one in body["people"]] == [str(annotator)]
+    asked = {"since": body["cursor"]}
+    with django_assert_max_num_queries(3):
+        again = client.get(url, asked, headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})
+    assert found.json()["results"][0]["version"] == 2
+    assert client.get("/api/v1/rois/", {"ids": "x"}).status_code == 400
+    assert client.put(url, {"tab": str(TAB), "view": [1, 2]}, format="json").status_code == 400
+    api_as(annotator).delete(url, {"tab": str(TAB)}, format="json")
+    assert client.get(url).json()["people"] == []
+
+
+def test_an_open_page_alone_keeps_no_session_alive(
+    client: Client, canvas: Canvas, viewer: User
+) -> None:
+    client.force_login(viewer)
+    session = client.session
+    session[SEEN] = long_ago = timezone.now().timestamp() - settings.TESSERA_SESSION_IDLE_S / 2
+    session.save()
+    url = f"/api/v1/canvases/{canvas.pk}/live/"
+    assert client.get(url, headers={"X-Unattended": "1"}).status_code == 200
+    assert client.session[SEEN] == long_ago
+    client.get(url)
+    assert client.session[SEEN] > long_ago
+
+
+@pytest.mark.parametrize(
+    ("name", "initials"),
+    [
+        ("Dr Paula Weiss", "PW"),
+        ("Maya Lind, lab manager", "ML"),
+        ("plato", "P"),
+        ("ann.smith@north.example", "AS"),
+        ("", "?"),
+    ],
+)
+def test_initials_are_those_of_the_name(name: str, initials: str) -> None:
+    assert initials_of(name) == initials

@@ -1,0 +1,98 @@
+"""The queue: its filters, its REST and its page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from portal.annotations.models import Label, Roi
+from portal.annotations.services import roi_create
+from portal.archive.models import Canvas
+from portal.labs.models import User
+from tests.portal.annotations.support import box
+
+QUEUE, REVIEW = "/api/v1/reviews/", "/api/v1/rois/review/"
+
+
+def found(client: Any, **asked: Any) -> list[str]:
+    return [row["id"] for row in client.get(QUEUE, asked).json()["results"]]
+
+
+def test_the_queue_holds_what_was_submitted(
+    api_as: Any, roi: Roi, canvas: Canvas, annotator: User, reviewer: User
+) -> None:
+    draft = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
+    client = api_as(reviewer)
+    assert found(client) == [str(roi.pk)]
+    assert found(client, state="draft") == [str(draft.pk)]
+    row = client.get(QUEUE).json()["results"][0]
+    assert (row["label_name"], row["accession"], row["version"]) == ("Tumor", "A-1", 2)
+    assert row["created_by"] == str(annotator)
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_found"),
+    [
+        ({"case": "a-1"}, True),
+        ({"case": "B-"}, False),
+        ({"since": timezone.now().date().isoformat()}, True),
+        ({"until": (timezone.now() - timedelta(days=1)).date().isoformat()}, False),
+    ],
+)
+def test_filters_narrow_the_queue(
+    api_as: Any, roi: Roi, reviewer: User, asked: dict[str, str], is_found: bool
+) -> None:
+    assert bool(found(api_as(reviewer), **asked)) is is_found
+
+
+def test_filters_by_label_and_person(
+    api_as: Any, roi: Roi, reviewer: User, annotator: User, label: Label
+) -> None:
+    client = api_as(reviewer)
+    assert found(client, label=label.pk, person=annotator.pk) == [str(roi.pk)]
+    assert found(client, person=reviewer.pk) == []
+
+
+def test_verdicts_and_comments_over_rest(api_as: Any, roi: Roi, reviewer: User) -> None:
+    client = api_as(reviewer)
+    body = {"state": "rejected", "comment": "Too wide.", "rois": [{"id": roi.pk, "version": 2}]}
+    answer = client.post(REVIEW, body, format="json")
+    assert answer.json()["results"] == [
+        {"id": str(roi.pk), "outcome": "done", "detail": "", "version": 3}
+    ]
+    thread = f"/api/v1/rois/{roi.pk}/thread/"
+    said = client.post(thread, {"text": "See the left rim."}, format="json")
+    assert said.status_code == 201
+    assert [row["kind"] for row in said.json()] == ["submitted", "rejected", "comment"]
+    assert client.get(thread).json()[1]["text"] == "Too wide."
+    assert client.get(QUEUE, {"state": "rejected"}).json()["results"][0]["comment_count"] == 2
+
+
+def test_the_page_shows_the_queue_in_few_queries(
+    client: Client,
+    roi: Roi,
+    canvas: Canvas,
+    annotator: User,
+    reviewer: User,
+    django_assert_max_num_queries: Any,
+) -> None:
+    for left in range(20):
+        roi_create(canvas=canvas, user=annotator, geometry=box(left, 1, left + 9, 9))
+    client.force_login(reviewer)
+    text = client.get("/review/").content.decode()
+    assert str(roi.pk) in text and "Accept" in text
+    with django_assert_max_num_queries(18):
+        text = client.get("/review/", {"state": "draft"}).content.decode()
+    assert text.count("data-review-row") == 20
+    assert "Nothing matches" in client.get("/review/", {"case": "none"}).content.decode()
+
+
+def test_a_viewer_looks_and_has_no_buttons(client: Client, roi: Roi, viewer: User) -> None:
+    client.force_login(viewer)
+    text = client.get("/review/").content.decode()
+    assert str(roi.pk) in text
+    assert "data-review-to" not in text

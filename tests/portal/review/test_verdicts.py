@@ -1,0 +1,127 @@
+"""Draft, submitted, accepted or rejected: who may take which step, and what is kept of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.annotations.models import Label, Roi, RoiRevision
+from portal.annotations.services import review_rules_set, roi_create, roi_update
+from portal.archive.models import Canvas
+from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.core.models import Event
+from portal.labs.models import Lab, User
+from portal.review.models import RoiComment
+from portal.review.selectors import thread_of
+from portal.review.services import RoiVerdict, comment_add, rois_review
+from tests.portal.annotations.support import box
+
+
+def judged(user: User, roi: Roi, state: str, version: int, comment: str = "") -> RoiVerdict:
+    return rois_review(user=user, rois=[(roi.pk, version)], state=state, comment=comment)[0]
+
+
+def test_a_verdict_is_a_revision_with_who_and_when(roi: Roi, reviewer: User) -> None:
+    assert judged(reviewer, roi, "rejected", 2, " Too wide. ").outcome == "done"
+    last = RoiRevision.objects.filter(roi=roi).latest("version")
+    assert (last.version, last.review_state, last.author) == (3, "rejected", reviewer)
+    assert last.created_at is not None
+
+
+def test_the_thread_tells_steps_and_words_in_order(
+    roi: Roi, annotator: User, reviewer: User
+) -> None:
+    judged(reviewer, roi, "rejected", 2, "Too wide.")
+    roi.refresh_from_db()
+    comment_add(roi=roi, user=annotator, text="Narrower now.")
+    roi_update(
+        roi=roi, user=annotator, expected_version=3, changes={"geometry": box(20, 10, 90, 60)}
+    )
+    judged(annotator, roi, "submitted", 4)
+    judged(reviewer, roi, "accepted", 5)
+    told = [(one.kind, one.text, one.version) for one in thread_of(roi)]
+    assert told == [
+        ("submitted", "", 2),
+        ("rejected", "Too wide.", 3),
+        ("comment", "Narrower now.", 3),
+        ("draft", "", 4),
+        ("submitted", "", 5),
+        ("accepted", "", 6),
+    ]
+    assert [one.author for one in thread_of(roi)][:2] == [str(annotator), str(reviewer)]
+
+
+def test_a_draft_is_not_judged_and_an_annotator_judges_nothing(
+    canvas: Canvas, roi: Roi, annotator: User, reviewer: User
+) -> None:
+    draft = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
+    assert judged(reviewer, draft, "accepted", 1).outcome == "not-submitted"
+    assert judged(annotator, roi, "accepted", 2).outcome == "forbidden"
+    assert RoiComment.objects.count() == 0
+
+
+def test_a_verdict_on_an_older_version_is_left_out_and_stops_no_other(
+    canvas: Canvas, roi: Roi, annotator: User, reviewer: User
+) -> None:
+    other = roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9)).roi
+    judged(annotator, other, "submitted", 1)
+    first, second = rois_review(
+        user=reviewer, rois=[(roi.pk, 1), (other.pk, 2)], state="accepted", comment="Fine."
+    )
+    assert (first.outcome, first.version, second.outcome) == ("stale-version", 2, "done")
+    assert [one.roi_id for one in RoiComment.objects.all()] == [other.pk]
+
+
+def test_a_verdict_sent_twice_counts_once(roi: Roi, reviewer: User) -> None:
+    judged(reviewer, roi, "accepted", 2, "Fine.")
+    again = judged(reviewer, roi, "accepted", 3, "Fine.")
+    assert (again.outcome, again.version) == ("unchanged", 3)
+    assert RoiComment.objects.count() == 1
+
+
+def test_where_the_lab_says_so_somebody_else_judges(
+    lab: Lab, canvas: Canvas, reviewer: User, manager: User, label: Label
+) -> None:
+    own = roi_create(canvas=canvas, user=reviewer, geometry=box(1, 1, 9, 9)).roi
+    judged(reviewer, own, "submitted", 1)
+    review_rules_set(lab=lab, user=manager, may_judge_own=False)
+    assert judged(reviewer, own, "accepted", 2).outcome == "own-roi"
+    own.refresh_from_db()
+    # Whoever corrected it has made it their own as well.
+    roi_update(roi=own, user=manager, expected_version=2, changes={"label": label})
+    judged(reviewer, own, "submitted", 3)
+    assert judged(manager, own, "accepted", 4).outcome == "own-roi"
+    review_rules_set(lab=lab, user=manager, may_judge_own=True)
+    assert judged(reviewer, own, "accepted", 4).outcome == "done"
+
+
+def test_a_correction_and_its_acceptance_are_not_one_step_there(
+    lab: Lab, roi: Roi, reviewer: User, manager: User
+) -> None:
+    review_rules_set(lab=lab, user=manager, may_judge_own=False)
+    with pytest.raises(ForbiddenError, match="somebody else"):
+        roi_update(
+            roi=roi,
+            user=reviewer,
+            expected_version=2,
+            changes={"geometry": box(0, 0, 5, 5), "review_state": "accepted"},
+        )
+
+
+def test_only_managers_say_how_the_lab_reviews(lab: Lab, reviewer: User, manager: User) -> None:
+    with pytest.raises(ForbiddenError):
+        review_rules_set(lab=lab, user=reviewer, may_judge_own=False)
+    review_rules_set(lab=lab, user=manager, may_judge_own=False)
+    assert Event.objects.get(name="review_rules.changed").payload["may_judge_own"] is False
+
+
+def test_nothing_of_another_lab_is_judged_or_told(roi: Roi, stranger: User) -> None:
+    verdict = judged(stranger, roi, "accepted", 2)
+    assert (verdict.outcome, verdict.version) == ("not-found", None)
+    roi.refresh_from_db()
+    assert roi.version == 2
+
+
+@pytest.mark.parametrize("text", ["", "   ", "x" * 2001])
+def test_a_comment_says_something_and_not_too_much(roi: Roi, annotator: User, text: str) -> None:
+    with pytest.raises(InvalidInputError, match="characters"):
+        comment_add(roi=roi, user=annotator, text=text)
