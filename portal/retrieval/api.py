@@ -18,19 +18,37 @@ from portal.core.errors import NotFoundError
 from portal.core.http.acting import about
 from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
-from portal.labs.models import TokenArea
+from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
 from portal.retrieval import services
-from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import SimilarFilters, SimilarResult
+from portal.retrieval.models import Encoder, Judgement, Verdict
+from portal.retrieval.selectors import (
+    CaseScope,
+    Filters,
+    SimilarOptions,
+    SimilarResult,
+    judgements_of,
+    roi_to_search,
+)
 from portal.retrieval.serializers import (
     EncoderSerializer,
+    JudgementSerializer,
     SearchSerializer,
     SimilarQuerySerializer,
     SimilarSerializer,
     similar_represent,
 )
 
+_FILTER_NAMES = (
+    "organ",
+    "diagnosis",
+    "tag",
+    "scanner",
+    "kind",
+    "review_state",
+    "since",
+    "until",
+)
 RETRY_AFTER_S = 2  # an ROI is embedded in about that time
 
 
@@ -64,6 +82,9 @@ class EncoderViewSet(
     lookup_value_converter = "uuid"
 
 
+_ROI_ID = OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)
+
+
 class SearchApi(APIView):
     """Similar ROIs."""
 
@@ -73,6 +94,8 @@ class SearchApi(APIView):
     @extend_schema(operation_id="search", request=SearchSerializer, responses=_ANSWERS)
     def post(self, request: Request) -> Response:
         """Search the ROIs of the ROI's lab for those most similar to it.
+
+        With an ROI that another lab shares, the ROIs of the lab that it is shared with: one's own.
 
         The newest saves take part: an ROI is found from the moment its embedding is written, and
         no longer from the moment it is deleted or redrawn. `409` where the ROI is deleted or
@@ -93,7 +116,7 @@ class RoiSimilarApi(APIView):
         operation_id="roi_similar",
         parameters=[
             SimilarQuerySerializer,
-            OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH),
+            _ROI_ID,
         ],
         responses=_ANSWERS,
     )
@@ -104,24 +127,77 @@ class RoiSimilarApi(APIView):
         return _answer(request, roi_id, asked.validated_data)
 
 
+class RoiJudgementsApi(APIView):
+    """Your word on the results of searches with one ROI."""
+
+    area = TokenArea.SEARCH
+
+    @extend_schema(
+        operation_id="roi_judgements",
+        parameters=[_ROI_ID],
+        responses=JudgementSerializer(many=True),
+    )
+    def get(self, request: Request, roi_id: uuid.UUID) -> Response:
+        """What you said, in the order you first said it."""
+        user = user_of(request)
+        roi = roi_get(user, roi_id, with_shared=False)
+        return Response(JudgementSerializer(judgements_of(user, roi), many=True).data)
+
+    @extend_schema(
+        operation_id="roi_judge",
+        parameters=[_ROI_ID],
+        request=JudgementSerializer,
+        responses={200: JudgementSerializer},
+    )
+    def post(self, request: Request, roi_id: uuid.UUID) -> Response:
+        """Say that a region is like the ROI, or not; the last word holds.
+
+        A search with `judged` goes by it.
+        """
+        user = user_of(request)
+        roi = roi_get(user, roi_id, with_shared=False)
+        asked = JudgementSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        about(request, roi.pk)
+        said: Judgement = services.judgement_set(
+            roi=roi,
+            other_id=asked.validated_data["other_id"],
+            verdict=Verdict(asked.validated_data["verdict"]),
+            user=user,
+        )
+        return Response(JudgementSerializer(said).data)
+
+
+class RoiJudgementApi(APIView):
+    """Your word on one result."""
+
+    area = TokenArea.SEARCH
+
+    @extend_schema(
+        operation_id="roi_judgement_clear",
+        parameters=[_ROI_ID, OpenApiParameter("other_id", uuid.UUID, OpenApiParameter.PATH)],
+        responses={204: None},
+    )
+    def delete(self, request: Request, roi_id: uuid.UUID, other_id: uuid.UUID) -> Response:
+        """Take it back."""
+        user = user_of(request)
+        roi = roi_get(user, roi_id, with_shared=False)
+        about(request, roi.pk)
+        services.judgement_clear(roi=roi, other_id=other_id, user=user)
+        return Response(status=204)
+
+
 def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> Response:
     user = user_of(request)
-    roi = roi_get(user, roi_id, with_shared=False)  # a search looks into the whole lab of its ROI
+    roi, lab_id = roi_to_search(user, roi_id)
     about(request, roi.pk)
-    label_id = wanted.get("label")
-    if label_id and label_get(user, label_id).lab_id != roi.lab_id:
-        raise NotFoundError("There is no such label.")
-    filters: SimilarFilters = {
-        "k": wanted["k"],
-        "exclude_same_patient": wanted["exclude_same_patient"],
-        "organ": wanted.get("organ", ""),
-        "label_id": label_id,
-        "kind": wanted.get("kind", ""),
-    }
-    if "expand" in wanted:
-        filters["expand"] = wanted["expand"]
     found = services.similar_or_embed(
-        roi=roi, user=user, encoder_id=wanted.get("encoder"), filters=filters
+        roi=roi,
+        lab_id=lab_id,
+        user=user,
+        encoder_id=wanted.get("encoder"),
+        options=_options(user, lab_id, wanted),
+        by_marks=wanted["judged"],
     )
     if isinstance(found, SimilarResult):
         return Response(similar_represent(found))
@@ -130,8 +206,34 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
     return response
 
 
+def _options(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> SimilarOptions:
+    label_id = wanted.get("label")
+    if label_id and label_get(user, label_id).lab_id != lab_id:
+        raise NotFoundError("There is no such label.")
+    named = {name: wanted[name] for name in _FILTER_NAMES if wanted.get(name)}
+    case = CaseScope(wanted.get("case", ""))
+    options: SimilarOptions = {
+        "k": wanted["k"],
+        "exclude_same_patient": wanted["exclude_same_patient"],
+        "filters": Filters(label_id=label_id, case=case, **named),
+        "by_case": wanted["by_case"],
+        "with_facets": wanted["facets"],
+        "liked": tuple(wanted.get("liked", ())),
+        "unliked": tuple(wanted.get("unliked", ())),
+    }
+    if "expand" in wanted:
+        options["expand"] = wanted["expand"]
+    return options
+
+
 router_entries = [("encoders", EncoderViewSet, "encoder")]
 urlpatterns = [
     path("search/", SearchApi.as_view(), name="search"),
     path("rois/<uuid:roi_id>/similar/", RoiSimilarApi.as_view(), name="roi-similar"),
+    path("rois/<uuid:roi_id>/judgements/", RoiJudgementsApi.as_view(), name="roi-judgements"),
+    path(
+        "rois/<uuid:roi_id>/judgements/<uuid:other_id>/",
+        RoiJudgementApi.as_view(),
+        name="roi-judgement",
+    ),
 ]

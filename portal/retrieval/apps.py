@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from portal.core.models import Event
 
 
@@ -20,12 +22,12 @@ class RetrievalConfig(AppConfig):
     def ready(self) -> None:
         """Hear of ROIs that were saved or deleted; say which ROIs can be searched with."""
         from portal.annotations.selectors import embedded_probe_register
-        from portal.core.events import subscribe
+        from portal.core.events import subscribe, subscribe_batches
         from portal.retrieval.selectors import rois_with_embedding
 
         subscribe("roi.saved")(_roi_saved)
         subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
-        subscribe("roi.deleted")(_roi_deleted)
+        subscribe_batches("roi.deleted")(_rois_deleted)
         subscribe("job.ended")(_job_ended)
         subscribe("bin.restored")(_restored)
         embedded_probe_register(rois_with_embedding)
@@ -53,10 +55,10 @@ def _rois_saved_in_bulk(event: Event) -> None:
     )
 
 
-def _roi_deleted(event: Event) -> None:
+def _rois_deleted(events: Sequence[Event]) -> None:
     from portal.retrieval.services import embeddings_supersede
 
-    embeddings_supersede(roi_id=uuid.UUID(event.payload["roi_id"]))
+    embeddings_supersede(roi_ids=[uuid.UUID(event.payload["roi_id"]) for event in events])
 
 
 def _restored(event: Event) -> None:

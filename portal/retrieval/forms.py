@@ -1,53 +1,85 @@
-"""What the page of similar cases can be asked."""
+"""What the page of similar cases can be asked, as it stands in its address."""
 
 from __future__ import annotations
 
-import uuid
+from typing import Any
 
 from django import forms
 from django.http import QueryDict
 
-from portal.annotations.selectors import label_list
+from portal.annotations.models import ReviewState
 from portal.archive.models import CanvasKind
-from portal.labs.models import User
-from portal.retrieval import selectors
+from portal.retrieval.models import Verdict
+from portal.retrieval.selectors import CaseScope, Filters, SimilarOptions
 
 K_DEFAULT = 20  # two screens of pictures
 K_CHOICES = [(10, "10 results"), (20, "20 results"), (50, "50 results"), (100, "100 results")]
+_CASES = [
+    (CaseScope.ANY, "Any case"),
+    (CaseScope.ONLY, "This case only"),
+    (CaseScope.OTHERS, "Other cases only"),
+]
+_FILTERS = ("organ", "diagnosis", "tag", "scanner", "kind", "review_state", "since", "until")
 
 
 class SimilarForm(forms.Form):
-    """Filters. What cannot be read falls back to no filter: the address may be old."""
+    """Options of the search. What cannot be read is passed over: the address may be old."""
 
     same_patient = forms.BooleanField(required=False, label="Include the same patient")
     plain = forms.BooleanField(required=False, label="Order by distance alone")
-    organ = forms.ChoiceField(required=False)
-    label = forms.ChoiceField(required=False)
-    kind = forms.ChoiceField(required=False, choices=[("", "Any image"), *CanvasKind.choices])
+    regions = forms.BooleanField(required=False, label="Every region of a case")
+    distances = forms.BooleanField(required=False, label="Show distances")
+    unmarked = forms.BooleanField(required=False, label="Pass over my marks")
     k = forms.TypedChoiceField(required=False, choices=K_CHOICES, coerce=int, label="Results")
+    case = forms.ChoiceField(required=False, choices=_CASES)
+    since = forms.DateField(required=False, label="Drawn from")
+    until = forms.DateField(required=False, label="to")
 
-    def __init__(self, query: QueryDict, *, user: User, lab_id: uuid.UUID) -> None:
+    organ = forms.CharField(required=False, max_length=80)
+    diagnosis = forms.CharField(required=False, max_length=200)
+    tag = forms.CharField(required=False, max_length=80)
+    scanner = forms.CharField(required=False, max_length=60)
+    label = forms.UUIDField(required=False)
+    kind = forms.ChoiceField(required=False, choices=CanvasKind.choices)
+    review_state = forms.ChoiceField(required=False, choices=ReviewState.choices)
+
+    def __init__(self, query: QueryDict) -> None:
         super().__init__({"k": str(K_DEFAULT)} | query.dict())
-        organs = selectors.organs_of(lab_id)
-        labels = label_list(user, lab_id=lab_id)
-        self.fields["organ"].choices = [("", "Any organ"), *((o, o) for o in organs)]  # type: ignore[attr-defined]
-        self.fields["label"].choices = [  # type: ignore[attr-defined]
-            ("", "Any label"),
-            *((str(label.pk), label.name) for label in labels),
-        ]
-
-    def filters(self) -> selectors.SimilarFilters:
-        """What is chosen."""
+        for name in ("since", "until"):
+            self.fields[name].widget = forms.DateInput(attrs={"type": "date"})
         self.is_valid()
-        clean = self.cleaned_data
-        label = clean.get("label")
-        filters: selectors.SimilarFilters = {
+
+    @property
+    def shows_distances(self) -> bool:
+        """The bare distances are asked for."""
+        return bool(self.cleaned_data.get("distances"))
+
+    @property
+    def goes_by_marks(self) -> bool:
+        """The person's own marks move the query."""
+        return not self.cleaned_data.get("unmarked")
+
+    @property
+    def options(self) -> SimilarOptions:
+        """What is chosen."""
+        clean: dict[str, Any] = self.cleaned_data
+        named = {name: clean[name] for name in _FILTERS if clean.get(name)}
+        options: SimilarOptions = {
             "k": clean.get("k") or K_DEFAULT,
             "exclude_same_patient": not clean.get("same_patient"),
-            "organ": clean.get("organ", ""),
-            "label_id": uuid.UUID(label) if label else None,
-            "kind": clean.get("kind", ""),
+            "filters": Filters(
+                label_id=clean.get("label"), case=CaseScope(clean.get("case") or ""), **named
+            ),
+            "by_case": not clean.get("regions"),
+            "with_facets": True,
         }
         if clean.get("plain"):
-            filters["expand"] = 0
-        return filters
+            options["expand"] = 0
+        return options
+
+
+class JudgementForm(forms.Form):
+    """A mark on a hit; no verdict takes it back."""
+
+    other = forms.UUIDField()
+    verdict = forms.ChoiceField(required=False, choices=Verdict.choices)

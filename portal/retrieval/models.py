@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 
 from portal.annotations.models import Roi
@@ -138,6 +139,31 @@ class Unembeddable(models.Model):
     class Meta:
         constraints = (
             models.UniqueConstraint(fields=["encoder", "roi"], name="unembeddable_unique"),
+        )
+
+
+class Verdict(models.TextChoices):
+    """What a person says of two regions."""
+
+    ALIKE = "alike", "Alike"
+    UNLIKE = "unlike", "Not alike"
+
+
+class Judgement(LabOwned):
+    """One person's word on whether another region is like the one she searched with.
+
+    Her next search with the region goes by it, and encoders are measured against it.
+    """
+
+    roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="judgements")
+    other = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="+")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    verdict = models.CharField(max_length=8, choices=Verdict.choices)
+
+    class Meta:
+        ordering = ("created_at", "id")
+        constraints = (
+            models.UniqueConstraint(fields=["roi", "other", "user"], name="judgement_unique"),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,29 @@ from portal.archive import storage
 from portal.archive.models import CanvasKind
 from portal.core.errors import NotFoundError
 
-WIDTH_PX, HEIGHT_PX = 320, 240  # 4:3, sharp on a card of the result page
-_MARGIN_SHARE = 0.18  # of the region on each side: the outline stands free
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """How a region is shown: 4:3.
+
+    Attributes:
+        margin_share: of the region's size, added on each side.
+        line_px: how wide the outline is drawn; its halo is twice as wide.
+    """
+
+    name: str
+    width_px: int
+    height_px: int
+    margin_share: float
+    line_px: int
+
+
+SMALL = Picture("", 320, 240, 0.18, 2)  # sharp on a card; the outline stands free
+LARGE = Picture("-large", 960, 720, 0.75, 4)  # to judge a region by, with what is around it
+PICTURES = {"small": SMALL, "large": LARGE}
+WIDTH_PX, HEIGHT_PX = SMALL.width_px, SMALL.height_px
 _LEAST_PX = 24.0
 """A window is at least so many level-0 pixels wide: a dot is shown with its surroundings."""
-_LINE_PX, _HALO_PX = 2, 4  # the halo shows on both sides of the line
 _SMOOTH = 2  # drawn so much larger, then reduced: no jagged line
 _UNLABELLED = "#ffd400"
 _QUALITY = 85  # of JPEG: no visible blocks
@@ -31,34 +50,101 @@ Window = tuple[float, float, float, float]
 """left, top, width, height in level-0 pixels."""
 
 
-def roi_thumbnail(roi: Roi) -> bytes:
-    """JPEG of the ROI, 320 x 240, read from the cache or made and kept there.
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A width that pictures of several ROIs share, so that they can be compared by eye.
 
+    Widths are steps of a ladder: few pictures of an ROI are ever made.
+
+    Attributes:
+        width: of the window. unit: "um", or "px" of level 0 where the pixel size is not known.
+    """
+
+    width: int
+    unit: str
+
+    @property
+    def tag(self) -> str:
+        """As it stands in an address and in a file's name: ``256um``."""
+        return f"{self.width}{self.unit}"
+
+    @property
+    def text(self) -> str:
+        """For people: "256 um", "1.02 mm"."""
+        if self.unit == "um" and self.width >= 1000:
+            return f"{self.width / 1000:.3g} mm"
+        return f"{self.width} {'µm' if self.unit == 'um' else 'px'}"
+
+    @classmethod
+    def named(cls, tag: str) -> Scale | None:
+        """The scale of a tag; None where there is none of that name."""
+        return _SCALES.get(tag)
+
+    def key(self, roi: Roi) -> str:
+        """Names a picture of the ROI at this scale; another pixel size is another picture."""
+        return f"{self.tag}-{self.width_px(roi) or 0:.0f}px"
+
+    def width_px(self, roi: Roi) -> float | None:
+        """The window's width in level-0 pixels; None where the canvas has no such scale."""
+        mpp = roi.canvas.mpp_x
+        if self.unit == "px":
+            return self.width if mpp is None else None
+        return None if mpp is None else self.width / mpp
+
+
+_SCALES = {
+    scale.tag: scale
+    for unit in ("um", "px")
+    for scale in (Scale(2**power, unit) for power in range(4, 18))
+}
+
+
+def scale_of(roi: Roi) -> Scale:
+    """The smallest scale whose window holds the ROI with its margin."""
+    mpp = roi.canvas.mpp_x
+    unit, per_px = ("px", 1.0) if mpp is None else ("um", mpp)
+    width = window_of(roi)[2] * per_px
+    steps = [scale for scale in _SCALES.values() if scale.unit == unit]
+    return next((scale for scale in steps if scale.width >= width), steps[-1])
+
+
+def roi_thumbnail(roi: Roi, picture: Picture = SMALL, scale: Scale | None = None) -> bytes:
+    """JPEG of the ROI, read from the cache or made and kept there.
+
+    Args:
+        scale: how wide the window is; None, and where the canvas has no such scale: as the ROI is.
     Raises:
         NotFoundError: the canvas' pixels cannot be read.
     """
     color = roi.label.color if isinstance(roi.label, Label) else _UNLABELLED
-    name = f"{roi.pk}-{roi.version}-{color.lstrip('#')}.jpg"
+    width_px = scale.width_px(roi) if scale else None
+    tag = f"-{scale.key(roi)}" if scale and width_px else ""
+    name = f"{roi.pk}-{roi.version}-{color.lstrip('#')}{picture.name}{tag}.jpg"
     path = storage.cache_folder(roi.canvas_id) / "rois" / name
     try:
         return path.read_bytes()
     except FileNotFoundError:
         pass
     try:
-        data = _render(roi, color)
+        data = _render(roi, color, picture, window_of(roi, picture, width_px))
     except (MlError, OSError) as error:
         raise NotFoundError("The pixels of this ROI cannot be read.") from error
     storage.file_publish(path, data)
     return data
 
 
-def window_of(roi: Roi) -> Window:
-    """The ROI's bounds with a margin, in the thumbnail's aspect."""
+def window_of(roi: Roi, picture: Picture = SMALL, width_px: float | None = None) -> Window:
+    """The ROI's bounds with a margin, in the picture's aspect; or so wide about their centre."""
+    aspect = picture.width_px / picture.height_px
+    if width_px is not None:
+        height_px = width_px / aspect
+        x, y = (roi.left + roi.right) / 2, (roi.top + roi.bottom) / 2
+        return x - width_px / 2, y - height_px / 2, width_px, height_px
     width, height = roi.right - roi.left, roi.bottom - roi.top
-    width = max(width * (1 + 2 * _MARGIN_SHARE), _LEAST_PX)
-    height = max(height * (1 + 2 * _MARGIN_SHARE), _LEAST_PX * HEIGHT_PX / WIDTH_PX)
-    width = max(width, height * WIDTH_PX / HEIGHT_PX)
-    height = width * HEIGHT_PX / WIDTH_PX
+    width = max(width * (1 + 2 * picture.margin_share), _LEAST_PX)
+    height = max(height * (1 + 2 * picture.margin_share), _LEAST_PX / aspect)
+    width = max(width, height * aspect)
+    height = width / aspect
     return (
         (roi.left + roi.right - width) / 2,
         (roi.top + roi.bottom - height) / 2,
@@ -67,25 +153,25 @@ def window_of(roi: Roi) -> Window:
     )
 
 
-def _render(roi: Roi, color: str) -> bytes:
-    window = window_of(roi)
-    image = Image.fromarray(_pixels(roi, window))
-    image.paste(*_outline(roi, window, color))
+def _render(roi: Roi, color: str, picture: Picture, window: Window) -> bytes:
+    image = Image.fromarray(_pixels(roi, window, picture))
+    image.paste(*_outline(roi, window, color, picture))
     stream = io.BytesIO()
     image.save(stream, "JPEG", quality=_QUALITY)
     return stream.getvalue()
 
 
-def _pixels(roi: Roi, window: Window) -> ImageU8:
-    """(HEIGHT_PX, WIDTH_PX, 3) of the window, white outside of the canvas."""
+def _pixels(roi: Roi, window: Window, picture: Picture) -> ImageU8:
+    """(height_px, width_px, 3) of the window, white outside of the canvas."""
     path: Path = storage.resolve(roi.canvas.pixels_path)
     left, top, width, height = window
+    size = (picture.width_px, picture.height_px)
     if roi.canvas.kind != CanvasKind.VIDEO:
         with open_slide(path) as slide:
-            return slide.read_region((left, top), (width, height), (WIDTH_PX, HEIGHT_PX))
+            return slide.read_region((left, top), (width, height), size)
     frame = Image.fromarray(read_frame(path, roi.frame_pts or 0))
     scaled = frame.transform(
-        (WIDTH_PX, HEIGHT_PX),
+        size,
         Image.Transform.EXTENT,
         (left, top, left + width, top + height),
         resample=Image.Resampling.BICUBIC,
@@ -95,17 +181,18 @@ def _pixels(roi: Roi, window: Window) -> ImageU8:
 
 
 def _outline(
-    roi: Roi, window: Window, color: str
+    roi: Roi, window: Window, color: str, picture: Picture
 ) -> tuple[Image.Image, tuple[int, int], Image.Image]:
     """What ``Image.paste`` takes: the line in its colour over a halo, readable on any tissue."""
-    size = (WIDTH_PX * _SMOOTH, HEIGHT_PX * _SMOOTH)
-    layer = Image.new("RGBA", size, (0, 0, 0, 0))
+    size = (picture.width_px, picture.height_px)
+    layer = Image.new("RGBA", (size[0] * _SMOOTH, size[1] * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(layer)
-    rings = [_to_thumbnail(ring, window) for ring in _rings(roi)]
-    for fill, width_px in (("#14181fc0", _HALO_PX), (color, _LINE_PX)):
+    scale = layer.width / window[2]
+    rings = [_to_picture(ring, window, scale) for ring in _rings(roi)]
+    for fill, width_px in (("#14181fc0", 2 * picture.line_px), (color, picture.line_px)):
         for ring in rings:
             draw.line(ring, fill=fill, width=width_px * _SMOOTH, joint="curve")
-    small = layer.resize((WIDTH_PX, HEIGHT_PX), Image.Resampling.BOX)
+    small = layer.resize(size, Image.Resampling.BOX)
     return small.convert("RGB"), (0, 0), small.getchannel("A")
 
 
@@ -115,7 +202,6 @@ def _rings(roi: Roi) -> Iterator[list[list[float]]]:
         yield from polygon
 
 
-def _to_thumbnail(ring: list[list[float]], window: Window) -> list[tuple[float, float]]:
-    left, top, width, _ = window
-    scale = WIDTH_PX * _SMOOTH / width
+def _to_picture(ring: list[list[float]], window: Window, scale: float) -> list[tuple[float, float]]:
+    left, top, _, _ = window
     return [((x - left) * scale, (y - top) * scale) for x, y in ring]

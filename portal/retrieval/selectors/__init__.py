@@ -1,6 +1,5 @@
 """Reads of retrieval."""
 
-from portal.retrieval.selectors.candidates import organs_of
 from portal.retrieval.selectors.comparison import EncoderComparison, encoder_compare
 from portal.retrieval.selectors.embeddings import (
     CANVAS_KIND,
@@ -14,6 +13,8 @@ from portal.retrieval.selectors.embeddings import (
     embedding_current,
     embeddings_of_other_kinds,
     roi_to_embed,
+    rois_embedded,
+    rois_to_embed,
     rois_with_embedding,
     rois_without_embedding,
     stain_of,
@@ -29,16 +30,20 @@ from portal.retrieval.selectors.encoders import (
     encoder_kind_for,
     encoder_next,
 )
+from portal.retrieval.selectors.facets import FACETS, Facets, FacetValue
+from portal.retrieval.selectors.filters import CaseScope, Filters
+from portal.retrieval.selectors.hits import Hit
+from portal.retrieval.selectors.judgements import judgements_of, judgements_to_go_by
 from portal.retrieval.selectors.readers import readers
 from portal.retrieval.selectors.search import (
+    EXAMPLES_MOST,
     EXPAND_MOST,
     K_MOST,
-    Hit,
-    LabelVote,
     NotEmbeddedError,
-    SimilarFilters,
+    SimilarOptions,
     SimilarQuery,
     SimilarResult,
+    roi_to_search,
     similar_search,
 )
 from portal.retrieval.selectors.snapshots import (
@@ -49,23 +54,31 @@ from portal.retrieval.selectors.snapshots import (
     index_states,
     snapshot_latest,
 )
+from portal.retrieval.selectors.votes import Tally, Vote
 
 __all__ = [
     "BACKFILL_KIND",
     "CANVAS_KIND",
     "EMBED_KIND",
+    "EXAMPLES_MOST",
     "EXPAND_MOST",
+    "FACETS",
     "K_MOST",
     "NO_TISSUE",
+    "CaseScope",
     "EncoderComparison",
+    "FacetValue",
+    "Facets",
+    "Filters",
     "Hit",
     "IndexSource",
     "IndexState",
-    "LabelVote",
     "NotEmbeddedError",
-    "SimilarFilters",
+    "SimilarOptions",
     "SimilarQuery",
     "SimilarResult",
+    "Tally",
+    "Vote",
     "backfill_jobs_open",
     "canvas_job_open",
     "canvas_progress",
@@ -83,9 +96,13 @@ __all__ = [
     "index_entries",
     "index_source",
     "index_states",
-    "organs_of",
+    "judgements_of",
+    "judgements_to_go_by",
     "readers",
     "roi_to_embed",
+    "roi_to_search",
+    "rois_embedded",
+    "rois_to_embed",
     "rois_with_embedding",
     "rois_without_embedding",
     "similar_search",

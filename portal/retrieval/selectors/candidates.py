@@ -10,7 +10,6 @@ import numpy as np
 from django.db.models import QuerySet
 
 from ml.types import ArrayI64
-from portal.annotations.models import Roi
 from portal.archive.models import Canvas, Case, canvases_in_bin
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
@@ -20,6 +19,7 @@ from portal.retrieval.models import (
     IndexSnapshot,
 )
 from portal.retrieval.selectors.embeddings import ids_of_rows
+from portal.retrieval.selectors.filters import Filters, canvases_matching, rois_matching
 
 CLOCK_SLACK = timedelta(hours=1)
 """How far clocks of machines may differ, and how long a transaction may last. Rows superseded so
@@ -63,19 +63,19 @@ def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
     return _ids_on(scope, canvases)
 
 
-def ids_matching(
-    scope: Scope, *, organ: str = "", label_id: uuid.UUID | None = None, kind: str = ""
-) -> ArrayI64:
-    """Current embeddings of ROIs that match every filter given."""
-    canvases = Canvas.objects.filter(lab_id=scope.lab_id)
-    if organ:
-        canvases = canvases.filter(case__organ__iexact=organ)
-    if kind:
-        canvases = canvases.filter(kind=kind)
-    if label_id is None:
-        return _ids_on(scope, canvases)
-    rois = Roi.objects.filter(lab_id=scope.lab_id, label_id=label_id)
-    if organ or kind:
+def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID) -> ArrayI64:
+    """Current embeddings of ROIs that match every filter given.
+
+    Args:
+        case_id: of the ROI that is searched with.
+    """
+    canvases = canvases_matching(scope.lab_id, filters, case_id=case_id)
+    rois = rois_matching(scope.lab_id, filters)
+    if rois is None:
+        return _ids_on(
+            scope, canvases if canvases is not None else Canvas.objects.filter(lab_id=scope.lab_id)
+        )
+    if canvases is not None:
         rois = rois.filter(canvas__in=canvases.order_by().values("pk"))
     rows = Embedding.objects.filter(CURRENT, encoder=scope.encoder)
     return ids_of_rows(rows.filter(roi__in=rois.order_by().values("pk")).order_by())
@@ -90,12 +90,6 @@ def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
         .defer("vector", "roi__foreign", "roi__geometry", "roi__canvas__levels")
     )
     return {row.pk: row for row in rows}
-
-
-def organs_of(lab_id: uuid.UUID) -> list[str]:
-    """Organs that the lab's cases name, for the filter."""
-    organs = Case.objects.filter(lab_id=lab_id).exclude(organ="").order_by("organ")
-    return list(organs.values_list("organ", flat=True).distinct())
 
 
 def _ids_on(

@@ -59,6 +59,18 @@ def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
     return found
 
 
+def rois_to_embed(roi_ids: Collection[uuid.UUID]) -> list[Roi]:
+    """For a task: those of the ROIs that are not deleted, with their canvases. One query."""
+    rois = Roi.objects.live().select_related("canvas", "lab").filter(pk__in=roi_ids)
+    return list(rois)
+
+
+def rois_embedded(rois: Collection[Roi], encoder: Encoder) -> set[uuid.UUID]:
+    """For a task: keys of those that the encoder is done with as they are drawn. One query."""
+    rows = Embedding.objects.filter(CURRENT, encoder=encoder, roi__in=[roi.pk for roi in rois])
+    return set(rows.order_by().values_list("roi_id", flat=True))
+
+
 def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[Roi]:
     """For a task: the lab's live ROIs of the encoder's kind that it has yet to embed.
 

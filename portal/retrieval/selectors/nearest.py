@@ -15,7 +15,7 @@ import numpy as np
 
 from ml.index import FaissIndex, exact_merge, exact_search
 from ml.index.exact import Found, exact_distances
-from ml.index.expansion import expanded_query
+from ml.index.expansion import expanded_query, refined_query
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import IndexSnapshot
@@ -51,13 +51,22 @@ class Ranking:
         ids: (N,) embeddings. distance: (N,) of each to the vector asked with.
         nearest: distance of the nearest that may be found; None where there is none.
         expanded_by: embeddings that the query was expanded by, the nearest first; then ``ids`` are
-            ordered by the distance to the expanded query, and ``distance`` need not ascend.
+            ordered by the distance to the expanded query, and ``distance`` need not ascend; the
+            same where examples moved the query.
     """
 
     ids: ArrayI64
     distance: ArrayF64
     nearest: float | None
     expanded_by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Vectors of what a person wants more of, (L, D), and of what she does not, (U, D)."""
+
+    liked: ArrayF32
+    unliked: ArrayF32
 
 
 class Candidates:
@@ -87,8 +96,16 @@ class Candidates:
         """Find none but these embeddings."""
         self._allowed = ids
 
-    def ranked(self, vector: ArrayF32, k: int, *, expand: int = 0) -> Ranking:
-        """The ``k`` best for a vector (D,), which is expanded by its ``expand`` nearest."""
+    def ranked(
+        self, vector: ArrayF32, k: int, *, expand: int = 0, examples: Examples | None = None
+    ) -> Ranking:
+        """The ``k`` best for a vector (D,), which is expanded by its ``expand`` nearest.
+
+        Args:
+            examples: what a person marked; it moves the vector in the place of its nearest.
+        """
+        if examples is not None:
+            return self._refined(vector, k, examples)
         if not expand:
             ids, vectors = self._nearest_present(vector, k)
             return _ranking(vector, ids, vectors)
@@ -99,6 +116,17 @@ class Candidates:
         return replace(
             _ranking(vector, ids, vectors), nearest=nearest, expanded_by=tuple(near_ids.tolist())
         )
+
+    def _refined(self, vector: ArrayF32, k: int, examples: Examples) -> Ranking:
+        near_ids, near = self._nearest_present(vector, 1)
+        moved = refined_query(
+            vector.astype(np.float64),
+            examples.liked.astype(np.float64),
+            examples.unliked.astype(np.float64),
+        )
+        ids, vectors = self._nearest_present(moved.astype(np.float32), k)
+        nearest = _ranking(vector, near_ids, near).nearest
+        return replace(_ranking(vector, ids, vectors), nearest=nearest)
 
     def _nearest_present(self, vector: ArrayF32, k: int) -> tuple[ArrayI64, ArrayF32]:
         """The nearest and their vectors (N, D), without what went with its canvas.

@@ -1,33 +1,40 @@
 """Similar cases of an ROI: permission, then search, then what a page shows of each hit.
 
-The scope of a search is the lab of its ROI: nothing crosses labs. ``nearest`` searches.
+The scope of a search is one lab: that of its ROI or, where the ROI's case is shared, the lab it is
+shared with. Nobody searches the regions of a lab that they are no member of. ``nearest`` searches.
 """
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
 
-from ml.errors import MlError
-from ml.index.calibration import Calibration, calibration_of
-from portal.annotations.models import Label, Roi
-from portal.core.errors import ConflictError, InvalidInputError
+from ml.index.calibration import Calibration
+from portal.annotations.models import Roi
+from portal.annotations.selectors import roi_get
+from portal.archive.selectors import share_seen
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder
 from portal.retrieval.selectors.candidates import hits_of, ids_matching, ids_of_patient
-from portal.retrieval.selectors.embeddings import embedding_current, vector_of
-from portal.retrieval.selectors.nearest import Candidates, IndexUsed, Ranking
+from portal.retrieval.selectors.embeddings import embedding_current, vector_of, vectors_by_id
+from portal.retrieval.selectors.facets import Facets, SearchedSet, facets_of
+from portal.retrieval.selectors.filters import CaseScope, Filters
+from portal.retrieval.selectors.hits import Hit, calibration_for, hit_of, is_close, one_a_case
+from portal.retrieval.selectors.nearest import Candidates, Examples, IndexUsed, Ranking
+from portal.retrieval.selectors.votes import Tally, diagnosis_tally, label_tally
 
 K_MOST = 200  # what a page can show; more belongs into an export
 EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely alike
-
-logger = logging.getLogger(__name__)
+EXAMPLES_MOST = 50  # marks of one search: more belong into a trained encoder
+_CASES_FETCH, _FETCH_MOST = 4, 2_000
+"""One hit a case: so many times k regions are looked at first, and at most so many in all."""
 
 
 class NotEmbeddedError(ConflictError):
@@ -36,15 +43,17 @@ class NotEmbeddedError(ConflictError):
     code = "roi-not-embedded"
 
 
-class SimilarFilters(TypedDict, total=False):
-    """What narrows a search; see ``SimilarQuery``."""
+class SimilarOptions(TypedDict, total=False):
+    """How a search is asked; see ``SimilarQuery``."""
 
     k: int
     exclude_same_patient: bool
-    organ: str
-    label_id: uuid.UUID | None
-    kind: str
+    filters: Filters
     expand: int
+    by_case: bool
+    liked: tuple[uuid.UUID, ...]
+    unliked: tuple[uuid.UUID, ...]
+    with_facets: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,55 +62,47 @@ class SimilarQuery:
 
     Attributes:
         roi: seen by the person who asks, with its canvas and case.
-        k: how many hits, 1 to 200.
+        lab_id: whose regions are searched, see ``roi_to_search``; None for the lab of the ROI.
+        k: how many hits, 1 to 200; with ``by_case``, how many cases.
         exclude_same_patient: leave out ROIs of the patient (of the case, where the patient is not
-            known). The ROI itself never comes back.
-        organ, label_id, kind: only hits of this organ, label, kind of canvas; empty for any.
+            known). The ROI itself never comes back. Filters that ask for its case alone go before.
+            Of another lab's ROI the patient does not matter: a pseudonym means something within its
+            own lab only.
         expand: by how many of its nearest the query is expanded, 0 to 10; 0 orders by distance
             alone. Each pass finds only what the filters and the patient allow.
+        by_case: one hit a case, its others beside it.
+        liked, unliked: ROIs of the lab, up to 50 each, that move the query towards and away from
+            them, in the place of ``expand``. What is unliked is not found.
+        with_facets: count the searched set too.
     """
 
     roi: Roi
     encoder: Encoder
     k: int = 20
     exclude_same_patient: bool = True
-    organ: str = ""
-    label_id: uuid.UUID | None = None
-    kind: str = ""
+    filters: Filters = field(default_factory=Filters)
     expand: int = 0
+    by_case: bool = False
+    liked: tuple[uuid.UUID, ...] = ()
+    unliked: tuple[uuid.UUID, ...] = ()
+    with_facets: bool = False
+    lab_id: uuid.UUID | None = None
 
     @property
-    def has_filter(self) -> bool:
-        """True where organ, label or kind narrow the search."""
-        return bool(self.organ or self.label_id or self.kind)
+    def scope(self) -> Scope:
+        """What is searched."""
+        return Scope(self.encoder, self.lab_id or self.roi.lab_id)
 
+    @property
+    def is_foreign(self) -> bool:
+        """True where another lab's ROI is searched with."""
+        return self.scope.lab_id != self.roi.lab_id
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One similar ROI.
-
-    Attributes:
-        distance: Euclidean, between the vectors of the two ROIs, however the hits are ordered.
-        p_value: share of unrelated regions that come as close; None where the encoder is not
-            calibrated.
-        is_close: nearer than unrelated regions usually are; None as ``p_value``.
-    """
-
-    rank: int
-    distance: float
-    embedding_id: int
-    roi: Roi
-    p_value: float | None = None
-    is_close: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LabelVote:
-    """How many of the hits carry a label (None: no label), and their share."""
-
-    label: Label | None
-    count: int
-    share: float
+    @property
+    def leaves_patient_out(self) -> bool:
+        """True where the patient of the ROI is not searched."""
+        asked = self.exclude_same_patient and self.filters.case is not CaseScope.ONLY
+        return asked and not self.is_foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,11 @@ class SimilarResult:
     """Hits, the best first, ties by embedding id; and what they came from.
 
     Attributes:
+        labels, diagnoses: what the hits say together.
+        facets: the searched set; None where it was not asked for.
         expanded_by: embeddings that the query was expanded by; none where the hits are in the order
-            of their distances.
+            of their distances, or where examples moved the query.
+        refined_by: how many examples moved it.
         says_nothing_close: there are hits, and by the encoder's calibration not even the nearest of
             what may be found is close to the ROI itself.
     """
@@ -119,10 +123,33 @@ class SimilarResult:
     embedding_id: int
     roi_version: int
     hits: tuple[Hit, ...]
-    votes: tuple[LabelVote, ...]
+    labels: Tally
+    diagnoses: Tally
+    facets: Facets | None
     index: IndexUsed
     expanded_by: tuple[int, ...]
+    refined_by: int
     says_nothing_close: bool
+
+
+def roi_to_search(user: User, roi_id: uuid.UUID) -> tuple[Roi, uuid.UUID]:
+    """An ROI that this person may search with, and the id of the lab whose regions are.
+
+    That is the ROI's own lab for its members, and for the members of a lab that its case is shared
+    with, their own.
+
+    Raises:
+        NotFoundError: neither.
+    """
+    try:
+        roi = roi_get(user, roi_id, with_shared=False)
+    except NotFoundError:
+        roi = roi_get(user, roi_id)
+        share = share_seen(user, roi.canvas.case)
+        if share is None:  # it has ended since
+            raise
+        return roi, share.with_lab_id
+    return roi, roi.lab_id
 
 
 def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
@@ -131,36 +158,52 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     Raises:
         ConflictError: the ROI is deleted.
         NotEmbeddedError: its present outline has no vector by this encoder yet.
-        InvalidInputError: ``k`` outside of 1 to 200, or ``expand`` of 0 to 10.
+        InvalidInputError: ``k`` outside of 1 to 200, ``expand`` of 0 to 10, too many examples, or
+            one that the person may not see or that has no vector.
     """
     _check(query)
     embedding = embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
     candidates = _candidates(query, embedding)
-    found = candidates.ranked(vector_of(embedding), query.k, expand=query.expand)
-    calibration = _calibration(query.encoder)
-    hits = _hits(user, found, calibration)
+    examples = _examples(user, query, candidates)
+    ask = partial(candidates.ranked, vector_of(embedding), expand=query.expand, examples=examples)
+    calibration = calibration_for(query.encoder)
+    found, hits = _found(user, query, ask, calibration)
+    facets = _facets(query, embedding) if query.with_facets else None
+    voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]
     return SimilarResult(
         query,
         embedding.pk,
         embedding.roi_version,
         hits,
-        label_votes(hits),
+        label_tally(voters, facets),
+        diagnosis_tally(voters, facets),
+        facets,
         candidates.used,
         found.expanded_by,
-        says_nothing_close=bool(hits) and _is_close(found.nearest, calibration) is False,
+        refined_by=0 if examples is None else len(examples.liked) + len(examples.unliked),
+        says_nothing_close=bool(hits) and is_close(found.nearest, calibration) is False,
     )
 
 
-def label_votes(hits: tuple[Hit, ...]) -> tuple[LabelVote, ...]:
-    """The hits' labels, most frequent first; of equal ones that of the nearer hit first."""
-    labels = {hit.roi.label_id: hit.roi.label for hit in hits}
-    counts = Counter(hit.roi.label_id for hit in hits)
-    return tuple(
-        LabelVote(labels[label_id], count, count / len(hits))
-        for label_id, count in counts.most_common()
-    )
+def _found(
+    user: User,
+    query: SimilarQuery,
+    ask: Callable[[int], Ranking],
+    calibration: Calibration | None,
+) -> tuple[Ranking, tuple[Hit, ...]]:
+    """The ranking and its hits; with one a case, of as many regions as k cases take."""
+    if not query.by_case:
+        found = ask(query.k)
+        return found, _hits(user, found, calibration)
+    n = query.k
+    while True:
+        n = min(n * _CASES_FETCH, _FETCH_MOST)
+        found = ask(n)
+        hits = one_a_case(_hits(user, found, calibration))
+        if len(hits) >= query.k or len(found.ids) < n or n == _FETCH_MOST:
+            return found, hits[: query.k]
 
 
 def _hits(user: User, found: Ranking, calibration: Calibration | None) -> tuple[Hit, ...]:
@@ -171,31 +214,9 @@ def _hits(user: User, found: Ranking, calibration: Calibration | None) -> tuple[
         if pk in rows
     ]
     return tuple(
-        Hit(
-            rank,
-            distance,
-            row.pk,
-            row.roi,
-            p_value=None if calibration is None else calibration.p_value(distance),
-            is_close=_is_close(distance, calibration),
-        )
+        hit_of(rank, row, distance, calibration)
         for rank, (row, distance) in enumerate(ranked, start=1)
     )
-
-
-def _is_close(distance: float | None, calibration: Calibration | None) -> bool | None:
-    if distance is None or calibration is None:
-        return None
-    return not calibration.says_nothing_close(distance)
-
-
-def _calibration(encoder: Encoder) -> Calibration | None:
-    """What the encoder's distances mean; without a readable file, none is claimed."""
-    try:
-        return calibration_of(encoder.config_hash)
-    except MlError:
-        logger.exception("The calibration of %s cannot be read", encoder)
-        return None
 
 
 def _check(query: SimilarQuery) -> None:
@@ -205,18 +226,59 @@ def _check(query: SimilarQuery) -> None:
         raise InvalidInputError(
             f"expand: a whole number from 0 to {EXPAND_MOST}, not {query.expand}."
         )
+    if max(len(query.liked), len(query.unliked)) > EXAMPLES_MOST:
+        raise InvalidInputError(f"liked, unliked: at most {EXAMPLES_MOST} regions each.")
     if query.roi.deleted_at is not None:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
 
 
 def _candidates(query: SimilarQuery, embedding: Embedding) -> Candidates:
-    scope = Scope(query.encoder, query.roi.lab_id)
+    scope = query.scope
+    case = query.roi.canvas.case
     found = Candidates(scope)
     found.exclude(np.array([embedding.pk], dtype=np.int64))
-    if query.exclude_same_patient:
-        found.exclude(ids_of_patient(scope, query.roi.canvas.case))
-    if query.has_filter:
-        found.allow_only(
-            ids_matching(scope, organ=query.organ, label_id=query.label_id, kind=query.kind)
-        )
+    if query.leaves_patient_out:
+        found.exclude(ids_of_patient(scope, case))
+    if query.filters:
+        found.allow_only(ids_matching(scope, query.filters, case_id=case.pk))
     return found
+
+
+def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Examples | None:
+    """The vectors of what is liked and unliked, which is left out of what can be found."""
+    if not (query.liked or query.unliked):
+        return None
+    wanted = {*query.liked, *query.unliked}
+    rows = dict(
+        Embedding.objects.owned_by(user)
+        .filter(
+            lab_id=query.scope.lab_id,
+            encoder=query.encoder,
+            roi__in=wanted,
+            superseded_at__isnull=True,
+        )
+        .values_list("roi_id", "pk")
+    )
+    if missing := wanted - set(rows):
+        raise InvalidInputError(
+            f"liked, unliked: there is no region {min(missing)} of this lab with a vector of "
+            "this encoder.",
+            code="example-unknown",
+        )
+    unliked = np.array(sorted({rows[pk] for pk in query.unliked}), dtype=np.int64)
+    liked = np.array(sorted({rows[pk] for pk in query.liked}), dtype=np.int64)
+    candidates.exclude(unliked)
+    dim = query.encoder.dim
+    return Examples(vectors_by_id(liked, dim=dim)[1], vectors_by_id(unliked, dim=dim)[1])
+
+
+def _facets(query: SimilarQuery, embedding: Embedding) -> Facets:
+    return facets_of(
+        SearchedSet(
+            query.scope,
+            query.filters,
+            query.roi.canvas.case,
+            leave_out=embedding,
+            excludes_patient=query.leaves_patient_out,
+        )
+    )

@@ -20,6 +20,7 @@ from portal.retrieval.services.indexes import (
     index_publish,
     indexes_forget,
 )
+from portal.retrieval.services.judgements import judgement_clear, judgement_set
 from portal.retrieval.services.search import similar_or_embed
 from portal.retrieval.services.submissions import (
     canvas_embed_submit,
@@ -47,6 +48,8 @@ __all__ = [
     "index_build_submit",
     "index_publish",
     "indexes_forget",
+    "judgement_clear",
+    "judgement_set",
     "roi_changed",
     "rois_saved_in_bulk",
     "similar_or_embed",

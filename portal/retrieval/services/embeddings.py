@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ from portal.retrieval.selectors import NO_TISSUE
 from portal.retrieval.services.indexes import index_build_if_due
 
 
-def embeddings_supersede(*, roi_id: uuid.UUID) -> int:
-    """Take the ROI's vectors out of every search, now. Returns how many there were."""
-    Unembeddable.objects.filter(roi_id=roi_id).delete()
-    current = Embedding.objects.filter(roi_id=roi_id, superseded_at__isnull=True)
+def embeddings_supersede(*, roi_ids: Sequence[uuid.UUID]) -> int:
+    """Take the ROIs' vectors out of every search, now. Returns how many there were."""
+    Unembeddable.objects.filter(roi_id__in=roi_ids).delete()
+    current = Embedding.objects.filter(roi_id__in=roi_ids, superseded_at__isnull=True)
     return int(current.update(superseded_at=Now()))
 
 

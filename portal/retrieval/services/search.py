@@ -7,50 +7,71 @@ import uuid
 from django.conf import settings
 
 from portal.annotations.models import Roi
-from portal.core.errors import InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
-from portal.retrieval.models import Encoder, EncoderKind
+from portal.retrieval.models import Encoder, EncoderKind, Verdict
 from portal.retrieval.selectors import (
+    EXAMPLES_MOST,
     EXPAND_MOST,
     NotEmbeddedError,
-    SimilarFilters,
+    SimilarOptions,
     SimilarQuery,
     SimilarResult,
     encoder_for,
     encoder_get,
+    judgements_to_go_by,
     similar_search,
 )
 from portal.retrieval.services.submissions import embed_request
 
 
 def similar_or_embed(
-    *, roi: Roi, user: User, filters: SimilarFilters, encoder_id: uuid.UUID | None = None
+    *,
+    roi: Roi,
+    user: User,
+    options: SimilarOptions,
+    lab_id: uuid.UUID | None = None,
+    encoder_id: uuid.UUID | None = None,
+    by_marks: bool = False,
 ) -> SimilarResult | Job:
     """Search with the ROI; where its present outline has no vector yet, submit the embedding.
 
     Args:
         roi: seen by ``user``, with its canvas and case.
-        filters: without ``expand`` the query is expanded as ``TESSERA_SEARCH_EXPAND`` says.
+        lab_id: whose regions are searched, see ``roi_to_search``; None for the lab of the ROI. For
+            another lab's ROI nothing is submitted.
+        options: without ``expand`` the query is expanded as ``TESSERA_SEARCH_EXPAND`` says.
+        by_marks: the person's own judgements join ``liked`` and ``unliked``.
         encoder_id: the encoder to search with; None for the one that ROIs of this kind go to.
     Returns:
         The hits, or the job that is embedding the ROI.
     Raises:
         NotFoundError: no such encoder.
-        InvalidInputError: another encoder than the default has not embedded this ROI.
-        ConflictError: the ROI is deleted, or its last embedding failed.
+        InvalidInputError: another encoder than the default has not embedded this ROI, or an
+            option is not as ``SimilarQuery`` says.
+        ConflictError: the ROI is deleted, or its last embedding failed; another lab's has none.
     """
     encoder = encoder_get(encoder_id) if encoder_id else encoder_for(roi)
     if encoder is not None:
         try:
-            asked: SimilarFilters = {"expand": expand_default(encoder), **filters}
-            return similar_search(user, SimilarQuery(roi=roi, encoder=encoder, **asked))
+            asked: SimilarOptions = {"expand": expand_default(encoder), **options}
+            if by_marks and lab_id in (None, roi.lab_id):
+                asked |= _with_marks(user, roi, encoder, asked)
+            return similar_search(
+                user, SimilarQuery(roi=roi, encoder=encoder, lab_id=lab_id, **asked)
+            )
         except NotEmbeddedError:
             if encoder_id is not None and not encoder.is_default:
                 raise InvalidInputError(
                     "encoder: it has not embedded this ROI; new ROIs go to the default encoder.",
                     code="roi-not-embedded",
                 ) from None
+    if lab_id not in (None, roi.lab_id):
+        raise ConflictError(
+            f"{roi.lab} has not prepared this region for searches yet. Try again later.",
+            code="roi-not-embedded",
+        )
     return embed_request(roi=roi, user=user)
 
 
@@ -62,3 +83,17 @@ def expand_default(encoder: Encoder) -> int:
     if encoder.kind != EncoderKind.HISTOLOGY:
         return 0
     return min(int(settings.TESSERA_SEARCH_EXPAND), EXPAND_MOST)
+
+
+def _with_marks(user: User, roi: Roi, encoder: Encoder, asked: SimilarOptions) -> SimilarOptions:
+    """The examples asked for and the person's last marks, as many as a search takes."""
+    found: dict[Verdict, tuple[uuid.UUID, ...]] = {
+        Verdict.ALIKE: asked.get("liked", ()),
+        Verdict.UNLIKE: asked.get("unliked", ()),
+    }
+    for other_id, verdict in judgements_to_go_by(user, roi, encoder):
+        found[Verdict(verdict)] += (other_id,)
+    return {
+        "liked": found[Verdict.ALIKE][-EXAMPLES_MOST:],
+        "unliked": found[Verdict.UNLIKE][-EXAMPLES_MOST:],
+    }

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive.models import Canvas
-from portal.core.errors import ConflictError
+from portal.core.errors import ConflictError, NotFoundError
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_submit
 from portal.labs.models import Role, User
@@ -38,7 +38,7 @@ def roi_changed(
     if action == "create":
         pass  # it has no vector yet
     elif geometry_changed:
-        embeddings_supersede(roi_id=roi.pk)
+        embeddings_supersede(roi_ids=[roi.pk])
     elif action != "restore" or embedding_carry_over(roi):
         return None
     if is_bulk:
@@ -95,11 +95,13 @@ def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
         ConflictError: the last attempt failed (``details``: job and reason) and this is no retry;
             ``no-tissue`` where there is nothing to embed.
         ForbiddenError: a retry by a viewer.
+        NotFoundError: it was deleted with its image or case meanwhile.
     """
     if is_retry:
         require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
     with transaction.atomic():
-        Roi.objects.select_for_update().get(pk=roi.pk)
+        if Roi.objects.select_for_update().filter(pk=roi.pk).first() is None:
+            raise NotFoundError("There is no such ROI.")  # into the bin since it was looked up
         job = selectors.embed_job(roi=roi)
         if job is not None and not job.has_ended:
             return job

@@ -15,17 +15,20 @@ from portal.archive.models import Canvas
 from portal.core.tasks import JobContext, JobResult, Priority, task
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder
+from portal.retrieval.tasks.ahead import EMBED_AHEAD, EmbeddedAhead
 from portal.retrieval.tasks.regions import EmbedRegions, encoder_ready, regions_open
 
 if TYPE_CHECKING:
-    from ml.roi import Embedded
+    from ml.roi import Embedded, RegionEncoder
 
 NO_TISSUE = "no tissue"
 PART_S = 2.0  # a part is as many ROIs as take so long: whoever waits for a worker waits no longer
 PART_FIRST, PART_MOST = 4, 256  # ROIs of the first part, whose time tells how many the next has
 
 
-@task(selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,))
+@task(
+    selectors.EMBED_KIND, queue="gpu", title="Embed region", retry_on=(OSError,), ahead=EMBED_AHEAD
+)
 def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     """Turn an ROI into its vector. Skipped where the ROI is deleted or has one already."""
     roi = selectors.roi_to_embed(uuid.UUID(roi_id))
@@ -36,8 +39,7 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     if known is not None:
         return {"embedding_id": known.pk, "skipped": "embedded already"}
     context.progress(0, 0, "reading")
-    with regions_open(network, roi.canvas) as embed:
-        (found,) = embed([roi], context.progress)
+    found = _found(context, network, row, roi)
     if isinstance(found, EmptyRegionError):
         with context.effect():
             _save(roi, row, found)
@@ -53,6 +55,17 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
         "patches": found.n_patches,
         "seconds": round(found.seconds, 3),
     }
+
+
+def _found(
+    context: JobContext, network: RegionEncoder, encoder: Encoder, roi: Roi
+) -> Embedded | BadInputError:
+    ahead = context.ahead
+    if isinstance(ahead, EmbeddedAhead) and ahead.holds_for(roi, encoder):
+        return ahead.found
+    with regions_open(network, roi.canvas) as embed:
+        (found,) = embed([roi], context.progress)
+    return found
 
 
 @task(

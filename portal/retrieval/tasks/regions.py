@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from shapely.geometry import shape
 
-from ml.errors import BadInputError
+from ml.errors import BadInputError, MlError
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
 from ml.types import Progress
@@ -64,6 +64,37 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
         yield lambda rois, progress: network.embed_regions(
             slide, [shape(roi.geometry) for roi in rois], mpp, progress, stain=stain
         )
+
+
+def canvases_embed(
+    network: RegionEncoder, groups: Sequence[Sequence[Roi]], progress: Progress
+) -> list[list[Embedded | BadInputError]]:
+    """What ``regions_open`` gives for the ROIs of each canvas, patches of all in common batches.
+
+    Args:
+        groups: of ROIs of one canvas each.
+    Returns:
+        For each group as many results; none where its file cannot be opened.
+    """
+    from ml.roi import SlideRegions
+
+    found: list[list[Embedded | BadInputError]] = [[] for _ in groups]
+    slides: dict[int, SlideRegions] = {}
+    with ExitStack() as stack:
+        for at, rois in enumerate(groups):
+            canvas = rois[0].canvas
+            with suppress(OSError, MlError):
+                if canvas.kind == CanvasKind.VIDEO:
+                    found[at] = stack.enter_context(regions_open(network, canvas))(rois, progress)
+                    continue
+                slide = stack.enter_context(open_slide(storage.resolve(canvas.pixels_path)))
+                outlines = [shape(roi.geometry) for roi in rois]
+                stain = _stain(network, canvas, slide)
+                slides[at] = SlideRegions(slide, outlines, _mpp(canvas), stain)
+        results = network.embed_slides(list(slides.values()), progress)
+    return [
+        own if at not in slides else results[list(slides).index(at)] for at, own in enumerate(found)
+    ]
 
 
 def _on_frame(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections import namedtuple
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -47,6 +48,12 @@ class BoxEncoder:
                 found.append(error)
         return found
 
+    def embed_slides(self, slides, progress=None):
+        return [
+            self.embed_regions(one.slide, one.polygons_l0, one.mpp, progress, stain=one.stain)
+            for one in slides
+        ]
+
     def _embedded(self, polygon, progress):
         self.calls += 1
         if self.fails_with:
@@ -68,6 +75,8 @@ def encoder(monkeypatch):
     known = {"default": made, "endoscopy": BoxEncoder("scope", "endoscopy")}
     module = ModuleType("ml.roi")
     module.load_encoder = lambda name="default": known[name]
+    module.regions_together = lambda: 1
+    module.SlideRegions = namedtuple("SlideRegions", "slide polygons_l0 mpp stain")
     monkeypatch.setitem(sys.modules, "ml.roi", module)
     return made
 

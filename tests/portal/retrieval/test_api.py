@@ -33,7 +33,8 @@ def test_a_search_names_what_it_found_and_where(api, pair):
     assert found["viewer_url"].endswith(f"/canvases/{hit.canvas_id}/?roi={hit.pk}")
     assert body["encoder"]["name"] == "box"
     assert body["index"]["version"] == 0
-    assert body["votes"] == [{"label": None, "count": 1, "share": 1.0}]
+    assert body["votes"]["label"] == {"votes": [], "cases": 0, "silent": 1, "dissent": None}
+    assert body["facets"] is None and found["also"] == []
 
 
 def test_get_gives_the_same_answer(api, pair):

@@ -27,7 +27,7 @@ def calibrate(monkeypatch):
     def by(*distances):
         calibration = Calibration.from_quantiles([0.05, 0.9], distances)
         monkeypatch.setattr(
-            "portal.retrieval.selectors.search.calibration_of", lambda config_hash: calibration
+            "portal.retrieval.selectors.hits.calibration_of", lambda config_hash: calibration
         )
 
     return by
@@ -50,7 +50,9 @@ def test_the_page_says_when_nothing_is_close(page, query, calibrate):
     assert BANNER in page.get(f"/rois/{query.pk}/similar/").content.decode()
     calibrate(50.0, 110.0)
     text = page.get(f"/rois/{query.pk}/similar/").content.decode()
-    assert BANNER not in text and text.count(">not close<") == 1
+    assert BANNER not in text and "closer than 97.0 % of unrelated regions" in text
+    every = page.get(f"/rois/{query.pk}/similar/?regions=on").content.decode()
+    assert every.count(">not close<") == 1
 
 
 def test_the_answer_says_when_nothing_is_close(api, query, calibrate):
@@ -71,6 +73,6 @@ def test_a_damaged_calibration_never_costs_the_search(world, query, monkeypatch)
     def damaged(config_hash):
         raise CorruptFileError("x.calibration.json: not a calibration")
 
-    monkeypatch.setattr("portal.retrieval.selectors.search.calibration_of", damaged)
+    monkeypatch.setattr("portal.retrieval.selectors.hits.calibration_of", damaged)
     result = found(world, query)
     assert len(result.hits) == 2 and result.hits[0].is_close is None

@@ -13,7 +13,7 @@ from portal.core.errors import InvalidInputError
 from portal.retrieval import selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder
-from portal.retrieval.selectors import SimilarQuery, similar_search
+from portal.retrieval.selectors import Filters, SimilarQuery, similar_search
 from tests.portal.retrieval.conftest import box_vector
 
 
@@ -98,7 +98,7 @@ def test_filters_hold_in_both_passes(world, story):
     query, _, _ = story
     lung = world.canvas(world.case("A3", "p3", organ="Lung"))
     kept = [world.embedded(lung, left, 300) for left in (10, 40)]
-    result = search(world, query, expand=3, organ="Lung")
+    result = search(world, query, expand=3, filters=Filters(organ="Lung"))
     assert set(result.expanded_by) == {embedding_id(roi) for roi in kept}
     assert {hit.roi for hit in result.hits} == set(kept)
 
@@ -134,7 +134,7 @@ def test_nothing_close_is_decided_by_the_distance_to_the_roi_itself(world, story
     def calibrate(level):
         calibration = Calibration.from_quantiles([0.05, 0.9], [level, 500.0])
         monkeypatch.setattr(
-            "portal.retrieval.selectors.search.calibration_of", lambda config_hash: calibration
+            "portal.retrieval.selectors.hits.calibration_of", lambda config_hash: calibration
         )
         return search(world, query, expand=3, k=1)
 

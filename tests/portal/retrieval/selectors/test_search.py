@@ -17,7 +17,13 @@ from portal.core.errors import ConflictError, InvalidInputError
 from portal.retrieval import selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
-from portal.retrieval.selectors import NotEmbeddedError, SimilarQuery, readers, similar_search
+from portal.retrieval.selectors import (
+    Filters,
+    NotEmbeddedError,
+    SimilarQuery,
+    readers,
+    similar_search,
+)
 from tests.portal.retrieval.conftest import box_vector, square
 
 
@@ -173,24 +179,13 @@ def test_filters_are_part_of_the_search(world):
     for is_indexed in (False, True):
         if is_indexed:
             build_index(world)
-        assert found(search(world, query, k=1, organ="lung")) == [far.pk]
-        assert found(search(world, query, k=1, label_id=tumour.pk)) == [far.pk]
-        assert found(search(world, query, k=1, kind="slide")) == [far.pk]
-        assert found(search(world, query, organ="Colon")) == [roi.pk for roi in near]
-        assert found(search(world, query, organ="Colon", label_id=tumour.pk)) == []
-
-
-def test_labels_of_the_neighbours_vote(world):
-    labels = LabelSet.objects.create(lab=world.lab, name="Findings")
-    tumour = Label.objects.create(lab=world.lab, label_set=labels, name="Tumour")
-    query = world.embedded(world.canvas(world.case("A1")), 100, 100)
-    other = world.canvas(world.case("A2"))
-    world.embedded(other, 110, 100)
-    for left in (120, 130):
-        world.embedded(other, left, 100, label=tumour)
-    votes = search(world, query).votes
-    assert [(v.label and v.label.name, v.count) for v in votes] == [("Tumour", 2), (None, 1)]
-    assert sum(v.share for v in votes) == pytest.approx(1)
+        assert found(search(world, query, k=1, filters=Filters(organ="lung"))) == [far.pk]
+        assert found(search(world, query, k=1, filters=Filters(label_id=tumour.pk))) == [far.pk]
+        assert found(search(world, query, k=1, filters=Filters(kind="slide"))) == [far.pk]
+        assert found(search(world, query, filters=Filters(organ="Colon"))) == [
+            roi.pk for roi in near
+        ]
+        assert found(search(world, query, filters=Filters(organ="Colon", label_id=tumour.pk))) == []
 
 
 def test_an_roi_without_a_vector_or_deleted_says_so(world):

@@ -11,7 +11,8 @@ from portal.core.errors import ConflictError
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_cancel
 from portal.jobs.worker.bell import run
-from portal.jobs.worker.runner import job_run, next_run
+from portal.jobs.worker.runner import job_run
+from portal.jobs.worker.together import next_run
 from portal.retrieval import selectors, services
 from portal.retrieval.models import Embedding, Unembeddable
 from portal.retrieval.services import EncoderFacts

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from portal.annotations.models import Label
 from portal.archive.models import CanvasKind
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors import EXPAND_MOST, K_MOST, Hit, LabelVote, SimilarResult
+from portal.retrieval.selectors import FACETS, Facets, Hit, SimilarResult, Tally, Vote
 
 
 class EncoderSerializer(serializers.ModelSerializer[Encoder]):
@@ -19,40 +19,6 @@ class EncoderSerializer(serializers.ModelSerializer[Encoder]):
     class Meta:
         model = Encoder
         fields = ("id", "name", "version", "config_hash", "dim", "kind", "is_default", "is_next")
-
-
-class SearchFiltersSerializer(serializers.Serializer[Any]):
-    """Only hits that match; what is left out matches all."""
-
-    organ = serializers.CharField(required=False, allow_blank=True, max_length=80)
-    label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
-    kind = serializers.ChoiceField(CanvasKind.choices, required=False, allow_blank=True)
-
-
-class SimilarOptionsSerializer(serializers.Serializer[Any]):
-    """Options of a search."""
-
-    k = serializers.IntegerField(min_value=1, max_value=K_MOST, default=20)
-    exclude_same_patient = serializers.BooleanField(default=True)
-    encoder = serializers.UUIDField(required=False, allow_null=True, help_text="default encoder")
-    expand = serializers.IntegerField(
-        required=False,
-        min_value=0,
-        max_value=EXPAND_MOST,
-        help_text="By how many of its nearest the query is expanded; 0: order by distance alone; "
-        "left out: as the portal is set",
-    )
-
-
-class SearchSerializer(SimilarOptionsSerializer):
-    """A search."""
-
-    roi = serializers.UUIDField()
-    filters = SearchFiltersSerializer(required=False)
-
-
-class SimilarQuerySerializer(SimilarOptionsSerializer, SearchFiltersSerializer):
-    """The same, as query parameters."""
 
 
 class LabelRefSerializer(serializers.Serializer[Any]):
@@ -92,8 +58,8 @@ class HitCanvasSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(CanvasKind.choices)
 
 
-class HitSerializer(serializers.Serializer[Any]):
-    """One similar ROI; the best first, ties by ``embedding``."""
+class PlainHitSerializer(serializers.Serializer[Any]):
+    """One similar ROI."""
 
     rank = serializers.IntegerField()
     distance = serializers.FloatField(
@@ -115,12 +81,78 @@ class HitSerializer(serializers.Serializer[Any]):
     viewer_url = serializers.CharField()
 
 
-class VoteSerializer(serializers.Serializer[Any]):
-    """How many of the results carry a label; null: no label."""
+class HitSerializer(PlainHitSerializer):
+    """One similar ROI; the best first, ties by ``embedding``."""
 
-    label = LabelRefSerializer(allow_null=True)  # type: ignore[assignment]
+    also = PlainHitSerializer(
+        many=True, help_text="With `by_case` the case's other regions, the best first"
+    )
+
+
+class BaseRateSerializer(serializers.Serializer[Any]):
+    """How frequent a value is in the searched set."""
+
+    cases = serializers.IntegerField()
+    of = serializers.IntegerField()
+
+
+class VoteSerializer(serializers.Serializer[Any]):
+    """What speaks for one label or diagnosis."""
+
+    value = serializers.CharField(help_text="As a filter takes it")
+    name = serializers.CharField()
+    weight = serializers.FloatField(help_text="Share of all voices; a hit twice as far has half")
+    cases = serializers.IntegerField()
+    regions = serializers.IntegerField()
+    base_rate = BaseRateSerializer(allow_null=True)
+
+
+class TallySerializer(serializers.Serializer[Any]):
+    """The votes of the close results, one voice a case, the heaviest first."""
+
+    votes = VoteSerializer(many=True)
+    cases = serializers.IntegerField(help_text="That voted")
+    silent = serializers.IntegerField(help_text="Close results without a value")
+    dissent = serializers.IntegerField(
+        allow_null=True,
+        help_text="Embedding of the nearest result that says otherwise than the first vote",
+    )
+
+
+class VotesSerializer(serializers.Serializer[Any]):
+    """What the results say together."""
+
+    label = TallySerializer()  # type: ignore[assignment]
+    diagnosis = TallySerializer()
+
+
+class FacetValueSerializer(serializers.Serializer[Any]):
+    """A value that can be filtered by, and the regions that are left then."""
+
+    value = serializers.CharField()
+    name = serializers.CharField()
     count = serializers.IntegerField()
-    share = serializers.FloatField()
+    is_chosen = serializers.BooleanField()
+
+
+class FacetValuesSerializer(serializers.Serializer[Any]):
+    """Every kind of value, the most frequent first."""
+
+    organ = FacetValueSerializer(many=True)
+    diagnosis = FacetValueSerializer(many=True)
+    label = FacetValueSerializer(many=True)  # type: ignore[assignment]
+    review_state = FacetValueSerializer(many=True)
+    kind = FacetValueSerializer(many=True)
+    scanner = FacetValueSerializer(many=True)
+    tag = FacetValueSerializer(many=True)
+
+
+class FacetsSerializer(serializers.Serializer[Any]):
+    """The searched set."""
+
+    regions = serializers.IntegerField()
+    cases = serializers.IntegerField()
+    values = FacetValuesSerializer()
 
 
 class IndexUsedSerializer(serializers.Serializer[Any]):
@@ -147,13 +179,15 @@ class SimilarSerializer(serializers.Serializer[Any]):
         child=serializers.IntegerField(),
         help_text="Embeddings that the query was expanded by; none: ordered by distance",
     )
+    refined_by = serializers.IntegerField(help_text="Examples that moved the query")
     encoder = EncoderSerializer()
     index = IndexUsedSerializer()
     nothing_close = serializers.BooleanField(
         help_text="There are results, and unrelated tissue often comes as close to the ROI itself "
         "as the nearest"
     )
-    votes = VoteSerializer(many=True)
+    facets = FacetsSerializer(allow_null=True)
+    votes = VotesSerializer()
     results = HitSerializer(many=True)
 
 
@@ -168,6 +202,7 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
         "exclude_same_patient": query.exclude_same_patient,
         "expand": query.expand,
         "expanded_by": list(result.expanded_by),
+        "refined_by": result.refined_by,
         "encoder": EncoderSerializer(query.encoder).data,
         "index": {
             "version": used.version,
@@ -178,13 +213,41 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
             "last_embedding": used.last_embedding_id,
         },
         "nothing_close": result.says_nothing_close,
-        "votes": [_vote(vote) for vote in result.votes],
-        "results": [_hit(hit) for hit in result.hits],
+        "facets": _facets(result.facets) if result.facets else None,
+        "votes": {"label": _tally(result.labels), "diagnosis": _tally(result.diagnoses)},
+        "results": [_hit(hit) | {"also": [_hit(one) for one in hit.also]} for hit in result.hits],
     }
 
 
-def _vote(vote: LabelVote) -> dict[str, Any]:
-    return {"label": _label(vote.label), "count": vote.count, "share": round(vote.share, 4)}
+def _tally(tally: Tally) -> dict[str, Any]:
+    return {
+        "votes": [_vote(vote) for vote in tally.votes],
+        "cases": tally.cases,
+        "silent": tally.silent,
+        "dissent": tally.dissent.embedding_id if tally.dissent else None,
+    }
+
+
+def _vote(vote: Vote) -> dict[str, Any]:
+    return {
+        "value": vote.value,
+        "name": vote.name,
+        "weight": round(vote.weight, 4),
+        "cases": vote.cases,
+        "regions": vote.regions,
+        "base_rate": {"cases": vote.base[0], "of": vote.base[1]} if vote.base else None,
+    }
+
+
+def _facets(facets: Facets) -> dict[str, Any]:
+    return {
+        "regions": facets.regions,
+        "cases": facets.cases,
+        "values": {
+            facet: [FacetValueSerializer(value).data for value in facets.values[facet]]
+            for facet in FACETS
+        },
+    }
 
 
 def _hit(hit: Hit) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""What narrows a search, as queries: of canvases by case and slide, and of ROIs themselves."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, fields
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, Slide
+from portal.archive.selectors import case_tagged_q
+
+
+class CaseScope(StrEnum):
+    """Where a search looks, seen from the case of the ROI that is searched with."""
+
+    ANY = ""
+    ONLY = "only"
+    OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Only regions that match all of it; what is empty lets everything through.
+
+    Attributes:
+        organ, diagnosis, tag: of the case, the whole word, upper and lower case alike.
+        scanner: who made the slide's file. kind: of canvas.
+        label_id, review_state: of the ROI. since, until: days it was drawn on, both included.
+        case: the ROI's own case only (then its patient is not left out), or all others.
+    """
+
+    organ: str = ""
+    diagnosis: str = ""
+    tag: str = ""
+    scanner: str = ""
+    kind: str = ""
+    label_id: uuid.UUID | None = None
+    review_state: str = ""
+    since: date | None = None
+    until: date | None = None
+    case: CaseScope = CaseScope.ANY
+
+    def __bool__(self) -> bool:
+        """True where it narrows anything."""
+        return any(getattr(self, field.name) for field in fields(self))
+
+
+def canvases_matching(
+    lab_id: uuid.UUID, filters: Filters, *, case_id: uuid.UUID
+) -> QuerySet[Canvas] | None:
+    """Canvases of a lab that match; None where nothing is asked of them.
+
+    Args:
+        case_id: of the ROI that is searched with.
+    """
+    asked = _case_conditions(filters, case_id)
+    if filters.kind:
+        asked &= Q(kind=filters.kind)
+    if filters.scanner:
+        slides = Slide.objects.filter(lab_id=lab_id, vendor__iexact=filters.scanner)
+        asked &= Q(pk__in=slides.order_by().values("canvas_id"))
+    return Canvas.objects.filter(asked, lab_id=lab_id) if asked else None
+
+
+def rois_matching(lab_id: uuid.UUID, filters: Filters) -> QuerySet[Roi] | None:
+    """ROIs of a lab that match, whatever they lie on; None where nothing is asked of them."""
+    asked = drawn_within(filters)
+    if filters.label_id:
+        asked &= Q(label_id=filters.label_id)
+    if filters.review_state:
+        asked &= Q(review_state=filters.review_state)
+    return Roi.objects.filter(asked, lab_id=lab_id) if asked else None
+
+
+def drawn_within(filters: Filters, prefix: str = "") -> Q:
+    """The days of ``since`` and ``until`` as a condition on an ROI behind ``prefix``."""
+    found = Q()
+    if filters.since:
+        found &= Q(**{f"{prefix}created_at__gte": _midnight(filters.since)})
+    if filters.until:
+        found &= Q(**{f"{prefix}created_at__lt": _midnight(filters.until + timedelta(days=1))})
+    return found
+
+
+def _case_conditions(filters: Filters, case_id: uuid.UUID) -> Q:
+    asked: dict[str, Any] = {
+        f"case__{name}__iexact": value
+        for name in ("organ", "diagnosis")
+        if (value := getattr(filters, name))
+    }
+    found = Q(**asked)
+    if filters.tag:
+        found &= case_tagged_q(filters.tag, prefix="case__")
+    if filters.case is CaseScope.ONLY:
+        found &= Q(case_id=case_id)
+    elif filters.case is CaseScope.OTHERS:
+        found &= ~Q(case_id=case_id)
+    return found
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time.min))

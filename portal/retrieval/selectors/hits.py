@@ -1,0 +1,84 @@
+"""A hit of a search, and what its distance means."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass, replace
+
+from ml.errors import MlError
+from ml.index.calibration import Calibration, calibration_of
+from portal.annotations.models import Roi
+from portal.retrieval.models import Embedding, Encoder
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One similar ROI.
+
+    Attributes:
+        distance: Euclidean, between the vectors of the two ROIs, however the hits are ordered.
+        p_value: share of unrelated regions that come as close; None where the encoder is not
+            calibrated.
+        is_close: nearer than unrelated regions usually are; None as ``p_value``.
+        also: where the hits are one a case, the case's other hits, the best first.
+    """
+
+    rank: int
+    distance: float
+    embedding_id: int
+    roi: Roi
+    p_value: float | None = None
+    is_close: bool | None = None
+    also: tuple[Hit, ...] = ()
+
+    @property
+    def closer_than(self) -> str:
+        """Percent of unrelated regions that stay farther away, rounded down: "99.7"; "" unknown.
+
+        Never 100: the calibration saw so many pairs and no more.
+        """
+        if self.p_value is None:
+            return ""
+        return f"{min(math.floor(round((1 - self.p_value) * 1000, 6)), 999) / 10:.1f}"
+
+
+def hit_of(rank: int, row: Embedding, distance: float, calibration: Calibration | None) -> Hit:
+    """A hit with what its distance means."""
+    return Hit(
+        rank,
+        distance,
+        row.pk,
+        row.roi,
+        p_value=None if calibration is None else calibration.p_value(distance),
+        is_close=is_close(distance, calibration),
+    )
+
+
+def one_a_case(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """The best hit of each case, ranked anew, with the case's others in ``also``."""
+    by_case: dict[object, list[Hit]] = {}
+    for hit in hits:
+        by_case.setdefault(hit.roi.canvas.case_id, []).append(hit)
+    return tuple(
+        replace(first, rank=rank, also=tuple(others))
+        for rank, (first, *others) in enumerate(by_case.values(), start=1)
+    )
+
+
+def is_close(distance: float | None, calibration: Calibration | None) -> bool | None:
+    """Nearer than unrelated regions usually are; None where nothing is known of it."""
+    if distance is None or calibration is None:
+        return None
+    return not calibration.says_nothing_close(distance)
+
+
+def calibration_for(encoder: Encoder) -> Calibration | None:
+    """What the encoder's distances mean; without a readable file, none is claimed."""
+    try:
+        return calibration_of(encoder.config_hash)
+    except MlError:
+        logger.exception("The calibration of %s cannot be read", encoder)
+        return None

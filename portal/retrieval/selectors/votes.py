@@ -1,0 +1,137 @@
+"""What the hits say together: labels and diagnoses, weighted by distance, one voice a case.
+
+The rule is that of distance-weighted nearest neighbours: a hit twice as far has half the weight. A
+case's hits share the weight of its nearest, so that a case with many regions has one voice. Only
+hits that are close vote; where the encoder is not calibrated, all do.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from portal.annotations.models import Label
+from portal.retrieval.selectors.facets import Facets
+from portal.retrieval.selectors.hits import Hit
+
+_LEAST_SHARE = 0.1
+"""Of the farthest hit's distance: nearer ones weigh no more, so that a copy of the region does not
+silence everything else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What speaks for one value.
+
+    Attributes:
+        value: as a filter takes it. name: as a person reads it; ``label``: where it is one.
+        weight: share of all voices, 0 to 1. cases, regions: that carry it, among the voters.
+        base: cases of the searched set that carry it, and all its cases; None where not counted.
+    """
+
+    value: str
+    name: str
+    label: Label | None
+    weight: float
+    cases: int
+    regions: int
+    base: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The votes on one question.
+
+    Attributes:
+        votes: the heaviest first. cases: how many voted. silent: close hits that carry no value.
+        dissent: the nearest hit that says otherwise than ``votes[0]``; None where all agree.
+    """
+
+    votes: tuple[Vote, ...]
+    cases: int
+    silent: int
+    dissent: Hit | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Voice:
+    hit: Hit
+    weight: float
+    value: str
+    name: str
+    label: Label | None
+
+
+def label_tally(hits: Sequence[Hit], facets: Facets | None = None) -> Tally:
+    """What the labels of the hits say."""
+
+    def value_of(hit: Hit) -> tuple[str, str, Label | None] | None:
+        label = hit.roi.label
+        return (str(label.pk), label.name, label) if label else None
+
+    return _tally("label", hits, value_of, facets)
+
+
+def diagnosis_tally(hits: Sequence[Hit], facets: Facets | None = None) -> Tally:
+    """What the diagnoses of the hits' cases say, upper and lower case alike."""
+
+    def value_of(hit: Hit) -> tuple[str, str, Label | None] | None:
+        text = hit.roi.canvas.case.diagnosis
+        return (text.lower(), text, None) if text else None
+
+    return _tally("diagnosis", hits, value_of, facets)
+
+
+def _tally(
+    facet: str,
+    hits: Sequence[Hit],
+    value_of: Callable[[Hit], tuple[str, str, Label | None] | None],
+    facets: Facets | None,
+) -> Tally:
+    voters = [hit for hit in hits if hit.is_close is not False]
+    named = [(hit, found) for hit in voters if (found := value_of(hit))]
+    weights = _weights([hit for hit, _ in named])
+    voices = [_Voice(hit, weights[hit.embedding_id], *found) for hit, found in named]
+    grouped: dict[str, list[_Voice]] = defaultdict(list)
+    for voice in voices:
+        grouped[voice.value].append(voice)
+    total = sum(voice.weight for voice in voices)
+    votes = sorted(
+        (_vote(facet, group, total, facets) for group in grouped.values()),
+        key=lambda vote: (-vote.weight, -vote.regions, vote.name.lower()),
+    )
+    dissent = next((voice.hit for voice in voices if voice.value != votes[0].value), None)
+    return Tally(tuple(votes), len(_cases(voices)), len(voters) - len(named), dissent)
+
+
+def _vote(facet: str, group: list[_Voice], total: float, facets: Facets | None) -> Vote:
+    first = group[0]
+    return Vote(
+        first.value,
+        first.name,
+        first.label,
+        weight=sum(voice.weight for voice in group) / total,
+        cases=len(_cases(group)),
+        regions=len(group),
+        base=facets.base_rate(facet, first.value) if facets else None,
+    )
+
+
+def _weights(hits: Sequence[Hit]) -> dict[int, float]:
+    """Of each hit by its embedding, above 0; a case's add up to that of its nearest."""
+    farthest = max((hit.distance for hit in hits), default=0.0) or 1.0
+    plain = {hit.embedding_id: 1 / max(hit.distance / farthest, _LEAST_SHARE) for hit in hits}
+    by_case: dict[uuid.UUID, list[int]] = defaultdict(list)
+    for hit in hits:
+        by_case[hit.roi.canvas.case_id].append(hit.embedding_id)
+    found: dict[int, float] = {}
+    for ids in by_case.values():
+        most, total = max(plain[pk] for pk in ids), sum(plain[pk] for pk in ids)
+        found |= {pk: plain[pk] * most / total for pk in ids}
+    return found
+
+
+def _cases(voices: Iterable[_Voice]) -> set[uuid.UUID]:
+    return {voice.hit.roi.canvas.case_id for voice in voices}

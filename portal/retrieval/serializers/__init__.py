@@ -1,0 +1,21 @@
+"""REST's view of retrieval: what is asked, what is answered."""
+
+from portal.retrieval.serializers.answers import (
+    EncoderSerializer,
+    SimilarSerializer,
+    similar_represent,
+)
+from portal.retrieval.serializers.asked import (
+    JudgementSerializer,
+    SearchSerializer,
+    SimilarQuerySerializer,
+)
+
+__all__ = [
+    "EncoderSerializer",
+    "JudgementSerializer",
+    "SearchSerializer",
+    "SimilarQuerySerializer",
+    "SimilarSerializer",
+    "similar_represent",
+]

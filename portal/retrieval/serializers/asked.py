@@ -1,0 +1,96 @@
+"""What a search can be asked over REST, and what is said of its results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.annotations.models import ReviewState
+from portal.archive.models import CanvasKind
+from portal.retrieval.models import Judgement
+from portal.retrieval.selectors import EXAMPLES_MOST, EXPAND_MOST, K_MOST
+
+
+class SearchFiltersSerializer(serializers.Serializer[Any]):
+    """Only hits that match; what is left out matches all."""
+
+    organ = serializers.CharField(required=False, allow_blank=True, max_length=80)
+    diagnosis = serializers.CharField(required=False, allow_blank=True, max_length=200)
+    tag = serializers.CharField(required=False, allow_blank=True, max_length=80)
+    scanner = serializers.CharField(
+        required=False, allow_blank=True, max_length=60, help_text="Vendor of the slide's file"
+    )
+    kind = serializers.ChoiceField(CanvasKind.choices, required=False, allow_blank=True)
+    label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
+    review_state = serializers.ChoiceField(ReviewState.choices, required=False, allow_blank=True)
+    since = serializers.DateField(
+        required=False, allow_null=True, help_text="Drawn on this day or later"
+    )
+    until = serializers.DateField(
+        required=False, allow_null=True, help_text="Drawn on this day or before"
+    )
+    case = serializers.ChoiceField(
+        [("only", "The ROI's own case"), ("others", "All other cases")],
+        required=False,
+        allow_blank=True,
+        help_text="`only` searches the ROI's own case, whose patient is then not left out",
+    )
+
+
+class SimilarOptionsSerializer(serializers.Serializer[Any]):
+    """Options of a search."""
+
+    k = serializers.IntegerField(min_value=1, max_value=K_MOST, default=20)
+    exclude_same_patient = serializers.BooleanField(default=True)
+    encoder = serializers.UUIDField(required=False, allow_null=True, help_text="default encoder")
+    expand = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=EXPAND_MOST,
+        help_text="By how many of its nearest the query is expanded; 0: order by distance alone; "
+        "left out: as the portal is set",
+    )
+    by_case = serializers.BooleanField(
+        default=False, help_text="One result a case, up to `k` cases, its others in `also`"
+    )
+    facets = serializers.BooleanField(
+        default=False, help_text="Count the searched set too; gives each vote its base rate"
+    )
+    liked = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        max_length=EXAMPLES_MOST,
+        help_text="ROIs of the lab that results should be like, too",
+    )
+    unliked = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        max_length=EXAMPLES_MOST,
+        help_text="ROIs that results should not be like; they are not found",
+    )
+    judged = serializers.BooleanField(
+        default=False, help_text="Add your own judgements of this ROI's results to both lists"
+    )
+
+
+class SearchSerializer(SimilarOptionsSerializer):
+    """A search."""
+
+    roi = serializers.UUIDField()
+    filters = SearchFiltersSerializer(required=False)
+
+
+class SimilarQuerySerializer(SimilarOptionsSerializer, SearchFiltersSerializer):
+    """The same, as query parameters."""
+
+
+class JudgementSerializer(serializers.ModelSerializer[Judgement]):
+    """Your word on whether another region is like the ROI."""
+
+    other = serializers.UUIDField(source="other_id", help_text="ROI of the same lab")
+
+    class Meta:
+        model = Judgement
+        fields = ("other", "verdict", "updated_at")
+        read_only_fields = ("updated_at",)

@@ -1,0 +1,173 @@
+"""Filters narrow the search itself, and the counts say what each of them leaves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from portal.annotations.models import Roi
+from portal.archive.models import Asset, Case, Slide
+from portal.archive.services import case_create
+from portal.retrieval import selectors
+from portal.retrieval.indexes import Scope
+from portal.retrieval.models import Encoder
+from portal.retrieval.selectors import CaseScope, Filters, SimilarQuery, similar_search
+from portal.retrieval.services import index_build_submit
+
+
+def case(world, accession, **fields):
+    return case_create(lab=world.lab, user=world.user, accession=accession, **fields)
+
+
+def scanned(world, canvas, vendor):
+    asset = Asset.objects.create(lab=world.lab, sha256=canvas.pk.hex * 2, size_bytes=1)
+    Slide.objects.create(
+        lab=world.lab, case=canvas.case, asset=asset, canvas=canvas, vendor=vendor, name="S"
+    )
+
+
+@pytest.fixture
+def archive(world):
+    """Four cases that differ in everything a search can be narrowed by."""
+    tumour, normal = world.labels("Tumour", "Normal")
+    own = case(world, "A1", patient_key="p1", organ="Colon", diagnosis="Adenoma", tags=["HE"])
+    same = case(world, "A2", patient_key="p1", organ="colon", diagnosis="Adenoma")
+    lung = case(world, "A3", patient_key="p2", organ="Lung", diagnosis="Carcinoma", tags=["he"])
+    bare = case(world, "A4", patient_key="p3")
+    rois = {}
+    for i, (name, where, label) in enumerate(
+        [
+            ("query", own, None),
+            ("own", own, tumour),
+            ("same", same, normal),
+            ("lung", lung, tumour),
+            ("lung 2", lung, None),
+            ("bare", bare, normal),
+        ]
+    ):
+        canvas = world.canvas(where, kind="slide" if where is lung else "still")
+        if where is lung:
+            scanned(world, canvas, "aperio" if name == "lung" else "hamamatsu")
+        rois[name] = world.roi(canvas, 20 * i, 100, name=name, label=label)
+    world.run_jobs()
+    Roi.objects.filter(name="bare").update(
+        created_at=datetime(2020, 5, 17, 12, tzinfo=UTC), review_state="accepted"
+    )
+    return rois
+
+
+def search(world, rois, **options):
+    roi = Roi.objects.select_related("canvas__case").get(pk=rois["query"].pk)
+    query = SimilarQuery(roi=roi, encoder=selectors.encoder_default(), **options)
+    return similar_search(world.user, query)
+
+
+def names(result):
+    return sorted(hit.roi.name for hit in result.hits)
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_every_filter_is_part_of_the_search(world, archive, is_indexed):
+    if is_indexed:
+        index_build_submit(scope=Scope(Encoder.objects.get(), world.lab.pk), version=1)
+        world.run_jobs()
+    label = archive["lung"].label
+    day = datetime(2020, 5, 17, tzinfo=UTC).date()
+    today = timezone.localdate()
+    for filters, expected in [
+        (Filters(), ["bare", "lung", "lung 2"]),
+        (Filters(organ="LUNG"), ["lung", "lung 2"]),
+        (Filters(diagnosis="carcinoma"), ["lung", "lung 2"]),
+        (Filters(tag="HE"), ["lung", "lung 2"]),
+        (Filters(tag="H"), []),
+        (Filters(scanner="Aperio"), ["lung"]),
+        (Filters(kind="still"), ["bare"]),
+        (Filters(label_id=label.pk), ["lung"]),
+        (Filters(label_id=label.pk, organ="Lung", kind="slide"), ["lung"]),
+        (Filters(label_id=label.pk, kind="still"), []),
+        (Filters(review_state="accepted"), ["bare"]),
+        (Filters(since=day, until=day), ["bare"]),
+        (Filters(since=day + timedelta(1)), ["lung", "lung 2"]),
+        (Filters(until=today), ["bare", "lung", "lung 2"]),
+        (Filters(case=CaseScope.ONLY), ["own"]),
+        (Filters(case=CaseScope.OTHERS), ["bare", "lung", "lung 2"]),
+    ]:
+        assert names(search(world, archive, filters=filters)) == expected, filters
+    others = Filters(case=CaseScope.OTHERS)
+    found = search(world, archive, filters=others, exclude_same_patient=False)
+    assert names(found) == ["bare", "lung", "lung 2", "same"]
+
+
+def test_a_filter_holds_before_the_cut(world, archive):
+    assert names(search(world, archive, k=1, filters=Filters(review_state="accepted"))) == ["bare"]
+
+
+def counts(result, facet):
+    return {value.name: value.count for value in result.facets.values[facet]}
+
+
+def test_the_searched_set_is_counted(world, archive):
+    result = search(world, archive, with_facets=True)
+    assert (result.facets.regions, result.facets.cases) == (3, 2)
+    assert counts(result, "organ") == {"Lung": 2}
+    assert counts(result, "label") == {"Tumour": 1, "Normal": 1}
+    assert counts(result, "scanner") == {"aperio": 1, "hamamatsu": 1}
+    assert counts(result, "review_state") == {"Draft": 2, "Accepted": 1}
+    everyone = search(world, archive, with_facets=True, exclude_same_patient=False)
+    assert counts(everyone, "organ") == {"Colon": 2, "Lung": 2}, "whatever the letters' case"
+    assert counts(everyone, "tag") == {"HE": 3}
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(),
+        Filters(organ="lung"),
+        Filters(kind="still"),
+        Filters(diagnosis="adenoma", kind="still"),
+        Filters(case=CaseScope.ONLY),
+        Filters(since=datetime(2021, 1, 1, tzinfo=UTC).date()),
+    ],
+    ids=str,
+)
+def test_a_count_is_what_the_search_finds_once_the_value_is_chosen(world, archive, filters, same):
+    """Against the search itself, value by value."""
+    options = {"exclude_same_patient": not same, "k": 200}
+    facets = search(world, archive, filters=filters, with_facets=True, **options).facets
+    found = names(search(world, archive, filters=filters, **options))
+    assert facets.regions == len(found)
+    for facet, values in facets.values.items():
+        for value in values:
+            field = "label_id" if facet == "label" else facet
+            asked = {name: getattr(filters, name) for name in Filters.__dataclass_fields__}
+            chosen = Filters(**asked | {field: value.value})
+            left = search(world, archive, filters=chosen, **options)
+            assert len(left.hits) == value.count, (facet, value)
+            if value.count and not getattr(filters, field):
+                cases = {hit.roi.canvas.case_id for hit in left.hits}
+                assert facets.base_rate(facet, value.value.lower()) == (len(cases), facets.cases)
+
+
+def test_what_is_in_the_bin_or_of_another_lab_is_not_counted(world, archive, other_lab, stranger):
+    theirs = world.canvas(world.case("B1", organ="Lung", lab=other_lab))
+    world.embedded(theirs, 100, 100, user=stranger)
+    before = search(world, archive, with_facets=True).facets
+    assert before.regions == 3
+    Case.objects.get(accession="A4").delete()
+    assert search(world, archive, with_facets=True).facets.regions == 2
+
+
+def test_counting_takes_three_queries(world, archive):
+    query = search(world, archive).query
+    counted = {}
+    for with_facets in (False, True):
+        options = SimilarQuery(roi=query.roi, encoder=query.encoder, with_facets=with_facets)
+        with CaptureQueriesContext(connection) as seen:
+            similar_search(world.user, options)
+        counted[with_facets] = len(seen)
+    assert counted[True] - counted[False] == 3
