@@ -12,7 +12,7 @@ from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 from kombu.exceptions import KombuError
 
-from portal.jobs.selectors import workers_alive
+from portal.jobs.selectors import devices_alive, workers_alive
 
 BROKER_WAIT_S = 2  # a probe is asked every few seconds; it must not pile up behind a dead broker
 
@@ -35,7 +35,16 @@ def readyz(request: HttpRequest) -> JsonResponse:
     parts = {name: check() for name, check in checks.items()}
     ready = all(state == "ok" for state in parts.values())
     status = "ok" if ready else "unavailable"
-    return JsonResponse({"status": status, "parts": parts}, status=200 if ready else 503)
+    body = {"status": status, "parts": parts, "devices": _devices()}
+    return JsonResponse(body, status=200 if ready else 503)
+
+
+def _devices() -> list[str]:
+    """What the workers' networks run on: CPU, or a GPU by its model."""
+    try:
+        return devices_alive()
+    except DatabaseError:
+        return []
 
 
 def _database() -> str:

@@ -12,7 +12,17 @@ from rest_framework.routers import SimpleRouter
 from portal.config import health, metrics
 from portal.core.views import ApiDocsView, api_not_found
 
-APPS = ("labs", "audit", "archive", "annotations", "jobs", "retrieval", "mosaics", "keeping")
+APPS = (
+    "labs",
+    "audit",
+    "archive",
+    "annotations",
+    "jobs",
+    "retrieval",
+    "mosaics",
+    "review",
+    "keeping",
+)
 
 
 def _api() -> list[URLPattern | URLResolver]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ class JobContext(Protocol):
     """What a running task may ask of its job."""
 
     job_id: uuid.UUID
+    ahead: Any  # what ``Ahead.work`` did for this job before it began; None mostly
 
     def progress(self, done: int, total: int, phase: str) -> None:
         """Record progress (throttled). Raises ``JobCancelled`` or ``LeaseLost``: let them pass."""
@@ -80,6 +81,28 @@ JobResult = dict[str, str | int | float | list[str]]
 without what was asked for, as ``no tissue``; shown in the place of "Done"."""
 
 TaskFunction = Callable[..., JobResult | None]
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Work done for several waiting jobs of a kind at once, before each runs as ever.
+
+    It only saves time: each job has its lease, its effect and its end for itself. What it left
+    undone, or raised, a job does or meets again on its own.
+
+    Attributes:
+        most: how many jobs a worker takes together, asked once it has one of the kind; 1 for none.
+        alike: what jobs must have in common to go together, by their arguments; None: goes alone.
+        work: from contexts and arguments of jobs alike to what each then finds as ``ahead``. A
+            context raises ``JobCancelled`` or ``LeaseLost`` for its own job only.
+    """
+
+    most: Callable[[], int]
+    alike: Callable[[Sequence[Arguments]], Sequence[Hashable]]
+    work: Callable[[Sequence[tuple[JobContext, Arguments]]], Sequence[Any]]
+
+
 Upgrade = Callable[[dict[str, Any], int], dict[str, Any]]
 
 
@@ -94,6 +117,7 @@ class TaskSpec:
         backoff_s: pause before attempt n+1 is ``backoff_s * 2 ** (n - 1)``, at most 10 minutes.
         version: of the arguments; jobs keep the one they were submitted with.
         upgrade: arguments of an older version, and that version, to present ones.
+        ahead: how several waiting jobs of the kind are worked on together, if they are.
     """
 
     kind: str
@@ -106,6 +130,7 @@ class TaskSpec:
     priority: Priority = Priority.INTERACTIVE
     version: int = 1
     upgrade: Upgrade | None = None
+    ahead: Ahead | None = None
 
 
 REGISTRY: dict[str, TaskSpec] = {}
@@ -122,6 +147,7 @@ def task(
     backoff_s: float = 5.0,
     version: int = 1,
     upgrade: Upgrade | None = None,
+    ahead: Ahead | None = None,
 ) -> Callable[[TaskFunction], TaskFunction]:
     """Register ``function(context, **ids)`` as the work of jobs of ``kind``.
 
@@ -150,6 +176,7 @@ def task(
             priority=priority,
             version=version,
             upgrade=upgrade,
+            ahead=ahead,
         )
         return function
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any
 
 from django.conf import settings
@@ -18,8 +19,16 @@ from django.db.models.functions import Coalesce, Now
 
 from portal.core.events import event_emit, events_emit
 from portal.core.locks import transaction_lock
+from portal.core.tasks import Ahead
 from portal.jobs.models import Job, JobState, JobTurn
-from portal.jobs.selectors.turns import Party, jobs_known, jobs_of, parties_in_turn
+from portal.jobs.selectors.jobs import processes_of
+from portal.jobs.selectors.turns import (
+    Party,
+    jobs_known,
+    jobs_of,
+    next_in_line,
+    parties_in_turn,
+)
 
 MAX_BACKOFF_S = 600.0  # nobody waits longer for a retry
 
@@ -47,6 +56,48 @@ def claim_next(queue: str, *, worker: str) -> Job | None:
                     _note_turn(party)
                     return job
     return None
+
+
+def claim_alongside(first: Job, ahead: Ahead, *, worker: str) -> list[Job]:
+    """Take those next in line that can be worked on together with a job just claimed.
+
+    Only what this worker would have taken next anyway: the line ends at the first job of another
+    kind or priority, and leaves the other workers of the queue their share. Jobs that were tried
+    before go alone, so that one that kills its process takes no other with it twice.
+    """
+    most = ahead.most() if first.attempts == 1 else 1
+    if most <= 1 or not jobs_known(first.queue).filter(kind=first.kind).exists():
+        return []
+    with transaction.atomic():
+        transaction_lock(f"claim:{first.queue}")
+        taken: list[Job] = []
+        for waiting in _alike(first, ahead, next_in_line(first.queue, _share(first.queue, most))):
+            job = claim(waiting.pk, worker=worker)
+            if job is not None:
+                _note_turn(Party(job.priority, job.lab_id, job.created_by_id))
+                taken.append(job)
+    return taken
+
+
+def _share(queue: str, most: int) -> int:
+    """How many more jobs one of a queue's workers takes of those that wait, its first aside."""
+    workers = max(1, processes_of(queue))
+    waiting = jobs_known(queue)[: most * workers].count()
+    return min(most, -(-(waiting + 1) // workers)) - 1
+
+
+def _alike(first: Job, ahead: Ahead, line: list[Job]) -> list[Job]:
+    """The jobs at the head of the line that go together with the first."""
+
+    def may_join(job: Job) -> bool:
+        same = (job.kind, job.priority, job.payload_version)
+        return job.attempts == 0 and same == (first.kind, first.priority, first.payload_version)
+
+    head = list(takewhile(may_join, line))
+    own, *keys = ahead.alike([job.args for job in (first, *head)])
+    if own is None:
+        return []
+    return [job for job, _ in takewhile(lambda pair: pair[1] == own, zip(head, keys, strict=True))]
 
 
 def _note_turn(party: Party) -> None:

@@ -164,4 +164,7 @@ class WorkerSign(BaseModel):
     name = models.CharField(max_length=120, unique=True)
     queues = models.CharField(max_length=120)
     processes = models.PositiveSmallIntegerField(default=1, help_text="Jobs it runs at once")
+    device = models.CharField(
+        max_length=120, blank=True, help_text="What its networks run on; empty where it runs none"
+    )
     seen_at = models.DateTimeField(db_index=True)

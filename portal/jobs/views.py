@@ -30,13 +30,15 @@ def job_list(request: HttpRequest) -> HttpResponse:
     user, asked = user_of(request), _filters(request.GET)
     jobs = selectors.job_list(user=user, **asked)
     page = Paginator(jobs, PER_PAGE).get_page(request.GET.get("page"))
+    signs = list(selectors.workers_alive())
     context = {
         "page_obj": page,
         "asked": asked,
         "is_filtered": any(asked.values()),
         "is_moving": any(not job.has_ended for job in page),
         "waits": selectors.waits() if any(job.state == JobState.QUEUED for job in page) else {},
-        "workers": selectors.workers_alive().count(),
+        "workers": len(signs),
+        "devices": sorted({sign.device for sign in signs if sign.device}),
         "may_cancel": Membership.objects.of(user).exclude(role=Role.VIEWER).exists(),
         "open_count": jobs.exclude(state__in=ENDED).count(),
     }

@@ -13,6 +13,9 @@ from django.urls import reverse
 from portal.labs.selectors import second_factor_missing
 from portal.labs.session_life import session_is_over, session_seen
 
+UNATTENDED = "X-Unattended"
+"""Sent by a page that asks by itself: an open page alone keeps no session alive."""
+
 
 class SessionLifeMiddleware:
     """Signs out who was idle too long, or signed in too long ago."""
@@ -25,7 +28,7 @@ class SessionLifeMiddleware:
         if request.session.session_key is not None:
             if session_is_over(request.session):
                 logout(request)
-            else:
+            elif UNATTENDED not in request.headers:
                 session_seen(request.session)
         return self.get_response(request)
 

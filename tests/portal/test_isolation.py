@@ -18,7 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
-from portal.annotations.models import RoiImport
+from portal.annotations.models import LabelMerge, RoiImport
 from portal.archive.serializers import tile_url
 from portal.archive.services import case_create, case_delete, share_offer
 from portal.keeping.models import Erasure
@@ -63,6 +63,10 @@ def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         "erasures": Erasure.objects.create(lab=lab, requested_by=manager),
         "invitations": invitation,
         "members": Membership.objects.get(lab=lab, user=manager),
+        "label-merges": LabelMerge.objects.create(
+            lab=lab, source=swept.label, target=swept.label, author=manager
+        ),
+        "review-rules": lab,
         "roi-imports": imported,
         "shares": share,
     }
@@ -77,7 +81,7 @@ def _operations() -> Iterator[tuple[str, str]]:
 
 
 def _filled(path: str, ids: dict[str, str]) -> str:
-    found = re.sub(r"\{(id|roi_id|import_id)\}", ids[path.split("/")[3]], path)
+    found = re.sub(r"\{(id|roi_id|other_id|import_id)\}", ids[path.split("/")[3]], path)
     found = found.replace("{pts}", FRAME_PTS).replace("{rank}", "1").replace("{name}", "time")
     return re.sub(r"\{[zxy]\}", "0", found)
 
@@ -142,16 +146,19 @@ def test_nothing_is_uploaded_into_another_labs_case(
 
 @pytest.mark.parametrize(
     "path",
-    ["cases", "slides", "videos", "rois", "jobs", "mosaics", "followups", "labels"],
+    ["cases", "slides", "videos", "rois", "jobs", "mosaics", "followups", "labels", "reviews"],
 )
 def test_lists_show_nothing_of_another_lab(
     swept: world.World, stranger: User, api_as: Any, path: str
 ) -> None:
-    answer = api_as(stranger).get(f"/api/v1/{path}/")
+    answer = api_as(stranger).get(
+        f"/api/v1/{path}/", {"state": "draft"} if path == "reviews" else {}
+    )
     rows = answer.json()
     if isinstance(rows, dict):
         rows = rows["results"]
-    assert swept.ids()[path] not in str(rows)
+    named = {"reviews": "rois"}.get(path, path)
+    assert swept.ids()[named] not in str(rows)
 
 
 def _pages(patterns: Any = None, prefix: str = "") -> Iterator[str]:

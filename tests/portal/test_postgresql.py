@@ -13,7 +13,17 @@ from tests import services
 
 ROOT = Path(__file__).resolve().parents[2]
 # Not the table of access: who may do what is asked of the same queries as in the others.
-AGAIN = ("annotations", "archive", "audit", "jobs", "keeping", "labs", "mosaics", "retrieval")
+AGAIN = (
+    "annotations",
+    "archive",
+    "audit",
+    "jobs",
+    "keeping",
+    "labs",
+    "mosaics",
+    "retrieval",
+    "review",
+)
 
 
 @pytest.mark.services
@@ -24,6 +34,7 @@ def test_the_portals_tests_pass_on_postgresql() -> None:
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n0"),
+                *("-p", "tests.portal.asking_the_database"),
                 *("-m", "not slow and not services and not browser"),
                 *(f"tests/portal/{app}" for app in AGAIN),
             ],

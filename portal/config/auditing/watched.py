@@ -46,6 +46,8 @@ _DOWNLOAD = Watch("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S)
 _ROI = Watch("roi.viewed", "roi", "pk", every_s=MINUTE_S)
 
 WATCHED: Mapping[str, Mapping[str, Watch]] = {
+    "annotations:case_measurements": {"GET": Watch("roi.listed", "case", "case_id")},
+    "annotations:measurements": {"GET": Watch("roi.listed", "canvas", "canvas_id")},
     "annotations:labels": {"POST": _told("label.saved")},
     "annotations:label_edit": {"POST": _told("label.saved", "label", "label_id")},
     "annotations:label_remove": {"POST": _told("label.deleted", "label", "label_id")},
@@ -53,9 +55,16 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:bin-detail": {"DELETE": _told("bin.purged")},
     "api:bin-list": {"GET": Watch("bin.viewed")},
     "api:bin-restore": {"POST": _told("bin.restored")},
-    "api:canvas-detail": {"GET": Watch("canvas.opened", "canvas", "pk")},
+    "api:canvas-detail": {
+        "GET": Watch("canvas.opened", "canvas", "pk"),
+        "PATCH": _told("canvas.scaled", "canvas", "pk"),
+    },
+    "api:canvas-filmstrip": {"GET": _CANVAS},
     "api:canvas-frame": {"GET": _CANVAS},
-    "api:canvas-rois-geojson": {
+    "api:canvas-live": {
+        "GET": Watch("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True)
+    },
+    "api:canvas-roi-file": {
         "GET": Watch("roi.exported", "canvas", "id"),
         "POST": Watch("roi.imported", "canvas", "id"),
     },
@@ -93,6 +102,10 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "DELETE": _told("label.deleted", "label", "pk"),
     },
     "api:label-list": {"POST": _told("label.saved")},
+    "api:label-merge": {"POST": _told("label.merged", "label", "pk")},
+    "api:label-merge-undo": {"POST": _told("label.merge_undone")},
+    "api:label-order": {"POST": _told("label.saved")},
+    "api:label-version-list": {"POST": _told("label_version.published")},
     "api:mosaic-detail": {
         "GET": Watch("mosaic.viewed", "mosaic", "pk", every_s=MINUTE_S),
         "DELETE": _told("bin.put", "mosaic", "pk"),
@@ -111,21 +124,34 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:mosaic-projected-rois": {"GET": _MOSAIC},
     "api:mosaic-pyramid": {"GET": _DOWNLOAD},
     "api:mosaic-roi-frames": {"GET": _MOSAIC},
+    "api:review-list": {"GET": Watch("review.viewed", every_s=HOUR_S)},
+    "api:review-rules": {"PUT": _told("review_rules.changed", "lab", "id")},
     "api:roi-bulk": {"POST": _told("roi.saved", "canvas")},
     "api:roi-detail": {
         "GET": _ROI,
         "PATCH": _told("roi.saved", "roi", "pk"),
         "DELETE": _told("roi.deleted", "roi", "pk"),
     },
+    "api:roi-import": {"GET": Watch("roi.imported", "canvas", every_s=HOUR_S, only_tokens=True)},
+    "api:roi-import-start": {"POST": Watch("roi.imported", "canvas")},
+    "api:roi-import-table": {"GET": Watch("roi.imported", "canvas")},
     "api:roi-import-undo": {"POST": Watch("roi.import_undone", "canvas")},
     "api:roi-list": {
         "GET": Watch("roi.listed", "canvas", "?canvas", every_s=HOUR_S),
         "POST": _told("roi.saved"),
     },
     "api:roi-purge": {"POST": _told("roi.purged", "roi", "roi_id")},
+    "api:roi-judgement": {"DELETE": Watch("search.judged", "roi", "roi_id")},
+    "api:roi-judgements": {"POST": Watch("search.judged", "roi", "roi_id")},
     "api:roi-restore": {"POST": _told("roi.saved", "roi", "pk")},
+    "api:roi-review": {"POST": _told("roi.saved")},
     "api:roi-revisions": {"GET": _ROI},
     "api:roi-similar": {"GET": Watch("search.made", "roi", "roi_id")},
+    "api:roi-thread": {
+        "GET": Watch("roi.viewed", "roi", "id", every_s=MINUTE_S),
+        "POST": _told("roi.commented", "roi", "id"),
+    },
+    "api:roi-track": {"POST": _told("roi.saved", "roi", "roi_id")},
     "api:search": {"POST": Watch("search.made", "roi")},
     "api:share-accept": {"POST": _told("share.accepted", "share", "pk")},
     "api:share-end": {"POST": _told("share.ended", "share", "pk")},
@@ -142,6 +168,10 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:video-frames": {"GET": Watch("item.viewed", "video", "pk", every_s=HOUR_S)},
     "api:video-list": {"GET": Watch("item.listed"), "POST": _told("item.received")},
     "api:video-media": {"GET": Watch("video.played", "video", "pk", every_s=HOUR_S)},
+    "archive:beside": {"GET": Watch("canvas.opened", "canvas", "canvas_id")},
+    "archive:beside_choices": {
+        "GET": Watch("canvas.listed", "canvas", "canvas_id", every_s=MINUTE_S)
+    },
     "archive:case_delete": {"POST": _told("bin.put", "case", "case_id")},
     "archive:case_detail": {"GET": _CASE},
     "archive:case_edit": {"GET": _CASE, "POST": _told("case.changed", "case", "case_id")},
@@ -185,6 +215,9 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "GET": Watch("mosaic.viewed", "mosaic", "mosaic_id", every_s=MINUTE_S)
     },
     "mosaics:video_mosaics": {"GET": Watch("item.viewed", "video", "video_id", every_s=MINUTE_S)},
+    "retrieval:judge": {"POST": Watch("search.judged", "roi", "roi_id")},
+    "review:queue": {"GET": Watch("review.viewed", every_s=HOUR_S)},
+    "review:rules": {"POST": _told("review_rules.changed")},
     "retrieval:similar": {"GET": Watch("search.made", "roi", "roi_id", every_s=MINUTE_S)},
 }
 NOTHING = frozenset(

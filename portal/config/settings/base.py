@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "portal.annotations",
     "portal.retrieval",
     "portal.mosaics",
+    "portal.review",
     "portal.keeping",
     "portal.config",
 ]
@@ -175,7 +176,9 @@ SPECTACULAR_SETTINGS = {
         "JobStateEnum": "portal.jobs.models.JobState",
         "OpenJobStateEnum": "portal.jobs.serializers.OPEN_STATES",
         "ErasureStateEnum": "portal.keeping.models.ErasureState",
+        "ReviewStateEnum": "portal.annotations.models.ReviewState",
         "ShareStateEnum": ("offered", "accepted", "over", "ended"),
+        "ImportStageEnum": "portal.annotations.models.ImportStage",
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
         "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
@@ -210,10 +213,12 @@ TESSERA_JOB_LIMITS_S = {
     "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
     "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
+    "rois_import": 6 * 3600.0,  # a million features; it goes back into the queue now and then
     "index_build": 3600.0,  # a million vectors read and written: minutes
     "lab_embed": 3600.0,  # one row for each ROI of a lab
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
     "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied
+    "roi_track": 3600.0,  # a minute of video, a tenth of a second a frame
     "followup_find": 3600.0,  # one place against the frames of one examination
 } | environment.limits()
 TESSERA_JOB_RING_AFTER_S = environment.number("TESSERA_JOB_RING_AFTER_S", default=15, minimum=0.1)
@@ -228,6 +233,9 @@ TESSERA_ENCODERS = {
     "histology": environment.text("TESSERA_ENCODER_HISTOLOGY", "default"),
     "endoscopy": environment.text("TESSERA_ENCODER_ENDOSCOPY", "endoscopy"),
 }
+TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay on the worker's device
+    environment.number("TESSERA_EMBED_TOGETHER", default=0, minimum=0)
+)
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
 TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=3, minimum=0))
 

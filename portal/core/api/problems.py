@@ -52,6 +52,8 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> Response | Non
         error = exceptions.PermissionDenied()
     if isinstance(error, PortalError):
         body, headers = problem_of(error), dict[str, str]()
+        if "retry_after_s" in error.details:
+            headers["Retry-After"] = str(error.details["retry_after_s"])
     elif isinstance(error, exceptions.APIException):
         body, headers = _from_api_exception(error), _headers(error, context)
     else:

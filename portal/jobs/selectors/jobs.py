@@ -102,6 +102,18 @@ def workers_alive() -> QuerySet[WorkerSign]:
     return _heard_of().exclude(queues=REAPER_QUEUES)
 
 
+def processes_of(queue: str) -> int:
+    """How many jobs of a queue its workers run at once."""
+    rows = workers_alive().values_list("queues", "processes")
+    return sum(processes for queues, processes in rows if queue in queues.split(","))
+
+
+def devices_alive() -> list[str]:
+    """What the networks of the workers heard of lately run on, each once. One query."""
+    rows = workers_alive().exclude(device="").order_by("device")
+    return list(rows.values_list("device", flat=True).distinct())
+
+
 def reapers_alive() -> QuerySet[WorkerSign]:
     """Reapers heard of lately."""
     return _heard_of().filter(queues=REAPER_QUEUES)

@@ -102,6 +102,26 @@ def sorted_by_turn(
     return sorted(first, key=key)
 
 
+def next_in_line(queue: str, most: int) -> list[Job]:
+    """The first jobs of a queue, in the order in which workers will take them; ``most`` at most.
+
+    Two queries, and one for each of whom one of these jobs is.
+    """
+    waiting = jobs_known(queue)
+    parties = parties_in_turn(waiting)[:most]
+    jobs = {job.pk: job for party in parties for job in jobs_of(waiting, party)[:most]}
+    theirs = [
+        Waiting(
+            job.pk,
+            job.kind,
+            Party(job.priority, job.lab_id, job.created_by_id),
+            job.created_at,
+        )
+        for job in jobs.values()
+    ]
+    return [jobs[place.pk] for place in line_up(theirs, turns_of(parties))[:most]]
+
+
 def line_up(waiting: Sequence[Waiting], served: Mapping[Party, datetime]) -> list[Waiting]:
     """The jobs of one queue in the order in which workers will take them."""
     theirs: dict[Party, deque[Waiting]] = {}

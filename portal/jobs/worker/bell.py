@@ -36,7 +36,7 @@ def run(job_id: str) -> None:
     """Run the job of this queue whose turn it is: the one that the bell was rung for, or another
     that goes before it and whose own bell then finds this one. Nothing where nothing waits.
     """
-    from portal.jobs.worker.runner import next_run
+    from portal.jobs.worker.together import next_run
 
     try:
         job = next_run(uuid.UUID(job_id))

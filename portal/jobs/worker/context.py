@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 SLICE_S = 20.0  # so long bulk work goes on before others of its priority have their turn
 PROGRESS_EVERY_S = 0.4  # a bar that moves; at most 2.5 writes a second and job
+_OPEN: list[LedgerContext] = []  # of this process: several while jobs are worked on together
 
 
 class LedgerContext:
@@ -43,6 +44,7 @@ class LedgerContext:
         self.job_id: uuid.UUID = job.pk
         self.token: uuid.UUID = token
         self.has_effect = False
+        self.ahead: Any = None
         self._lost = threading.Event()
         self._cancelled = threading.Event()
         self._stop = threading.Event()
@@ -54,9 +56,25 @@ class LedgerContext:
         beat = partial(copy_context().run, self._beat)  # logs with the ids of the job
         self._thread = threading.Thread(target=beat, daemon=True, name=f"lease-{job.pk}")
 
+    def start(self) -> None:
+        """Hold the lease from now on, until ``close``; once is enough."""
+        if self not in _OPEN:
+            limits.exit_when_silent(limits.silence_s())
+            _OPEN.append(self)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Hold it no longer."""
+        self._stop.set()
+        if self not in _OPEN:
+            return
+        _OPEN.remove(self)
+        if not _OPEN:
+            limits.exit_no_more()
+        self._thread.join(timeout=5)
+
     def __enter__(self) -> LedgerContext:
-        limits.exit_when_silent(limits.silence_s())
-        self._thread.start()
+        self.start()
         return self
 
     def __exit__(
@@ -65,9 +83,7 @@ class LedgerContext:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        limits.exit_no_more()
-        self._thread.join(timeout=5)
+        self.close()
 
     def progress(self, done: int, total: int, phase: str) -> None:
         """Write progress at most every 0.4 s and at each new phase; see ``JobContext``."""
@@ -190,6 +206,8 @@ class LedgerContext:
 
         False where the job has ended in the meantime, or belongs to another worker.
         """
+        if len(_OPEN) > 1:  # whose fault it is shows where each runs alone
+            return self._part_at_limit()
         limit = limits.in_words(limits.limit_s(self._kind))
         ended = ledger.end(
             ledger.held(self.job_id, self.token),
@@ -206,6 +224,16 @@ class LedgerContext:
         logger.error("job %s %s: stopped at its limit of %s", self.job_id, self._kind, limit)
         for folder in list(self._scratch):
             shutil.rmtree(folder, ignore_errors=True)
+        connection.close()
+        limits.end_process()
+        return True
+
+    def _part_at_limit(self) -> bool:
+        """Give back all jobs that this process works on together, then end it."""
+        for context in list(_OPEN):
+            message = "Took too long together with others; going on alone."
+            ledger.requeue(ledger.held(context.job_id, context.token), delay_s=0, message=message)
+        logger.error("job %s %s: its limit came among others", self.job_id, self._kind)
         connection.close()
         limits.end_process()
         return True

@@ -12,6 +12,7 @@ from celery.signals import worker_process_init, worker_ready, worker_shutting_do
 from django.db import DatabaseError, connection
 from django.db.models.functions import Now
 
+from ml.gpu import device_line
 from portal.core.children import die_with_parent
 from portal.core.observe.traces import traces_start
 from portal.jobs import ledger
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 STOPPED = "Its worker was stopped; going on in another."
 FINISH_WITHIN_S = 5.0  # within the 8 s of ``serve`` and the 10 s of Docker before they kill
 EVERY_S = 10.0  # four signs within the 45 s after which a worker counts as silent
+GPU_QUEUE = "gpu"  # jobs that run networks; its worker says on what
 _stop = threading.Event()
 
 
@@ -60,16 +62,19 @@ def _hand_back() -> None:
     logger.info("worker stops: %d jobs handed back", count)
 
 
-def sign(name: str, queues: str, processes: int = 1) -> None:
+def sign(name: str, queues: str, processes: int = 1, device: str = "") -> None:
     """Write that this worker lives, at the database's time."""
-    facts = {"queues": queues, "processes": processes, "seen_at": Now()}
+    facts = {"queues": queues, "processes": processes, "device": device, "seen_at": Now()}
     WorkerSign.objects.update_or_create(name=name, defaults=facts)
 
 
 def _sign_forever(name: str, queues: str, processes: int) -> None:
+    device = device_line()[:120] if GPU_QUEUE in queues.split(",") else ""
+    if device:
+        logger.info("worker %s: networks run on %s", name, device)
     while True:
         try:
-            sign(name, queues, processes)
+            sign(name, queues, processes, device)
         except DatabaseError:
             logger.warning("worker %s: sign of life not written", name, exc_info=True)
         finally:

@@ -56,12 +56,12 @@ def job_run(job_id: uuid.UUID) -> bool:
     job = ledger.claim(job_id, worker=worker_name())
     if job is None:
         return False
-    _run(job)
+    run_claimed(job)
     return True
 
 
-def next_run(job_id: uuid.UUID) -> Job | None:
-    """Run what is next in the queue of the job that a bell was rung for; None where nothing is.
+def next_claim(job_id: uuid.UUID) -> Job | None:
+    """Claim what is next in the queue of the job that a bell was rung for; None where nothing is.
 
     The job itself is only tried where it is nobody's turn: what no release knows has to fail.
     """
@@ -72,19 +72,22 @@ def next_run(job_id: uuid.UUID) -> Job | None:
     job = ledger.claim_next(queue, worker=worker_name())
     if job is None:
         job_run(job_id)
-        return None
-    _run(job)
     return job
 
 
-def _run(job: Job) -> None:
+def run_claimed(job: Job, context: LedgerContext | None = None) -> None:
+    """Run a claimed job to its end.
+
+    Args:
+        context: of the job where its lease is held already.
+    """
     with ids.named(request=job.request_id, job=str(job.pk)), span(f"job {job.kind}") as trace:
         spec = REGISTRY.get(job.kind)
         if spec is None:
             _fail(job, code="unknown-kind", message=f"No worker knows jobs of kind {job.kind!r}.")
             return
         logger.info("job %s %s: attempt %d begins", job.pk, job.kind, job.attempts)
-        _attempt(job, spec)
+        _attempt(job, spec, context or LedgerContext(job))
         if trace.is_on:
             trace.tell(
                 tessera__job_id=str(job.pk),
@@ -119,11 +122,11 @@ def _is_known(job_id: uuid.UUID) -> bool:
     return False
 
 
-def _attempt(job: Job, spec: TaskSpec) -> None:
+def _attempt(job: Job, spec: TaskSpec, context: LedgerContext) -> None:
     """Run once; control flow by type: lost, cancelled, tell the user, retry, bug."""
     try:
-        with LedgerContext(job) as context:
-            result = spec.function(context, **_arguments(job, spec))
+        with context:
+            result = spec.function(context, **arguments_of(job, spec))
         _succeed(job, context, result)
     except LeaseLost:
         logger.warning("job %s: lease lost, another worker has it", job.pk)
@@ -175,7 +178,7 @@ def _wait_and_hand_back(job: Job) -> None:
             return
 
 
-def _arguments(job: Job, spec: TaskSpec) -> dict[str, Any]:
+def arguments_of(job: Job, spec: TaskSpec) -> dict[str, Any]:
     """The job's arguments as this release has them."""
     found = dict(job.args)
     if spec.upgrade is not None and job.payload_version < spec.version:

@@ -73,8 +73,14 @@ def erasure(request: HttpRequest, erasure_id: uuid.UUID) -> HttpResponse:
 
 def _in_words(rows: Mapping[str, int]) -> list[tuple[str, int]]:
     """Of names of models, as a certificate has them, what people call them; none of zero."""
-    words = {one._meta.model_name: str(one._meta.verbose_name_plural) for one in apps.get_models()}
-    return [(words.get(name, name), count) for name, count in rows.items() if count]
+    of = {str(one._meta.model_name): one._meta for one in apps.get_models()}
+    return [(_words(of.get(name), name, count), count) for name, count in rows.items() if count]
+
+
+def _words(meta: Any, name: str, count: int) -> str:
+    if meta is None:
+        return name
+    return str(meta.verbose_name if count == 1 else meta.verbose_name_plural)
 
 
 def _ordered(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:

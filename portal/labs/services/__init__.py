@@ -14,6 +14,7 @@ from portal.labs.services.attempts import (
     attempts_sweep,
     device_remember,
     devices_forget,
+    lab_name_try,
 )
 from portal.labs.services.entering import link_use, sign_in_link_mail
 from portal.labs.services.invitations import (
@@ -59,6 +60,7 @@ __all__ = [
     "invitation_revoke",
     "invited_account_create",
     "lab_create",
+    "lab_name_try",
     "lab_set_up",
     "link_make",
     "link_take",

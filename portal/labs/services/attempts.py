@@ -1,16 +1,20 @@
-"""Writes: throttling of sign-in, counted in the database: all processes share one count, and it
-needs no other server.
+"""Writes: throttling of sign-in and of guesses, counted in the database: all processes share one
+count, and it needs no other server.
 
 Failures are counted for an account from one address, for an account from everywhere and for an
 address. Somebody who guesses at an account shuts out, for minutes, the address they guess from; the
 owner signs in from elsewhere, from a browser that was used before, or by a link from the mailbox.
 An attempt is counted before the password is looked at, and taken back when it was right: many at
 once are no way around.
+
+Names of other labs and addresses of accounts can be guessed by managers alone, where they offer a
+case or invite somebody; they are slowed here too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -34,6 +38,9 @@ PAIR = (Limit(5, timedelta(minutes=5)),)  # an account, from one address
 ACCOUNT = (Limit(50, timedelta(hours=1)),)  # an account, from everywhere: a botnet guesses slowly
 ADDRESS = (Limit(50, timedelta(minutes=5)),)  # an address: a clinic behind one is many people
 DEVICE = (Limit(10, timedelta(minutes=5)), Limit(50, timedelta(days=1)))  # a known browser
+LAB_NAMES = (Limit(10, timedelta(hours=1)), Limit(30, timedelta(days=1)))  # no such lab: a person
+LAB_NAMES_OF_LAB = (Limit(50, timedelta(days=1)),)  # the same, by all managers of a lab
+INVITATIONS = (Limit(100, timedelta(hours=1)), Limit(300, timedelta(days=1)))  # sent by a lab
 KEPT = timedelta(days=1)  # the longest of them
 DEVICE_LIVES = timedelta(days=180)  # without use; then the browser is as unknown as any
 
@@ -49,16 +56,39 @@ def attempt_begin(*, email: str, network: str, device: str = "") -> list[int]:
     Raises:
         TooManyRequestsError: not now; it was not counted and the password must not be looked at.
     """
-    email = email.strip().lower()
-    limits = _limits(email, network, device)
-    rows = [Attempt.objects.create(key=key).pk for key in limits]
-    if any(_is_beyond(key, limit) for key, several in limits.items() for limit in several):
-        attempt_forget(rows)
-        raise TooManyRequestsError(
-            "Too many failed attempts. Wait a few minutes, or use a link by e-mail.",
-            code="too-many-attempts",
-        )
-    return rows
+    return _begin(
+        _limits(email.strip().lower(), network, device),
+        "Too many failed attempts. Wait a few minutes, or use a link by e-mail.",
+    )
+
+
+def lab_name_try(*, user: User, lab_id: uuid.UUID) -> list[int]:
+    """Count that somebody of a lab is about to name another one, before that is looked up.
+
+    Returns:
+        What ``attempt_forget`` takes where there is such a lab.
+    Raises:
+        TooManyRequestsError: too many names that no lab has; this one must not be looked up.
+    """
+    return _begin(
+        {
+            sha256_of(f"lab-name:person:{user.pk}"): LAB_NAMES,
+            sha256_of(f"lab-name:lab:{lab_id}"): LAB_NAMES_OF_LAB,
+        },
+        "Too many names that no lab has. Ask the other lab for its exact name; try again later.",
+    )
+
+
+def invitation_count(*, lab_id: uuid.UUID) -> None:
+    """Count an invitation of a lab; its link tells whether the address has an account.
+
+    Raises:
+        TooManyRequestsError: the lab has sent too many.
+    """
+    _begin(
+        {sha256_of(f"invitation:{lab_id}"): INVITATIONS},
+        "Too many invitations at once. Wait an hour before you send more.",
+    )
 
 
 def attempt_forget(rows: Iterable[int]) -> None:
@@ -90,6 +120,14 @@ def device_remember(user: User, *, device: str = "") -> str:
 def devices_forget(user: User) -> None:
     """No browser of the person is known any more."""
     KnownDevice.objects.filter(user=user).delete()
+
+
+def _begin(limits: Mapping[str, tuple[Limit, ...]], said: str) -> list[int]:
+    rows = [Attempt.objects.create(key=key).pk for key in limits]
+    if any(_is_beyond(key, limit) for key, several in limits.items() for limit in several):
+        attempt_forget(rows)
+        raise TooManyRequestsError(said, code="too-many-attempts")
+    return rows
 
 
 def _limits(email: str, network: str, device: str) -> dict[str, tuple[Limit, ...]]:

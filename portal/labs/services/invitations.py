@@ -20,6 +20,7 @@ from portal.labs.hashing import secret_make
 from portal.labs.models import Delivery, Ending, Invitation, Lab, Membership, Role, User
 from portal.labs.rules import require_manager
 from portal.labs.services.accounts import email_prove, user_create
+from portal.labs.services.attempts import invitation_count
 from portal.labs.services.ending import invitation_end, invitation_note
 from portal.labs.services.members import member_add
 
@@ -38,6 +39,7 @@ def invitation_create(
         ForbiddenError: ``by`` is not a manager of the lab.
         InvalidInputError: not an address.
         ConflictError: already a member, or already invited.
+        TooManyRequestsError: the lab has sent too many within an hour, or within a day.
     """
     require_manager(by, lab)
     email = email.strip().lower()
@@ -66,6 +68,8 @@ def invitation_create(
             f"{email} has been invited already. Send the invitation again, or revoke it first.",
             code="already-invited",
         )
+    if by is not None:
+        invitation_count(lab_id=lab.pk)
     invitation_note("invitation.created", invitation, by)
     return invitation, secret
 
@@ -77,8 +81,11 @@ def invitation_renew(invitation: Invitation, *, by: User | None) -> str:
     Raises:
         ForbiddenError: ``by`` is not a manager of the lab.
         ConflictError: the invitation has come to its end.
+        TooManyRequestsError: the lab has sent too many.
     """
     require_manager(by, invitation.lab)
+    if by is not None:
+        invitation_count(lab_id=invitation.lab_id)
     invitation = _locked(invitation)
     secret, sha256 = secret_make()
     invitation.sha256, invitation.expires_at = sha256, timezone.now() + LIVES

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from portal.core.errors import ConflictError, PortalError
+from portal.core.errors import ConflictError, PortalError, TooManyRequestsError
 from portal.labs import selectors, services
 from portal.labs.forms import InviteForm
 from portal.labs.models import Delivery, Invitation, Role
@@ -35,7 +35,7 @@ def invitation_create(request: HttpRequest, slug: str) -> HttpResponse:
             full_name=form.cleaned_data["full_name"],
         )
     except PortalError as error:
-        if error.status not in {400, 409}:
+        if error.status not in {400, 409, 429}:
             raise
         form.add_error(None, error.message)
         return members_page(request, lab, form, status=error.status)
@@ -49,7 +49,7 @@ def invitation_renew(request: HttpRequest, invitation_id: uuid.UUID) -> HttpResp
     invitation = selectors.invitation_get(user_of(request), invitation_id=invitation_id)
     try:
         secret = services.invitation_renew(invitation, by=user_of(request))
-    except ConflictError as error:
+    except (ConflictError, TooManyRequestsError) as error:
         messages.error(request, error.message)
         return to_members(invitation.lab)
     return _delivered(request, invitation, secret)

@@ -8,6 +8,7 @@ from django.urls import path
 
 from portal.mosaics.api.followups import FollowupViewSet
 from portal.mosaics.api.mosaics import MosaicViewSet
+from portal.mosaics.api.tracking import RoiTrackApi
 
 
 def _file(route: str, method: str, name: str) -> Any:
@@ -30,4 +31,5 @@ urlpatterns = [
         FollowupViewSet.as_view({"get": "picture"}),
         name="followup-picture",
     ),
+    path("rois/<uuid:roi_id>/track/", RoiTrackApi.as_view(), name="roi-track"),
 ]

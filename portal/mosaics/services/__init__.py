@@ -20,10 +20,12 @@ from portal.mosaics.services.removal import (
     mosaics_restored,
 )
 from portal.mosaics.services.states import state_again
+from portal.mosaics.services.tracking import TRACK_KIND, roi_track
 
 __all__ = [
     "FOLLOWUP_KIND",
     "JOB_KIND",
+    "TRACK_KIND",
     "followup_create",
     "followup_job_ended",
     "followup_ready",
@@ -35,5 +37,6 @@ __all__ = [
     "mosaics_binned",
     "mosaics_purge",
     "mosaics_restored",
+    "roi_track",
     "state_again",
 ]

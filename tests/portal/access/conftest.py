@@ -14,8 +14,8 @@ from django.db import transaction
 from django.test import Client
 from django.test.utils import override_settings
 
-from portal.annotations.models import Roi, RoiImport
-from portal.annotations.services import roi_create, roi_delete
+from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
+from portal.annotations.services import label_create, label_merge, roi_create, roi_delete
 from portal.archive import storage
 from portal.archive.models import BinEntry, today
 from portal.archive.services import case_create, case_delete, share_offer
@@ -108,6 +108,8 @@ def _built(folder: Path) -> Scene:
         "labs": str(lab.pk),
         "memberships": str(viewer.pk),
         "tokens": str(own.pk),
+        "label-merges": str(_merge(made, cast).pk),
+        "spare_labels": str(_label(made, cast, "Spare").pk),
         "roi-imports": str(RoiImport.objects.create(lab=lab, canvas=made.canvas).pk),
         "video_canvases": str(made.video.canvas_id),
     }
@@ -123,6 +125,16 @@ def _deleted(made: world.World, cast: Cast) -> tuple[BinEntry, Roi]:
     roi = roi_create(canvas=made.canvas, user=manager, geometry=geometry).roi
     deleted = roi_delete(roi=roi, user=manager, expected_version=1)
     return case_delete(case=case, user=manager), deleted
+
+
+def _merge(made: world.World, cast: Cast) -> LabelMerge:
+    """Of a label that nothing has, into the one of the world's region."""
+    source = _label(made, cast, "Sweep")
+    return label_merge(source=source, target=made.label, user=cast.users["manager"])
+
+
+def _label(made: world.World, cast: Cast, name: str) -> Label:
+    return label_create(lab=made.case.lab, user=cast.users["manager"], name=name)
 
 
 def _pictures(made: world.World) -> None:

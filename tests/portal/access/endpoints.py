@@ -44,6 +44,7 @@ OBJECTS: Mapping[str, str] = {
     "member": "memberships",
     "membership": "memberships",
     "mosaic": "mosaics",
+    "other": "rois",
     "roi": "rois",
     "session": "sessions",
     "share": "shares",
@@ -54,11 +55,15 @@ OBJECTS: Mapping[str, str] = {
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("mfa_remove_webauthn", "pk"): "passkeys",
     ("api:canvas-frame", "pk"): "video_canvases",
+    ("api:canvas-filmstrip", "pk"): "video_canvases",
     ("archive:video_open", "item_id"): "videos",
     ("labs:program_token", "membership_id"): "programs",
     ("labs:program_tokens_revoke", "membership_id"): "programs",
     ("labs:program_remove", "membership_id"): "programs",
     ("keeping:roi_purge", "roi_id"): "deleted_rois",
+    ("api:review-rules", "id"): "labs",
+    ("api:label-merge", "pk"): "spare_labels",  # nothing has it: one entry, not one a region
+    ("api:label-merge-undo", "id"): "label-merges",
     ("api:roi-purge", "roi_id"): "deleted_rois",
     ("keeping:roi_restore", "roi_id"): "deleted_rois",
 }

@@ -28,6 +28,7 @@ OF_WORD = {
     "label": TokenArea.ROIS,
     "member": TokenArea.LAB,
     "mosaic": TokenArea.MOSAICS,
+    "review": TokenArea.ROIS,
     "roi": TokenArea.ROIS,
     "search": TokenArea.SEARCH,
     "share": TokenArea.LAB,
@@ -36,8 +37,12 @@ OF_WORD = {
 }
 """The area of an address, by the first word of its name."""
 EXCEPTIONS = {
-    "api:canvas-rois-geojson": TokenArea.ROIS,
+    "api:canvas-live": TokenArea.ROIS,
+    "api:canvas-roi-file": TokenArea.ROIS,
     "api:case-shares": TokenArea.LAB,
+    "api:review-rules": TokenArea.LAB,
+    "api:roi-judgement": TokenArea.SEARCH,
+    "api:roi-judgements": TokenArea.SEARCH,
     "api:roi-similar": TokenArea.SEARCH,
 }
 OPEN = {

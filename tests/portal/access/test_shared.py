@@ -35,10 +35,16 @@ ENDPOINTS = dict(endpoints())
 CELLS = [(name, method) for name, rules in sorted(RULES.items()) for method in rules]
 WRITES = [(name, method) for name, method in CELLS if method != "GET"]
 READS = {
+    "annotations:case_measurements",
+    "annotations:measurements",
     "annotations:roi_open",
+    "archive:beside",
+    "archive:beside_choices",
     "api:canvas-detail",
     "api:canvas-frame",
-    "api:canvas-rois-geojson",
+    "api:canvas-filmstrip",
+    "api:canvas-live",
+    "api:canvas-roi-file",
     "api:canvas-thumbnail",
     "api:canvas-tile",
     "api:case-detail",
@@ -70,9 +76,12 @@ READS = {
     "mosaics:case_mosaics",
     "mosaics:mosaic_detail",
     "mosaics:video_mosaics",
+    "retrieval:similar",
     "retrieval:thumbnail",
 }
-"""What the members of the other lab may GET. Searches and follow-ups look beyond the case."""
+"""What the members of the other lab may GET. Follow-ups look beyond the case."""
+SEARCHES = {"api:roi-similar", "api:search"}
+"""Answered by their own lab's regions; here the region has no vector, and they submit no job."""
 SECRET = ("W-77", "pseudonym-7", "W-9")
 """Another case of the patient, the pseudonym, what lies in the bin."""
 
@@ -103,6 +112,8 @@ def test_another_lab_reads_what_is_named_and_nothing_else(scene: Scene, name: st
         said = answer_of(response)
         if name in READS:
             assert said == rule.answers["manager"]
+        elif name in SEARCHES:
+            assert said == 409
         else:  # 403: a page that takes a role in the lab of the case
             assert said == rule.answers["stranger"] or (said, rule.answers["stranger"]) == (
                 403,
@@ -125,6 +136,8 @@ def test_another_lab_writes_nothing_of_it(scene: Scene, name: str, method: str) 
             said = answer_of(_sent(scene, actor, name, method, rule))
             before = rule.answers[actor]
             allowed = {403, 404} if before == 404 else {before}
+            if name in SEARCHES:
+                allowed = {409}
             assert said in allowed, actor
         assert Event.objects.filter(lab_id=scene.ids["labs"]).count() == written
 
@@ -173,6 +186,13 @@ def test_lists_and_facets_leave_it_out_unless_its_case_is_named(scene: Scene) ->
         assert [row["id"] for row in labels] == [scene.ids["labels"]]
         page = reader.get("/cases/").content.decode()
         assert "W-1" not in page and "Shared with us" in page
+
+
+def test_its_viewer_leads_to_a_search_among_ones_own_regions(scene: Scene) -> None:
+    path = f"/canvases/{scene.ids['canvases']}/"
+    with _shared(scene):
+        assert "Similar cases of ours" in scene.cast.client("stranger").get(path).content.decode()
+        assert "of ours" not in scene.cast.client("manager").get(path).content.decode()
 
 
 def test_regions_that_are_deleted_are_not_shared(scene: Scene) -> None:

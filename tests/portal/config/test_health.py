@@ -35,6 +35,13 @@ def test_ready_when_all_parts_are_well(client: Client, storage: object) -> None:
     assert client.get("/readyz").status_code == 200
 
 
+def test_ready_says_what_networks_run_on_each_device_once(client: Client, storage: object) -> None:
+    for name, device in (("a", "CPU"), ("b", "Some GPU (cuda:0, 40 GiB)"), ("c", "CPU"), ("d", "")):
+        facts = {"queues": "default,gpu", "device": device, "seen_at": timezone.now()}
+        WorkerSign.objects.create(name=name, **facts)
+    assert client.get("/readyz").json()["devices"] == ["CPU", "Some GPU (cuda:0, 40 GiB)"]
+
+
 def test_an_old_sign_of_life_does_not_count(client: Client, storage: object) -> None:
     old = timezone.now() - timedelta(minutes=5)
     WorkerSign.objects.create(name="w", queues="default", seen_at=old)

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def handlers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(events, "_HANDLERS", type(events._HANDLERS)(list))
+    for registered in ("_HANDLERS", "_BATCH_HANDLERS"):
+        monkeypatch.setattr(events, registered, type(events._HANDLERS)(list))
     yield
 
 

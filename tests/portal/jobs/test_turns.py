@@ -20,7 +20,7 @@ from portal.jobs.models import Job, JobState, JobTurn, WorkerSign
 from portal.jobs.selectors.waiting import PART_S
 from portal.jobs.services import job_submit
 from portal.jobs.worker.context import LedgerContext
-from portal.jobs.worker.runner import next_run
+from portal.jobs.worker.together import next_run
 from portal.labs.models import Lab, User
 
 pytestmark = pytest.mark.django_db

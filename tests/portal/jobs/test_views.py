@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
 
 from portal.core.models import Event
 from portal.core.tasks import UserError
 from portal.jobs import ledger
-from portal.jobs.models import Job, JobState
+from portal.jobs.models import Job, JobState, WorkerSign
 from portal.jobs.services import job_submit
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
@@ -208,3 +209,11 @@ def test_a_manager_cancels_all_and_an_empty_choice_nothing(
     assert api_as(viewer).post(url, {"state": "queued"}, format="json").status_code == 403
     done = api_as(manager).post(url, {"state": "queued"}, format="json").json()
     assert done == {"cancelled": 1, "stopping": 0, "kept": 0}
+
+
+def test_the_list_says_what_networks_run_on(client: Client, annotator: User) -> None:
+    client.force_login(annotator)
+    facts = {"queues": "default,gpu", "device": "Some GPU (cuda:0, 40 GiB)", "seen_at": Now()}
+    WorkerSign.objects.create(name="w", **facts)
+    page = client.get("/jobs/").content.decode()
+    assert "1 worker; encoders and mosaics run on Some GPU (cuda:0, 40 GiB)." in page

@@ -17,6 +17,7 @@ from portal.jobs.models import Job
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_hash
+from tests import world
 
 FRAME_WIDTH, FRAME_HEIGHT, STEP_PX = 224, 176, 12
 
@@ -82,9 +83,11 @@ def run_job(job: Job | None) -> Job:
 
 
 @pytest.fixture
-def ingest(storage: Path) -> Callable[[Lab, User, Path], Video]:
-    """``ingest(lab, user, file)``: a ready video in a case of its own."""
+def ingest(storage: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Lab, User, Path], Video]:
+    """``ingest(lab, user, file)``: a ready video in a case of its own, opened in this process."""
     from portal.archive.services import case_create, item_receive
+
+    world.in_process(monkeypatch)
 
     def run(lab: Lab, user: User, file: Path) -> Video:
         case: Case = case_create(lab=lab, user=user, accession=f"{file.stem}-{lab.slug}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from portal.annotations.models import Label
 from portal.archive.models import today
 from portal.archive.serializers import tile_url
 from tests import world
@@ -44,6 +45,10 @@ def followup_body(scene: Any) -> dict[str, Any]:
     return {"roi": scene.ids["rois"], "target": scene.ids["video_canvases"]}
 
 
+def judgement_body(scene: Any) -> dict[str, Any]:
+    return {"other": scene.ids["rois"], "verdict": "alike"}
+
+
 def token_body(scene: Any) -> dict[str, Any]:
     return {"name": "LIS", "scope": "read", "days": 30, "expires_in_days": 30}
 
@@ -62,6 +67,38 @@ def erasure_order_body(scene: Any) -> dict[str, Any]:
 
 def label_body(scene: Any) -> dict[str, Any]:
     return {"name": "Fresh", "color": "#112233"}
+
+
+def label_order_body(scene: Any) -> dict[str, Any]:
+    lab = scene.world.case.lab
+    labels = Label.objects.filter(lab=lab, retired_at=None).order_by("position")
+    return {"lab": scene.ids["labs"], "labels": [{"id": str(one.pk)} for one in labels]}
+
+
+def label_merge_body(scene: Any) -> dict[str, Any]:
+    other = Label.objects.filter(lab=scene.world.case.lab, retired_at=None).first()
+    return {"into": str(other.pk)}
+
+
+def label_version_body(scene: Any) -> dict[str, Any]:
+    return {"lab": scene.ids["labs"], "note": "first"}
+
+
+def review_body(scene: Any) -> dict[str, Any]:
+    rois = [{"id": scene.ids["rois"], "version": 1}]
+    return {"state": "submitted", "rois": rois}
+
+
+def presence_body(scene: Any) -> dict[str, Any]:
+    return {"tab": "8c1b7c0e-93a5-4f0e-8a53-5be6b6e2a1d4"}
+
+
+def review_rules_body(scene: Any) -> dict[str, Any]:
+    return {"may_judge_own": False}
+
+
+def comment_body(scene: Any) -> dict[str, Any]:
+    return {"text": "Larger than the last one?"}
 
 
 def label_in_body(scene: Any) -> dict[str, Any]:

@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from tests.portal.access.actors import ACTORS
 from tests.portal.access.rules.bodies import (
     case_body,
+    comment_body,
     erasure_body,
     erasure_order_body,
     features_body,
     label_body,
     label_in_body,
+    label_merge_body,
+    label_order_body,
+    label_version_body,
+    presence_body,
+    review_body,
+    review_rules_body,
     roi_body,
     roi_steps_body,
     share_body,
@@ -57,6 +64,8 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "archive:slide_open": {"GET": page(302)},
     "archive:video_open": {"GET": page(302)},
     "archive:viewer": {"GET": page()},
+    "archive:beside": {"GET": page()},
+    "archive:beside_choices": {"GET": page()},
     "archive:tile": {"GET": Rule(_TILE, path=tile_path)},
     "api:case-list": {
         "GET": rest(elsewhere=200),
@@ -91,10 +100,16 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:video-frames": {"GET": rest()},
     "api:video-media": {"GET": rest()},
-    "api:canvas-detail": {"GET": rest()},
+    "api:canvas-detail": {
+        "GET": rest(),
+        "PATCH": rest(  # its file names the pixel size
+            409, at_least="annotator", writes=True, body=lambda scene: {"mpp_x": 0.25}
+        ),
+    },
     "api:canvas-tile": {"GET": rest()},
     "api:canvas-thumbnail": {"GET": rest()},
     "api:canvas-frame": {"GET": rest()},
+    "api:canvas-filmstrip": {"GET": rest()},
     "archive:case_shares": {
         "GET": page(at_least="manager"),
         "POST": page(302, at_least="manager", body=share_body),
@@ -131,16 +146,23 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:bin-restore": {"POST": rest(204, at_least="annotator", writes=True)},
     # --- annotations ------------------------------------------------------------------------------
     "annotations:roi_open": {"GET": page(302)},
+    "annotations:measurements": {"GET": page()},
+    "annotations:case_measurements": {"GET": page()},
     "annotations:labels": {
         "GET": page(elsewhere=200, removed=404),  # of one's own lab
         "POST": page(302, at_least="manager", elsewhere=302, removed=404, body=label_body),
     },
     "annotations:label_edit": {"POST": page(302, at_least="manager", body=label_body)},
     "annotations:label_remove": {"POST": page(302, at_least="manager")},
-    "api:canvas-rois-geojson": {
+    "api:canvas-roi-file": {
         "GET": rest(),
         "POST": rest(at_least="annotator", writes=True, body=features_body),
     },
+    "api:roi-import": {"GET": rest()},
+    "api:roi-import-start": {  # nothing is kept of it
+        "POST": rest(409, at_least="annotator", writes=True, body=lambda scene: {})
+    },
+    "api:roi-import-table": {"GET": rest(404)},
     "api:roi-import-undo": {"POST": rest(at_least="annotator", writes=True)},
     "api:roi-bulk": {"POST": rest(at_least="annotator", writes=True, body=roi_steps_body)},
     "api:roi-list": {
@@ -159,9 +181,38 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:roi-restore": {"POST": rest(at_least="annotator", writes=True)},
     "api:roi-revisions": {"GET": rest()},
+    # --- review -----------------------------------------------------------------------------------
+    "review:queue": {"GET": page(elsewhere=200, removed=200)},  # of one's own labs
+    "review:rules": {"POST": page(302, at_least="manager", elsewhere=302, removed=404)},
+    "api:canvas-live": {
+        "GET": rest(),
+        "PUT": rest(204, writes=True, body=presence_body),
+        "DELETE": rest(204, writes=True, body=presence_body),
+    },
+    "api:review-list": {"GET": rest(elsewhere=200, removed=200)},
+    "api:review-rules": {
+        "GET": rest(),
+        "PUT": rest(at_least="manager", writes=True, body=review_rules_body),
+    },
+    "api:roi-review": {  # what becomes of each is in the answer
+        "POST": rest(elsewhere=200, removed=200, writes=True, body=review_body),
+    },
+    "api:roi-thread": {
+        "GET": rest(),
+        "POST": rest(201, at_least="annotator", writes=True, body=comment_body),
+    },
     "api:label-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(201, at_least="manager", writes=True, body=label_in_body),
+    },
+    "api:label-order": {  # of one's own lab
+        "POST": rest(at_least="manager", writes=True, body=label_order_body),
+    },
+    "api:label-merge": {"POST": rest(at_least="manager", writes=True, body=label_merge_body)},
+    "api:label-merge-undo": {"POST": rest(at_least="manager", writes=True)},
+    "api:label-version-list": {
+        "GET": rest(elsewhere=200, removed=200),
+        "POST": rest(201, at_least="manager", writes=True, body=label_version_body),
     },
     "api:label-detail": {
         "GET": rest(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.portal.access.rules.bodies import followup_body
+from tests.portal.access.rules.bodies import followup_body, judgement_body
 from tests.portal.access.rules.kinds import Rule, page, rest
 
 WORK: Mapping[str, Mapping[str, Rule]] = {
@@ -29,10 +29,16 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "api:job-retry": {"POST": rest(409, at_least="annotator", writes=True)},
     # --- retrieval --------------------------------------------------------------------------------
     "retrieval:similar": {"GET": page()},
+    "retrieval:judge": {"POST": page(400, at_least="annotator", body=judgement_body)},  # itself
     "retrieval:embed": {"POST": page(302, at_least="annotator")},
     "retrieval:thumbnail": {"GET": page()},
     "api:search": {"POST": rest(202, body=lambda scene: {"roi": scene.ids["rois"]})},  # reads
     "api:roi-similar": {"GET": rest(202)},
+    "api:roi-judgements": {
+        "GET": rest(),
+        "POST": rest(400, at_least="annotator", writes=True, body=judgement_body),  # itself
+    },
+    "api:roi-judgement": {"DELETE": rest(400, at_least="annotator", writes=True)},  # itself
     "api:encoder-list": {"GET": rest(elsewhere=200)},  # of the installation
     "api:encoder-detail": {"GET": rest(elsewhere=200)},
     # --- mosaics ----------------------------------------------------------------------------------
@@ -73,6 +79,9 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "api:mosaic-image": {"GET": rest(409)},
     "api:mosaic-pyramid": {"GET": rest(409)},
     "api:mosaic-manifest": {"GET": rest(409)},
+    "api:roi-track": {
+        "POST": rest(400, at_least="annotator", writes=True, headers={"If-Match": '"1"'})
+    },  # on a slide
     "api:followup-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(400, at_least="annotator", writes=True, body=followup_body),  # on a slide

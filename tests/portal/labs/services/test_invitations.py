@@ -4,12 +4,19 @@ from datetime import timedelta
 
 import pytest
 from django.core import mail
+from django.test import Client
 from django.utils import timezone
 
-from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.core.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    TooManyRequestsError,
+)
 from portal.core.models import Event
 from portal.labs import selectors, services
-from portal.labs.models import Delivery, Ending, Invitation, Lab, Membership, Role, User
+from portal.labs.models import Attempt, Delivery, Ending, Invitation, Lab, Membership, Role, User
+from portal.labs.services.attempts import INVITATIONS, Limit
 
 pytestmark = pytest.mark.django_db
 NEW = "new@lab.example"
@@ -164,3 +171,34 @@ def test_every_step_is_on_record(lab: Lab, manager: User, invitation: Invitation
 
 def test_expiry_is_a_week(invitation: Invitation) -> None:
     assert timedelta(days=6) < invitation.expires_at - timezone.now() <= timedelta(days=7)
+
+
+def test_a_lab_does_not_invite_whoever_may_have_an_account(
+    lab: Lab, manager: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link tells whether its address has an account, and every invitation is a mail."""
+    assert (INVITATIONS[0].count, INVITATIONS[1].count) == (100, 300)
+    few = Limit(3, timedelta(hours=1))
+    monkeypatch.setattr("portal.labs.services.attempts.INVITATIONS", (few,))
+    first, _ = services.invitation_create(lab, email="a@lab.example", role=Role.VIEWER, by=manager)
+    services.invitation_create(lab, email="b@lab.example", role=Role.VIEWER, by=manager)
+    services.invitation_renew(first, by=manager)
+    with pytest.raises(TooManyRequestsError):
+        services.invitation_create(lab, email="c@lab.example", role=Role.VIEWER, by=manager)
+    with pytest.raises(TooManyRequestsError):
+        services.invitation_renew(first, by=manager)
+    assert Invitation.objects.count() == 2
+    Attempt.objects.update(at=timezone.now() - few.within)
+    services.invitation_renew(first, by=manager)
+
+
+def test_a_manager_reads_that_there_were_too_many(
+    lab: Lab, manager: User, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "portal.labs.services.attempts.INVITATIONS", (Limit(0, timedelta(hours=1)),)
+    )
+    client.force_login(manager)
+    sent = {"email": "a@lab.example", "role": Role.VIEWER, "full_name": ""}
+    page = client.post(f"/lab/{lab.slug}/invitations/", sent)
+    assert page.status_code == 429 and "Too many invitations at once" in page.content.decode()

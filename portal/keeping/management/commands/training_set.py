@@ -1,0 +1,49 @@
+"""``manage.py training_set LAB OUT --by MANAGER``: a lab's regions as a folder to train on."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.archive.models import CanvasKind
+from portal.core.errors import PortalError
+from portal.keeping.services import training_set_write
+from portal.labs.models import Lab, User
+
+
+class Command(BaseCommand):
+    """Writes regions without names; whose order it was is noted in the lab's audit log."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Whose regions, where to, and by whose order."""
+        parser.add_argument("lab", help="the short name of the lab")
+        parser.add_argument("out", type=Path, help="an empty folder, or none yet")
+        parser.add_argument("--by", required=True, help="e-mail of the manager who permits it")
+        parser.add_argument("--mpp", type=float, default=0.5, help="microns per pixel (0.5)")
+        parser.add_argument("--kind", nargs="*", choices=CanvasKind.values, default=[])
+
+    def handle(self, *args: Any, lab: str, out: Path, by: str, **options: Any) -> None:
+        """Do it and say what was written."""
+        try:
+            found_lab = Lab.objects.get(slug=lab)
+            user = User.objects.get(email=by.strip().lower())
+        except (Lab.DoesNotExist, User.DoesNotExist) as error:
+            raise CommandError(f"{lab} or {by}: no such lab or person.") from error
+        if not options["mpp"] > 0:
+            raise CommandError(f"--mpp: expected a number above 0, got {options['mpp']}.")
+        try:
+            done = training_set_write(
+                lab=found_lab, user=user, out=out, mpp=options["mpp"], kinds=tuple(options["kind"])
+            )
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        self.stdout.write(
+            f"{done.regions} regions of {done.patients} patients; {done.unreadable} cannot be read."
+            f" Train: python -m ml train patches --from WEIGHTS --data {out}"
+            f" --config {out / 'patches.json'} --out FOLDER"
+        )

@@ -1,0 +1,61 @@
+"""``/api/v1/rois/{id}/track/``: an ROI of a video followed over its frames."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.annotations.api.conditions import IF_MATCH, expected_version
+from portal.annotations.selectors import roi_get
+from portal.core.http.acting import about
+from portal.jobs.api import job_accepted
+from portal.jobs.serializers import JobSerializer
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+from portal.mosaics.services import roi_track
+from portal.mosaics.services.tracking import MOST_FRAMES
+
+
+class RoiTrackSerializer(serializers.Serializer[Any]):
+    """From where, and which way."""
+
+    from_index = serializers.IntegerField(
+        required=False, min_value=0, max_value=2**31 - 1, help_text="A key frame; or its own frame"
+    )
+    backward = serializers.BooleanField(required=False, default=False)
+    frames = serializers.IntegerField(
+        required=False, min_value=1, max_value=MOST_FRAMES, default=MOST_FRAMES
+    )
+
+
+class RoiTrackApi(APIView):
+    """Follow an ROI from a key frame on, by key points."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        request=RoiTrackSerializer,
+        responses={202: OpenApiResponse(JobSerializer, "Location is the job")},
+        parameters=[IF_MATCH],
+        summary="Follow an ROI over the frames of its video",
+    )
+    def post(self, request: Request, roi_id: uuid.UUID) -> Response:
+        """Writes key frames up to the next one set by hand, the end, or where it is lost.
+
+        The job's `outcome` says where it was lost; it has none where it was not.
+        """
+        user = user_of(request)
+        roi = roi_get(user, roi_id, with_shared=False)
+        about(request, roi.pk)
+        sent = RoiTrackSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        job = roi_track(
+            roi=roi, user=user, expected_version=expected_version(request), **sent.validated_data
+        )
+        return job_accepted(job, request)

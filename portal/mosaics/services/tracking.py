@@ -1,0 +1,130 @@
+"""An ROI followed over the frames of its video: asked for, and written down as key frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.annotations.models import Roi
+from portal.annotations.rules import require_annotate
+from portal.annotations.services import roi_update
+from portal.archive.models import CanvasKind
+from portal.archive.selectors import canvas_video, frame_table
+from portal.core.errors import ConflictError, InvalidInputError, StaleVersionError
+from portal.jobs.models import Job
+from portal.jobs.services import job_submit
+from portal.labs.models import User
+
+TRACK_KIND = "roi_track"
+MOST_FRAMES = 1_500  # a minute at 25 a second; a person looks at the end of it before the next
+
+
+@dataclass(frozen=True, slots=True)
+class TrackSpan:
+    """What is followed.
+
+    Attributes:
+        first: index of the key frame to start from. last: how far, before or after it: the frame
+            before the next key frame set by hand, whose outline stands.
+    """
+
+    first: int
+    last: int
+
+
+def roi_track(
+    *,
+    roi: Roi,
+    user: User,
+    expected_version: int,
+    from_index: int | None = None,
+    backward: bool = False,
+    frames: int = MOST_FRAMES,
+) -> Job:
+    """Follow an ROI from one of its key frames on; submits ``roi_track``.
+
+    Args:
+        from_index: a key frame of the ROI; None for its own frame.
+
+    Raises:
+        ForbiddenError: not an annotator.
+        StaleVersionError: someone else changed it first.
+        ConflictError: deleted or locked. InvalidInputError: not on a video, or nothing to follow.
+    """
+    require_annotate(user, roi.lab_id)
+    if roi.deleted_at is not None:
+        raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+    if roi.is_locked:
+        raise ConflictError("This ROI is locked. Unlock it first.", code="roi-locked")
+    if roi.version != expected_version:
+        raise StaleVersionError(
+            f"You saw version {expected_version}, but the current version is {roi.version}.",
+            details={"current_version": roi.version},
+        )
+    span = track_span(roi, from_index=from_index, backward=backward, frames=frames)
+    return job_submit(
+        kind=TRACK_KIND,
+        args={
+            "roi_id": str(roi.pk),
+            "version": roi.version,
+            "first": span.first,
+            "last": span.last,
+        },
+        lab=roi.lab,
+        user=user,
+        target=roi,
+        target_name=roi.name or roi.canvas.name,
+    )
+
+
+def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int) -> TrackSpan:
+    """From where to where an ROI is followed. ``InvalidInputError`` where there is nothing."""
+    if roi.canvas.kind != CanvasKind.VIDEO or roi.frame_index is None:
+        raise InvalidInputError("roi: only an ROI on a video can be followed.")
+    first = roi.frame_index if from_index is None else from_index
+    if outline_at(roi, first) is None:
+        raise InvalidInputError(f"from: the ROI has no key frame with an outline at {first}.")
+    step = -1 if backward else 1
+    end = 0 if backward else len(frame_table(canvas_video(roi.canvas))) - 1
+    last = max(first - frames, end) if backward else min(first + frames, end)
+    by_hand = [roi.frame_index, *(key["index"] for key in roi.track if key["by"] == "hand")]
+    ahead = [index for index in by_hand if (index - first) * step > 0]
+    if ahead:
+        nearest = min(ahead, key=lambda index: abs(index - first)) - step
+        last = max(last, nearest) if backward else min(last, nearest)
+    if last == first:
+        raise InvalidInputError("from: no frame to follow it to lies beyond this key frame.")
+    return TrackSpan(first, last)
+
+
+def outline_at(roi: Roi, index: int) -> dict[str, Any] | None:
+    """The outline on a key frame; None where that is none, or outside."""
+    found = next((key for key in roi.track if key["index"] == index), None)
+    if found is not None:
+        geometry: dict[str, Any] | None = found["geometry"]
+        return geometry
+    return roi.geometry if index == roi.frame_index else None
+
+
+def track_written(
+    *, roi: Roi, user: User, version: int, span: TrackSpan, found: Sequence[dict[str, Any]]
+) -> Roi:
+    """Put tracked key frames in the place of those that an earlier tracking made of these frames.
+
+    One change of the ROI, made for whoever asked; key frames set by hand stay. Call in ``effect``.
+
+    Raises:
+        StaleVersionError, ConflictError: it was changed, deleted or locked meanwhile.
+    """
+    low, high = sorted((span.first, span.last))
+    kept = [
+        key
+        for key in roi.track
+        if key["by"] == "hand" or not low <= key["index"] <= high or key["index"] == span.first
+    ]
+    have = {key["index"] for key in kept} | {roi.frame_index}
+    fresh = [key for key in found if key["index"] not in have]
+    return roi_update(
+        roi=roi, user=user, expected_version=version, changes={"track": [*kept, *fresh]}
+    ).roi

@@ -1,0 +1,137 @@
+"""The job that follows an ROI over the frames of its video."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ml.errors import MlError
+from ml.imaging.videos import iter_frames
+from ml.types import ArrayF64, FrameTable, ImageU8
+from portal.annotations.models import Roi
+from portal.archive import storage
+from portal.archive.selectors import canvas_video, frame_table
+from portal.core.errors import PortalError
+from portal.core.tasks import JobContext, JobResult, UserError, task
+from portal.jobs.models import Job
+from portal.mosaics.services.tracking import TRACK_KIND, TrackSpan, outline_at, track_written
+from portal.mosaics.tasks.errors import sentence
+
+if TYPE_CHECKING:
+    from ml.mosaic import Track
+
+RUN_FRAMES = 24  # decoded at once where it goes backwards: 150 MB at 1080p
+
+
+@task(TRACK_KIND, title="Follow region", retry_on=(OSError,))
+def roi_track(
+    context: JobContext, *, roi_id: str, version: int, first: int, last: int
+) -> JobResult:
+    """Carry an ROI's outline from one of its key frames to another frame, or until it is lost."""
+    roi = Roi.objects.select_related("canvas__video").filter(pk=uuid.UUID(roi_id)).first()
+    job = Job.objects.select_related("created_by").get(pk=context.job_id)
+    if roi is None or roi.deleted_at is not None or job.created_by is None:
+        raise UserError("The ROI was deleted before its work began.", code="gone")
+    outline = outline_at(roi, first)
+    if roi.version != version or outline is None:
+        raise UserError("The ROI was changed meanwhile. Follow it again.", code="changed")
+    span = TrackSpan(first, last)
+    track = _followed(context, roi, outline, span)
+    table = frame_table(canvas_video(roi.canvas))
+    found = list(_key_frames(track, outline, table))
+    reached = track.outlines[-1].index
+    if not found:
+        raise UserError(f"It was lost at once: {track.lost or 'no frame decodes'}.", code="lost")
+    try:
+        with context.effect():
+            track_written(roi=roi, user=job.created_by, version=version, span=span, found=found)
+    except PortalError as error:
+        raise UserError(error.message, code=error.code) from error
+    told: JobResult = {"frames": len(track.outlines) - 1, "last": reached, "key_frames": len(found)}
+    if track.lost:
+        told |= {"outcome": f"lost after frame {reached + 1}", "reason": track.lost}
+    return told
+
+
+def _followed(context: JobContext, roi: Roi, outline: dict[str, Any], span: TrackSpan) -> Track:
+    from ml.mosaic import track_outline
+
+    total = abs(span.last - span.first)
+
+    def counted() -> Iterator[tuple[int, ImageU8]]:
+        source = storage.resolve(roi.canvas.pixels_path)
+        table = frame_table(canvas_video(roi.canvas))
+        for done, frame in enumerate(_frames(source, table, span)):
+            context.progress(min(done, total), total, "following")
+            yield frame
+
+    try:
+        return track_outline(counted(), _vertices(outline))
+    except MlError as error:
+        if error.code == "cancelled":
+            raise
+        raise UserError(sentence(error), code=error.code) from error
+
+
+def _frames(source: Path, table: FrameTable, span: TrackSpan) -> Iterator[tuple[int, ImageU8]]:
+    """From the first to the last; backwards in runs that are decoded forwards."""
+    if span.last >= span.first:
+        yield from _decoded(source, table, span.first, span.last)
+        return
+    for stop in range(span.first, span.last - 1, -RUN_FRAMES):
+        run = _decoded(source, table, max(stop - RUN_FRAMES + 1, span.last), stop)
+        yield from reversed(list(run))
+
+
+def _decoded(
+    source: Path, table: FrameTable, first: int, last: int
+) -> Iterator[tuple[int, ImageU8]]:
+    pts = table.pts
+    frames = iter_frames(source, start_pts=int(pts[first]), stop_pts=int(pts[last]), table=table)
+    return ((index, rgb) for index, _, rgb in frames)
+
+
+def _rings(geometry: dict[str, Any]) -> list[list[list[list[float]]]]:
+    parts: list[list[list[list[float]]]] = geometry["coordinates"]
+    return [parts] if geometry["type"] == "Polygon" else parts  # type: ignore[list-item]
+
+
+def _vertices(geometry: dict[str, Any]) -> ArrayF64:
+    """(V, 2): every vertex of every ring, as it stands in the geometry."""
+    rings = [ring for part in _rings(geometry) for ring in part]
+    return np.concatenate([np.array(ring, np.float64) for ring in rings])
+
+
+def _key_frames(
+    track: Track, outline: dict[str, Any], table: FrameTable
+) -> Iterator[dict[str, Any]]:
+    """The tracked outlines as key frames, less the first, which is there already."""
+    from ml.mosaic import TrackConfig, key_outlines
+
+    keys = list(key_outlines(track, TrackConfig().tolerance_px))
+    for key in keys[1:]:
+        yield {
+            "index": key.index,
+            "pts": int(table.pts[key.index]),
+            "geometry": _moved(outline, key.xy),
+            "by": "tracking",
+            "drift_px": key.drift_px,
+        }
+
+
+def _moved(geometry: dict[str, Any], xy: ArrayF64) -> dict[str, Any]:
+    """The same rings with other vertices."""
+    at = 0
+    parts = []
+    for part in _rings(geometry):
+        rings = []
+        for ring in part:
+            rings.append(np.round(xy[at : at + len(ring)], 2).tolist())
+            at += len(ring)
+        parts.append(rings)
+    is_one = geometry["type"] == "Polygon"
+    return {"type": geometry["type"], "coordinates": parts[0] if is_one else parts}
