@@ -128,6 +128,30 @@ def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def sweep_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve frames over a spotted plane, each 12 px to the right of the one before."""
+    import av
+    import cv2
+
+    rng = np.random.default_rng(5)
+    (width, height), count, step_px = FRAME_SIZE, 12, 12
+    scene = np.full((height, width + step_px * count, 3), 120, np.uint8)
+    for _ in range(400):
+        centre = (int(rng.integers(scene.shape[1])), int(rng.integers(height)))
+        color = [int(v) for v in rng.integers(30, 255, 3)]
+        cv2.circle(scene, centre, int(rng.integers(3, 12)), color, -1)
+    path = tmp_path_factory.mktemp("videos") / "sweep.mp4"
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=25, options={"crf": "12"})
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for i in range(count):
+            view = np.ascontiguousarray(scene[:, step_px * i : step_px * i + width])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
 @pytest.fixture(autouse=True)
 def _no_heartbeat(settings: Any) -> None:
     """Jobs run here, beside the server's one connection: a heartbeat's own, which a slow machine
@@ -147,12 +171,17 @@ def run_job(job: Any) -> None:
 
 
 @pytest.fixture
-def ingest(storage: Path, annotator: Any) -> Callable[[Path], Any]:
-    """``ingest(path)``: through the services of an upload and the ledger; gives the canvas."""
+def ingest(storage: Path, annotator: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
+    """``ingest(path)``: through the services of an upload and the ledger; gives the canvas.
+
+    Files are opened in this process: a child costs half a second.
+    """
     from portal.archive.services import case_create, item_receive
     from portal.archive.tiles.cache import SOURCES
     from portal.archive.tiles.server import TILES
+    from tests import world
 
+    world.in_process(monkeypatch)
     TILES.clear()
     SOURCES.clear()
 

@@ -18,29 +18,6 @@ from portal.mosaics.services import mosaic_create
 from tests.browser.conftest import run_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-STEP_PX, COUNT, WIDTH, HEIGHT = 12, 12, 256, 192
-
-
-@pytest.fixture(scope="session")
-def sweep_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve frames over a spotted plane, each 12 px to the right of the one before."""
-    import av
-
-    rng = np.random.default_rng(5)
-    scene = np.full((HEIGHT, WIDTH + STEP_PX * COUNT, 3), 120, np.uint8)
-    for _ in range(400):
-        centre = (int(rng.integers(scene.shape[1])), int(rng.integers(HEIGHT)))
-        color = [int(v) for v in rng.integers(30, 255, 3)]
-        cv2.circle(scene, centre, int(rng.integers(3, 12)), color, -1)
-    path = tmp_path_factory.mktemp("videos") / "sweep.mp4"
-    with av.open(str(path), "w") as container:
-        stream: Any = container.add_stream("libx264", rate=25, options={"crf": "12"})
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for i in range(COUNT):
-            view = np.ascontiguousarray(scene[:, STEP_PX * i : STEP_PX * i + WIDTH])
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
-        container.mux(stream.encode(None))
-    return path
 
 
 @pytest.fixture
@@ -87,6 +64,22 @@ def test_a_click_names_the_frames_that_saw_it_and_leads_into_the_video(
     rows.first.get_by_role("link", name="Video").click()
     viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
     assert "t=" in viewer.page.url
+    assert viewer.problems == []
+
+
+def test_beside_its_video_a_click_goes_to_the_frame_that_saw_it(
+    open_viewer: Any, mosaic: Any
+) -> None:
+    viewer = open_viewer(mosaic.canvas)
+    page = viewer.page
+    page.get_by_role("link", name="Beside the video").click()
+    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='2']", timeout=30_000)
+    assert page.locator("[data-beside=tie]").get_attribute("aria-pressed") == "false"
+    frame = page.locator('[data-pane="1"] [data-frame-index]')
+    expect(frame).to_have_text("Frame 1 / 12")
+    box = page.locator('[data-pane="2"] [data-map]').bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(frame).not_to_have_text("Frame 1 / 12")
     assert viewer.problems == []
 
 

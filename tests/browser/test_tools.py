@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -237,4 +239,33 @@ def test_a_frame_of_a_video_is_drawn_on_and_copied_to_a_slide(
     assert [bounds(roi) for roi in copies] == [bounds(stripe), bounds(ellipse)]
     assert {roi.frame_index for roi in copies} == {None}
     assert [roi.shape for roi in copies] == ["polygon", "ellipse"]
+    assert viewer.problems == []
+
+
+def test_a_ruler_of_known_length_sets_the_pixel_size(
+    open_viewer: Any, ingest: Any, annotator: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "still.png"
+    Image.new("RGB", (1200, 900), (228, 190, 205)).save(path)
+    viewer = open_viewer(ingest(path)).centred(scale=1.0)
+    page = viewer.page
+    assert viewer.text("[data-readout=scale]").endswith("px")
+    viewer.key("l")
+    for place in viewer.places([(400, 450), (800, 450)]):
+        page.mouse.click(*place)
+        page.wait_for_timeout(300)
+    page.click("[data-pixel-size-open]")
+    page.fill("[data-known-length]", "100")
+    assert float(page.input_value("[data-pixel-size]")) == pytest.approx(0.25, rel=0.01)
+    with page.expect_navigation():
+        page.click("[data-dialog=pixel-size] button[type=submit]")
+    page.wait_for_selector("[data-viewer][data-ready]")
+    assert viewer.text("[data-readout=scale]").endswith("µm")
+    assert "set by hand" in viewer.text("[data-pixel-size-open]")
+    assert float(viewer.link()["z"]) == pytest.approx(1.0)
+    page.click("[data-pixel-size-open]")
+    with page.expect_navigation():
+        page.click("[data-pixel-size-clear]")
+    page.wait_for_selector("[data-viewer][data-ready]")
+    assert viewer.text("[data-readout=scale]").endswith("px")
     assert viewer.problems == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import FRAME_BITS, FRAME_SIZE
+from tests.browser.conftest import DATABASE, FRAME_BITS, FRAME_SIZE, run_job
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -114,6 +114,33 @@ def test_pausing_snaps_to_the_frame_that_is_named(open_viewer: Any, video: Any) 
     assert _number(viewer) == named
 
 
+def test_a_span_plays_over_and_over_at_a_chosen_speed(open_viewer: Any, video: Any) -> None:
+    viewer = open_viewer(video)
+    page = viewer.page
+    page.wait_for_function(
+        "() => document.querySelector('[data-film]').naturalWidth === 40 * 120"
+    )  # the filmstrip is there
+    for key, frame in [("v", 11), ("Shift+I", 11), ("v", 21), ("Shift+O", 21)]:
+        viewer.key(key)
+        viewer.wait_text("[data-frame-index]", f"Frame {frame} / 40")
+    viewer.key("i")
+    page.wait_for_selector("[data-play][aria-pressed=true]")
+    viewer.key("l")  # faster, while it plays
+    viewer.key("l")
+    assert page.input_value("[data-speed]") == "2"
+    seen = set()
+    for _ in range(25):  # the span lasts 0.2 s at this speed
+        seen.add(int(viewer.text("[data-frame-index]").split()[1]))
+        page.wait_for_timeout(40)
+    assert seen <= set(range(10, 24))
+    assert len(seen) > 3
+    viewer.key("k")  # pauses, and is the knife again afterwards
+    page.wait_for_selector("[data-play][aria-pressed=false]")
+    assert page.locator("[data-span-loop][aria-pressed=true]").count() == 1
+    viewer.key("j")
+    assert page.input_value("[data-speed]") == "2"
+
+
 def test_an_roi_on_a_frame_keeps_its_pts_and_shows_on_that_frame_only(
     open_viewer: Any, video: Any
 ) -> None:
@@ -150,7 +177,7 @@ def test_the_viewer_role_looks_and_does_not_draw(
     assert page.count() == 1
 
 
-def test_a_geojson_file_is_imported_and_its_report_shown(open_viewer: Any, slide: Any) -> None:
+def test_a_file_is_previewed_imported_and_undone(open_viewer: Any, slide: Any) -> None:
     ring = [[10, 10], [90, 10], [90, 80], [10, 10]]
     good = {"type": "Polygon", "coordinates": [ring]}
     flat = {"type": "Polygon", "coordinates": [[[5, 5], [9, 9], [5, 5], [5, 5]]]}
@@ -161,9 +188,35 @@ def test_a_geojson_file_is_imported_and_its_report_shown(open_viewer: Any, slide
     content = json.dumps({"type": "FeatureCollection", "features": features}).encode()
     file = {"name": "a.geojson", "mimeType": "application/geo+json", "buffer": content}
     viewer = open_viewer(slide)
-    viewer.page.set_input_files("[data-geojson-file]", file)
+    page, dialog = viewer.page, "[data-dialog=import]"
+    page.click("[data-import-open]")
+    page.set_input_files("[data-import-file]", file)
+    _run_import(page)
+    page.wait_for_selector(f"{dialog}[data-step=preview]")
+    summary = page.inner_text(f"{dialog} [data-import-summary]")
+    assert ("1 new" in summary, "1 refused" in summary) == (True, True)
+    assert "encloses no area" in page.inner_text("[data-import-reason-rows]")
+    assert page.locator("[data-import-map] .import-line").count() == 1
+    page.keyboard.press("Enter")  # the button has the focus
+    _run_import(page)
+    page.wait_for_selector(f"{dialog}[data-step=done]")
     viewer.wait_count(1)
-    viewer.page.wait_for_selector("[data-stage-notice]:has-text('1 created, 1 refused')")
+    page.click("[data-import-undo]")
+    viewer.wait_count(0)
+    assert page.locator(f"{dialog}[open]").count() == 0
+
+
+def _run_import(page: Any) -> None:
+    """The worker's part, as soon as the page has asked for it."""
+    from portal.jobs.models import Job
+
+    for _ in range(100):
+        with DATABASE:
+            job = Job.objects.filter(kind="rois_import", state="queued").first()
+        if job is not None:
+            return run_job(job)
+        page.wait_for_timeout(100)
+    raise AssertionError("the page asked for no import")
 
 
 def test_the_question_mark_shows_the_keys(open_viewer: Any, slide: Any) -> None:
@@ -181,6 +234,28 @@ def test_tools_and_toggles_tell_their_state(open_viewer: Any, slide: Any) -> Non
     assert viewer.page.get_attribute("[data-tool=move]", "aria-pressed") == "false"
     viewer.key("a")
     assert viewer.page.get_attribute("[data-toggle=visible]", "aria-pressed") == "false"
+
+
+def test_one_channel_is_shown_as_grey_and_a_reset_gives_the_colours_back(
+    open_viewer: Any, slide: Any
+) -> None:
+    viewer = open_viewer(slide).centred()
+    middle = [(slide.width_px / 2, slide.height_px / 2)]
+    plain = viewer.colours(middle)[0]
+    viewer.key("Shift+C")
+    viewer.page.select_option("[data-look-shown]", "green")
+    viewer.page.wait_for_timeout(300)
+    assert viewer.colours(middle)[0] == pytest.approx((plain[1],) * 3, abs=2)
+    viewer.page.focus("[data-look-slider=brightness]")
+    viewer.key("End")
+    viewer.page.wait_for_timeout(300)
+    assert viewer.colours(middle)[0] == pytest.approx((plain[1] + 127.5,) * 3, abs=3)
+    viewer.page.click("[data-look-reset]")
+    viewer.page.wait_for_timeout(300)
+    assert viewer.colours(middle)[0] == plain
+    viewer.key("Escape")
+    expect(viewer.page.locator("[data-map]")).to_be_focused()
+    assert viewer.problems == []
 
 
 def test_the_label_filter_is_that_of_the_map_too(
@@ -232,3 +307,44 @@ def test_the_image_follows_the_pointer_over_the_overview(open_viewer: Any, slide
     viewer.page.mouse.up()
     assert held == pytest.approx(0.8 * slide.width_px, rel=0.05)
     assert float(viewer.link()["x"]) == pytest.approx(held, rel=0.01)
+
+
+def test_an_roi_is_keyed_moved_and_left_out_on_other_frames_and_all_of_it_is_undone(
+    open_viewer: Any, video: Any
+) -> None:
+    viewer = open_viewer(video)
+    viewer.key("r")
+    viewer.key("Enter")  # a rectangle in the middle
+    viewer.wait_saved()
+    viewer.key("v")
+    viewer.wait_text("[data-frame-index]", "Frame 11 / 40")
+    viewer.wait_text("[data-track-state]", "on another frame")
+    viewer.key("y")
+    viewer.wait_text("[data-track-state]", "2 key frames, 1 to 11 · key frame")
+    viewer.key("Control+Shift+ArrowRight")  # by ten pixels, on this frame
+    for frame in (10, 9, 8, 7, 6):
+        viewer.key("d")
+        viewer.wait_text("[data-frame-index]", f"Frame {frame} / 40")
+    viewer.wait_text("[data-track-state]", "2 key frames, 1 to 11 · between two")
+    viewer.key("Shift+Y")
+    viewer.wait_text("[data-track-state]", "5 key frames, 1 to 11 · not on this frame")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    lefts = {key["index"]: _left(key["geometry"]) for key in roi.track}
+    own = _left(roi.geometry)
+    assert sorted(lefts) == [4, 5, 6, 10]
+    assert lefts[5] is None
+    assert [lefts[at] - own for at in (4, 6, 10)] == pytest.approx([4, 6, 10], abs=0.02)
+    viewer.key("Shift+V")
+    viewer.wait_text("[data-frame-index]", "Frame 7 / 40")
+    for _ in range(3):
+        viewer.key("Control+z")
+    viewer.wait_text("[data-track-state]", "on another frame")
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.track, _left(roi.geometry)) == ([], own)
+    assert roi.revisions.count() == roi.version
+
+
+def _left(geometry: Any) -> Any:
+    return geometry and min(x for x, _ in geometry["coordinates"][0])

@@ -4,10 +4,13 @@ import { watchConfirmations } from "./confirm";
 import { watchCopyButtons } from "./copy";
 import { watchDialogs } from "./dialogs";
 import { watchForms } from "./forms";
+import { restoreHit, watchHits } from "./hits";
 import { watchHotkeys } from "./hotkeys";
 import { watchJobs } from "./jobs";
+import { watchLabels } from "./work/labels";
 import { watchMenus } from "./menus";
 import { watchPasskeys } from "./passkeys";
+import { watchReview } from "./work/review";
 import { watchRows } from "./rows";
 import { watchTheme } from "./theme_toggle";
 import { localiseTimes } from "./times";
@@ -28,10 +31,13 @@ watchDialogs();
 watchConfirmations();
 watchCopyButtons();
 watchForms();
+watchHits();
 watchHotkeys();
 watchJobs();
+watchLabels();
 watchPasskeys();
 watchRequests();
+watchReview();
 watchRows();
 watchUploads();
 
@@ -39,5 +45,8 @@ function refresh(root: ParentNode): void {
   localiseTimes(root);
 }
 
-document.addEventListener("DOMContentLoaded", () => refresh(document));
+document.addEventListener("DOMContentLoaded", () => {
+  refresh(document);
+  restoreHit();
+});
 document.addEventListener("htmx:load", (event) => refresh(event.target as HTMLElement));

@@ -4,7 +4,12 @@ export type ToastKind = "success" | "info" | "warning" | "error";
 /** The worse the news, the longer it stays to be read. */
 const STAYS_MS: Record<ToastKind, number> = { success: 4000, info: 5000, warning: 8000, error: 12000 };
 
-export function toast(text: string, kind: ToastKind = "info"): void {
+export interface ToastAction {
+  label: string;
+  run: () => void;
+}
+
+export function toast(text: string, kind: ToastKind = "info", action?: ToastAction): void {
   const region = document.getElementById("toasts");
   if (!region) return;
   const item = document.createElement("div");
@@ -18,7 +23,19 @@ export function toast(text: string, kind: ToastKind = "info"): void {
   close.setAttribute("aria-label", "Dismiss");
   close.textContent = "×";
   close.addEventListener("click", () => item.remove());
-  item.append(body, close);
+  item.append(body);
+  if (action) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "btn btn--small";
+    button.textContent = action.label;
+    button.addEventListener("click", () => {
+      item.remove();
+      action.run();
+    });
+    item.append(button);
+  }
+  item.append(close);
   region.append(item);
   window.setTimeout(() => item.remove(), STAYS_MS[kind]);
 }

@@ -3,6 +3,7 @@
 import "../../css/viewer.css";
 
 import { required } from "../dom/elements";
+import { startBeside } from "./beside/start";
 import { start } from "./page/start";
 
 function showFailure(root: HTMLElement, error: unknown): void {
@@ -14,3 +15,5 @@ function showFailure(root: HTMLElement, error: unknown): void {
 
 const root = document.querySelector<HTMLElement>("[data-viewer]");
 if (root) void start(root).catch((error: unknown) => showFailure(root, error));
+const beside = document.querySelector<HTMLElement>("[data-beside-panes]");
+if (beside) void startBeside(beside).catch((error: unknown) => showFailure(beside, error));

@@ -21,6 +21,9 @@ export function canvas(given: Partial<CanvasData> = {}): CanvasData {
     thumbnail_url: null,
     video: null,
     can_annotate: true,
+    can_review: true,
+    can_scale: false,
+    is_scaled_by_hand: false,
     ...given,
   };
 }

@@ -10,3 +10,12 @@ export function oncePerRedraw(run: () => void): () => void {
     });
   };
 }
+
+/** `run` once it has not been asked for during so many milliseconds. */
+export function afterPause(run: () => void, ms: number): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  return () => {
+    if (timer) clearTimeout(timer);
+    timer = setTimeout(run, ms);
+  };
+}

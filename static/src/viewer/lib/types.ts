@@ -30,6 +30,9 @@ export interface CanvasVideo {
   frames_url: string;
   /** Holds `{pts}`. */
   frame_url: string;
+  /** Small pictures side by side, `filmstrip_count` of them, from the first frame to the last. */
+  filmstrip_url: string;
+  filmstrip_count: number;
   media_url: string;
   /** A frame's time minus this is its time on the clock of the media element. */
   media_offset_s: number;
@@ -55,12 +58,30 @@ export interface CanvasData {
   thumbnail_url: string | null;
   video: CanvasVideo | null;
   can_annotate: boolean;
+  can_review: boolean;
+  /** The file names no pixel size and this person may set it. */
+  can_scale: boolean;
+  is_scaled_by_hand: boolean;
 }
 
 export interface FrameRef {
   index: number;
   pts: number;
   time_s: number;
+}
+
+/** What an ROI is on one frame of its video. */
+export interface KeyFrame {
+  index: number;
+  pts: number;
+  /** Null where it is outside. */
+  geometry: RoiGeometry | null;
+  shape: RoiShape;
+  /** Not there from this frame to the next key frame. */
+  outside: boolean;
+  by: "hand" | "tracking";
+  /** Standard error of a tracked outline. */
+  drift_px: number;
 }
 
 export interface Roi {
@@ -71,6 +92,8 @@ export interface Roi {
   label: string | null;
   name: string;
   shape: RoiShape;
+  /** Key frames beside its own frame. */
+  track: KeyFrame[];
   locked: boolean;
   review_state: string;
   version: number;
@@ -88,12 +111,15 @@ export interface Roi {
 }
 
 export interface RoiRevision {
+  /** As the label was called then. */
+  label_name?: string;
   version: number;
   action: string;
   geometry: RoiGeometry;
   label: string | null;
   name: string;
   shape: RoiShape;
+  track: KeyFrame[];
   locked: boolean;
   review_state: string;
   /** A name; null where the account is gone. */
@@ -106,4 +132,8 @@ export interface Label {
   name: string;
   color: string;
   position: number;
+  parent: string | null;
+  /** 1 to 9, or nothing. */
+  key: string;
+  retired: boolean;
 }

@@ -80,10 +80,15 @@ export class DeepLink {
     }, THROTTLE_MS);
   }
 
-  private url(): string {
+  /** What is on screen now. */
+  target(): LinkTarget {
     const { view } = this.mapView;
     const [x, y] = l0FromMap(view.getCenter() ?? [0, 0]);
     const rot = (view.getRotation() * 180) / Math.PI;
-    return `${location.pathname}?${writeLink({ x, y, z: view.getResolution() ?? 1, rot, roi: this.roi(), t: this.pts() })}`;
+    return { x, y, z: view.getResolution() ?? 1, rot, roi: this.roi(), t: this.pts() };
+  }
+
+  private url(): string {
+    return `${location.pathname}?${writeLink(this.target())}`;
   }
 }

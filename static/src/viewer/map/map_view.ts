@@ -13,12 +13,15 @@ import type Projection from "ol/proj/Projection";
 import { thumbnailLayer } from "./canvas_layer";
 import { mapExtentOf } from "./pixel_plane";
 import type { CanvasData } from "../lib/types";
-import { resolutionAt } from "../lib/units";
+import { magnificationOf, resolutionAt } from "../lib/units";
+import { presetBeside } from "./magnifications";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
 /** A level-0 pixel covers 16 x 16 screen pixels: magnifying further shows nothing new. */
 const CLOSEST_RESOLUTION = 1 / 16;
+/** An image that follows another one goes this much nearer and further than alone. */
+const FREEDOM = 16;
 /** The edge of the image stays visible when it is fitted to the window. */
 const FIT_PADDING_PX = [24, 24, 24, 24];
 /** An ROI is shown with its surroundings. */
@@ -37,17 +40,18 @@ export class MapView {
     private readonly projection: Projection,
     readonly target: HTMLElement,
     layers: BaseLayer[],
+    { isFree = false } = {},
   ) {
     const extent = mapExtentOf(canvas);
     const wide = Math.max(canvas.width / target.clientWidth, canvas.height / target.clientHeight);
     this.view = new View({
       projection,
       center: getCenter(extent),
-      extent: grown(extent),
+      ...(isFree ? {} : { extent: grown(extent) }),
       constrainOnlyCenter: true,
       showFullExtent: true,
-      minResolution: CLOSEST_RESOLUTION,
-      maxResolution: Math.max(wide * 4, 1), // the whole image in a quarter of the window
+      minResolution: isFree ? CLOSEST_RESOLUTION / FREEDOM : CLOSEST_RESOLUTION,
+      maxResolution: Math.max(wide * 4, 1) * (isFree ? FREEDOM : 1), // the whole image in a quarter of the window
       resolution: Math.max(wide, CLOSEST_RESOLUTION),
       constrainResolution: false,
     });
@@ -145,6 +149,13 @@ export class MapView {
     if (!this.canvas.mpp_x) return;
     this.placed();
     this.view.animate({ resolution: resolutionAt(power, this.canvas.mpp_x), duration: ANIMATION_MS });
+  }
+
+  /** To the next of the objectives' magnifications, or to the one below. */
+  stepMagnification(by: 1 | -1): void {
+    const mpp = this.canvas.mpp_x;
+    const power = mpp && presetBeside(magnificationOf(this.view.getResolution() ?? 1, mpp), by);
+    if (power) this.magnify(power);
   }
 
   /** Turn to the right, in degrees. */

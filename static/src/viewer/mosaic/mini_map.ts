@@ -97,6 +97,8 @@ export class MiniMap extends Emitter<MapEvents> {
     required(this.host, "[data-mini-note]").replaceChildren(...this.note(row));
     const open = required<HTMLAnchorElement>(this.host, "[data-mini-open]");
     open.href = `/canvases/${this.component?.canvas ?? ""}/?t=${frame.pts}`;
+    const beside = required<HTMLAnchorElement>(this.host, "[data-mini-beside]");
+    beside.href = `/canvases/${mosaic.video_canvas}/beside/?with=${this.component?.canvas ?? ""}&t=${frame.pts}&t=`;
   }
 
   private note(row: number | null): (Node | string)[] {

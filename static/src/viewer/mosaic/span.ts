@@ -1,4 +1,4 @@
-/** A span of the video for a mosaic: set at its ends with Shift + I and Shift + O, shown on the timeline with what it would take. */
+/** A span of the video, to play over and over or for a mosaic: set at its ends with Shift + I and Shift + O, shown on the timeline. */
 
 import { required } from "../../dom/elements";
 import { estimate, mosaicBuild } from "./api";
@@ -10,6 +10,7 @@ import type { VideoPlayer } from "../video/player";
 
 export class SpanPicker {
   private readonly ends = new SpanEnds();
+  private isLooping = false;
   private request: AbortController | null = null;
 
   constructor(
@@ -22,7 +23,8 @@ export class SpanPicker {
     bar.addEventListener("pointerdown", (event) => event.stopPropagation()); // not a seek
     bar.addEventListener("keydown", (event) => event.stopPropagation());
     required(root, "[data-span-clear]").addEventListener("click", () => this.clear());
-    required(root, "[data-span-build]").addEventListener("click", () => void this.build());
+    required(root, "[data-span-loop]").addEventListener("click", () => this.toggleLoop());
+    root.querySelector("[data-span-build]")?.addEventListener("click", () => void this.build());
   }
 
   /** I: the span begins at the frame shown. */
@@ -39,7 +41,19 @@ export class SpanPicker {
 
   clear(): void {
     this.ends.clear();
+    this.isLooping = false;
     this.show();
+  }
+
+  /** Play the span over and over, and the whole video again. */
+  toggleLoop(): void {
+    if (!this.ends.isSet) {
+      this.notice.show("Set a span first: Shift + I where it begins, Shift + O where it ends.");
+      return;
+    }
+    this.isLooping = !this.isLooping;
+    this.show();
+    if (this.isLooping) void this.player.play();
   }
 
   private span(): Span {
@@ -51,6 +65,8 @@ export class SpanPicker {
 
   private show(): void {
     const { isSet } = this.ends;
+    this.player.loop = isSet && this.isLooping ? this.ends.within(this.player.frames.length) : null;
+    required(this.root, "[data-span-loop]").setAttribute("aria-pressed", String(this.isLooping));
     const band = required(this.root, "[data-span-band]");
     band.hidden = required(this.root, "[data-span-bar]").hidden = !isSet;
     if (!isSet) return;
@@ -60,15 +76,15 @@ export class SpanPicker {
     band.style.right = `${100 - (100 * to) / last}%`;
     const { start_s, end_s } = this.span();
     required(this.root, "[data-span-text]").textContent = `${start_s.toFixed(2)} s to ${end_s.toFixed(2)} s`;
-    void this.estimate();
+    const build = this.root.querySelector<HTMLButtonElement>("[data-span-build]");
+    if (build) void this.estimate(build);
   }
 
-  private async estimate(): Promise<void> {
+  private async estimate(build: HTMLButtonElement): Promise<void> {
     this.request?.abort();
     const request = new AbortController();
     this.request = request;
     const host = required(this.root, "[data-span-estimate]");
-    const build = required<HTMLButtonElement>(this.root, "[data-span-build]");
     try {
       const { used, seconds } = await estimate(this.video.id, this.span(), request.signal);
       host.textContent = estimateText(used, seconds);

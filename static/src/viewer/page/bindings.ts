@@ -28,6 +28,8 @@ export interface KeyTargets {
   selected: RoiCommands;
   setLabel: (id: string | null) => void;
   openSheet: () => void;
+  /** The panel of colours, open or closed. */
+  look: () => void;
   /** The keys that only a mosaic has. */
   mosaicKeys: KeyGroup | null;
   /** On a video: the span for a new mosaic, and the small map of an existing one. */
@@ -44,7 +46,7 @@ export function keyGroups(targets: KeyTargets): KeyGroup[] {
   return groups;
 }
 
-function viewKeys({ tools, layer, mapView, openSheet, player }: KeyTargets): KeyGroup {
+function viewKeys({ tools, layer, mapView, openSheet, player, look }: KeyTargets): KeyGroup {
   const pan: KeyBinding = {
     keys: ["space"],
     shown: "Space",
@@ -59,12 +61,15 @@ function viewKeys({ tools, layer, mapView, openSheet, player }: KeyTargets): Key
       ...(player ? [] : [pan]),
       { keys: ["+", "="], shown: "+", does: "Zoom in", run: () => mapView.zoomBy(2), repeats: true },
       { keys: ["-"], shown: "-", does: "Zoom out", run: () => mapView.zoomBy(0.5), repeats: true },
+      { keys: ["z"], shown: "Z", does: "To the next objective (1×, 2.5×, 5×, 10×, 20×, 40×)", run: () => mapView.stepMagnification(1), repeats: true },
+      { keys: ["shift+z"], shown: "Shift + Z", does: "To the objective below", run: () => mapView.stepMagnification(-1), repeats: true },
       { keys: ["home"], shown: "Home", does: "Fit the image", run: () => mapView.fit() },
       { keys: ["x"], shown: "X", does: "Full screen, and back", run: () => fullScreen(mapView.target) },
       { keys: [], shown: "Shift + drag", does: "Rotate" },
       { keys: ["q"], shown: "Q", does: "Turn left by 15°", run: () => mapView.rotateBy(-15), repeats: true },
       { keys: ["e"], shown: "E", does: "Turn right by 15°", run: () => mapView.rotateBy(15), repeats: true },
       { keys: ["0"], shown: "0", does: "Reset rotation", run: () => mapView.resetRotation() },
+      { keys: ["shift+c"], shown: "Shift + C", does: "Colours: brightness, contrast, gamma, channels, stains", run: look },
       { keys: ["a"], shown: "A", does: "Show or hide ROIs", run: () => layer.toggle("visible") },
       { keys: ["n"], shown: "N", does: "Show or hide names", run: () => layer.toggle("names") },
       { keys: ["shift+f"], shown: "Shift + F", does: "Fill ROIs", run: () => layer.toggle("filled") },
@@ -148,19 +153,20 @@ function changeKeys({ tools, selected, mapView, remove }: KeyTargets): KeyGroup 
 }
 
 function labelKeys({ labels, setLabel }: KeyTargets): KeyGroup {
-  const bindings = labels.onKeys.map((label, index) => ({
-    keys: [String(index + 1)],
-    shown: String(index + 1),
+  const bindings = labels.onKeys.map((label) => ({
+    keys: [label.key],
+    shown: label.key,
     does: label.name,
     run: () => setLabel(label.id),
   }));
   return { title: "Labels", bindings };
 }
 
-function videoKeys(player: VideoPlayer, { span, miniMap, canAnnotate }: KeyTargets): KeyGroup {
+function videoKeys(player: VideoPlayer, { span, miniMap }: KeyTargets): KeyGroup {
   const spanKeys: KeyBinding[] = [
-    { keys: ["shift+i"], shown: "Shift + I", does: "A mosaic's span begins here", run: () => span?.begin() },
-    { keys: ["shift+o"], shown: "Shift + O", does: "A mosaic's span ends here", run: () => span?.end() },
+    { keys: ["shift+i"], shown: "Shift + I", does: "A span begins here, to loop or for a mosaic", run: () => span?.begin() },
+    { keys: ["shift+o"], shown: "Shift + O", does: "The span ends here", run: () => span?.end() },
+    { keys: ["i"], shown: "I", does: "Loop the span, and back", run: () => span?.toggleLoop() },
   ];
   const step = (by: number) => () => void player.step(by);
   return {
@@ -171,7 +177,8 @@ function videoKeys(player: VideoPlayer, { span, miniMap, canAnnotate }: KeyTarge
       { keys: ["c"], shown: "C", does: "Ten frames back", run: step(-10), repeats: true },
       { keys: ["v"], shown: "V", does: "Ten frames on", run: step(10), repeats: true },
       { keys: ["space"], shown: "Space", does: "Play or pause", run: () => void player.toggle() },
-      ...(canAnnotate ? spanKeys : []),
+      { keys: [], shown: "J / K / L", does: "While it plays: slower, pause, faster" },
+      ...spanKeys,
       { keys: ["g"], shown: "G", does: "Collapse the map of the mosaic", run: () => miniMap?.fold() },
     ],
   };

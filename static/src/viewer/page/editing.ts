@@ -3,21 +3,25 @@
 import { keySheet, listenToKeys } from "../lib/keys";
 import { RoiCommands } from "../rois/tools/commands";
 import { Details } from "../rois/panel/details";
-import { exchange } from "../rois/saved/geojson";
+import { connectExports, connectImport } from "./exchange";
 import { UNLABELLED_COLOR } from "../rois/saved/labels";
 import { NextLabel } from "../rois/panel/next_label";
+import { Review } from "../rois/panel/review";
 import { RoiList } from "../rois/panel/list";
 import { Tools } from "../rois/tools/tools";
 import { FrameProjections } from "../mosaic/frame_projections";
 import { MiniMap } from "../mosaic/mini_map";
 import { SpanPicker } from "../mosaic/span";
 import { MosaicView } from "../mosaic/view";
+import { Tracks } from "../video/tracks";
 import { keyGroups } from "./bindings";
 import type { KeyTargets } from "./bindings";
 import { showRoi } from "./links";
 import { connectOpenOutlines } from "./open_outlines";
 import { connectSelection } from "./selection";
+import { LookPanel } from "./look_panel";
 import type { Parts } from "./parts";
+import { connectPixelSize } from "./pixel_size";
 import { connectSaving } from "./saving";
 import { toolbar } from "./toolbar";
 
@@ -47,6 +51,8 @@ export function connectTools(parts: Parts): void {
     remove: commands.remove,
     useLabel: (id) => next?.use(id),
   });
+  const review = root.querySelector<HTMLElement>("[data-roi-review]");
+  if (review) new Review(review, store, layer, (text) => notice.show(text));
   const setLabel = (id: string | null): void => {
     details.setLabel(id);
     if (layer.chosen.size > 1) selected.relabel(id);
@@ -63,7 +69,9 @@ export function connectTools(parts: Parts): void {
   store.on("noted", (notes) => notice.show(`Saved; the outline was ${notes.join(", ")}.`));
   connectSaving(parts);
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
-  exchange(root, canvas, store, notice);
+  connectImport(parts);
+  connectPixelSize(root, canvas, () => tools.rulerPx());
+  connectExports(parts);
 }
 
 /** Undo, redo and delete; each says what it did. */
@@ -94,13 +102,16 @@ function connectKeys(parts: Parts, tools: Tools, commands: Commands): void {
   parts.miniMap = player ? new MiniMap(root, player, notice) : null;
   if (player && parts.miniMap) new FrameProjections(player, parts.miniMap, { ...parts, tools });
   const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, notice) : null;
+  const look = new LookPanel(root, () => mapView.target.focus({ preventScroll: true }));
   let openSheet = (): void => undefined;
   const targets: KeyTargets = {
     ...{ canAnnotate: canvas.can_annotate, tools, layer, mapView, history, labels, player, ...commands },
     ...{ mosaicKeys: parts.mosaic?.keys() ?? null, span, miniMap: parts.miniMap },
     openSheet: () => openSheet(),
+    look: () => look.toggle(),
   };
   const groups = keyGroups(targets);
+  if (player) groups.push(new Tracks(parts, player).keys());
   openSheet = keySheet(root, groups);
   listenToKeys(groups);
   toolbar(root, targets);

@@ -1,14 +1,19 @@
 /** Addresses: the view, the ROI and the frame that a link names, and the address of what is on screen. */
 
+import { writeBeside } from "../beside/address";
 import { DeepLink } from "../map/deep_link";
 import type { LinkTarget } from "../map/deep_link";
 import { extentFromBounds, geometryFromL0 } from "../map/pixel_plane";
 import type { RoiState } from "../rois/saved/state";
 import type { Parts } from "./parts";
 
-export function connectLink({ mapView, layer, player, mosaic }: Parts): DeepLink {
+export function connectLink({ root, canvas, mapView, layer, player, mosaic }: Parts): DeepLink {
   const pts = (): number | null => player?.frame?.pts ?? mosaic?.pts ?? null;
   const deepLink = new DeepLink(mapView, () => layer.selectedId, pts);
+  const beside = root.querySelector<HTMLAnchorElement>("[data-beside-link]");
+  beside?.addEventListener("click", () => {
+    beside.href = writeBeside({ canvases: [canvas.id], views: [deepLink.target()], isTied: null });
+  });
   layer.on("select", () => deepLink.update());
   player?.on("frame", ({ exact }) => {
     if (exact) deepLink.update();
@@ -27,10 +32,11 @@ export async function openLinked(parts: Parts, link: LinkTarget, isPlaced: boole
 }
 
 export async function showRoi(state: RoiState, { mapView, layer, player }: Parts): Promise<void> {
-  if (player && state.frame && player.frame?.pts !== state.frame.pts) {
+  if (player && state.frame && !(state.track.length && state.isInView) && player.frame?.pts !== state.frame.pts) {
     await player.seek(player.frames.nearest(state.frame.pts));
   }
   if (!layer.layer.getVisible()) layer.toggle("visible");
   layer.select(state.id);
-  mapView.zoomTo(state.server ? extentFromBounds(state.server.bounds) : geometryFromL0(state.geometry).getExtent());
+  const isOwn = state.server && !state.keyedAt;
+  mapView.zoomTo(isOwn && state.server ? extentFromBounds(state.server.bounds) : geometryFromL0(state.geometry).getExtent());
 }

@@ -7,6 +7,7 @@ import { required } from "../../dom/elements";
 import { History } from "../lib/history";
 import { actFor } from "../lib/http";
 import { Cupboard } from "../lib/shelf";
+import { afterPause } from "../lib/redraw";
 import { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import { canvasLayers } from "../map/canvas_layer";
@@ -24,7 +25,11 @@ import { VideoPlayer } from "../video/player";
 import { timeline } from "../video/timeline";
 import { connectTools } from "./editing";
 import { connectLink, openLinked } from "./links";
+import { connectPeople } from "./people";
 import type { Parts } from "./parts";
+
+/** A wheel that is being turned is not at rest yet. */
+const WINDOW_PAUSE_MS = 150;
 
 function readCanvas(): CanvasData {
   const source = document.getElementById("canvas-data");
@@ -44,13 +49,15 @@ export async function start(root: HTMLElement): Promise<void> {
   const isPlaced = applyView(mapView, link);
   if (player) await player.seek(link.t === null ? 0 : player.frames.nearest(link.t));
   const deepLink = connectLink(parts);
-  mapView.map.on("moveend", () => loadWindow(parts));
+  const loadSoon = afterPause(() => loadWindow(parts), WINDOW_PAUSE_MS);
+  mapView.map.on("moveend", loadSoon);
   const beside = loadMosaics(parts, link, deepLink);
   await parts.drafts.replay(); // before the ROIs are read: what waits here is what the user wants
   await store.load();
   loadWindow(parts);
   await openLinked(parts, link, isPlaced);
   await beside;
+  connectPeople(parts);
   takeKeys(mapView.target);
   root.dataset.ready = "true";
 }
@@ -107,7 +114,7 @@ async function loadMosaics({ canvas, mosaic, miniMap }: Parts, link: LinkTarget,
 }
 
 function loadWindow({ store, mapView: { view } }: Parts): void {
-  void store.loadWindow(boundsFromExtent(view.calculateExtent()), view.getResolution() ?? 1);
+  void store.loadWindow(boundsFromExtent(view.calculateExtent()));
 }
 
 function startVideo({ root, store, layer, labels, notice, miniMap }: Parts, player: VideoPlayer): void {
@@ -115,9 +122,14 @@ function startVideo({ root, store, layer, labels, notice, miniMap }: Parts, play
   miniMap?.on("frameStatus", ({ frameStatus }) => bar.showFrameStatus(frameStatus));
   player.on("error", (text) => notice.show(text));
   player.on("frame", ({ frame }) => {
+    const moved = store.live().filter((state) => state.view(frame) && state.track.length);
+    layer.setFilter("frame", (state) => {
+      state.view(player.frame); // also of one that came after the frame
+      return state.isInView;
+    });
+    for (const state of moved) layer.refresh(state);
     const selected = store.get(layer.selectedId);
-    if (selected?.frame && selected.frame.pts !== frame.pts) layer.select(null);
-    layer.setFilter("frame", (state) => state.frame === null || state.frame.pts === frame.pts);
+    if (selected && !selected.isInView) layer.select(null);
   });
 }
 

@@ -18,7 +18,7 @@ export function toolbar(root: HTMLElement, targets: KeyTargets): void {
   foldPanel(root);
 }
 
-function connectButtons(buttons: Buttons, { tools, layer, mapView, undo, redo, openSheet }: KeyTargets): void {
+function connectButtons(buttons: Buttons, { tools, layer, mapView, undo, redo, openSheet, look }: KeyTargets): void {
   const actions: Record<string, () => void> = {
     undo,
     redo,
@@ -29,6 +29,7 @@ function connectButtons(buttons: Buttons, { tools, layer, mapView, undo, redo, o
     "reset-rotation": () => mapView.resetRotation(),
     "full-screen": () => fullScreen(mapView.target),
     keys: openSheet,
+    look,
   };
   for (const button of buttons("[data-tool]")) {
     button.addEventListener("click", () => tools.use(button.dataset.tool as ToolName));
@@ -65,7 +66,8 @@ function showStates(buttons: Buttons, { tools, layer, history }: KeyTargets): vo
 function giveBackFocus(root: HTMLElement, target: HTMLElement): void {
   root.addEventListener("click", (event) => {
     const isMouse = event.detail > 0;
-    const isTool = event.target instanceof Element && event.target.closest("[data-rail] button, [data-timeline] button");
+    const pressed = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-rail] button, [data-timeline] button") : null;
+    const isTool = pressed && pressed.dataset.action !== "look"; // that one opens a panel, which has the focus
     if (!isMouse || !isTool) return;
     target.toggleAttribute("data-pointed", true);
     target.focus({ preventScroll: true });

@@ -1,10 +1,7 @@
-/** The frames of a video: identified by PTS and index together, fetched as images, kept for a while. */
+/** The frames of a video: identified by PTS and index together. */
 
 import { getJson } from "../lib/http";
 import type { CanvasVideo, FrameRef } from "../lib/types";
-
-/** Two seconds of video; decoded, a frame of 1 megapixel takes 4 MB. */
-const KEPT_FRAMES = 48;
 
 interface FramePage {
   frames: { pts: number }[];
@@ -65,35 +62,5 @@ export class FrameTable {
 
   nearestToMediaTime(seconds: number): number {
     return this.nearest((seconds + this.mediaOffsetS) / this.timeBaseS);
-  }
-}
-
-/** Fetches frames by PTS; the last ones stay decoded. */
-export class FrameImages {
-  private readonly kept = new Map<number, Promise<ImageBitmap>>();
-
-  constructor(private readonly urlTemplate: string) {}
-
-  get(pts: number): Promise<ImageBitmap> {
-    const known = this.kept.get(pts);
-    this.kept.delete(pts);
-    const image = known ?? this.fetchFrame(pts);
-    this.kept.set(pts, image); // newest last
-    image.catch(() => this.kept.delete(pts));
-    this.dropOldest();
-    return image;
-  }
-
-  private async fetchFrame(pts: number): Promise<ImageBitmap> {
-    const response = await fetch(this.urlTemplate.replace("{pts}", String(pts)));
-    if (!response.ok) throw new Error(`The frame could not be read (${response.status}).`);
-    return createImageBitmap(await response.blob());
-  }
-
-  private dropOldest(): void {
-    for (const pts of this.kept.keys()) {
-      if (this.kept.size <= KEPT_FRAMES) return;
-      this.kept.delete(pts);
-    }
   }
 }

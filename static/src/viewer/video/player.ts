@@ -7,12 +7,16 @@ import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
 import { Emitter } from "../lib/events";
-import { FrameImages, FrameTable } from "./frames";
+import { FrameImages, around } from "./frame_images";
+import { FrameTable } from "./frames";
 import { PlanePicture } from "../map/plane_picture";
 import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 
-/** Frames fetched ahead in the direction of the last step: what is seen while a key is held. */
-const PREFETCH_STEPS = 3;
+/** What the menu and the keys J and L offer. */
+export const SPEEDS = [0.25, 0.5, 1, 1.5, 2, 4];
+const RGBA_BYTES = 4;
+/** A jump this long is no stepping: its neighbours are what comes next. */
+const LONGEST_STRIDE = 10;
 /** Magnified more than twice, a frame shows its pixels as squares. */
 const SQUARES_BELOW = 0.5;
 
@@ -23,6 +27,8 @@ interface VideoEvents {
   /** Another frame is on screen. `exact` is false while playing. */
   frame: { frame: FrameRef; exact: boolean };
   playing: boolean;
+  /** Times the pace of the recording. */
+  speed: number;
   loading: boolean;
   error: string;
 }
@@ -30,6 +36,8 @@ interface VideoEvents {
 export class VideoPlayer extends Emitter<VideoEvents> {
   index = -1;
   isPlaying = false;
+  /** First and last frame of what plays over and over; null: to the end, once. */
+  loop: [number, number] | null = null;
   private wanted = -1;
   private readonly picture: PlanePicture;
   private readonly images: FrameImages;
@@ -37,15 +45,15 @@ export class VideoPlayer extends Emitter<VideoEvents> {
 
   private constructor(
     private readonly canvas: CanvasData,
-    video: CanvasVideo,
+    readonly video: CanvasVideo,
     projection: Projection,
     readonly frames: FrameTable,
   ) {
     super();
-    this.images = new FrameImages(video.frame_url);
+    this.images = new FrameImages(video.frame_url, canvas.width * canvas.height * RGBA_BYTES);
     this.picture = new PlanePicture(projection, { className: "canvas-frame", squaresBelow: SQUARES_BELOW });
     Object.assign(this.media, { muted: true, playsInline: true, preload: "auto", src: video.media_url });
-    this.media.addEventListener("ended", () => void this.pause());
+    this.media.addEventListener("ended", () => this.mediaEnded());
     this.media.addEventListener("error", () => this.mediaFailed());
   }
 
@@ -69,10 +77,11 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     const target = this.frames.clamp(index);
     const step = target - this.wanted;
     this.wanted = target;
-    this.emit("loading", true);
+    if (!this.images.has(this.frames.at(target).pts)) this.emit("loading", true);
     try {
       const image = await this.images.get(this.frames.at(target).pts);
       if (this.wanted !== target) return;
+      this.images.shown = image;
       this.show(image, target, true);
       this.emit("loading", false);
       this.prefetch(target, step);
@@ -92,8 +101,9 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   async play(): Promise<void> {
-    const isAtEnd = this.index >= this.frames.length - 1;
-    this.media.currentTime = isAtEnd ? 0 : this.frames.mediaTime(Math.max(this.index, 0)) + JUST_INSIDE_S;
+    const [first, last] = this.loop ?? [0, this.frames.length - 1];
+    const isOutside = this.index >= last || this.index < first;
+    this.goTo(isOutside ? first : this.index);
     try {
       await this.media.play();
     } catch {
@@ -109,10 +119,31 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     await this.seek(this.index);
   }
 
+  get speed(): number {
+    return this.media.playbackRate;
+  }
+
+  setSpeed(speed: number): void {
+    this.media.defaultPlaybackRate = this.media.playbackRate = speed;
+    this.emit("speed", speed);
+  }
+
+  /** To the next of the speeds, `by` 1 faster or -1 slower; the last stays. */
+  changeSpeed(by: number): void {
+    const at = SPEEDS.findIndex((speed) => speed >= this.speed);
+    this.setSpeed(SPEEDS[Math.min(Math.max(at + by, 0), SPEEDS.length - 1)] ?? 1);
+  }
+
+  private goTo(index: number): void {
+    this.media.currentTime = index <= 0 ? 0 : this.frames.mediaTime(index) + JUST_INSIDE_S;
+  }
+
   private follow(): void {
     const onFrame = (mediaTime: number): void => {
       if (!this.isPlaying) return;
-      this.show(this.media, this.frames.nearestToMediaTime(mediaTime), false);
+      const index = this.frames.nearestToMediaTime(mediaTime);
+      if (this.loop && index >= this.loop[1]) this.goTo(this.loop[0]);
+      this.show(this.media, index, false);
       this.follow();
     };
     if ("requestVideoFrameCallback" in this.media) {
@@ -120,6 +151,12 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     } else {
       requestAnimationFrame(() => onFrame(this.media.currentTime));
     }
+  }
+
+  private mediaEnded(): void {
+    if (!this.loop) return void this.pause();
+    this.goTo(this.loop[0]);
+    void this.media.play();
   }
 
   private stopMedia(): void {
@@ -143,10 +180,8 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   private prefetch(index: number, step: number): void {
-    const stride = step === 0 ? 1 : step;
-    for (let i = 1; i <= PREFETCH_STEPS; i += 1) {
-      const next = index + i * stride;
-      if (next >= 0 && next < this.frames.length) void this.images.get(this.frames.at(next).pts).catch(() => undefined);
-    }
+    const stride = Math.abs(step) > LONGEST_STRIDE ? 1 : step;
+    const next = around(index, stride, this.frames.length, this.images.room);
+    this.images.ahead(next.map((at) => this.frames.at(at).pts));
   }
 }

@@ -7,17 +7,28 @@ import type { Labels } from "../rois/saved/labels";
 import { oncePerRedraw } from "../lib/redraw";
 import { slider, trackContext } from "../lib/slider";
 import { timeText } from "../lib/units";
+import type { RoiState } from "../rois/saved/state";
+import { driftOn, keyFrames } from "../rois/shapes/track";
+import { filmstrip } from "./filmstrip";
 import type { VideoPlayer } from "./player";
+import { speeds } from "./speeds";
 
 export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore, labels: Labels): Timeline {
   const host = required(root, "[data-timeline]");
   host.hidden = false;
+  filmstrip(host, player);
+  speeds(required(host, "[data-speed]"), player);
   const made = new Timeline(host, player, store, labels);
   made.start();
   return made;
 }
 
 const STATUS_SHARE = 0.34;
+/** Of an ROI on several frames; more than three share the lanes. */
+const LANE_PX = 7;
+const LANES = 3;
+/** An uncertainty of this share of the ROI's size is drawn in full red; twice as much ends the following. */
+const DRIFT_SHARE = 0.05;
 
 export class Timeline {
   private frameStatus: FrameStatus | null = null;
@@ -34,7 +45,7 @@ export class Timeline {
   ) {
     this.track = required(host, "[role=slider]");
     this.head = required(host, "[data-timeline-head]");
-    this.marks = required<HTMLCanvasElement>(host, "canvas");
+    this.marks = required<HTMLCanvasElement>(host, "[data-marks]");
   }
 
   start(): void {
@@ -93,6 +104,30 @@ export class Timeline {
     this.track.setAttribute("aria-valuetext", `Frame ${frame.index + 1}, ${time}`);
   }
 
+  /** Where an ROI is, with its key frames; red by how uncertain following it was. */
+  private drawTrack(context: CanvasRenderingContext2D, state: RoiState, lane: number): void {
+    const { marks, player } = this;
+    const height = LANE_PX * devicePixelRatio;
+    const top = marks.height - ((lane % LANES) + 1) * (height + devicePixelRatio);
+    const last = Math.max(player.frames.length - 1, 1);
+    const xOf = (index: number): number => (marks.width * index) / last;
+    const keys = keyFrames(state.tracked);
+    const worst = DRIFT_SHARE * Math.sqrt(Math.max(state.server?.area_px ?? 1, 1));
+    keys.forEach((key, at) => {
+      const next = keys[at + 1];
+      if (key.outside || !next) return;
+      const [left, right] = [xOf(key.index), xOf(next.index)];
+      context.fillStyle = this.labels.colorOf(state.label);
+      context.fillRect(left, top, right - left, height);
+      context.fillStyle = `rgb(200 0 0 / ${Math.min(driftOn(state.tracked, key.index + 0.5) / worst, 1)})`;
+      context.fillRect(left, top, right - left, height / 2);
+    });
+    for (const key of keys) {
+      context.fillStyle = key.by === "tracking" ? "#ffffff" : "#000000";
+      if (!key.outside) context.fillRect(xOf(key.index) - devicePixelRatio, top, 2 * devicePixelRatio, height);
+    }
+  }
+
   /** What became of the frames in a mosaic, and a tick in the label's colour at every frame that has an ROI. */
   private drawMarks(): void {
     const { marks, track, player } = this;
@@ -107,8 +142,10 @@ export class Timeline {
       const xOf = (row: number): number => (marks.width * Math.max((indices[row] ?? (indices[row - 1] ?? 0) + 1) - 0.5, 0)) / last;
       frameStatus.paint(context, marks.height - height, height, xOf);
     }
+    const tracked = this.store.live().filter((state) => state.track.length > 0);
+    tracked.forEach((state, lane) => this.drawTrack(context, state, lane));
     for (const state of this.store.live()) {
-      if (!state.frame) continue;
+      if (!state.frame || state.track.length) continue;
       const x = (marks.width * player.frames.nearest(state.frame.pts)) / last;
       context.fillStyle = this.labels.colorOf(state.label);
       context.fillRect(Math.min(x - ratio, marks.width - 3 * ratio), 0, 3 * ratio, marks.height);

@@ -18,8 +18,9 @@ export function roi(given: Partial<Roi> = {}): Roi {
     label: null,
     name: "",
     shape: "polygon",
+    track: [],
     locked: false,
-    review_state: "unreviewed",
+    review_state: "draft",
     version: 1,
     area_px: 100,
     area_um2: null,
@@ -92,10 +93,10 @@ export class Server {
   }
 
   private answer({ method, path, body, version, key }: Asked, params: URLSearchParams): Response {
-    if (path.endsWith("/bulk/")) return this.together((body as { changes?: RoiStep[] }).changes ?? []);
     const id = /rois\/([^/]+)\//.exec(path)?.[1];
     const wasDone = key !== "" && this.done.has(key);
     this.done.add(key);
+    if (path.endsWith("/bulk/")) return this.together((body as { changes?: RoiStep[] }).changes ?? [], wasDone);
     if (!id) return method === "POST" ? this.create(body, wasDone) : this.list(params);
     const known = this.rois.get(id);
     if (!known) return Response.json({ code: "not_found" }, { status: 404 });
@@ -108,7 +109,8 @@ export class Server {
     return gone(this.change(id, { deleted_at: "2026-01-03T00:00:00Z" }));
   }
 
-  private together(steps: RoiStep[]): Response {
+  private together(steps: RoiStep[], wasDone: boolean): Response {
+    if (wasDone) return Response.json({ rois: steps.map(({ id }) => this.rois.get(id)) });
     const stale = steps.filter((step) => step.do !== "create" && this.rois.get(step.id)?.version !== step.version);
     if (stale.length) return Response.json({ code: "version" }, { status: 412 });
     const rois = steps.map(({ do: what, id, ...given }) => {

@@ -81,6 +81,46 @@ describe("many at once", () => {
     expect([stored("name"), stored("version"), store.sync.pendingCount]).toEqual([["x", "x", "x"], [2, 2, 2], 0]);
   });
 
+  it("are sent again under the key they had, so that what others changed since is no conflict", async () => {
+    const conflicts: string[] = [];
+    store.sync.on("conflict", ({ state: { id } }) => conflicts.push(id));
+    server.lost = 2;
+    edits.together("Rename", all().map((one) => ({ state: one, patch: { name: "x" } })));
+    await pass(100);
+    server.change("r2", { name: "theirs" });
+    await pass(4000);
+    const keys = server.asked.filter(({ method }) => method === "POST").map(({ key }) => key);
+    expect([server.writes, new Set(keys).size, keys[0]?.length]).toEqual(["POST, POST, POST", 1, 36]);
+    expect([stored("name"), state("r2").name, conflicts]).toEqual([["x", "theirs", "x"], "theirs", []]);
+    expect(store.sync.pendingCount).toBe(0);
+  });
+
+  it.each([["one", ["r1"]], ["many", ["r1", "r2", "r3"]]])(
+    "of %s, taken back while its answer is lost, are taken back on the server",
+    async (_, ids) => {
+      server.lost = 1;
+      const renamed = ids.map((id) => ({ state: state(id), patch: { name: "x" } }));
+      if (ids.length > 1) edits.together("Rename", renamed);
+      else edits.change(state("r1"), { name: "x" }, "Rename");
+      await pass(700);
+      expect(server.rois.get("r1")?.name).toBe("x");
+      history.undo();
+      await pass(4000);
+      expect([stored("name"), state("r1").name, store.sync.pendingCount]).toEqual([["", "", ""], "", 0]);
+    },
+  );
+
+  it("ask where somebody brought back what was deleted, before the answer came", async () => {
+    const conflicts: string[] = [];
+    store.sync.on("conflict", ({ state: { id } }) => conflicts.push(id));
+    server.lost = 1;
+    edits.together("Delete", [state("r1"), state("r2")].map((one) => ({ state: one, deleted: true })));
+    await pass(100);
+    server.change("r2", { deleted_at: null });
+    await pass(4000);
+    expect([conflicts, server.writes, server.rois.get("r2")?.deleted_at]).toEqual([["r2"], "POST, POST", null]);
+  });
+
   it("are not changed where one is locked, but can be unlocked together", async () => {
     edits.change(state("r1"), { locked: true }, "Lock");
     await saved();

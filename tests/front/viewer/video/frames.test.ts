@@ -1,6 +1,6 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
-import { FrameImages, FrameTable } from "@/viewer/video/frames";
+import { FrameTable } from "@/viewer/video/frames";
 import type { CanvasVideo } from "@/viewer/lib/types";
 
 /** Four frames of a clock of 1/90000 s, one of them long. The media element's clock begins 2 s later. */
@@ -61,41 +61,5 @@ describe("FrameTable", () => {
     expect(asked).toEqual(["/frames/?limit=5000", "/frames/?start=5000&limit=5000"]);
     expect([table.length, table.at(6999).time_s]).toEqual([7000, 279.96]);
     expect(table.pts).toEqual([...table.pts].sort((a, b) => a - b));
-  });
-});
-
-describe("FrameImages", () => {
-  let fetched: string[] = [];
-
-  beforeEach(() => {
-    fetched = [];
-    vi.stubGlobal("createImageBitmap", () => Promise.resolve({ width: 1, height: 1 }));
-    vi.stubGlobal("fetch", (url: string) => {
-      fetched.push(url);
-      return Promise.resolve(new Response("", { status: url.includes("404") ? 404 : 200 }));
-    });
-  });
-
-  it("asks by PTS, and once for a frame that is kept", async () => {
-    const images = new FrameImages("/frames/{pts}.jpg");
-    expect(await images.get(40)).toBe(await images.get(40));
-    expect(fetched).toEqual(["/frames/40.jpg"]);
-  });
-
-  it("keeps the 48 frames that were last looked at", async () => {
-    const images = new FrameImages("/frames/{pts}.jpg");
-    for (let pts = 0; pts < 48; pts += 1) await images.get(pts);
-    await images.get(0); // seen again: the oldest is now 1
-    await images.get(48);
-    fetched = [];
-    await images.get(0);
-    await images.get(1);
-    expect(fetched).toEqual(["/frames/1.jpg"]);
-  });
-
-  it("asks again for a frame that could not be read", async () => {
-    const images = new FrameImages("/frames/{pts}.jpg");
-    for (let i = 0; i < 2; i += 1) await expect(images.get(404)).rejects.toThrow("The frame could not be read (404).");
-    expect(fetched).toHaveLength(2);
   });
 });

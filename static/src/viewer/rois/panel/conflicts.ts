@@ -15,6 +15,7 @@ import type { Conflict } from "../saved/sync";
 const NAMES: Record<MergeField, string> = {
   deleted: "Kept or deleted",
   geometry: "Outline",
+  track: "Key frames",
   label: "Label",
   name: "Name",
   locked: "Lock",
@@ -86,7 +87,7 @@ export class Conflicts {
     const [mine, other] = [state.version, versionOf(theirs)];
     this.rows.replaceChildren(...differing(mine, other).map((field) => this.row(field, base, mine, other)));
     const review = required(this.dialog, "[data-merge-review]");
-    const isReviewed = theirs.review_state !== "unreviewed";
+    const isReviewed = theirs.review_state !== "draft";
     review.hidden = !isReviewed;
     review.textContent = `It was ${theirs.review_state} in review. A new outline or label takes the review back.`;
     this.chosen(conflict);

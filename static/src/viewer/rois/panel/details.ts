@@ -54,12 +54,22 @@ export class Details {
   }
 
   private fillLabels(): void {
-    const options = this.labels.all.map((label, index) => {
-      const key = index < this.labels.onKeys.length ? `${index + 1}  ` : "";
-      return element("option", { value: label.id }, `${key}${label.name}`);
+    const options = this.labels.all.map((label) => {
+      const key = label.key ? `${label.key}  ` : "";
+      return element("option", { value: label.id }, `${key}${this.labels.indented(label)}`);
     });
     this.label.replaceChildren(element("option", { value: "" }, "No label"), ...options);
   }
+
+  /** One that was retired is still shown on the ROIs that have it. */
+  private showLabel(id: string | null): void {
+    this.label.querySelector("[data-retired]")?.remove();
+    const label = this.labels.get(id);
+    if (label?.retired) {
+      const option = element("option", { value: label.id, "data-retired": "" }, `${label.name} (retired)`);
+      this.label.append(option);
+    }
+    this.label.value = id ?? "";  }
 
   private rename(): void {
     const name = this.name.value.trim();
@@ -81,7 +91,7 @@ export class Details {
     this.host.hidden = !state;
     if (!state) return;
     if (isOther || document.activeElement !== this.name) this.name.value = state.name;
-    this.label.value = state.label ?? "";
+    this.showLabel(state.label);
     this.name.disabled = this.label.disabled = !this.actions.canAnnotate || state.locked;
     this.host.style.setProperty("--roi-color", this.labels.colorOf(state.label));
     this.showFacts(state);
@@ -94,7 +104,7 @@ export class Details {
     this.store.freshen(state);
   }
 
-  /** Not on what another lab shares: a search would look into that lab. */
+  /** Of what another lab shares, the search looks into one's own lab. */
   private showSimilar(state: RoiState): void {
     const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-similar]");
     if (!link) return;
@@ -118,7 +128,6 @@ export class Details {
     facts.push(["Area", server ? areaText(server.area_px, server.area_um2) : "not measured yet"]);
     if (frame) facts.push(["Frame", `${frame.index + 1} (${timeText(frame.time_s)}, PTS ${frame.pts})`]);
     facts.push(["Version", server ? String(server.version) : "not saved yet"]);
-    if (server && server.review_state !== "unreviewed") facts.push(["Review", server.review_state]);
     const isSearched = this.host.querySelector("[data-roi-similar]") !== null;
     if (server && isSearched) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
     const rows = facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);

@@ -69,9 +69,11 @@ export class RoiList {
     const number = (value: number): string => value.toLocaleString("en");
     const shownText = states.length === total ? number(total) : `${number(states.length)} of ${number(total)}`;
     required(this.root, "[data-roi-count]").textContent = shownText;
-    required(this.root, "[data-roi-windowed]").hidden = !isWindowed;
+    const note = required(this.root, "[data-roi-windowed]");
+    note.hidden = !isWindowed;
+    note.textContent = this.store.isLoadingWindow ? "Loading the ROIs in view…" : windowText(this.store.states.size, this.store.inWindow);
     required(this.root, "[data-roi-empty]").hidden = states.length > 0 || total > 0;
-    required(this.root, "[data-roi-none-match]").hidden = states.length > 0 || total === 0;
+    required(this.root, "[data-roi-none-match]").hidden = states.length > 0 || total === 0 || this.filter.value === ANY;
     required(this.root, "[data-roi-loading]").hidden = true;
     required(this.root, "[data-roi-error]").hidden = true;
     this.listHost.hidden = states.length === 0;
@@ -148,6 +150,13 @@ export class RoiList {
     event.preventDefault();
     this.choose(Math.min(Math.max(target, 0), last));
   }
+}
+
+/** What is said where not all ROIs are on the page. */
+export function windowText(shown: number, inWindow: number): string {
+  const number = (value: number): string => value.toLocaleString("en");
+  if (inWindow <= shown) return "Many ROIs: those in view are shown, tiny ones as dots.";
+  return `The largest ${number(shown)} of ${number(inWindow)} in view, tiny ones as dots. Zoom in for the others.`;
 }
 
 function stateSign(state: RoiState): HTMLElement | null {

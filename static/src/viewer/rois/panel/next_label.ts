@@ -12,7 +12,7 @@ export class NextLabel {
     private readonly labels: Labels,
   ) {
     this.choice = required<HTMLSelectElement>(root, "[data-next-label]");
-    const options = labels.all.map((label) => element("option", { value: label.id }, label.name));
+    const options = labels.all.map((label) => element("option", { value: label.id }, labels.indented(label)));
     this.choice.replaceChildren(element("option", { value: "" }, "No label"), ...options);
     this.choice.addEventListener("change", () => this.use(this.choice.value || null));
     this.use(null);

@@ -4,6 +4,7 @@ import { roiRevisions } from "../saved/api";
 import { element, required } from "../../../dom/elements";
 import type { Labels } from "../saved/labels";
 import { sameGeometry } from "../../map/pixel_plane";
+import { sameTrack } from "../saved/state";
 import { preview } from "../shown/preview";
 import type { RoiState } from "../saved/state";
 import type { RoiEdits } from "../saved/edits";
@@ -20,12 +21,17 @@ const WORDS: Record<string, string> = {
 export function changesText(before: RoiRevision, after: RoiRevision, nameOf: (label: string | null) => string): string[] {
   const changes: string[] = [];
   if (!sameGeometry(before.geometry, after.geometry)) changes.push("outline");
-  if (before.label !== after.label) changes.push(`label ${nameOf(before.label)} → ${nameOf(after.label)}`);
+  if (!sameTrack(before.track, after.track)) changes.push(`key frames ${before.track.length} → ${after.track.length}`);
+  if (before.label !== after.label) changes.push(`label ${calledIn(before, nameOf)} → ${calledIn(after, nameOf)}`);
   if (before.name !== after.name) changes.push(`name ${before.name || "none"} → ${after.name || "none"}`);
   if (before.locked !== after.locked) changes.push(after.locked ? "locked" : "unlocked");
   if (before.review_state !== after.review_state) changes.push(`review ${before.review_state} → ${after.review_state}`);
   return changes;
 }
+
+/** What the label was called when the version was made. */
+const calledIn = ({ label, label_name }: RoiRevision, nameOf: (label: string | null) => string): string =>
+  label_name || nameOf(label);
 
 export class Revisions {
   private readonly list: HTMLElement;
@@ -84,9 +90,9 @@ export class Revisions {
     return row;
   }
 
-  private restoreButton(state: RoiState, { geometry, shape, label, name, version }: RoiRevision): HTMLElement {
+  private restoreButton(state: RoiState, { geometry, shape, track, label, name, version }: RoiRevision): HTMLElement {
     const click = (): void => {
-      this.edits.change(state, { geometry, shape, label, name }, `Bring back version ${version}`);
+      this.edits.change(state, { geometry, shape, track, label, name }, `Bring back version ${version}`);
     };
     const title = `Bring back version ${version} as a new version`;
     return element("button", { type: "button", class: "btn btn--small btn--quiet", title, click }, "Bring back");

@@ -36,7 +36,7 @@ export class SelectionPanel {
   ) {
     this.host = required(root, "[data-selection]");
     this.label = this.host.querySelector("[data-selection-label]");
-    const options = labels.all.map((label) => element("option", { value: label.id }, label.name));
+    const options = labels.all.map((label) => element("option", { value: label.id }, labels.indented(label)));
     const several = element("option", { value: "several", disabled: true }, "Several labels");
     this.label?.replaceChildren(several, element("option", { value: "" }, "No label"), ...options);
     this.label?.addEventListener("change", () => {

@@ -2,7 +2,7 @@
 
 import { API_ROOT, call, getAll, getJson } from "../../lib/http";
 import type { Page } from "../../lib/http";
-import type { FrameRef, Label, Roi, RoiGeometry, RoiRevision, RoiShape } from "../../lib/types";
+import type { FrameRef, KeyFrame, Label, Roi, RoiGeometry, RoiRevision, RoiShape } from "../../lib/types";
 
 export interface RoiDraft {
   id: string;
@@ -11,6 +11,7 @@ export interface RoiDraft {
   label: string | null;
   name: string;
   shape: RoiShape;
+  track: KeyFrame[];
   locked: boolean;
   frame: FrameRef | null;
 }
@@ -27,7 +28,6 @@ export type RoiStep = RoiPatch & {
 
 export interface RoiWindow {
   bounds: [number, number, number, number];
-  minSizePx: number;
   /** At most so many, the largest first. */
   limit: number;
 }
@@ -35,13 +35,12 @@ export interface RoiWindow {
 /** The largest page the API gives. */
 const ROI_PAGE_SIZE = 1000;
 
-function roiWindowUrl(canvas: string, { bounds, minSizePx, limit }: RoiWindow): string {
+function roiWindowUrl(canvas: string, { bounds, limit }: RoiWindow): string {
   const params = new URLSearchParams({ canvas });
   const [left, top, right, bottom] = bounds;
   for (const [key, value] of Object.entries({ left, top, right, bottom })) {
     params.set(key, value.toFixed(2));
   }
-  params.set("min_size_px", minSizePx.toFixed(2));
   params.set("limit", String(limit));
   return `${API_ROOT}/rois/?${params}`;
 }
@@ -53,9 +52,20 @@ export async function roiPage(canvas: string, page: number): Promise<{ count: nu
   return { count: answer.count ?? 0, rois: answer.results, isLast: !answer.next };
 }
 
-/** The largest ROIs of a window, in one answer. */
-export async function roiWindow(canvas: string, window: RoiWindow, signal: AbortSignal): Promise<Roi[]> {
-  return (await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal)).results;
+/** The largest ROIs of a window, in one answer, and how many the window holds. */
+export async function roiWindow(
+  canvas: string,
+  window: RoiWindow,
+  signal: AbortSignal,
+): Promise<{ rois: Roi[]; count: number }> {
+  const { results, count = results.length } = await getJson<Page<Roi>>(roiWindowUrl(canvas, window), signal);
+  return { rois: results, count };
+}
+
+/** These ROIs of a canvas, live or deleted. */
+export async function roisByIds(canvas: string, ids: string[], isDeleted: boolean): Promise<Roi[]> {
+  const params = new URLSearchParams({ canvas, ids: ids.join(","), deleted: String(isDeleted), page_size: String(ids.length) });
+  return (await getJson<Page<Roi>>(`${API_ROOT}/rois/?${params}`)).results;
 }
 
 export function roiGet(id: string): Promise<Roi> {
@@ -85,8 +95,8 @@ export async function roiRestore(id: string, version: number, patch: RoiPatch, k
 }
 
 /** All of these changes, or none; the ROIs as they are then, in the same order. */
-export async function roisChange(canvas: string, changes: RoiStep[]): Promise<Roi[]> {
-  const response = await call(`${API_ROOT}/rois/bulk/`, { method: "POST", body: { canvas, changes } });
+export async function roisChange(canvas: string, changes: RoiStep[], key: string): Promise<Roi[]> {
+  const response = await call(`${API_ROOT}/rois/bulk/`, { method: "POST", body: { canvas, changes }, key });
   return ((await response.json()) as { rois: Roi[] }).rois;
 }
 
@@ -102,35 +112,4 @@ export async function roisDeleted(canvas: string): Promise<Roi[]> {
 
 export function labelList(canvas: string): Promise<Label[]> {
   return getAll<Label>(`${API_ROOT}/labels/?canvas=${canvas}&page_size=200`);
-}
-
-export function geojsonUrl(canvas: string): string {
-  return `${API_ROOT}/canvases/${canvas}/rois.geojson`;
-}
-
-export interface ImportReport {
-  created: number;
-  updated: number;
-  restored: number;
-  unchanged: number;
-  refused: number;
-  repaired: number;
-  id: string | null;
-  items: { index: number; status: string; reason: string }[];
-}
-
-export interface ImportUndone {
-  removed: number;
-  reverted: number;
-  kept: number;
-}
-
-export async function importUndo(id: string): Promise<ImportUndone> {
-  const response = await call(`${API_ROOT}/roi-imports/${id}/undo/`, { method: "POST" });
-  return (await response.json()) as ImportUndone;
-}
-
-export async function geojsonImport(canvas: string, body: unknown): Promise<ImportReport> {
-  const response = await call(geojsonUrl(canvas), { method: "POST", body });
-  return (await response.json()) as ImportReport;
 }

@@ -4,6 +4,7 @@ import type { History } from "../../lib/history";
 import { randomUuid } from "../../lib/uuid";
 import type { FrameRef, Roi, RoiGeometry, RoiShape } from "../../lib/types";
 import type { RoiPatch } from "./api";
+import { withKey } from "../shapes/track";
 import { differing, sameVersion } from "./merge";
 import { RoiState, versionOf, whole } from "./state";
 import type { Version } from "./state";
@@ -37,8 +38,18 @@ interface Done {
 }
 
 function turnOf(state: RoiState, after: Partial<Version>): Turn {
-  const before = Object.fromEntries(Object.keys(after).map((key) => [key, state[key as keyof Version]]));
+  const now = state.version;
+  const before = Object.fromEntries(Object.keys(after).map((key) => [key, now[key as keyof Version]]));
   return { state, before, after, seen: state.foreign };
+}
+
+/** An outline changed on another frame than the ROI's own is a key frame there. */
+function onFrame(state: RoiState, { geometry, shape, ...patch }: RoiPatch): RoiPatch {
+  const frame = state.keyedAt;
+  if (geometry && patch.track) return { ...patch, geometry, ...(shape ? { shape } : {}) };
+  if (!geometry) return { ...patch, ...(shape ? { shape } : {}) };
+  const outline = { geometry, shape: shape ?? "polygon" };
+  return frame ? { ...patch, track: withKey(state.tracked, frame, outline) } : { ...patch, ...outline };
 }
 
 /** An ROI that is not there yet, for a change that makes it. */
@@ -67,9 +78,14 @@ export class RoiEdits {
 
   change(state: RoiState, given: RoiPatch, label: string): void {
     if (given.locked === undefined && this.isLocked([state])) return;
-    const turn = turnOf(state, whole(given));
+    const turn = turnOf(state, onFrame(state, whole(given)));
     this.apply(state, turn.after);
     this.record(label, turn);
+  }
+
+  /** A step of the history that was recorded elsewhere: made, and not recorded again. */
+  replay(state: RoiState, patch: RoiPatch): void {
+    if (!this.isLocked([state])) this.apply(state, patch);
   }
 
   remove(state: RoiState): void {
@@ -83,7 +99,7 @@ export class RoiEdits {
   together(label: string, changes: Change[]): boolean {
     if (this.isLocked(changes.filter(({ patch }) => patch?.locked === undefined).map(({ state }) => state))) return false;
     const turns = changes.map(({ state, patch, deleted }) =>
-      turnOf(state, { ...whole(patch ?? {}), ...(deleted === undefined ? {} : { deleted }) }),
+      turnOf(state, { ...onFrame(state, whole(patch ?? {})), ...(deleted === undefined ? {} : { deleted }) }),
     );
     this.tellAll(turns.map(({ state, after }) => this.set(state, after)));
     const go = (isUndo: boolean) => () => this.tellAll(turns.flatMap((turn) => this.turn(turn, isUndo) ?? []));
@@ -180,7 +196,7 @@ export class RoiEdits {
     const wasDeleted = state.deleted;
     state.deleted = deleted ?? false;
     state.want(patch);
-    if (wasDeleted !== state.deleted) this.store.total += state.deleted ? -1 : 1;
+    if (wasDeleted !== state.deleted) this.store.countedBy(state.deleted ? -1 : 1);
     return { state, wasDeleted };
   }
 }

@@ -19,21 +19,31 @@ export interface Pasted {
 /** Where a copy says what it was copied from. */
 const SOURCE = "tessera";
 
+/** Key frames as text, as the server writes them: QuPath keeps it. */
+const TRACK = "tessera.track";
+
 const scaleOf = ({ mpp_x, mpp_y }: CanvasData): Scale => (mpp_x && mpp_y ? [mpp_x, mpp_y] : null);
 
 export function documentOf(states: RoiState[], canvas: CanvasData, labels: Labels): object {
   const features = states.map((state) => ({
     type: "Feature",
     id: state.id,
-    geometry: { ...state.geometry, ...(state.shape === "ellipse" ? { isEllipse: true } : {}), ...planeOf(state) },
+    geometry: { ...ownOf(state), ...planeOf(state) },
     properties: {
       objectType: "annotation",
       ...(state.name ? { name: state.name } : {}),
       ...classOf(state.label, labels),
       ...(state.locked ? { isLocked: true } : {}),
+      ...(state.track.length ? { metadata: { [TRACK]: JSON.stringify(state.track) } } : {}),
     },
   }));
   return { type: "FeatureCollection", features, [SOURCE]: { canvas: canvas.id, mpp: scaleOf(canvas) } };
+}
+
+/** On its own frame, whatever is on screen. */
+function ownOf(state: RoiState): object {
+  const { geometry, shape } = state.wanted();
+  return { ...geometry, ...(shape === "ellipse" ? { isEllipse: true } : {}) };
 }
 
 const planeOf = ({ frame }: RoiState): object => (frame?.index ? { plane: { c: -1, z: 0, t: frame.index } } : {});

@@ -2,14 +2,22 @@
 
 import type { RoiFields, RoiPatch } from "./api";
 import { sameGeometry } from "../../map/pixel_plane";
-import type { FrameRef, Roi, RoiGeometry, RoiShape } from "../../lib/types";
+import type { FrameRef, KeyFrame, Roi, RoiGeometry, RoiShape } from "../../lib/types";
+import type { ShapedOutline } from "../shapes/between";
+import { outlineOn } from "../shapes/track";
+import type { Tracked } from "../shapes/track";
 
 export type Field = keyof RoiPatch;
-const FIELDS: Field[] = ["geometry", "shape", "label", "name", "locked"];
+const FIELDS: Field[] = ["geometry", "shape", "track", "label", "name", "locked"];
 
 /** A new outline is a polygon unless it is said to be something else. */
 export function whole(patch: RoiPatch): RoiPatch {
   return patch.geometry && !patch.shape ? { ...patch, shape: "polygon" } : patch;
+}
+
+/** What was kept by an older page has none. */
+export function sameTrack(a: KeyFrame[] = [], b: KeyFrame[] = []): boolean {
+  return a === b || (a.length === b.length && JSON.stringify(a) === JSON.stringify(b));
 }
 
 export interface RoiProblem {
@@ -44,15 +52,20 @@ export interface StoredEdit extends Version {
 }
 
 export function versionOf(roi: Roi): Version {
-  const { geometry, shape, label, name, locked } = roi;
-  return { geometry, shape, label, name, locked, deleted: roi.deleted_at !== null };
+  const { geometry, shape, track, label, name, locked } = roi;
+  return { geometry, shape, track, label, name, locked, deleted: roi.deleted_at !== null };
 }
 
 export class RoiState {
-  geometry: RoiGeometry;
+  /** On its own frame; `geometry` and `shape` are what is on screen. */
+  private own: ShapedOutline;
+  track: KeyFrame[];
+  /** The frame of the video on screen; null: its own. */
+  private viewed: FrameRef | null = null;
+  /** What it is there; null where it is not. */
+  private seen: ShapedOutline | null = null;
   label: string | null;
   name: string;
-  shape: RoiShape;
   locked: boolean;
   deleted: boolean;
   server: Roi | null = null;
@@ -70,12 +83,59 @@ export class RoiState {
     readonly frame: FrameRef | null,
     wanted: RoiPatch & { geometry: RoiGeometry },
   ) {
-    this.geometry = wanted.geometry;
+    this.own = { geometry: wanted.geometry, shape: wanted.shape ?? "polygon" };
+    this.track = wanted.track ?? [];
     this.label = wanted.label ?? null;
     this.name = wanted.name ?? "";
-    this.shape = wanted.shape ?? "polygon";
     this.locked = wanted.locked ?? false;
     this.deleted = false;
+  }
+
+  /** The outline on the frame on screen. */
+  get geometry(): RoiGeometry {
+    return (this.seen ?? this.own).geometry;
+  }
+
+  set geometry(geometry: RoiGeometry) {
+    this.own = { ...this.own, geometry };
+  }
+
+  get shape(): RoiShape {
+    return (this.seen ?? this.own).shape;
+  }
+
+  set shape(shape: RoiShape) {
+    this.own = { ...this.own, shape };
+  }
+
+  /** The ROI with its own outline, whatever is on screen. */
+  get tracked(): Tracked {
+    return { frame: this.frame, ...this.own, track: this.track };
+  }
+
+  /** A frame of the video is on screen; true where the outline there is another than before. */
+  view(frame: FrameRef | null): boolean {
+    const [wasThere, before] = [this.isInView, this.geometry];
+    this.viewed = frame;
+    this.seeAgain();
+    return wasThere !== this.isInView || before !== this.geometry;
+  }
+
+  /** False where it is not on the frame on screen. */
+  get isInView(): boolean {
+    if (!this.frame || !this.viewed) return true;
+    return this.track.length ? this.seen !== null : this.frame.pts === this.viewed.pts;
+  }
+
+  /** The frame on screen, where a change of the outline makes a key frame there; else null. */
+  get keyedAt(): FrameRef | null {
+    const { frame, viewed } = this;
+    return frame && viewed && this.track.length && viewed.index !== frame.index ? viewed : null;
+  }
+
+  private seeAgain(): void {
+    const { viewed, frame, track } = this;
+    this.seen = viewed && frame && track.length ? outlineOn(this.tracked, viewed.index) : null;
   }
 
   static fromServer(roi: Roi): RoiState {
@@ -108,8 +168,8 @@ export class RoiState {
 
   /** All of what the user wants of an ROI that is there. */
   wanted(): RoiFields {
-    const { geometry, shape, label, name, locked } = this;
-    return { geometry, shape, label, name, locked };
+    const { own, track, label, name, locked } = this;
+    return { ...own, track, label, name, locked };
   }
 
   /** What has to be sent next, or null where the server has what the user wants. */
@@ -129,24 +189,32 @@ export class RoiState {
   want(patch: RoiPatch): void {
     for (const field of FIELDS) {
       if (patch[field] === undefined) continue;
-      Object.assign(this, { [field]: patch[field] });
+      this.take(field, patch[field]);
       if (!this.server || this.differsFromServer(field)) this.dirty.add(field);
-      else if (!this.inFlight) this.dirty.delete(field);
-      else this.dirty.add(field);
+      else if (!this.inFlight && !this.attempt) this.dirty.delete(field);
+      else this.dirty.add(field); // what was sent may be there already
     }
     if (this.problem?.kind !== "conflict") this.problem = null;
   }
 
+  private take(field: Field, value: unknown): void {
+    Object.assign(this, { [field]: value });
+    this.seeAgain();
+  }
+
   private differsFromServer(field: Field): boolean {
     if (!this.server) return true;
-    if (field === "geometry") return !sameGeometry(this.geometry, this.server.geometry);
-    return this[field] !== this.server[field];
+    const mine = this.wanted();
+    if (field === "geometry") return !sameGeometry(mine.geometry, this.server.geometry);
+    if (field === "track") return !sameTrack(mine.track, this.server.track);
+    return mine[field] !== this.server[field];
   }
 
   patch(): RoiPatch {
     const patch: RoiPatch = {};
-    for (const field of this.dirty) Object.assign(patch, { [field]: this[field] });
-    return patch.geometry ? { ...patch, shape: this.shape } : patch;
+    const mine = this.wanted();
+    for (const field of this.dirty) Object.assign(patch, { [field]: mine[field] });
+    return patch.geometry ? { ...patch, shape: mine.shape } : patch;
   }
 
   /**
@@ -158,11 +226,11 @@ export class RoiState {
     this.server = roi;
     let changed = false;
     for (const field of FIELDS) {
-      const wasChangedSince = this.dirty.has(field) && (!sent || this[field] !== sent[field]);
+      const wasChangedSince = this.dirty.has(field) && (!sent || this.wanted()[field] !== sent[field]);
       if (wasChangedSince) continue;
       this.dirty.delete(field);
       if (!this.differsFromServer(field)) continue;
-      Object.assign(this, { [field]: roi[field] });
+      this.take(field, roi[field]);
       changed = true;
     }
     return changed;

@@ -12,8 +12,6 @@ export const LOAD_ALL_LIMIT = 5000;
 const FRESHEN_MS = 4000;
 /** Only the largest in a window: more would overlap beyond recognition and be slow to draw. */
 const WINDOW_LIMIT = 3000;
-/** Smaller than this on screen, an outline looks like a dot. */
-const MIN_SIZE_SCREEN_PX = 3;
 
 interface RoiEvents {
   added: RoiState[];
@@ -28,8 +26,12 @@ interface RoiEvents {
 export class RoiStore extends Emitter<RoiEvents> {
   readonly states = new Map<string, RoiState>();
   readonly sync: RoiSync;
-  total = 0;
+  /** What the server counted, and what changed since: counts where not all ROIs are here. */
+  private counted = 0;
   isWindowed = false;
+  /** In the window, where not all ROIs are loaded; more than are loaded of it. */
+  inWindow = 0;
+  isLoadingWindow = false;
   private freshening: ReturnType<typeof setTimeout> | null = null;
   private windowRequest: AbortController | null = null;
 
@@ -45,6 +47,11 @@ export class RoiStore extends Emitter<RoiEvents> {
     });
   }
 
+  /** All ROIs of the image, those that are not loaded too. */
+  get total(): number {
+    return this.isWindowed ? this.counted : this.live().length;
+  }
+
   live(): RoiState[] {
     return [...this.states.values()].filter((state) => !state.deleted);
   }
@@ -57,7 +64,7 @@ export class RoiStore extends Emitter<RoiEvents> {
     try {
       for (let page = 1; ; page += 1) {
         const { count, rois, isLast } = await roiPage(this.canvas.id, page);
-        this.total = count + this.unsent();
+        this.counted = count + this.unsent();
         this.isWindowed = count > LOAD_ALL_LIMIT;
         if (!this.isWindowed) this.merge(rois);
         if (isLast || this.isWindowed) break;
@@ -76,16 +83,19 @@ export class RoiStore extends Emitter<RoiEvents> {
   }
 
   /** Load the ROIs in the window, where there are too many to load them all. */
-  async loadWindow(bounds: [number, number, number, number], resolution: number): Promise<void> {
+  async loadWindow(bounds: [number, number, number, number]): Promise<void> {
     if (!this.isWindowed) return;
     this.windowRequest?.abort();
     const request = new AbortController();
     this.windowRequest = request;
-    const window = { bounds, minSizePx: resolution * MIN_SIZE_SCREEN_PX, limit: WINDOW_LIMIT };
+    this.isLoadingWindow = true;
     try {
-      const found = await roiWindow(this.canvas.id, window, request.signal);
-      this.forgetOutside(new Set(found.map((roi) => roi.id)));
-      this.merge(found);
+      const { rois, count } = await roiWindow(this.canvas.id, { bounds, limit: WINDOW_LIMIT }, request.signal);
+      this.inWindow = count;
+      this.isLoadingWindow = false;
+      this.forgetOutside(new Set(rois.map((roi) => roi.id)));
+      this.merge(rois);
+      this.emit("loaded", { total: this.total, windowed: true });
     } catch (error) {
       if (!request.signal.aborted) this.emit("error", error instanceof Error ? error.message : "");
     }
@@ -130,17 +140,30 @@ export class RoiStore extends Emitter<RoiEvents> {
         this.states.set(roi.id, state);
         if (!state.deleted) added.push(state);
       } else if (known.isSettled && (known.server?.version ?? 0) < roi.version) {
+        const wasDeleted = known.deleted;
         known.takeServer(roi);
-        this.emit("changed", known);
+        this.announce(known, wasDeleted);
       }
     }
     if (added.length) this.emit("added", added);
   }
 
+  /** Take over what others did since the ROIs were loaded, and count it. */
+  takeNews(rois: Roi[]): void {
+    const before = this.live().length;
+    this.merge(rois);
+    this.counted += this.live().length - before;
+  }
+
+  /** So many more, or fewer, than were counted. */
+  countedBy(change: number): void {
+    this.counted += change;
+  }
+
   /** Hold an ROI that was drawn here. */
   add(state: RoiState): void {
     this.states.set(state.id, state);
-    this.total += 1;
+    this.counted += 1;
     this.emit("added", [state]);
   }
 
@@ -155,7 +178,7 @@ export class RoiStore extends Emitter<RoiEvents> {
   /** Let go of one that was never sent. */
   forget(state: RoiState): void {
     this.states.delete(state.id);
-    if (!state.deleted) this.total -= 1;
+    if (!state.deleted) this.counted -= 1;
     this.emit("removed", [state]);
   }
 

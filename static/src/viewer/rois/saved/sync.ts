@@ -29,6 +29,14 @@ export interface Conflict {
   base: Version | null;
 }
 
+/** Changes of many as they were sent: to be sent again so where the answer was lost. */
+interface Batch {
+  key: string;
+  states: RoiState[];
+  steps: RoiStep[];
+  sent: RoiPatch[];
+}
+
 interface SyncEvents {
   /** The server's answer changed what the page shows. */
   adopted: RoiState;
@@ -50,6 +58,7 @@ export class RoiSync extends Emitter<SyncEvents> {
   private isDown = false;
   private failures = 0;
   private downTimer: ReturnType<typeof setTimeout> | null = null;
+  private unanswered: Batch[] = [];
   /** True where all that waits would outlive this page. */
   isKept: () => boolean = () => false;
 
@@ -94,36 +103,47 @@ export class RoiSync extends Emitter<SyncEvents> {
     const ready = states.filter((state) => !state.inFlight && !state.problem && !state.attempt && state.nextStep);
     for (const state of states) if (ready.length < 2 || !ready.includes(state)) this.schedule(state, 0);
     if (ready.length < 2) return;
-    const sent = ready.map((state) => state.patch());
-    for (const state of ready) {
+    await this.sendBatch({ key: randomUuid(), states: ready, steps: ready.map(stepOf), sent: ready.map((state) => state.patch()) });
+  }
+
+  private async sendBatch(batch: Batch): Promise<void> {
+    const { key, states, steps, sent } = batch;
+    for (const state of states) {
       if (state.timer) clearTimeout(state.timer);
       state.timer = null;
       state.inFlight = true;
     }
     this.report();
     try {
-      const rois = await roisChange(this.canvas, ready.map(stepOf));
-      ready.forEach((state, index) => this.adoptStep(state, rois[index] as Roi, sent[index] ?? {}));
+      const rois = await roisChange(this.canvas, steps, key);
+      states.forEach((state, index) => this.adoptStep(state, steps[index] as RoiStep, rois[index] as Roi, sent[index] ?? {}));
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      for (const state of ready) {
-        state.inFlight = false;
+      for (const state of states) {
+        state.inFlight = isLater(error); // under way until it is answered: nobody knows what was done
         if (isLater(error)) state.problem = { kind: "retry", message: refusalText(error) };
         else this.schedule(state, 0);
         this.emit("troubled", state);
       }
-      if (isLater(error)) this.goDown(error);
+      if (isLater(error)) {
+        this.unanswered.push(batch);
+        this.goDown(error);
+      }
       return this.report();
     }
-    for (const state of ready) {
+    this.failures = 0;
+    for (const state of states) {
       state.inFlight = false;
+      if (state.problem?.kind === "retry") state.problem = null;
       this.emit("confirmed", state);
       void this.push(state);
     }
   }
 
-  private adoptStep(state: RoiState, roi: Roi, sent: RoiPatch): void {
-    if (roi.deleted_at === null) this.adopt(state, roi, sent);
+  private adoptStep(state: RoiState, step: RoiStep, roi: Roi, sent: RoiPatch): void {
+    const isUndone = (step.do === "delete") !== (roi.deleted_at !== null); // by others, before it was sent again
+    if (isUndone) this.meet(state, roi);
+    else if (roi.deleted_at === null) this.adopt(state, roi, sent);
     else state.server = roi;
   }
 
@@ -145,8 +165,15 @@ export class RoiSync extends Emitter<SyncEvents> {
   drop(state: RoiState): void {
     if (state.timer) clearTimeout(state.timer);
     Object.assign(state, { timer: null, attempt: null, problem: null });
+    this.forget(this.unanswered.filter(({ states }) => states.includes(state)));
     this.settle(state);
     this.report();
+  }
+
+  /** Send these no more as they were: what is still wanted of them goes one by one. */
+  private forget(batches: Batch[]): void {
+    this.unanswered = this.unanswered.filter((batch) => !batches.includes(batch));
+    for (const state of batches.flatMap(({ states }) => states)) state.inFlight = false;
   }
 
   /** Ask the user to decide between what is wanted here and what stands there. */
@@ -172,6 +199,11 @@ export class RoiSync extends Emitter<SyncEvents> {
   /** All that waits, in the order in which it came, up to the first that the server does not answer. */
   private async replay(): Promise<void> {
     this.downTimer = null;
+    for (let count = this.unanswered.length; count > 0; count -= 1) {
+      const batch = this.unanswered.shift();
+      if (batch) await this.sendBatch(batch);
+      if (this.isTimed) return;
+    }
     for (const state of this.open) {
       if (state.problem?.kind === "retry") state.problem = null;
       await this.push(state, true);

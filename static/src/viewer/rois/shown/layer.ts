@@ -1,7 +1,13 @@
-/** ROIs on the map: one feature each, drawn on a canvas, with the selected one above the others. */
+/**
+ * ROIs on the map: one feature each. All of them are painted into a picture, which moves with the map and is
+ * painted anew when something changes, not with every frame; what is selected lies above it, in copies
+ * that can be dragged without touching the picture.
+ */
 
 import Feature from "ol/Feature";
+import LayerGroup from "ol/layer/Group";
 import VectorLayer from "ol/layer/Vector";
+import VectorImageLayer from "ol/layer/VectorImage";
 import VectorSource from "ol/source/Vector";
 import { getHeight, getWidth } from "ol/extent";
 import type { FeatureLike } from "ol/Feature";
@@ -13,19 +19,24 @@ import { Emitter } from "../../lib/events";
 import { oncePerRedraw } from "../../lib/redraw";
 import type { Labels } from "../saved/labels";
 import { geometryFromL0 } from "../../map/pixel_plane";
-import { nameStyle, outlineStyles, selectedStyles } from "./style";
+import { dotStyle, nameStyle, outlineStyles, selectedStyles } from "./style";
 import type { RoiState } from "../saved/state";
 import type { RoiStore } from "../saved/store";
 
-/** With more ROIs than this, the dark edge is left out: it doubles the lines to draw. */
+/** With more ROIs than this, the edge around each line is left out: it trebles the lines to paint. */
 const CASED_UP_TO = 1500;
-/** An outline smaller than this on screen is only noise. */
-const SMALLEST_SCREEN_PX = 1.5;
+/** An outline smaller than this on screen is a dot. */
+const SMALLEST_SCREEN_PX = 3;
+/** The picture reaches beyond the window by this, so that a drag uncovers nothing. */
+const PICTURE_RATIO = 1.4;
+/** With more selected than this they stay in the picture, which is then painted anew. */
+const COPIED_UP_TO = 200;
 
 /** How far from an outline a click still means it. */
 const REACH_SCREEN_PX = 4;
 
-export type RoiFeature = Feature<Polygon | MultiPolygon>;
+type RoiGeometryOnMap = Polygon | MultiPolygon;
+export type RoiFeature = Feature<RoiGeometryOnMap>;
 
 /** What is shown of the ROIs. */
 export interface Display {
@@ -43,12 +54,14 @@ interface LayerEvents {
 }
 
 export class RoiLayer extends Emitter<LayerEvents> {
-  readonly source = new VectorSource<RoiFeature>({ wrapX: false });
-  readonly layer: VectorLayer<VectorSource<RoiFeature>>;
+  /** `overlaps` is how OpenLayers asks whether lines of one style may be stroked together. */
+  readonly source = new VectorSource<RoiFeature>({ wrapX: false, overlaps: false });
+  readonly layer: LayerGroup;
+  private readonly picture: VectorImageLayer<VectorSource<RoiFeature>>;
+  private readonly copies = new VectorSource<RoiFeature>({ wrapX: false });
   /** The ids of all that are selected. */
   readonly chosen = new Set<string>();
-  /** While the user drags a vertex, an answer of the server must not replace the geometry. */
-  isModifying = false;
+  private modifying = false;
   isEditable = false;
   private names = false;
   private filled = false;
@@ -62,20 +75,43 @@ export class RoiLayer extends Emitter<LayerEvents> {
     private readonly labels: Labels,
   ) {
     super();
-    this.layer = new VectorLayer({
+    this.picture = new VectorImageLayer({
       source: this.source,
       style: (feature, resolution) => this.styleOf(feature, resolution),
       declutter: "roi-names",
-      updateWhileInteracting: false,
+      imageRatio: PICTURE_RATIO,
       className: "canvas-rois",
     });
+    const above = new VectorLayer({
+      source: this.copies,
+      style: (feature) => this.chosenStyleOf(feature),
+      declutter: "roi-names",
+      className: "canvas-rois-chosen",
+    });
+    this.layer = new LayerGroup({ layers: [this.picture, above] });
     store.on("added", (states) => this.add(states));
     store.on("changed", (state) => this.refresh(state));
     store.on("removed", (states) => this.remove(states));
   }
 
+  /** What to drag: the copy of one that is selected. */
   featureOf(id: string | null): RoiFeature | null {
-    return (id && this.features.get(id)) || null;
+    return (id && (this.copyOf(id) ?? this.features.get(id))) || null;
+  }
+
+  /** While the user drags a vertex, an answer of the server must not replace the geometry. */
+  get isModifying(): boolean {
+    return this.modifying;
+  }
+
+  set isModifying(now: boolean) {
+    if (now === this.modifying) return;
+    this.modifying = now;
+    this.picture.changed(); // what is dragged is not where it was
+  }
+
+  private copyOf(id: string): RoiFeature | null {
+    return this.copies.getFeatureById(id);
   }
 
   /** The smallest ROI under a point of the map, so that one inside another can be reached. */
@@ -122,9 +158,30 @@ export class RoiLayer extends Emitter<LayerEvents> {
     const before = this.selectedId;
     this.chosen.clear();
     for (const id of next) this.chosen.add(id);
-    this.layer.changed();
+    this.copyChosen();
     if (this.selectedId !== before) this.emit("select", this.store.get(this.selectedId));
     this.emit("choose", this.selection);
+  }
+
+  /** Copies of what is selected, above the picture. */
+  private copyChosen(): void {
+    const wasAbove = this.copies.getFeatures().length > 0 || this.chosen.size === 0;
+    const ids = this.chosen.size <= COPIED_UP_TO ? this.chosen : new Set<string>();
+    const gone = this.copies.getFeatures().filter((copy) => !ids.has(String(copy.getId())));
+    if (gone.length) this.copies.removeFeatures(gone);
+    const fresh = [...ids].filter((id) => !this.copyOf(id)).flatMap((id) => {
+      const feature = this.features.get(id);
+      const geometry = feature?.getGeometry()?.clone();
+      if (!feature || !geometry) return [];
+      const copy: RoiFeature = new Feature(geometry);
+      copy.setId(id);
+      copy.set("shown", feature.get("shown"), true);
+      return [copy];
+    });
+    if (fresh.length) this.copies.addFeatures(fresh);
+    const isAbove = ids.size > 0 || this.chosen.size === 0;
+    if (!wasAbove || !isAbove) this.picture.changed(); // thousands are selected, or no more
+    else this.copies.changed();
   }
 
   /** Add to what is selected, or take away from it. */
@@ -143,8 +200,11 @@ export class RoiLayer extends Emitter<LayerEvents> {
       if (!feature || this.passes(state)) continue;
       this.source.removeFeature(feature);
       this.features.delete(state.id);
+      const copy = this.copyOf(state.id);
+      if (copy) this.copies.removeFeature(copy);
     }
     this.add(live);
+    this.copyChosen();
   }
 
   private passes(state: RoiState): boolean {
@@ -154,7 +214,8 @@ export class RoiLayer extends Emitter<LayerEvents> {
   toggle(what: keyof Display): void {
     if (what === "visible") this.layer.setVisible(!this.layer.getVisible());
     else this[what] = !this[what];
-    this.layer.changed();
+    this.picture.changed();
+    this.copies.changed();
     const visible = this.layer.getVisible();
     this.emit("display", { visible, names: this.names, filled: this.filled });
   }
@@ -169,22 +230,38 @@ export class RoiLayer extends Emitter<LayerEvents> {
       this.features.set(state.id, feature);
       fresh.push(feature);
     }
-    if (fresh.length) this.source.addFeatures(fresh);
+    if (!fresh.length) return;
+    this.source.addFeatures(fresh);
+    if (fresh.some((feature) => this.chosen.has(String(feature.getId())))) this.copyChosen();
   }
 
-  private refresh(state: RoiState): void {
+  /** Show it as it is now. */
+  refresh(state: RoiState): void {
     if (state.deleted) return;
+    if (!this.isOnFrame(state)) return this.takeOff(state);
     if (!this.features.has(state.id)) this.add([state]); // its new label may have brought it in
-    const feature = this.features.get(state.id);
-    if (!feature) return;
-    if (feature.get("shown") !== state.geometry && !(this.isModifying && this.chosen.has(state.id))) {
-      feature.set("shown", state.geometry, true);
-      feature.setGeometry(geometryFromL0(state.geometry));
-    } else {
-      feature.changed();
+    const isDragged = this.isModifying && this.chosen.has(state.id);
+    for (const feature of [this.features.get(state.id), this.copyOf(state.id)]) {
+      if (!feature) continue;
+      if (feature.get("shown") === state.geometry || isDragged) feature.changed();
+      else {
+        feature.set("shown", state.geometry, true);
+        feature.setGeometry(geometryFromL0(state.geometry));
+      }
     }
     if (state.id === this.selectedId) this.emit("select", state);
     else if (this.chosen.has(state.id)) this.tellChosen();
+  }
+
+  private isOnFrame(state: RoiState): boolean {
+    return this.filters.get("frame")?.(state) ?? true;
+  }
+
+  /** It is on another frame; what is selected stays selected. */
+  private takeOff(state: RoiState): void {
+    const feature = this.features.get(state.id);
+    if (feature) this.source.removeFeature(feature);
+    this.features.delete(state.id);
   }
 
   private remove(states: RoiState[]): void {
@@ -201,20 +278,34 @@ export class RoiLayer extends Emitter<LayerEvents> {
     const id = String(feature.getId());
     const state = this.store.get(id);
     if (!state) return undefined;
-    const color = this.labels.colorOf(state.label);
     const isSelected = this.chosen.has(id);
-    const extent = feature.getGeometry()?.getExtent();
-    const isTiny = extent && Math.max(getWidth(extent), getHeight(extent)) < SMALLEST_SCREEN_PX * resolution;
-    if (isTiny && !isSelected) return undefined;
-    const name = this.names ? state.name || (state.label ? this.labels.nameOf(state.label) : "") : "";
-    if (isSelected) {
-      const editable = this.isEditable && this.chosen.size === 1 && hasVertices(state);
-      const styles = selectedStyles(feature, color, { editable, filled: this.filled });
-      return name ? [...styles, nameStyle(name)] : styles;
-    }
+    if (isSelected && this.isModifying && this.copyOf(id)) return undefined;
+    if (isSelected && this.chosen.size > COPIED_UP_TO) return this.chosenStyleOf(feature);
+    const color = this.labels.colorOf(state.label);
+    if (isTiny(feature, resolution)) return [dotStyle(color)];
     const styles = outlineStyles(color, { filled: this.filled, cased: this.features.size <= CASED_UP_TO });
+    const name = this.nameOf(state);
     return name ? [...styles, nameStyle(name)] : styles;
   }
+
+  private chosenStyleOf(feature: FeatureLike): Style[] | undefined {
+    const state = this.store.get(String(feature.getId()));
+    if (!state) return undefined;
+    const editable = this.isEditable && this.chosen.size === 1 && hasVertices(state);
+    const styles = selectedStyles(feature, this.labels.colorOf(state.label), { editable, filled: this.filled });
+    const name = this.nameOf(state);
+    return name ? [...styles, nameStyle(name)] : styles;
+  }
+
+  private nameOf(state: RoiState): string {
+    if (!this.names) return "";
+    return state.name || (state.label ? this.labels.nameOf(state.label) : "");
+  }
+}
+
+function isTiny(feature: FeatureLike, resolution: number): boolean {
+  const extent = feature.getGeometry()?.getExtent();
+  return Boolean(extent && Math.max(getWidth(extent), getHeight(extent)) < SMALLEST_SCREEN_PX * resolution);
 }
 
 /** An ellipse has handles of its own, and what is locked has none. */

@@ -3,6 +3,7 @@
 import { asArray } from "ol/color";
 import MultiPoint from "ol/geom/MultiPoint";
 import MultiPolygon from "ol/geom/MultiPolygon";
+import Point from "ol/geom/Point";
 import Polygon from "ol/geom/Polygon";
 import CircleStyle from "ol/style/Circle";
 import Fill from "ol/style/Fill";
@@ -30,9 +31,17 @@ function withAlpha(color: string, alpha: number): number[] {
  * on tissue of that very colour.
  */
 const CASING = [
-  new Style({ stroke: new Stroke({ color: "rgba(10, 16, 20, 0.55)", width: 6 }) }),
-  new Style({ stroke: new Stroke({ color: "rgba(255, 255, 255, 0.92)", width: 4.5 }) }),
+  new Style({ stroke: new Stroke({ color: "rgba(10, 16, 20, 0.55)", width: 6 }), zIndex: 0 }),
+  new Style({ stroke: new Stroke({ color: "rgba(255, 255, 255, 0.92)", width: 4.5 }), zIndex: 1 }),
 ];
+/** Above the casing. Lines of one colour share a place of their own, so that they are stroked together. */
+const FIRST_COLOR_Z = 2;
+const colors: string[] = [];
+
+function zIndexOf(color: string): number {
+  const at = colors.indexOf(color);
+  return FIRST_COLOR_Z + (at < 0 ? colors.push(color) - 1 : at);
+}
 
 export interface OutlineLook {
   filled: boolean;
@@ -44,11 +53,30 @@ export function outlineStyles(color: string, { filled, cased }: OutlineLook): St
   let styles = outlines.get(key);
   if (!styles) {
     const fill = filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {};
-    const outline = new Style({ stroke: new Stroke({ color, width: 2.5 }), ...fill });
+    const outline = new Style({ stroke: new Stroke({ color, width: 2.5 }), ...fill, zIndex: zIndexOf(color) });
     styles = cased ? [...CASING, outline] : [outline];
     outlines.set(key, styles);
   }
   return styles;
+}
+
+const dots = new Map<string, Style>();
+
+/** Of what would be too small as an outline: on its middle, large enough to be seen. */
+export function dotStyle(color: string): Style {
+  let style = dots.get(color);
+  if (!style) {
+    style = new Style({
+      geometry: (feature) => {
+        const [left = 0, low = 0, right = 0, high = 0] = feature.getGeometry()?.getExtent() ?? [];
+        return new Point([(left + right) / 2, (low + high) / 2]);
+      },
+      image: new CircleStyle({ radius: 2, fill: new Fill({ color }), declutterMode: "none" }),
+      zIndex: zIndexOf(color),
+    });
+    dots.set(color, style);
+  }
+  return style;
 }
 
 function verticesOf(feature: FeatureLike): MultiPoint | undefined {
@@ -70,11 +98,11 @@ const VERTICES_SHOWN_UP_TO = 400;
 /** A light edge, a thick line, and a handle on each vertex unless there are too many. */
 export function selectedStyles(feature: FeatureLike, color: string, look: SelectedLook): Style[] {
   const styles = [
-    new Style({ stroke: new Stroke({ color: HALO, width: 6 }), zIndex: 10 }),
+    new Style({ stroke: new Stroke({ color: HALO, width: 6 }), zIndex: 1000 }),
     new Style({
       stroke: new Stroke({ color, width: 3 }),
       ...(look.filled ? { fill: new Fill({ color: withAlpha(color, FILL_ALPHA) }) } : {}),
-      zIndex: 11,
+      zIndex: 1001,
     }),
   ];
   const vertices = look.editable ? verticesOf(feature) : undefined;
@@ -85,7 +113,7 @@ export function selectedStyles(feature: FeatureLike, color: string, look: Select
       fill: new Fill({ color: "#fff" }),
       stroke: new Stroke({ color, width: 2 }),
     });
-    styles.push(new Style({ geometry: vertices, image, zIndex: 12 }));
+    styles.push(new Style({ geometry: vertices, image, zIndex: 1002 }));
   }
   return styles;
 }
@@ -101,7 +129,7 @@ export function nameStyle(text: string): Style {
         fill: new Fill({ color: "#10151c" }),
         stroke: new Stroke({ color: HALO, width: 4 }),
       }),
-      zIndex: 20,
+      zIndex: 1010,
     });
     names.set(text, style);
   }

@@ -72,8 +72,11 @@ export class RoiCommands {
   duplicate(): void {
     const shift = BESIDE_SCREEN_PX * this.context.resolution();
     const copies = this.layer.selection.map((state) => ({
-      wanted: { ...state.wanted(), locked: false, geometry: moved(state.geometry, [shift, shift]) },
-      frame: state.frame,
+      wanted: {
+        ...state.wanted(),
+        ...{ locked: false, track: [], shape: state.shape, geometry: moved(state.geometry, [shift, shift]) },
+      },
+      frame: state.keyedAt ?? state.frame,
     }));
     this.create("Duplicate", copies);
   }

@@ -54,6 +54,13 @@ export class Measuring {
     return isAny;
   }
 
+  /** Length of the ruler's line in level-0 pixels; null where there is none. */
+  rulerPx(): number | null {
+    const points = this.source.getFeatures()[0]?.getGeometry()?.getCoordinates().map((at) => l0FromMap(at));
+    const [a, b, c] = points ?? [];
+    return a && b && !c ? Math.hypot(b[0] - a[0], b[1] - a[1]) || null : null;
+  }
+
   private styleOf(feature: FeatureLike): Style[] {
     const geometry = feature.getGeometry();
     const styles = sketchStyle(COLOR);

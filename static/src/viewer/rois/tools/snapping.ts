@@ -35,7 +35,7 @@ export class SnapTargets {
     const margin = chosen ? reach : 0;
     const near = this.source.getFeaturesInExtent([left - margin, low - margin, right + margin, high + margin]);
     this.targets.clear();
-    if (near.length <= SNAP_AT_MOST) this.targets.extend(near);
-    else if (chosen) this.targets.push(chosen);
+    if (near.length <= SNAP_AT_MOST) this.targets.extend(near.filter((other) => other.getId() !== chosen?.getId()));
+    if (chosen) this.targets.push(chosen); // where it is now, not where it was before it was dragged
   }
 }

@@ -117,6 +117,11 @@ export class Tools extends Emitter<ToolEvents> {
     this.emit("tool", tool);
   }
 
+  /** How long the ruler's line is in level-0 pixels; null where none is drawn. */
+  rulerPx(): number | null {
+    return this.measuring.rulerPx();
+  }
+
   /** Space is held: the pointer pans, whatever the tool. */
   holdToPan(held: boolean): void {
     this.isPanning = held;

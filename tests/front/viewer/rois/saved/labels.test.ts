@@ -7,8 +7,8 @@ beforeEach(() => {
 });
 
 /** So many labels, told by the server in the opposite order of their positions. */
-async function labels(count: number): Promise<Labels> {
-  const told = Array.from({ length: count }, (_, i) => ({ id: `l${i}`, name: `Label ${i}`, color: "#ff0000", position: count - i }));
+async function labels(count: number, more: Record<number, object> = {}): Promise<Labels> {
+  const told = Array.from({ length: count }, (_, i) => ({ id: `l${i}`, name: `Label ${i}`, color: "#ff0000", position: count - i, parent: null, key: "", retired: false, ...more[i] }));
   vi.stubGlobal("fetch", () => Promise.resolve(Response.json(told)));
   return Labels.load("c1");
 }
@@ -17,10 +17,18 @@ it("come in the order of the label set", async () => {
   expect((await labels(3)).all.map(({ id }) => id)).toEqual(["l2", "l1", "l0"]);
 });
 
-it("have number keys up to nine", async () => {
-  const set = await labels(12);
-  expect(set.onKeys).toHaveLength(9);
-  expect(set.onKeys[0]).toBe(set.all[0]);
+it("have the number keys that the lab gave them", async () => {
+  const set = await labels(3, { 0: { key: "1" }, 2: { key: "7" } });
+  expect(set.onKeys.map(({ id, key }) => [key, id])).toEqual([
+    ["1", "l0"],
+    ["7", "l2"],
+  ]);
+});
+
+it("stand below their parents, and retired ones are offered no more but have their name", async () => {
+  const set = await labels(4, { 3: { parent: "l0" }, 1: { retired: true } });
+  expect(set.all.map((label) => set.indented(label))).toEqual(["Label 2", "Label 0", "\u2003Label 3"]);
+  expect(set.nameOf("l1")).toBe("Label 1");
 });
 
 it("none, and one that was deleted, have a name and a colour too", async () => {

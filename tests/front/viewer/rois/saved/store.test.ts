@@ -39,15 +39,15 @@ describe("loading", () => {
     const { store: made } = store();
     await made.load();
     expect([made.isWindowed, made.states.size, server.asked.length]).toEqual([true, 0, 1]);
-    await made.loadWindow([0, 0, 100, 100], 2);
-    expect(made.states.size).toBe(3000);
+    await made.loadWindow([0, 0, 100, 100]);
+    expect([made.states.size, made.inWindow]).toEqual([3000, LOAD_ALL_LIMIT + 1]);
   });
 
   it("asks for no window where everything is there", async () => {
     const server = new Server(roi());
     const { store: made } = store();
     await made.load();
-    await made.loadWindow([0, 0, 100, 100], 2);
+    await made.loadWindow([0, 0, 100, 100]);
     expect(server.asked).toHaveLength(1);
   });
 
@@ -58,7 +58,7 @@ describe("loading", () => {
     made.merge([roi({ id: "saved" }), roi({ id: "unsaved" })]);
     made.get("unsaved")?.want({ name: "mine" });
     server.rois.clear();
-    await made.loadWindow([0, 0, 100, 100], 2);
+    await made.loadWindow([0, 0, 100, 100]);
     expect([...made.states.keys()]).toEqual(["unsaved"]);
     expect(told.at(-1)).toBe("removed saved");
   });

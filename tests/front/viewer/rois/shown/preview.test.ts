@@ -23,7 +23,7 @@ it("a version tells what it changed of the one before", () => {
     "outline",
     "label Tumor → No label",
     "name a → none",
-    "review unreviewed → accepted",
+    "review draft → accepted",
   ]);
   expect(changesText(before, { ...before }, nameOf)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { presetAt } from "@/viewer/map/presets";
+import { presetAt, presetBeside } from "@/viewer/map/magnifications";
 import { magnificationOf, resolutionAt } from "@/viewer/lib/units";
 
 it("a magnification next to a preset is that preset, any other is none", () => {
@@ -11,4 +11,9 @@ it("a magnification next to a preset is that preset, any other is none", () => {
 it("goes from a magnification to a resolution and back", () => {
   expect(resolutionAt(40, 0.25)).toBe(1);
   expect(magnificationOf(resolutionAt(2.5, 0.5), 0.5)).toBeCloseTo(2.5, 12);
+});
+
+it("steps to the next preset and back, from one and from between two", () => {
+  expect([0.4, 1, 10.1, 36, 40].map((now) => presetBeside(now, 1))).toEqual([1, 2.5, 20, 40, null]);
+  expect([0.4, 1, 2.5, 10.1, 36].map((now) => presetBeside(now, -1))).toEqual([null, null, 1, 5, 20]);
 });

@@ -1,0 +1,46 @@
+/** A video beside its mosaic: the frame is outlined there, and a click there goes to the frame that saw it best. */
+
+import { askFramesAtPoint, frameColumns, mosaicOfCanvas } from "../mosaic/api";
+import { MosaicOverlay } from "../mosaic/overlay";
+import { l0FromMap } from "../map/pixel_plane";
+import type { Position } from "../lib/types";
+import { FrameStatus } from "../video/frame_status";
+import type { VideoPlayer } from "../video/player";
+import type { Pane } from "./pane";
+
+/** Connects each mosaic with the video that it was made from, where that is beside it. */
+export async function connectMosaics(panes: Pane[]): Promise<void> {
+  const videos = panes.filter(({ player }) => player);
+  if (!videos.length) return;
+  for (const pane of panes.filter(({ canvas }) => canvas.kind === "mosaic")) {
+    const mosaic = await mosaicOfCanvas(pane.canvas.id).catch(() => null);
+    const component = mosaic?.components.find(({ canvas }) => canvas === pane.canvas.id);
+    const video = videos.find(({ canvas }) => canvas.id === mosaic?.video_canvas);
+    if (!mosaic || !component || !video?.player) continue;
+    await connect(pane, video.player, mosaic.id, component.index);
+  }
+}
+
+async function connect(pane: Pane, player: VideoPlayer, mosaic: string, component: number): Promise<void> {
+  const frames = new FrameStatus(await frameColumns(mosaic));
+  const overlay = new MosaicOverlay();
+  pane.mapView.map.addLayer(overlay.layer);
+  const outline = (): void => {
+    const row = player.frame && frames.rowOf(player.frame.pts);
+    const isHere = row !== null && frames.component(row) === component;
+    overlay.showHead(isHere ? frames.outline(row) : null);
+  };
+  player.on("frame", outline);
+  outline();
+  pane.mapView.map.on("click", (event) => void goTo(l0FromMap(event.coordinate)));
+  const goTo = async (at: Position): Promise<void> => {
+    overlay.showMark(at);
+    try {
+      const best = (await askFramesAtPoint(mosaic, component, at)).results[0];
+      if (best) await player.seek(player.frames.nearest(best.pts));
+      else pane.notice.show("No frame saw that place.");
+    } catch (error) {
+      pane.notice.show(error instanceof Error ? error.message : "The frames could not be found.");
+    }
+  };
+}

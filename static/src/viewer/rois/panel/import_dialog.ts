@@ -1,0 +1,273 @@
+/** Import of a document: chosen or dropped, sent, previewed with its classes and reasons, imported, undone. */
+
+import { element, required } from "../../../dom/elements";
+import { ApiError } from "../../lib/http";
+import type { CanvasData } from "../../lib/types";
+import { countsOf, importButtonText, progressText, undoneText, writtenOf } from "../saved/import_text";
+import { importGet, importSend, importStart, importStop, importTableUrl, importUndo, jobEnded } from "../saved/imports";
+import type { ImportLabels, RoiImport } from "../saved/imports";
+import type { Labels } from "../saved/labels";
+import { UNLABELLED_COLOR } from "../saved/labels";
+import { importMap } from "../shown/import_map";
+import { classRows, reasonRows } from "./import_rows";
+
+type Step = "choose" | "busy" | "preview" | "done";
+
+export interface ImportHost {
+  root: HTMLElement;
+  canvas: CanvasData;
+  labels: Labels;
+  /** The ROIs are others now. */
+  reload: () => Promise<void>;
+  tell: (text: string) => void;
+}
+
+export class ImportDialog {
+  private readonly dialog: HTMLDialogElement;
+  private readonly input: HTMLInputElement;
+  private labels: ImportLabels = {};
+  private row: RoiImport | null = null;
+  private stop = new AbortController();
+  private madeLabels = false;
+
+  constructor(private readonly host: ImportHost) {
+    this.dialog = required<HTMLDialogElement>(host.root, "[data-dialog=import]");
+    this.input = required<HTMLInputElement>(this.dialog, "[data-import-file]");
+    const on = (what: string, run: () => void): void => this.part(what).addEventListener("click", run);
+    on("[data-import-choose]", () => this.input.click());
+    on("[data-import-again]", () => this.choose());
+    on("[data-import-go]", () => void this.go(false));
+    on("[data-import-stop]", () => void this.cancel());
+    on("[data-import-undo]", () => void this.undo());
+    this.input.addEventListener("change", () => {
+      const file = this.input.files?.[0];
+      this.input.value = "";
+      if (file) void this.send(file);
+    });
+    this.dialog.addEventListener("close", () => this.closed());
+    this.takeDrops(this.part("[data-import-drop]"));
+    this.takeDrops(host.root);
+    void this.goOn();
+  }
+
+  open(): void {
+    if (this.dialog.open) return;
+    if (!this.row) this.choose();
+    this.dialog.showModal();
+  }
+
+  private takeDrops(target: HTMLElement): void {
+    const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+    target.addEventListener("dragover", (event) => {
+      if (hasFiles(event)) event.preventDefault();
+    });
+    target.addEventListener("drop", (event) => {
+      const file = event.dataTransfer?.files[0];
+      if (!file) return;
+      event.preventDefault();
+      event.stopPropagation();
+      this.open();
+      void this.send(file);
+    });
+  }
+
+  private choose(): void {
+    this.row = null;
+    this.labels = {};
+    this.show("choose");
+  }
+
+  private async send(file: File): Promise<void> {
+    if (this.dialog.dataset.step === "busy") return;
+    this.labels = {};
+    this.row = null;
+    await this.work(`Sending ${file.name}`, async (signal) => {
+      const sent = (done: number, total: number): void =>
+        this.bar(done, total, done < total ? `${Math.floor((100 * done) / total)} % sent` : "Being kept…");
+      await this.follow(await importSend(this.host.canvas.id, file, sent, signal));
+    });
+  }
+
+  /** Import what was previewed, or preview it by other choices. */
+  private async go(dryRun: boolean): Promise<void> {
+    const { row } = this;
+    if (!row) return;
+    await this.work(dryRun ? "Looking again" : "Importing", async () => {
+      await this.follow(await importStart(row.id, this.labels, dryRun));
+    });
+  }
+
+  /** An import that goes on since the page was left. */
+  private async goOn(): Promise<void> {
+    const id = localStorage.getItem(this.key);
+    if (!id) return;
+    try {
+      const row = await importGet(id);
+      if (row.stage !== "importing" || !row.job || !["queued", "running"].includes(row.job.state)) {
+        localStorage.removeItem(this.key);
+        return;
+      }
+      await this.work("Importing", () => this.follow(row));
+    } catch {
+      localStorage.removeItem(this.key);
+    }
+  }
+
+  private get key(): string {
+    return `tessera-import-${this.host.canvas.id}`;
+  }
+
+  private async follow(row: RoiImport): Promise<void> {
+    this.row = row;
+    const isImport = row.stage === "importing";
+    if (isImport) localStorage.setItem(this.key, row.id);
+    this.part("[data-import-what]").textContent = isImport ? `Importing ${row.name}` : `Reading ${row.name}`;
+    this.part("[data-import-leave]").hidden = !isImport;
+    if (!row.job) return;
+    const job = await jobEnded(
+      row.job.id,
+      ({ progress: { done, total }, seconds_left }) => this.bar(done, total, progressText(done, total, seconds_left)),
+      this.stop.signal,
+    );
+    this.row = await importGet(row.id);
+    if (isImport) {
+      localStorage.removeItem(this.key);
+      await this.host.reload();
+    }
+    if (job.state === "failed") throw new ApiError(400, "failed", job.error?.message ?? "It failed.");
+    if (job.state === "cancelled" && !isImport) this.choose();
+    else if (isImport) this.showDone(job.state === "cancelled");
+    else this.showPreview();
+  }
+
+  /** Run what takes a while; what goes wrong is said, and another file can be chosen. */
+  private async work(title: string, run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    this.stop = new AbortController();
+    this.part("[data-import-what]").textContent = title;
+    this.part("[data-import-leave]").hidden = true;
+    this.bar(0, 0, "");
+    this.show("busy");
+    try {
+      await run(this.stop.signal);
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return this.choose();
+      const text = error instanceof ApiError ? error.message : "Something went wrong in this page.";
+      this.choose();
+      this.part("[data-import-problem]").textContent = `Nothing was imported: ${text}`;
+      this.part("[data-import-problem]").hidden = false;
+      if (!this.dialog.open) this.host.tell(`The import did not go through: ${text}`);
+    }
+  }
+
+  private async cancel(): Promise<void> {
+    const job = this.row?.job;
+    if (!job) return this.stop.abort();
+    this.bar(0, 0, "Stopping…");
+    try {
+      await importStop(job.id);
+    } catch {
+      // it has ended meanwhile: its end is shown
+    }
+  }
+
+  private async undo(): Promise<void> {
+    if (!this.row) return;
+    const button = this.part<HTMLButtonElement>("[data-import-undo]");
+    button.disabled = true;
+    try {
+      this.host.tell(undoneText(await importUndo(this.row.id)));
+      await this.host.reload();
+      this.dialog.close();
+    } catch (error) {
+      this.host.tell(`The import was not undone: ${error instanceof ApiError ? error.message : "unknown error"}`);
+    } finally {
+      button.disabled = false;
+    }
+  }
+
+  private showPreview(): void {
+    const report = this.row?.report;
+    if (!report || !this.row) return this.choose();
+    this.fill(false);
+    const colors = new Map(report.classes.map((one) => [one.name, this.colorOf(one.label, one.color)]));
+    const map = importMap(this.host.canvas, report.outlines ?? [], (name) => colors.get(name) ?? UNLABELLED_COLOR);
+    this.part("[data-import-map]").replaceChildren(map);
+    const choose = (name: string, label: string | null | undefined): void => {
+      const others = Object.entries(this.labels).filter(([one]) => one !== name);
+      this.labels = Object.fromEntries(label === undefined ? others : [...others, [name, label]]);
+      void this.go(true);
+    };
+    const rows = classRows(report.classes, this.host.labels, this.labels, choose);
+    this.part("[data-import-classes]").hidden = rows.length === 0;
+    this.part("[data-import-class-rows]").replaceChildren(...rows);
+    const button = this.part<HTMLButtonElement>("[data-import-go]");
+    button.textContent = importButtonText(report);
+    button.disabled = writtenOf(report) === 0;
+    this.show("preview");
+    (button.disabled ? this.part("[data-import-again]") : button).focus();
+  }
+
+  private colorOf(label: string | null, color: string | null): string {
+    return label ? this.host.labels.colorOf(label) : (color ?? UNLABELLED_COLOR);
+  }
+
+  private showDone(wasStopped: boolean): void {
+    const report = this.row?.report;
+    this.madeLabels = (report?.labels_created.length ?? 0) > 0;
+    const undo = this.part<HTMLButtonElement>("[data-import-undo]");
+    undo.hidden = !report || writtenOf(report) === 0;
+    if (report) this.fill(true);
+    const title = wasStopped ? "Stopped. What was imported until then stays." : "Imported.";
+    this.part("[data-import-summary]").prepend(element("strong", {}, report ? title : "Stopped. Nothing was imported."));
+    this.show("done");
+    if (!this.dialog.open && report) {
+      this.host.tell(`${title} ${countsOf(report, true).map(({ text }) => text).join(", ")}.`);
+    }
+  }
+
+  /** Counts and reasons. */
+  private fill(isDone: boolean): void {
+    const { row } = this;
+    const report = row?.report;
+    if (!row || !report) return;
+    const counts = countsOf(report, isDone).map(({ text, tone }) => {
+      return element("span", { class: `pill${tone ? ` pill--${tone}` : ""}` }, text);
+    });
+    const none = element("span", { class: "muted" }, "The document holds no features.");
+    this.part("[data-import-summary]").replaceChildren(...(counts.length ? counts : [none]));
+    this.part("[data-import-name]").textContent = row.name;
+    this.part("[data-import-reasons]").hidden = report.groups.length === 0;
+    this.part("[data-import-reason-rows]").replaceChildren(...reasonRows(report.groups));
+    this.part<HTMLAnchorElement>("[data-import-table]").href = importTableUrl(row.id);
+  }
+
+  private bar(done: number, total: number, text: string): void {
+    const bar = this.part<HTMLProgressElement>("[data-import-bar]");
+    if (total) [bar.max, bar.value] = [total, done];
+    else bar.removeAttribute("value");
+    this.part("[data-import-progress]").textContent = text;
+  }
+
+  private show(step: Step): void {
+    this.dialog.dataset.step = step;
+    this.part("[data-import-problem]").hidden = true;
+    for (const part of this.dialog.querySelectorAll<HTMLElement>("[data-in]")) {
+      part.hidden = !(part.dataset.in ?? "").split(" ").includes(step);
+    }
+  }
+
+  /** Closing stops what is only being looked at; an import goes on. */
+  private closed(): void {
+    if (this.dialog.dataset.step === "busy" && this.row?.stage !== "importing") {
+      void this.cancel();
+    } else if (this.dialog.dataset.step === "done") {
+      this.row = null;
+      if (this.madeLabels) location.reload(); // every list of labels on this page is an old one
+    }
+  }
+
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- what the template promises
+  private part<T extends HTMLElement = HTMLElement>(selector: string): T {
+    return required<T>(this.dialog, selector);
+  }
+}

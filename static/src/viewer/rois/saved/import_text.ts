@@ -1,0 +1,59 @@
+/** What became of a document, in words. */
+
+import type { ImportClass, ImportGroup, ImportReport, ImportUndone } from "./imports";
+
+const number = (value: number): string => value.toLocaleString("en-US");
+const rois = (value: number): string => `${number(value)} ${value === 1 ? "ROI" : "ROIs"}`;
+
+export interface Count {
+  text: string;
+  tone: "ok" | "warn" | "bad" | "";
+}
+
+/** Each count that is not zero, the good ones first. */
+export function countsOf(report: ImportReport, isDone: boolean): Count[] {
+  const all: [number, string, Count["tone"]][] = [
+    [report.created, isDone ? "made" : "new", "ok"],
+    [report.updated, isDone ? "changed" : "to change", "ok"],
+    [report.restored, isDone ? "brought back" : "to bring back", "ok"],
+    [report.unchanged, "here already", ""],
+    [report.repaired, "repaired", "warn"],
+    [report.refused, "refused", "bad"],
+  ];
+  return all.filter(([count]) => count > 0).map(([count, word, tone]) => ({ text: `${number(count)} ${word}`, tone }));
+}
+
+/** How many ROIs an import would write. */
+export const writtenOf = ({ created, updated, restored }: ImportReport): number => created + updated + restored;
+
+export function importButtonText(report: ImportReport): string {
+  const count = writtenOf(report);
+  return count ? `Import ${rois(count)}` : "Nothing to import";
+}
+
+/** "features 3, 8 and 12 more": people count from one. */
+export function placesText({ first, count }: ImportGroup): string {
+  const shown = first.map((index) => number(index + 1)).join(", ");
+  const more = count - first.length;
+  return `${count === 1 ? "feature" : "features"} ${shown}${more > 0 ? ` and ${number(more)} more` : ""}`;
+}
+
+/** What a class becomes if nothing is chosen for it. */
+export function fateText({ fate, name, label_name }: ImportClass): string {
+  if (fate === "created") return `New label “${name}”`;
+  if (fate === "refused") return "Leave its ROIs out";
+  return label_name || "No label";
+}
+
+export function progressText(done: number, total: number, secondsLeft: number | null): string {
+  if (!total) return "Waiting for a worker…";
+  const left = secondsLeft === null ? "" : ` · about ${Math.max(1, Math.round(secondsLeft))} s left`;
+  return `${number(done)} of ${number(total)} features${left}`;
+}
+
+export function undoneText({ removed, reverted, kept }: ImportUndone): string {
+  const counts = [`${number(removed)} removed`];
+  if (reverted) counts.push(`${number(reverted)} as before`);
+  if (kept) counts.push(`${number(kept)} changed since and kept`);
+  return `Import undone: ${counts.join(", ")}.`;
+}

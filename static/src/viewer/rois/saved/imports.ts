@@ -1,0 +1,115 @@
+/** Documents of other tools: sent once, previewed, imported by a job, undone. */
+
+import { API_ROOT, call, getJson, postJson, upload } from "../../lib/http";
+
+export interface ImportClass {
+  name: string;
+  color: string | null;
+  count: number;
+  fate: "known" | "mapped" | "created" | "none" | "refused";
+  label: string | null;
+  label_name: string;
+  problem: string;
+}
+
+export interface ImportGroup {
+  status: "refused" | "repaired";
+  reason: string;
+  count: number;
+  first: number[];
+}
+
+export interface ImportOutline {
+  class: string;
+  status: string;
+  /** x, y in turns. */
+  rings: number[][];
+}
+
+export interface ImportReport {
+  total: number;
+  format: string;
+  created: number;
+  updated: number;
+  restored: number;
+  unchanged: number;
+  refused: number;
+  repaired: number;
+  labels_created: string[];
+  classes: ImportClass[];
+  groups: ImportGroup[];
+  id: string | null;
+  outlines?: ImportOutline[];
+}
+
+export interface ImportJob {
+  id: string;
+  state: "queued" | "running" | "succeeded" | "failed" | "cancelled";
+  progress: { done: number; total: number; percent: number };
+  seconds_left: number | null;
+  error: { code: string; message: string } | null;
+}
+
+export interface RoiImport {
+  id: string;
+  format: string;
+  name: string;
+  stage: "previewing" | "previewed" | "importing" | "imported";
+  done: number;
+  job: ImportJob | null;
+  report: ImportReport | null;
+  undone_at: string | null;
+}
+
+export interface ImportUndone {
+  removed: number;
+  reverted: number;
+  kept: number;
+}
+
+/** By name of a class: a label's id, or null for none. Classes that are not in it go by the server's rule. */
+export type ImportLabels = Record<string, string | null>;
+
+const POLL_MS = 400;
+const one = (id: string): string => `${API_ROOT}/roi-imports/${id}/`;
+
+/** Sends a document to be previewed. */
+export function importSend(
+  canvas: string,
+  file: File,
+  told: (sent: number, total: number) => void,
+  signal: AbortSignal,
+): Promise<RoiImport> {
+  const name = encodeURIComponent(file.name.slice(0, 200));
+  const url = `${API_ROOT}/canvases/${canvas}/roi-file/?background=1&dry_run=1&name=${name}`;
+  return upload(url, file, told, signal);
+}
+
+export function importStart(id: string, labels: ImportLabels, dryRun: boolean): Promise<RoiImport> {
+  return postJson(`${one(id)}start/`, { labels, dry_run: dryRun });
+}
+
+export function importGet(id: string): Promise<RoiImport> {
+  return getJson(one(id));
+}
+
+export const importTableUrl = (id: string): string => `${one(id)}report.csv`;
+
+export async function importUndo(id: string): Promise<ImportUndone> {
+  return (await call(`${one(id)}undo/`, { method: "POST" })).json() as Promise<ImportUndone>;
+}
+
+export async function importStop(job: string): Promise<void> {
+  await call(`${API_ROOT}/jobs/${job}/cancel/`, { method: "POST" });
+}
+
+/** Asks after a job until it has ended; an `AbortError` where one does not want to know any more. */
+export async function jobEnded(id: string, told: (job: ImportJob) => void, signal: AbortSignal): Promise<ImportJob> {
+  for (;;) {
+    const job = await getJson<ImportJob>(`${API_ROOT}/jobs/${id}/`, signal);
+    if (job.state !== "queued" && job.state !== "running") return job;
+    told(job);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,120 @@
+/** An ROI on more than one frame of a video: its key frames, and what it is between them. */
+
+import type { FrameRef, KeyFrame, RoiGeometry, RoiShape } from "../../lib/types";
+import { between } from "./between";
+import type { ShapedOutline } from "./between";
+
+/** What a track belongs to: an ROI with its own frame and outline. */
+export interface Tracked {
+  frame: FrameRef | null;
+  geometry: RoiGeometry;
+  shape: RoiShape;
+  track: KeyFrame[];
+}
+
+/** All key frames in order; the ROI's own is one of them. */
+export function keyFrames({ frame, geometry, shape, track }: Tracked): KeyFrame[] {
+  if (!frame) return [];
+  const flagged = track.find(({ index }) => index === frame.index);
+  const own: KeyFrame = flagged ?? {
+    ...{ index: frame.index, pts: frame.pts, geometry, shape },
+    ...{ outside: false, by: "hand", drift_px: 0 },
+  };
+  return [...track.filter(({ index }) => index !== frame.index), own].sort((a, b) => a.index - b.index);
+}
+
+/** The outline on a frame, or null where the ROI is not there. */
+export function outlineOn(roi: Tracked, index: number): ShapedOutline | null {
+  const keys = keyFrames(roi);
+  const at = keys.findLastIndex((key) => key.index <= index);
+  const [last, next] = [keys[at], keys[at + 1]];
+  if (!last || last.outside || !last.geometry) return null;
+  const from = { geometry: last.geometry, shape: last.shape };
+  if (last.index === index) return from;
+  if (!next) return null;
+  if (!next.geometry) return from; // it stands still until it goes
+  return between(from, { geometry: next.geometry, shape: next.shape }, (index - last.index) / (next.index - last.index));
+}
+
+/** How uncertain a tracked outline is between its key frames; 0 where it is drawn by hand. */
+export function driftOn(roi: Tracked, index: number): number {
+  const keys = keyFrames(roi);
+  const at = keys.findLastIndex((key) => key.index <= index);
+  const [last, next] = [keys[at], keys[at + 1]];
+  if (!last) return 0;
+  if (last.index === index || !next) return last.drift_px;
+  return Math.max(last.drift_px, next.drift_px);
+}
+
+/** With this outline on this frame: a key frame set by hand. */
+export function withKey(roi: Tracked, frame: FrameRef, outline: ShapedOutline): KeyFrame[] {
+  const key: KeyFrame = {
+    ...{ index: frame.index, pts: frame.pts, ...outline },
+    ...{ outside: false, by: "hand", drift_px: 0 },
+  };
+  return sorted([...without(roi.track, frame.index), key]);
+}
+
+const without = (track: KeyFrame[], index: number): KeyFrame[] => track.filter((key) => key.index !== index);
+const sorted = (track: KeyFrame[]): KeyFrame[] => [...track].sort((a, b) => a.index - b.index);
+const outside = ({ index, pts }: FrameRef): KeyFrame => ({
+  ...{ index, pts, geometry: null, shape: "polygon", outside: true, by: "hand", drift_px: 0 },
+});
+
+/** Frames by their index. */
+export type FrameAt = (index: number) => FrameRef;
+
+/** Not there on this one frame: its neighbours keep what they have. Null where nothing is left then. */
+export function withoutFrame(roi: Tracked, frame: FrameRef, frameAt: FrameAt): KeyFrame[] | null {
+  const { index } = frame;
+  const keys = keyFrames(roi);
+  const [first, last] = [keys[0]?.index ?? index, keys.at(-1)?.index ?? index];
+  if (first === last) return null;
+  let track = roi.track;
+  const own = roi.frame?.index;
+  for (const near of [index - 1, index + 1]) {
+    const outline = near >= first && near <= last ? outlineOn(roi, near) : null;
+    const isKey = near === own || track.some((key) => key.index === near);
+    if (outline && !isKey) track = withKey({ ...roi, track }, frameAt(near), outline);
+  }
+  track = sorted([...without(track, index), outside(frame)]);
+  return isSomewhere({ ...roi, track }) ? trimmed(track, own) : null;
+}
+
+/** It ends with this frame: later key frames go. */
+export function endedAt(roi: Tracked, frame: FrameRef): KeyFrame[] | null {
+  return cut(roi, frame, (index) => index > frame.index);
+}
+
+/** It begins with this frame: earlier key frames go. */
+export function begunAt(roi: Tracked, frame: FrameRef): KeyFrame[] | null {
+  return cut(roi, frame, (index) => index < frame.index);
+}
+
+function cut(roi: Tracked, frame: FrameRef, isGone: (index: number) => boolean): KeyFrame[] | null {
+  const outline = outlineOn(roi, frame.index);
+  if (!outline || !roi.frame) return null;
+  const track = roi.track.filter((key) => !isGone(key.index));
+  const isKey = roi.frame.index === frame.index || track.some((key) => key.index === frame.index);
+  const kept = isKey ? track : withKey({ ...roi, track }, frame, outline);
+  // its own frame stays known, as one where it is not
+  return isGone(roi.frame.index) ? sorted([...without(kept, roi.frame.index), outside(roi.frame)]) : kept;
+}
+
+/** Key frames that say nothing: outside at either end, but for the ROI's own frame. */
+function trimmed(track: KeyFrame[], own: number | undefined): KeyFrame[] {
+  const kept = [...track];
+  while (kept[0]?.outside && kept[0].index !== own && (own === undefined || kept[0].index < own)) kept.shift();
+  return kept;
+}
+
+function isSomewhere(roi: Tracked): boolean {
+  return keyFrames(roi).some((key) => !key.outside);
+}
+
+/** The key frame before or after a frame, by index; null where there is none. */
+export function nextKey(roi: Tracked, index: number, by: 1 | -1): number | null {
+  const places = keyFrames(roi).map((key) => key.index);
+  const found = by > 0 ? places.find((place) => place > index) : places.findLast((place) => place < index);
+  return found ?? null;
+}

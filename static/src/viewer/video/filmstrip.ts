@@ -1,0 +1,63 @@
+/** The pictures of a timeline: dim behind it, and large above the pointer. */
+
+import { required } from "../../dom/elements";
+import { timeText } from "../lib/units";
+import type { VideoPlayer } from "./player";
+
+export function filmstrip(host: HTMLElement, player: VideoPlayer): void {
+  const film = required<HTMLImageElement>(host, "[data-film]");
+  const peek = required(host, "[data-peek]");
+  const { filmstrip_url: url, filmstrip_count: count } = player.video;
+  film.addEventListener("load", () => {
+    connectPeek(host, peek, film, player);
+    dress(film, host, count);
+    new ResizeObserver(() => dress(film, host, count)).observe(required(host, "[role=slider]"));
+  });
+  film.src = url; // none is shown where it cannot be made
+}
+
+/** As many pictures as fit the track at their own shape, taken evenly from the strip. */
+function dress(film: HTMLImageElement, host: HTMLElement, count: number): void {
+  const track = required(host, "[role=slider]");
+  const [width, height] = [track.clientWidth, track.clientHeight];
+  const one = film.naturalWidth / count;
+  const fitting = Math.min(count, Math.max(1, Math.round(width / ((one * height) / film.naturalHeight))));
+  const surface = required<HTMLCanvasElement>(host, "[data-film-surface]");
+  surface.width = Math.max(1, Math.round(width * devicePixelRatio));
+  surface.height = Math.max(1, Math.round(height * devicePixelRatio));
+  const context = surface.getContext("2d");
+  if (!context) return;
+  const across = surface.width / fitting;
+  for (let i = 0; i < fitting; i += 1) {
+    const picture = pictureAt((i + 0.5) / fitting, count);
+    context.drawImage(film, picture * one, 0, one, film.naturalHeight, i * across, 0, across, surface.height);
+  }
+}
+
+/** The picture of the strip at a share of the video, 0 its first frame and 1 its last. */
+export function pictureAt(share: number, count: number): number {
+  return Math.round(Math.min(Math.max(share, 0), 1) * (count - 1));
+}
+
+function connectPeek(host: HTMLElement, peek: HTMLElement, film: HTMLImageElement, player: VideoPlayer): void {
+  const track = required(host, "[role=slider]");
+  const picture = required(peek, "[data-peek-picture]");
+  const { filmstrip_count: count } = player.video;
+  const one = film.naturalWidth / count;
+  Object.assign(picture.style, {
+    width: `${one}px`,
+    height: `${film.naturalHeight}px`,
+    backgroundImage: `url("${film.src}")`,
+  });
+  track.addEventListener("pointermove", (event) => {
+    const box = track.getBoundingClientRect();
+    const share = Math.min(Math.max((event.clientX - box.left) / Math.max(box.width, 1), 0), 1);
+    const frame = player.frames.at(player.frames.clamp(share * (player.frames.length - 1)));
+    picture.style.backgroundPosition = `${-pictureAt(share, count) * one}px 0`;
+    required(peek, "[data-peek-text]").textContent = `Frame ${frame.index + 1} · ${timeText(frame.time_s)}`;
+    const inside = Math.min(Math.max(share * box.width, one / 2), Math.max(box.width - one / 2, one / 2));
+    peek.style.left = `${inside}px`;
+    peek.hidden = event.target instanceof Element && event.target.closest("[data-span-bar]") !== null;
+  });
+  track.addEventListener("pointerleave", () => (peek.hidden = true));
+}

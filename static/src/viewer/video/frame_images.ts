@@ -1,0 +1,144 @@
+/**
+ * Frames as images: fetched by PTS, those around the one on screen before they are asked for. What is
+ * fetched stays compressed for a while; what is next stays decoded, so that a step only has to draw.
+ */
+
+/** Of decoded frames: thirty of 1080p, and at least a few of any size. */
+const DECODED_BYTES = 256 * 2 ** 20;
+const DECODED_FEWEST = 8;
+const DECODED_MOST = 64;
+/** Compressed: some ten seconds either way at 1080p. */
+const FETCHED_BYTES = 128 * 2 ** 20;
+/** Requests under way ahead of the user; the browser keeps others free for tiles, ROIs and the frame asked for. */
+const AHEAD_AT_ONCE = 2;
+
+interface Fetched {
+  blob: Promise<Blob>;
+  bytes: number;
+}
+
+export class FrameImages {
+  private readonly fetched = new Map<number, Fetched>();
+  private readonly decoded = new Map<number, Promise<ImageBitmap>>();
+  private readonly mostDecoded: number;
+  private fetchedBytes = 0;
+  /** PTS still to be made ready, the most urgent first. */
+  private queue: number[] = [];
+  private underWay = 0;
+
+  constructor(
+    private readonly urlTemplate: string,
+    frameBytes: number,
+  ) {
+    const fitting = Math.floor(DECODED_BYTES / Math.max(frameBytes, 1));
+    this.mostDecoded = Math.min(Math.max(fitting, DECODED_FEWEST), DECODED_MOST);
+  }
+
+  /** How many frames may stand ready at once. */
+  get room(): number {
+    return this.mostDecoded;
+  }
+
+  /** True where a step to this frame needs no wait for the network. */
+  has(pts: number): boolean {
+    return this.decoded.has(pts) || (this.fetched.get(pts)?.bytes ?? 0) > 0;
+  }
+
+  get(pts: number): Promise<ImageBitmap> {
+    const image = this.decoded.get(pts) ?? this.fetch(pts).then((blob) => createImageBitmap(blob));
+    this.decoded.delete(pts);
+    this.decoded.set(pts, image); // newest last
+    image.catch(() => this.decoded.delete(pts));
+    this.dropDecoded();
+    return image;
+  }
+
+  /** Make these ready, in this order; what was waited for before and is not among them is given up. */
+  ahead(wanted: number[]): void {
+    this.queue = wanted.filter((pts) => !this.decoded.has(pts));
+    this.work();
+  }
+
+  private work(): void {
+    while (this.underWay < AHEAD_AT_ONCE && this.queue.length) {
+      const pts = this.queue.shift();
+      if (pts === undefined) return;
+      this.underWay += 1;
+      void this.get(pts)
+        .catch(() => undefined) // asked for again when it is needed, and said then
+        .finally(() => {
+          this.underWay -= 1;
+          this.work();
+        });
+    }
+  }
+
+  private fetch(pts: number): Promise<Blob> {
+    const known = this.fetched.get(pts);
+    this.fetched.delete(pts);
+    const entry: Fetched = known ?? { blob: this.fetchFrame(pts), bytes: 0 };
+    this.fetched.set(pts, entry);
+    if (!known) void this.weigh(pts, entry);
+    return entry.blob;
+  }
+
+  private async weigh(pts: number, entry: Fetched): Promise<void> {
+    try {
+      entry.bytes = (await entry.blob).size;
+      this.fetchedBytes += entry.bytes;
+    } catch {
+      this.fetched.delete(pts);
+    }
+    for (const [oldest, { bytes }] of this.fetched) {
+      if (this.fetchedBytes <= FETCHED_BYTES) return;
+      if (bytes === 0) continue; // still under way
+      this.fetched.delete(oldest);
+      this.fetchedBytes -= bytes;
+    }
+  }
+
+  private async fetchFrame(pts: number): Promise<Blob> {
+    const response = await fetch(this.urlTemplate.replace("{pts}", String(pts)));
+    if (!response.ok) throw new Error(`The frame could not be read (${response.status}).`);
+    return response.blob();
+  }
+
+  private dropDecoded(): void {
+    for (const [pts, image] of this.decoded) {
+      if (this.decoded.size <= this.mostDecoded) return;
+      this.decoded.delete(pts);
+      void image.then((bitmap) => this.letGo(bitmap)).catch(() => undefined);
+    }
+  }
+
+  /** Its memory is given back at once, unless it is the one on screen. */
+  private letGo(bitmap: ImageBitmap): void {
+    if (bitmap !== this.shown) bitmap.close();
+  }
+
+  /** The bitmap on screen, which has to stay drawable. */
+  shown: ImageBitmap | null = null;
+}
+
+/** Shares of what may stand ready: mostly in the direction of the last step. */
+const AHEAD_SHARE = 0.6;
+const BEHIND_SHARE = 0.25;
+
+/**
+ * The frames to make ready around `index` of `count`, the most urgent first: `stride` apart in the
+ * direction of the last step, with every fourth from the other side.
+ */
+export function around(index: number, stride: number, count: number, room: number): number[] {
+  const step = stride === 0 ? 1 : stride;
+  const [on, back] = [Math.floor(room * AHEAD_SHARE), Math.floor(room * BEHIND_SHARE)];
+  const found: number[] = [];
+  const add = (at: number): void => {
+    if (at >= 0 && at < count && !found.includes(at)) found.push(at);
+  };
+  for (let i = 1; i <= on; i += 1) {
+    add(index + i * step);
+    if (i % 3 === 1 && i / 3 < back) add(index - (1 + (i - 1) / 3) * Math.sign(step));
+  }
+  for (let i = 1; i <= back; i += 1) add(index - i * Math.sign(step));
+  return found;
+}

@@ -1,0 +1,245 @@
+/** ROIs on more than one frame: key frames set, removed and reached, and outlines followed by key points. */
+
+import { required } from "../../dom/elements";
+import { API_ROOT, ApiError, call, getJson } from "../lib/http";
+import type { History } from "../lib/history";
+import type { KeyGroup } from "../lib/keys";
+import type { StageNotice } from "../lib/stage_notice";
+import type { FrameRef, KeyFrame } from "../lib/types";
+import { roiGet } from "../rois/saved/api";
+import type { RoiEdits } from "../rois/saved/edits";
+import type { RoiState } from "../rois/saved/state";
+import type { RoiStore } from "../rois/saved/store";
+import { begunAt, endedAt, keyFrames, nextKey, outlineOn, withKey, withoutFrame } from "../rois/shapes/track";
+import type { RoiLayer } from "../rois/shown/layer";
+import type { VideoPlayer } from "./player";
+
+/** How often a job that follows an outline is asked for: it takes seconds. */
+const ASK_EVERY_MS = 600;
+/** A save takes a second; longer than ten, and something is in its way. */
+const SAVE_ASKS = 33;
+
+interface FollowJob {
+  id: string;
+  state: string;
+  outcome: string;
+  error: { message: string } | null;
+  progress: { done: number; total: number };
+}
+
+export interface TrackParts {
+  root: HTMLElement;
+  canvas: { can_annotate: boolean };
+  store: RoiStore;
+  edits: RoiEdits;
+  layer: RoiLayer;
+  history: History;
+  notice: StageNotice;
+}
+
+type Change = (roi: RoiState["tracked"], frame: FrameRef) => KeyFrame[] | null;
+
+export class Tracks {
+  /** The ROI that was selected last: it stays meant on frames where it is not. */
+  private active: RoiState | null = null;
+  private job: string | null = null;
+  private readonly row: HTMLElement;
+
+  constructor(
+    private readonly parts: TrackParts,
+    private readonly player: VideoPlayer,
+  ) {
+    const { root, layer, store } = parts;
+    this.row = required(root, "[data-track-row]");
+    for (const button of this.row.querySelectorAll<HTMLButtonElement>("[data-track]")) {
+      button.addEventListener("click", () => this.actions[button.dataset.track ?? ""]?.());
+    }
+    layer.on("select", (state) => this.choose(state));
+    player.on("frame", () => this.show());
+    store.on("changed", (state) => {
+      if (state === this.active) this.show();
+    });
+    store.on("removed", (states) => {
+      if (this.active && states.includes(this.active)) this.leave();
+    });
+  }
+
+  private readonly actions: Record<string, () => void> = {
+    before: () => this.go(-1),
+    after: () => this.go(1),
+    key: () => this.keyHere(),
+    outside: () => this.change("Not on this frame", (roi, frame) => withoutFrame(roi, frame, (index) => this.player.frames.at(index))),
+    begin: () => this.change("Begins here", begunAt),
+    end: () => this.change("Ends here", endedAt),
+    follow: () => void this.follow(false),
+    back: () => void this.follow(true),
+    cancel: () => void this.cancel(),
+    leave: () => this.leave(),
+  };
+
+  keys(): KeyGroup {
+    const { canvas } = this.parts;
+    const go = [
+      { keys: ["shift+c"], shown: "Shift + C", does: "To the key frame before", run: () => this.go(-1) },
+      { keys: ["shift+v"], shown: "Shift + V", does: "To the next key frame", run: () => this.go(1) },
+    ];
+    const change = [
+      { keys: ["y"], shown: "Y", does: "A key frame here, of the ROI last selected", run: () => this.keyHere() },
+      { keys: ["shift+y"], shown: "Shift + Y", does: "Not on this frame", run: () => this.actions.outside?.() },
+      { keys: ["t"], shown: "T", does: "Follow it from this key frame on", run: () => void this.follow(false) },
+      { keys: ["shift+t"], shown: "Shift + T", does: "Follow it backwards", run: () => void this.follow(true) },
+    ];
+    return { title: "ROIs over several frames", bindings: canvas.can_annotate ? [...go, ...change] : go };
+  }
+
+  private choose(state: RoiState | null): void {
+    if (state?.frame) this.active = state;
+    this.show();
+  }
+
+  private leave(): void {
+    this.active = null;
+    this.show();
+  }
+
+  private go(by: 1 | -1): void {
+    const { active, player } = this;
+    if (!active) return this.parts.notice.show("Select an ROI first.");
+    const to = nextKey(active.tracked, player.index, by);
+    if (to === null) return this.parts.notice.show(by > 0 ? "No later key frame." : "No earlier key frame.");
+    void player.seek(to).then(() => this.select(active));
+  }
+
+  private select(state: RoiState): void {
+    if (state.isInView && !state.deleted) this.parts.layer.select(state.id);
+  }
+
+  /** What it is here, or its outline nearest in time, is a key frame that the hand may now correct. */
+  private keyHere(): void {
+    this.change("Key frame", (roi, frame) => {
+      if (roi.frame?.index === frame.index && !roi.track.some((key) => key.index === frame.index)) return roi.track;
+      const here = outlineOn(roi, frame.index) ?? nearestOutline(roi, frame.index);
+      if (roi.frame?.index === frame.index) return roi.track.filter((key) => key.index !== frame.index);
+      return here && withKey(roi, frame, here);
+    });
+  }
+
+  private change(label: string, make: Change): void {
+    const { active, player } = this;
+    const { notice, edits, layer } = this.parts;
+    const { frame } = player;
+    if (!active || active.deleted || !frame) return notice.show("Select an ROI first.");
+    const track = make(active.tracked, frame);
+    if (track === null) return notice.show("It is on no other frame: delete the ROI instead.");
+    if (track === active.track) return notice.show("This frame is a key frame already.");
+    edits.change(active, { track }, label);
+    if (active.isInView) this.select(active);
+    else layer.select(null);
+    this.show();
+  }
+
+  /** Ask for the outline to be followed from this frame, which becomes a key frame first. */
+  private async follow(isBack: boolean): Promise<void> {
+    const { active, player } = this;
+    const { notice } = this.parts;
+    if (!active || !player.frame) return notice.show("Select an ROI first.");
+    if (this.job) return notice.show("It is being followed already.");
+    const from = player.frame.index;
+    const outline = outlineOn(active.tracked, from);
+    if (!outline) return notice.show("It is not on this frame: press Y for a key frame here.");
+    if (!keyFrames(active.tracked).some((key) => key.index === from)) this.keyHere();
+    try {
+      if (!(await isSaved(active))) return notice.show("Save the ROI first: it is not on the server yet.");
+      const version = active.server?.version ?? 0;
+      const body = { from_index: from, backward: isBack };
+      const response = await call(`${API_ROOT}/rois/${active.id}/track/`, { method: "POST", body, ifMatch: version });
+      const job = (await response.json()) as FollowJob;
+      this.job = job.id;
+      this.show();
+      await this.wait(active, job);
+    } catch (error) {
+      notice.show(error instanceof ApiError ? error.message : "It could not be followed.");
+    } finally {
+      this.job = null;
+      this.show();
+    }
+  }
+
+  private async wait(state: RoiState, job: FollowJob): Promise<void> {
+    let now = job;
+    while (now.state === "queued" || now.state === "running") {
+      await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS));
+      now = await getJson<FollowJob>(`${API_ROOT}/jobs/${job.id}/`);
+      this.say(now);
+    }
+    const { notice } = this.parts;
+    if (now.state !== "succeeded") return notice.show(now.error?.message || "Following was cancelled.");
+    await this.take(state);
+    notice.show(now.outcome ? `Followed, and ${now.outcome}. Correct it there, and follow it again.` : "Followed to the end.");
+  }
+
+  /** What the job wrote, as one step that can be undone. */
+  private async take(state: RoiState): Promise<void> {
+    const before = state.track;
+    const { store, history, edits } = this.parts;
+    const roi = await roiGet(state.id);
+    store.merge([roi]);
+    const after = state.track;
+    if (before === after) return;
+    const set = (track: KeyFrame[]) => (): void => edits.replay(state, { track });
+    history.record({ label: "Follow", undo: set(before), redo: set(after) });
+    state.view(this.player.frame);
+    this.parts.layer.refresh(state);
+  }
+
+  private async cancel(): Promise<void> {
+    if (this.job) await call(`${API_ROOT}/jobs/${this.job}/cancel/`, { method: "POST" }).catch(() => undefined);
+  }
+
+  private say({ progress: { done, total }, state }: FollowJob): void {
+    const text = state === "queued" ? "Waiting …" : `Following … frame ${done} of ${total}`;
+    required(this.row, "[data-track-state]").textContent = text;
+  }
+
+  private show(): void {
+    const { active, player, row } = this;
+    row.hidden = active === null;
+    if (!active) return;
+    const { tracked } = active;
+    const keys = keyFrames(tracked);
+    const here = keys.find((key) => key.index === player.index);
+    row.toggleAttribute("data-following", this.job !== null);
+    required(row, "[data-track-name]").textContent = active.name || "ROI";
+    if (!this.job) required(row, "[data-track-state]").textContent = stateText(active, keys, here, player.index);
+    for (const button of row.querySelectorAll<HTMLButtonElement>("[data-track]")) {
+      const is = button.dataset.track;
+      if (is === "before" || is === "after") button.disabled = nextKey(tracked, player.index, is === "after" ? 1 : -1) === null;
+      else if (is === "cancel") button.hidden = this.job === null;
+      else if (is !== "leave") button.disabled = active.locked || this.job !== null;
+    }
+  }
+}
+
+/** True once nothing of it waits; false where it does not get there. */
+async function isSaved(state: RoiState): Promise<boolean> {
+  for (let asked = 0; asked < SAVE_ASKS; asked += 1) {
+    if (state.isSettled && state.server) return true;
+    await new Promise((resolve) => setTimeout(resolve, ASK_EVERY_MS / 2));
+  }
+  return false;
+}
+
+function nearestOutline(roi: RoiState["tracked"], index: number): ReturnType<typeof outlineOn> {
+  const shown = keyFrames(roi).filter((key) => key.geometry !== null);
+  const [first] = shown.sort((a, b) => Math.abs(a.index - index) - Math.abs(b.index - index));
+  return first?.geometry ? { geometry: first.geometry, shape: first.shape } : null;
+}
+
+/** "3 key frames, 12 to 80 · tracked here, ± 0.4 px". */
+function stateText({ tracked, isInView }: RoiState, keys: KeyFrame[], here: KeyFrame | undefined, index: number): string {
+  if (!tracked.track.length) return isInView ? "on this frame only" : "on another frame";
+  const span = `${keys.length} key frames, ${(keys[0]?.index ?? 0) + 1} to ${(keys.at(-1)?.index ?? 0) + 1}`;
+  if (here?.outside || !outlineOn(tracked, index)) return `${span} · not on this frame`;
+  if (here) return `${span} · ${here.by === "tracking" ? `followed here, ± ${here.drift_px.toFixed(1)} px` : "key frame"}`;
+  return `${span} · between two`;
+}

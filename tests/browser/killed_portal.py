@@ -1,0 +1,78 @@
+"""A portal that is killed while it saves: with SIGKILL, before ROIs are written or after it.
+
+Run as a module it makes the database, one slide and one signed-in person, and prints what they are.
+For gunicorn it is the application.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ORDER = "TESSERA_KILL_ORDER"
+"""Names the file that says ``before`` or ``after``, and stands until it is carried out."""
+
+SAVES = ("/api/v1/rois/", "/api/v1/rois/bulk/")
+
+
+def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """WSGI: the portal's; all of its processes end at the next save where that is ordered."""
+    from portal.config.wsgi import application as portal
+
+    order = Path(os.environ[ORDER])
+    is_save = environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] in SAVES
+    if not (is_save and order.exists()):
+        answer: Iterable[bytes] = portal(environ, start_response)
+        return answer
+    when = order.read_text()
+    order.unlink()
+    if when == "after":
+        list(portal(environ, start_response))
+    os.killpg(0, signal.SIGKILL)
+    return ()
+
+
+def main(slide: Path) -> None:
+    """Tables, a lab, its annotator with a session, and a slide that was taken in."""
+    import django
+    from django.conf import settings
+
+    django.setup()
+    settings.MIGRATION_MODULES = {
+        app.split(".")[-1]: None for app in settings.INSTALLED_APPS if app.startswith("portal.")
+    }
+    from django.core.management import call_command
+    from django.test import Client
+
+    from portal.archive.services import case_create, item_receive
+    from portal.jobs.worker.runner import job_run
+    from portal.labs.models import Lab, Membership, User
+
+    call_command("migrate", run_syncdb=True, verbosity=0)
+    lab = Lab.objects.create(name="Killed", slug="killed")
+    user = User.objects.create_user("annotator@killed.example", "correct horse battery")
+    Membership.objects.create(lab=lab, user=user, role="annotator")
+    case = case_create(lab=lab, user=user, accession="K-1")
+    with slide.open("rb") as file:
+        received = item_receive(case=case, file=file, filename=slide.name, user=user)
+    job_run(received.job.pk)
+    received.item.refresh_from_db()
+    client = Client()
+    client.force_login(user)
+    canvas = received.item.canvas
+    made = {
+        "session": client.cookies[settings.SESSION_COOKIE_NAME].value,
+        "pk": str(canvas.pk),
+        "width_px": canvas.width_px,
+        "height_px": canvas.height_px,
+    }
+    print(json.dumps(made))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,191 @@
+"""Every kind of page, light and dark, as axe-core sees it: WCAG 2.1, A and AA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import settings as django_settings
+
+from portal.annotations.services import roi_create, roi_delete
+from portal.archive.services import case_create, share_offer
+from portal.keeping.services import erasure_request
+from portal.labs.models import TokenScope
+from portal.labs.services import token_create
+from portal.mosaics.services import mosaic_create
+from portal.retrieval.models import Encoder
+from portal.retrieval.services import embedding_save
+from portal.review.services import rois_review
+from tests import world
+from tests.browser.conftest import DATABASE, run_job
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+AXE = Path(django_settings.ROOT) / "node_modules" / "axe-core" / "axe.min.js"
+LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+RUN = """async ([runOnly, exclude]) => {
+  const found = await axe.run(
+    { exclude }, { runOnly, resultTypes: ["violations"], elementRef: false });
+  return found.violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary, html }) => [id, target.join(" "), html, failureSummary]));
+}"""
+STILL = """() => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync("* { transition: none !important; animation: none !important }");
+  document.adoptedStyleSheets.push(sheet);
+}"""  # colours half way from light to dark are no colours
+BREAK = """() => document.querySelector("main").insertAdjacentHTML(
+  "beforeend", '<p id="broken">Pale</p><img src="/static/img/icons.svg">'
+) || document.getElementById("broken").style.setProperty("color", "#808080")
+  || document.getElementById("broken").style.setProperty("background", "#8a8a8a")"""
+FOREIGN = [[".swagger-ui"]]  # what another project draws
+
+
+class Seen:
+    """Goes from page to page, and collects what axe says of each."""
+
+    def __init__(self, page: Any, base: str) -> None:
+        self.page, self.base = page, base
+        self.axe = AXE.read_text()
+        self.complaints: list[str] = []
+
+    def go(self, path: str, ready: str = "main", *, status: int = 200) -> None:
+        """Open a page, and look at it once ``ready`` stands on it."""
+        assert self.page.goto(self.base + path).status == status, path
+        self.page.wait_for_selector(ready, timeout=30_000, state="attached")
+        self.look(path)
+
+    def proves_that_it_sees(self) -> None:
+        """A rule broken on purpose in each scheme is found."""
+        self.page.evaluate(BREAK)
+        self.look("broken")
+        broken, self.complaints = self.complaints, []
+        for scheme in ("light", "dark"):
+            assert any(f"({scheme}): color-contrast" in one for one in broken), broken
+        assert any("image-alt" in one for one in broken), broken
+
+    def look(self, name: str) -> None:
+        """All rules in light; in dark, what depends on colours."""
+        self.page.evaluate(self.axe)
+        self.page.evaluate(STILL)
+        for scheme, rules in (
+            ("light", {"type": "tag", "values": LEVELS}),
+            ("dark", {"type": "rule", "values": ["color-contrast"]}),
+        ):
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            for found in self.page.evaluate(RUN, [rules, FOREIGN]):
+                self.complaints.append(f"{name} ({scheme}): " + "\n    ".join(found))
+
+
+@pytest.fixture
+def made(
+    manager: Any,
+    other_lab: Any,
+    ingest: Callable[[Path], Any],
+    slide_file: Path,
+    sweep_file: Path,
+    tmp_path: Path,
+) -> Any:
+    """One of everything, with a mosaic that is built."""
+    with DATABASE:
+        things = world.build(manager.memberships.get().lab, manager, tmp_path)
+    asked = mosaic_create(video=ingest(sweep_file).video, user=manager)
+    run_job(asked.job)
+    asked.mosaic.refresh_from_db()
+    things.mosaic = asked.mosaic
+    fill(things, ingest(slide_file), manager, other_lab)
+    return things
+
+
+def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
+    """A hit, a verdict to give, something in the bin, offered, to be erased: no list is empty."""
+    boxes = [(20, 20, 80), (120, 20, 80), (20, 120, 80)]
+    similar, submitted, gone = (
+        roi_create(canvas=second, user=user, geometry=square(*one)).roi for one in boxes
+    )
+    encoder = Encoder.objects.create(
+        name="four", version="1", config_hash="1" * 64, dim=4, is_default=True
+    )
+    for at, roi in enumerate((things.roi, similar)):
+        embedding_save(
+            roi_id=roi.pk,
+            geometry=roi.geometry,
+            encoder=encoder,
+            vector=np.full(4, at, np.float32),
+            patch_count=1,
+            seconds=0.1,
+        )
+    rois_review(user=user, rois=[(submitted.pk, 1)], state="submitted", comment="Which grade?")
+    roi_delete(roi=gone, user=user, expected_version=1)
+    month = timedelta(days=30)
+    share_offer(case=things.case, with_lab=other_lab.slug, until=date.today() + month, user=user)
+    token_create(user, name="LIS export", scope=TokenScope.READ, expires_in=month)
+    erased = case_create(lab=things.case.lab, user=user, accession="E-1")
+    erasure_request(lab=erased.lab, cases=[erased], user=user, typed="E-1", reason="asked for")
+
+
+def square(left: int, top: int, side: int) -> dict[str, Any]:
+    """As GeoJSON."""
+    right, bottom = left + side, top + side
+    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
+    return {"type": "Polygon", "coordinates": [ring]}
+
+
+def test_no_page_breaks_a_rule_of_wcag(
+    browser: Any, open_server: Any, made: Any, manager: Any
+) -> None:
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    seen = Seen(context.new_page(), open_server.url)
+    page, ids = seen.page, made.ids()
+    seen.go("/accounts/login/")
+    page.get_by_label("Email").fill(manager.email)
+    page.get_by_label("Password").fill("correct horse battery")
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.wait_for_url("**/cases/")
+    seen.proves_that_it_sees()
+    case, slide = f"/cases/{ids['cases']}/", f"/canvases/{ids['canvases']}/"
+    for path in (
+        "/cases/",
+        "/cases/new/",
+        case,
+        f"{case}upload/",
+        f"{case}shares/",
+        f"{case}measurements/",
+        f"{slide}measurements/",
+        f"{slide}beside/",
+        f"/mosaics/{ids['mosaics']}/",
+        f"/followups/{ids['followups']}/",
+        f"/jobs/{ids['jobs']}/",
+        "/jobs/",
+        "/review/",
+        "/bin/",
+        "/lab/",
+        "/lab/labels/",
+        "/lab/shared/",
+        "/lab/programs/",
+        "/lab/audit/",
+        "/lab/erasure/",
+        "/account/tokens/",
+        "/account/sessions/",
+        "/accounts/factors/",
+        "/accounts/password/change/",
+    ):
+        seen.go(path)
+    seen.go(f"/rois/{ids['rois']}/similar/", "#similar a[href*='?roi=']")
+    seen.go("/no/such/page/", status=404)
+    for canvas in (made.canvas, made.video.canvas, made.mosaic.canvas):
+        seen.go(f"/canvases/{canvas.pk}/", "[data-viewer][data-ready]")
+    seen.go(f"{slide}?roi={ids['rois']}", "[data-viewer][data-ready]")
+    page.keyboard.press("Shift+C")
+    seen.look("the viewer's colours")
+    page.locator("[data-action=keys]").click()
+    page.locator("[data-dialog=keys][open]").wait_for()
+    seen.look("the viewer's keys")
+    seen.go(f"{slide}beside/?with={ids['canvases']}", "[data-beside-panes][data-ready]")
+    seen.go("/api/v1/docs/", "text=/api/v1/me/")
+    context.close()
+    assert not seen.complaints, "\n".join(seen.complaints)

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+
+import { countsOf, fateText, importButtonText, placesText, progressText, undoneText } from "@/viewer/rois/saved/import_text";
+import type { ImportReport } from "@/viewer/rois/saved/imports";
+import { pathOfFlat } from "@/viewer/rois/shown/import_map";
+
+const report = (counts: Partial<ImportReport>): ImportReport => ({
+  ...{ total: 0, format: "geojson", created: 0, updated: 0, restored: 0, unchanged: 0, refused: 0, repaired: 0 },
+  ...{ labels_created: [], classes: [], groups: [], id: null },
+  ...counts,
+});
+
+describe("the text of an import", () => {
+  it("names each count that is not zero", () => {
+    const found = countsOf(report({ created: 12_000, refused: 1 }), false);
+    expect(found.map(({ text }) => text)).toEqual(["12,000 new", "1 refused"]);
+    expect(countsOf(report({ created: 2 }), true)[0]?.text).toBe("2 made");
+  });
+
+  it("says on the button how many ROIs are written", () => {
+    expect(importButtonText(report({ created: 1 }))).toBe("Import 1 ROI");
+    expect(importButtonText(report({ created: 1, updated: 1, unchanged: 9 }))).toBe("Import 2 ROIs");
+    expect(importButtonText(report({ unchanged: 9 }))).toBe("Nothing to import");
+  });
+
+  it("counts features from one", () => {
+    expect(placesText({ status: "refused", reason: "", count: 1, first: [0] })).toBe("feature 1");
+    expect(placesText({ status: "refused", reason: "", count: 9, first: [2, 4] })).toBe("features 3, 5 and 7 more");
+  });
+
+  it("says what a class becomes", () => {
+    const one = { name: "K", color: null, count: 1, label: null, label_name: "", problem: "" };
+    expect(fateText({ ...one, fate: "created" })).toBe("New label “K”");
+    expect(fateText({ ...one, fate: "refused" })).toBe("Leave its ROIs out");
+    expect(fateText({ ...one, fate: "known", label_name: "Tumor" })).toBe("Tumor");
+  });
+
+  it("tells progress and undo", () => {
+    expect(progressText(0, 0, null)).toBe("Waiting for a worker…");
+    expect(progressText(3000, 12000, 8.6)).toBe("3,000 of 12,000 features · about 9 s left");
+    expect(undoneText({ removed: 3, reverted: 1, kept: 2 })).toBe(
+      "Import undone: 3 removed, 1 as before, 2 changed since and kept.",
+    );
+  });
+
+  it("draws rings whose x and y stand in turns", () => {
+    expect(pathOfFlat([[0, 0, 9, 0, 9, 9]])).toBe("M0 0L9 0L9 9Z");
+  });
+});
