@@ -18,7 +18,17 @@ def main() -> int:
         from tests.bench.portal import portal_open
 
         portal = portal_open(folder)
-        from tests.bench import http_tiles, keypoints, mixed, models, report, search, tiles
+        from tests.bench import (
+            http_tiles,
+            imports,
+            keypoints,
+            mixed,
+            models,
+            report,
+            search,
+            tiles,
+            windows,
+        )
 
         data = os.environ.get("TESSERA_DATA")
         real = Path(data) / "histology/slides/cmu-1-small-region.svs" if data else None
@@ -27,6 +37,8 @@ def main() -> int:
             lambda: tiles.tiles_in_process(portal.slide_path, real=real),
             lambda: http_tiles.tiles_over_http(portal),
             lambda: mixed.mixed_load(portal),
+            lambda: imports.import_of_many(portal),
+            lambda: windows.rois_per_window(portal),
             lambda: search.search_at_the_rest_edge(portal),
             lambda: models.roi_to_embedding(portal.slide_path),
             lambda: models.roi_sizes(portal.slide_path),
@@ -36,11 +48,10 @@ def main() -> int:
             section = measure()
             measured.append(section)
             _print(section)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    report.write(measured, commit=commit)
-    return 0
+    report.write(measured, commit=report.commit_here())
+    # Django is set up on SQLite here: another process.
+    servers = [sys.executable, "-m", "tests.bench.mixed", "--servers", "--write"]
+    return subprocess.run(servers, check=False).returncode
 
 
 def _print(section: Section) -> None:

@@ -6,18 +6,23 @@ the import took and after how many seconds the drawn one could be searched with.
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.bench.portal import portal_open
+from tests.bench.measure import Row, Section
+from tests.bench.portal import BenchPortal, portal_open
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 900.0
+COUNT = 10_000
 _SIDE_PX = 60
 
 
@@ -45,6 +50,79 @@ def feature(left: float, top: float) -> dict[str, Any]:
             "measurements": {"Nucleus: Area": 31.5},
         },
     }
+
+
+def import_of_many(portal: BenchPortal, *, count: int = COUNT) -> Section:
+    """A document of so many features onto a canvas, and taken back; beside the plainest way."""
+    from portal.annotations.documents import features_read
+    from portal.annotations.models import RoiImport
+    from portal.annotations.services import roi_import, roi_import_preview, roi_import_undo
+    from portal.annotations.services.reading import source_of
+
+    canvas, user = portal.canvas, portal.user
+    features = document(count, width_px=canvas.width_px, height_px=canvas.height_px)
+    text = json.dumps({"type": "FeatureCollection", "features": features})
+    plain_s = _seconds(lambda: _plainest(portal, text))
+    section = Section(
+        "Import",
+        f"A GeoJSON of {count:,} squares as QuPath writes detections, read as a stream and written "
+        "in short transactions that let others save: rows, first revisions, events and audit "
+        "entries. The alternative is `json.loads`, `shapely`'s validity check and one bulk insert "
+        "of the rows alone.",
+    )
+
+    def read() -> Any:
+        return source_of(lambda: features_read(io.BytesIO(text.encode())))
+
+    preview_s = _seconds(lambda: roi_import_preview(canvas=canvas, user=user, document=read()))
+    import_s = _seconds(lambda: roi_import(canvas=canvas, user=user, document=read()))
+    row = RoiImport.objects.latest("created_at")
+    undo_s = _seconds(lambda: roi_import_undo(roi_import=row, user=user))
+    against = "json.loads, shapely, one bulk insert"
+    for what, seconds, budget in (
+        (f"import of {count:,}", import_s, "under 10 s"),
+        ("its preview", preview_s, ""),
+        ("taken back as one step", undo_s, ""),
+    ):
+        section.rows.append(Row(what, seconds, "s", against, plain_s / seconds, budget))
+    return section
+
+
+def _seconds(function: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def _plainest(portal: BenchPortal, text: str) -> None:
+    """Rows and nothing else; they are taken away again."""
+    from django.db import transaction
+    from shapely.geometry import shape
+
+    from portal.annotations.models import Roi
+
+    rois = []
+    for raw in json.loads(text)["features"]:
+        outline = shape(raw["geometry"])
+        if not outline.is_valid:
+            raise ValueError("the document holds sound outlines")
+        left, top, right, bottom = outline.bounds
+        rois.append(
+            Roi(
+                lab=portal.lab,
+                canvas=portal.canvas,
+                geometry=raw["geometry"],
+                left=left,
+                top=top,
+                right=right,
+                bottom=bottom,
+                area_px=outline.area,
+                created_by=portal.user,
+            )
+        )
+    with transaction.atomic():
+        Roi.everything.bulk_create(rois)
+        transaction.set_rollback(True)
 
 
 def main(count: int) -> None:

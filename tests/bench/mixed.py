@@ -1,6 +1,7 @@
 """Mixed load: people who pan, save and search at once, against the whole portal over HTTP.
 
-``python -m tests.bench.mixed --minutes 10`` runs it alone and prints what it found.
+``python -m tests.bench.mixed --minutes 10`` runs it alone and prints what it found;
+``--servers`` on a PostgreSQL and a Redis of its own; ``--write`` puts it into the report.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from tests.bench import report
 from tests.bench.measure import Row, Section
 from tests.bench.portal import BenchPortal, portal_open, session_of
 from tests.bench.processes import Usage, processor_seconds, usage_of
 from tests.bench.requests import Answer, Connections
+from tests.chaos.clusters import Postgres, Redis
 
 USERS, CONNECTIONS = 50, 6  # a browser opens six connections to a host
 PAN_EVERY_S, TILES_A_PAN = 1.0, 10
@@ -37,6 +40,7 @@ WARM_UP_S = 8.0
 SAMPLE_EVERY_S = 5.0
 BUDGETS = {"tile": 50, "save": 300, "search": 300}
 ROLES = ("front", "web", "worker")
+TITLE, ON_SERVERS = "Mixed load", "Mixed load on PostgreSQL and Redis"
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 
@@ -82,7 +86,25 @@ def mixed_load(portal: BenchPortal, *, minutes: float = 1.0) -> Section:
     port = _free_port()
     with _serving(portal, port) as serve:
         load, usage = asyncio.run(_run(port, serve.pid, portal, people, gallery, minutes * 60))
-    return _section(load, usage, minutes)
+    return _section(load, usage, minutes, on_servers="TESSERA_BROKER_URL" in portal.env)
+
+
+def mixed_load_on_servers(folder: Path, *, minutes: float = 1.0) -> Section:
+    """The same on a PostgreSQL cluster and a Redis made for it.
+
+    A process of its own where Django was set up on another database.
+    Raises FileNotFoundError where their programs are not installed.
+    """
+    folder.chmod(0o755)  # PostgreSQL runs as another user below root
+    postgres, redis = Postgres(folder), Redis(folder)
+    try:
+        postgres.wait()
+        redis.wait()
+        servers = {"TESSERA_DATABASE_URL": postgres.url, "TESSERA_BROKER_URL": redis.url}
+        return mixed_load(portal_open(folder, servers), minutes=minutes)
+    finally:
+        postgres.kill()
+        redis.kill()
 
 
 def _prepare(portal: BenchPortal) -> tuple[list[Person], list[uuid.UUID]]:
@@ -251,7 +273,7 @@ async def _post(
     load.note(what, began, answer)
 
 
-def _section(load: Load, usage: list[Usage], minutes: float) -> Section:
+def _section(load: Load, usage: list[Usage], minutes: float, *, on_servers: bool) -> Section:
     wall = usage[-1].at - usage[0].at
     spent = {
         role: usage[-1].seconds.get(role, 0.0) - usage[0].seconds.get(role, 0.0) for role in ROLES
@@ -260,15 +282,17 @@ def _section(load: Load, usage: list[Usage], minutes: float) -> Section:
     own = processor_seconds(usage)
     others = busy - own - sum(spent.values())
     section = Section(
-        "Mixed load",
+        ON_SERVERS if on_servers else TITLE,
         f"{USERS} people at once for {minutes:g} min, {CONNECTIONS} connections each: "
         f"{TILES_A_PAN} tiles every {PAN_EVERY_S:g} s, an ROI saved and a search among "
         f"{GALLERY:,} ROIs every {SAVE_EVERY_S:g} s each, while the worker embeds what "
-        "is saved; the SQLite portal as "
-        f"`make serve` starts it. Processor time of the {os.cpu_count()} processors: "
+        "is saved; the portal as `make serve` starts it, on "
+        f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. "
+        f"Processor time of the {os.cpu_count()} processors: "
         f"{spent['front'] / wall:.2f} for the fronts, {spent['web'] / wall:.2f} for the API "
         f"processes, {spent['worker'] / wall:.2f} for worker and reaper, {own / wall:.2f} for the "
-        f"load generator, {others / wall:.2f} for everything else on the machine.",
+        f"load generator, {others / wall:.2f} for everything else on the machine"
+        f"{', the servers among it' if on_servers else ''}.",
     )
     for what, budget in BUDGETS.items():
         found = np.array(load.seconds[what] or [np.nan]) * 1e3
@@ -295,9 +319,17 @@ def main() -> int:
     """Run it alone."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--servers", action="store_true", help="on PostgreSQL and Redis")
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md as well")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        section = mixed_load(portal_open(Path(name)), minutes=asked.minutes)
+        folder = Path(name)
+        if asked.servers:
+            section = mixed_load_on_servers(folder, minutes=asked.minutes)
+        else:
+            section = mixed_load(portal_open(folder), minutes=asked.minutes)
+    if asked.write:
+        report.replace(section, after=TITLE)
     print(f"{section.title}\n{section.note}")
     for row in section.rows:
         print(f"  {row.what:<72} {row.value:10.2f} {row.unit:<8} {row.budget}")

@@ -20,8 +20,13 @@ class BenchPortal:
     canvas: Any
 
 
-def portal_open(folder: Path) -> BenchPortal:
-    """Set Django up on a fresh database and ingest the sample slide through the services."""
+def portal_open(folder: Path, servers: dict[str, str] | None = None) -> BenchPortal:
+    """Set Django up on a fresh database and ingest the sample slide through the services.
+
+    Args:
+        servers: addresses of an empty PostgreSQL and a Redis, as settings; None for SQLite and the
+            filesystem.
+    """
     env = {
         "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
         "TESSERA_DEBUG": "0",
@@ -29,7 +34,7 @@ def portal_open(folder: Path) -> BenchPortal:
         "TESSERA_STORAGE": str(folder / "storage"),
         "TESSERA_BROKER_FOLDER": str(folder / "broker"),
         "TESSERA_LOG_LEVEL": "ERROR",
-    }
+    } | (servers or {})
     os.environ.update(env)
     import django
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tests.bench.measure import Row, Section
 
@@ -23,6 +25,31 @@ def write(sections: list[Section], *, commit: str) -> None:
         "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit,
     }
+    _render(machine, sections)
+
+
+def replace(section: Section, *, after: str) -> None:
+    """One section measured by itself, among those of the last whole run.
+
+    Args:
+        after: title of the section that it follows where there is none of its title yet.
+    """
+    found = json.loads((DOCS / "benchmarks.json").read_text())
+    sections = [
+        Section(one["title"], one["note"], [Row(**row) for row in one["rows"]])
+        for one in found["sections"]
+    ]
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    section.note += f" Measured by itself, {when}."
+    titles = [one.title for one in sections]
+    if section.title in titles:
+        sections[titles.index(section.title)] = section
+    else:
+        sections.insert(titles.index(after) + 1, section)
+    _render(found["machine"], sections)
+
+
+def _render(machine: dict[str, Any], sections: list[Section]) -> None:
     found = {"machine": machine, "sections": [asdict(section) for section in sections]}
     (DOCS / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n")
     lines = [
@@ -32,7 +59,8 @@ def write(sections: list[Section], *, commit: str) -> None:
         "faster than the named alternative of the same run Tessera was (below 1: slower).",
         "",
         f"{machine['processors']} processors ({machine['architecture']}), Python "
-        f"{machine['python']}, commit {commit}, {machine['measured']}.",
+        f"{machine['python']}, commit {machine['commit']}, "
+        f"{machine['measured']}.",
     ]
     for section in sections:
         lines += ["", f"## {section.title}", "", section.note]
@@ -40,6 +68,12 @@ def write(sections: list[Section], *, commit: str) -> None:
             lines += ["", "| What | Measured | Against | Ratio | Budget |", "|---|---|---|---|---|"]
             lines += [_line(row) for row in section.rows]
     (DOCS / "benchmarks.md").write_text("\n".join(lines) + "\n")
+
+
+def commit_here() -> str:
+    """Short hash of what is checked out."""
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _line(row: Row) -> str:

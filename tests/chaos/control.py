@@ -14,8 +14,9 @@ django.setup()
 
 from portal.annotations.models import Roi  # noqa: E402
 from portal.archive import storage  # noqa: E402
-from portal.archive.models import Asset, Slide, Video  # noqa: E402
+from portal.archive.models import Asset, CaseShare, Slide, Video  # noqa: E402
 from portal.archive.services import case_create  # noqa: E402
+from portal.audit.models import AuditEntry  # noqa: E402
 from portal.core.models import Event  # noqa: E402
 from portal.jobs.models import Job  # noqa: E402
 from portal.jobs.services import job_retry  # noqa: E402
@@ -23,21 +24,30 @@ from portal.labs.models import Lab, Membership, Role, TokenScope, User  # noqa: 
 from portal.labs.services import token_create  # noqa: E402
 from portal.mosaics.models import Mosaic  # noqa: E402
 from portal.retrieval.models import Embedding  # noqa: E402
+from tests.chaos.people import GUESTS  # noqa: E402
 
-MANAGER = "chaos@example.org"
+MANAGER, GUEST = "chaos@example.org", "guest@example.org"
+_OF_ITEMS = ("item.received", "bin.put", "bin.restored")
+_OF_SHARES = ("share.offered", "share.accepted", "share.ended")
 PASSING = ("worker-lost", "attempts-spent", "storage-full")  # what a kill or a full disk may do
 
 
 def prepare() -> object:
-    """A lab, a manager, a token, a case."""
-    lab = Lab.objects.create(name="Chaos", slug="chaos")
-    user = User.objects.create_user(MANAGER, "correct horse battery staple")
+    """Two labs with a manager and a token each, and a case of the first."""
+    lab, user, token = _lab(GUESTS.replace("guests", "hosts"), MANAGER)
+    _, _, guest = _lab(GUESTS, GUEST)
+    case = case_create(lab=lab, user=user, accession="C-1", patient_key="p1", organ="colon")
+    return {"token": token, "guest": guest, "case": str(case.pk)}
+
+
+def _lab(name: str, email: str) -> tuple[Lab, User, str]:
+    lab = Lab.objects.create(name=name, slug=name.lower().replace(" ", "-"))
+    user = User.objects.create_user(email, "correct horse battery staple")
     Membership.objects.create(user=user, lab=lab, role=Role.MANAGER)
     _, secret = token_create(
         user, name="chaos", scope=TokenScope.WRITE, expires_in=timedelta(days=30)
     )
-    case = case_create(lab=lab, user=user, accession="C-1", patient_key="p1", organ="colon")
-    return {"token": secret, "case": str(case.pk)}
+    return lab, user, secret
 
 
 def retry() -> object:
@@ -69,9 +79,14 @@ def facts() -> object:
         }
         for job in Job.objects.all()
     ]
-    items = [*Slide.objects.select_related("asset"), *Video.objects.select_related("asset")]
+    told = _told()
+    items = [
+        *Slide.everything.select_related("asset"),
+        *Video.everything.select_related("asset"),
+    ]
     return {
         "jobs": jobs,
+        "entries": AuditEntry.objects.count(),
         "items": [
             {
                 "id": str(item.pk),
@@ -80,10 +95,23 @@ def facts() -> object:
                 "error": f"{item.error_code} {item.error_message}",
                 "bytes": _sha256_on_disk(item.asset),
                 "canvas": item.canvas is not None,
+                "in_bin": item.bin_entry_id is not None,
+                "noted": {name: told[name, str(item.pk), None] for name in _OF_ITEMS},
             }
             for item in items
         ],
-        "rois": [_roi(roi) for roi in Roi.objects.prefetch_related("revisions")],
+        "rois": [
+            _roi(roi, told)
+            for roi in Roi.everything.select_related("canvas").prefetch_related("revisions")
+        ],
+        "shares": [
+            {
+                "id": str(share.pk),
+                "state": share.state,
+                "noted": {name: told[name, str(share.pk), None] for name in _OF_SHARES},
+            }
+            for share in CaseShare.everything.all()
+        ],
         "mosaics": [
             {
                 "id": str(mosaic.pk),
@@ -97,8 +125,18 @@ def facts() -> object:
     }
 
 
-def _roi(roi: Roi) -> dict[str, object]:
-    current = Embedding.objects.filter(roi=roi, superseded_at__isnull=True)
+def _told() -> Counter[tuple[str, str, int | None]]:
+    """How many entries of the audit log tell of an act on an object (and version of an ROI)."""
+    acts = ("roi.saved", "roi.deleted", *_OF_ITEMS, *_OF_SHARES)
+    rows = AuditEntry.objects.filter(action__in=acts)
+    return Counter(
+        (action, str(pk), details.get("version"))
+        for action, pk, details in rows.values_list("action", "object_id", "details")
+    )
+
+
+def _roi(roi: Roi, told: Counter[tuple[str, str, int | None]]) -> dict[str, object]:
+    current = Embedding.everything.filter(roi=roi, superseded_at__isnull=True)
     revisions = roi.revisions.order_by("version")
     return {
         "id": str(roi.pk),
@@ -106,6 +144,14 @@ def _roi(roi: Roi) -> dict[str, object]:
         "name": roi.name,
         "names": {str(row.version): row.name for row in revisions},
         "versions": [row.version for row in revisions],
+        "actions": [str(row.action) for row in revisions],
+        "deleted": roi.deleted_at is not None,
+        "in_bin": roi.canvas.bin_entry_id is not None,
+        "noted": [
+            told["roi.saved", str(roi.pk), row.version]
+            + told["roi.deleted", str(roi.pk), row.version]
+            for row in revisions
+        ],
         "current_embeddings": current.count(),
     }
 

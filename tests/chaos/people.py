@@ -3,100 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import random
 import threading
-import time
-import urllib.error
-import urllib.request
 import uuid
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import av
-import numpy as np
-from PIL import Image
+from tests.chaos.calling import Caller, NoAnswer
+from tests.chaos.things import square, still, video
 
-TIMEOUT_S = 20
-
-
-@dataclass
-class Journal:
-    """What was acknowledged: this must be in the books afterwards."""
-
-    slides: dict[str, str] = field(default_factory=dict)  # id: SHA-256 of what was sent
-    videos: dict[str, str] = field(default_factory=dict)
-    edits: dict[str, dict[int, str]] = field(default_factory=dict)  # ROI: version: name
-    mosaics: list[str] = field(default_factory=list)
-    answers: Counter[str] = field(default_factory=Counter)
-    slowest_s: float = 0.0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def note(self, what: str, seconds: float) -> None:
-        """One answer, or none."""
-        with self.lock:
-            self.answers[what] += 1
-            self.slowest_s = max(self.slowest_s, seconds)
-
-
-class NoAnswer(Exception):
-    """The connection broke: nobody knows whether it was carried out."""
-
-
-@dataclass
-class Caller:
-    """Calls the API with a token."""
-
-    url: str
-    token: str
-    journal: Journal
-
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        headers: dict[str, str] | None = None,
-        form: tuple[dict[str, str], str, bytes] | None = None,
-    ) -> tuple[int, Any]:
-        """Status and JSON. Raises NoAnswer."""
-        sent = {"Authorization": f"Bearer {self.token}"} | (headers or {})
-        data = None
-        if form is not None:
-            data, sent["Content-Type"] = _multipart(*form)
-        elif body is not None:
-            data, sent["Content-Type"] = json.dumps(body).encode(), "application/json"
-        request = urllib.request.Request(
-            f"{self.url}/api/v1{path}", data=data, headers=sent, method=method
-        )
-        began = time.monotonic()
-        what = f"{method} /{path.split('/')[1]}/"
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                status, text = answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            try:
-                status, text = error.code, error.read()
-            except OSError as broken:
-                self.journal.note(f"{what} none", time.monotonic() - began)
-                raise NoAnswer from broken
-        except (OSError, urllib.error.URLError, ValueError) as error:
-            self.journal.note(f"{what} none", time.monotonic() - began)
-            raise NoAnswer from error
-        except Exception as error:  # http.client's own, of an answer cut short
-            self.journal.note(f"{what} none", time.monotonic() - began)
-            raise NoAnswer from error
-        self.journal.note(f"{what} {status}", time.monotonic() - began)
-        try:
-            return status, json.loads(text) if text else None
-        except ValueError as error:
-            if status < 300:
-                raise NoAnswer from error
-            return status, None
+GUESTS = "Chaos guests"
+DELETED, RESTORED = (
+    0.3,
+    0.7,
+)  # how often a region is deleted at last, and how often things come back
 
 
 @dataclass
@@ -104,6 +26,7 @@ class Person:
     """Runs one habit again and again until told to stop."""
 
     call: Caller
+    guest: Caller  # of the other lab
     case: str
     rng: random.Random
     stop: threading.Event
@@ -115,10 +38,12 @@ class Person:
                 habit()
             except NoAnswer:
                 continue
+            except Exception as error:  # noqa: BLE001  # a wrong answer, or a fault here
+                self.call.journal.faults.append(f"{habit.__name__}: {error!r}")
 
     def upload(self) -> None:
         """A new still."""
-        data = _still(self.rng)
+        data = still(self.rng)
         form = ({"case": self.case}, f"{uuid.uuid4().hex}.png", data)
         status, body = self.call("POST", "/slides/", form=form)
         if status in (200, 202):
@@ -130,17 +55,21 @@ class Person:
         if canvas is None:
             return
         roi = str(uuid.uuid4())
-        body = {"id": roi, "canvas": canvas, "name": f"{roi}-1", "geometry": _square(self.rng)}
+        body = {"id": roi, "canvas": canvas, "name": f"{roi}-1", "geometry": square(self.rng)}
         status, _ = self._again("POST", "/rois/", body)
         if status not in (200, 201):
             return
         self.call.journal.edits[roi] = {1: f"{roi}-1"}
         for number in range(2, 2 + self.rng.randrange(4)):
             self._edit(roi, number)
+        if self.rng.random() < DELETED:
+            self._delete(roi)
+            if self.rng.random() < RESTORED:
+                self._restore(roi)
 
     def _edit(self, roi: str, number: int) -> None:
         version = max(self.call.journal.edits[roi])
-        body = {"name": f"{roi}-{number}", "geometry": _square(self.rng)}
+        body = {"name": f"{roi}-{number}", "geometry": square(self.rng)}
         try:
             status, found = self.call(
                 "PATCH", f"/rois/{roi}/", body, headers={"If-Match": f'"{version}"'}
@@ -150,15 +79,48 @@ class Person:
         if status == 200 and found["version"] > version:
             self.call.journal.edits[roi][found["version"]] = found["name"]
 
-    def _again(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Until there is an answer that says something, or the run is over."""
+    def _delete(self, roi: str) -> None:
+        journal = self.call.journal
+        version, name = max(journal.edits[roi].items())
+        journal.deleted[roi] = None
+        headers = {"If-Match": f'"{version}"'}
+        status, _ = self._again("DELETE", f"/rois/{roi}/", headers=headers)
+        if status == 204:
+            journal.edits[roi][version + 1] = name
+            journal.deleted[roi] = True
+        elif status == 412:  # the answer to an earlier try was lost
+            self._note(roi, *self._again("GET", f"/rois/{roi}/"))
+
+    def _restore(self, roi: str) -> None:
+        """Asked for again it changes nothing: a live one stays."""
+        if self.call.journal.deleted[roi]:
+            self.call.journal.deleted[roi] = None
+            self._note(roi, *self._again("POST", f"/rois/{roi}/restore/"))
+
+    def _note(self, roi: str, status: int, found: Any) -> None:
+        if status == 200:
+            self.call.journal.edits[roi][found["version"]] = found["name"]
+            self.call.journal.deleted[roi] = found["deleted_at"] is not None
+
+    def _again(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: dict[str, str] | None = None,
+        caller: Caller | None = None,
+    ) -> tuple[int, Any]:
+        """Until there is an answer that says something, or the run is over: then 0."""
         while True:
             try:
-                status, found = self.call(method, path, body)
+                status, found = (caller or self.call)(method, path, body, headers=headers)
             except NoAnswer:
                 status, found = 0, None
-            if 0 < status < 500 or self.stop.wait(1.0):
+            if 0 < status < 500:
                 return status, found
+            if self.stop.wait(1.0):
+                return 0, None
 
     def search(self) -> None:
         """Similar cases for an ROI that was saved."""
@@ -170,7 +132,7 @@ class Person:
         """A mosaic of another span of the video."""
         videos = list(self.call.journal.videos)
         if not videos:
-            data = _video()
+            data = video()
             form = ({"case": self.case}, "sweep.mp4", data)
             status, body = self.call("POST", "/videos/", form=form)
             if status in (200, 202):
@@ -182,49 +144,63 @@ class Person:
         if status in (200, 202) and body["id"] not in self.call.journal.mosaics:
             self.call.journal.mosaics.append(body["id"])
 
+    def tidy(self) -> None:
+        """A slide into the bin with all that was drawn on it, and most times back."""
+        journal = self.call.journal
+        live = [slide for slide in list(journal.slides) if journal.binned.get(slide) is not True]
+        if not live:
+            return
+        slide = self.rng.choice(live)
+        before = journal.binned.get(slide, False)
+        journal.binned[slide] = None
+        status, _ = self._again("DELETE", f"/slides/{slide}/")
+        if status in (204, 404):  # 404: it was carried out, and the answer was lost
+            journal.binned[slide] = True
+        elif status == 409:  # still being prepared
+            journal.binned[slide] = before
+        if journal.binned[slide] and self.rng.random() < RESTORED:
+            self.stop.wait(self.rng.uniform(0, 3))
+            self._from_bin(slide)
+
+    def _from_bin(self, slide: str) -> None:
+        status, page = self._again("GET", "/bin/?page_size=200")
+        entries = page["results"] if status == 200 else []
+        for entry in (entry["id"] for entry in entries if entry["target"] == slide):
+            self.call.journal.binned[slide] = None
+            status, _ = self._again("POST", f"/bin/{entry}/restore/")
+            if status in (204, 404):
+                self.call.journal.binned[slide] = False
+
+    def share(self) -> None:
+        """Offer the case to another lab, which accepts and reads it; end it: it reads no more."""
+        journal = self.call.journal
+        share = self._offered()
+        if share is None:
+            return
+        journal.shares[share] = "offered"
+        for state, caller in (("accepted", self.guest), ("ended", None)):
+            word = {"accepted": "accept", "ended": "end"}[state]
+            journal.shares[share] = f"offered {state}"
+            status, _ = self._again("POST", f"/shares/{share}/{word}/", caller=caller)
+            if status != 200:
+                return
+            journal.shares[share] = state
+            status, _ = self._again("GET", f"/cases/{self.case}/", caller=self.guest)
+            if status not in (0, 200 if state == "accepted" else 404):
+                journal.shown.append(f"{status} to the other lab after the share was {state}")
+
+    def _offered(self) -> str | None:
+        day = datetime.now(UTC) + timedelta(days=7)  # clocks jump by hours only
+        body = {"with_lab": GUESTS, "until": day.date().isoformat()}
+        status, found = self._again("POST", f"/cases/{self.case}/shares/", body)
+        if status == 409:  # offered before the answer was lost
+            status, page = self._again("GET", "/shares/")
+            found = next(iter(page["results"]), None) if status == 200 else None
+        return found["id"] if found and status in (200, 201) else None
+
     def _some_canvas(self) -> str | None:
         slides = list(self.call.journal.slides)
         if not slides:
             return None
         status, body = self.call("GET", f"/slides/{self.rng.choice(slides)}/")
         return body.get("canvas") if status == 200 else None
-
-
-def _square(rng: random.Random) -> dict[str, Any]:
-    left, top, side = rng.randrange(100), rng.randrange(100), rng.randrange(80, 140)
-    right, bottom = left + side, top + side
-    ring = [[left, top], [right, top], [right, bottom], [left, bottom], [left, top]]
-    return {"type": "Polygon", "coordinates": [ring]}
-
-
-def _still(rng: random.Random) -> bytes:
-    blocks = np.random.default_rng(rng.getrandbits(32)).integers(0, 255, (16, 16, 3), np.uint8)
-    file = io.BytesIO()
-    Image.fromarray(np.kron(blocks, np.ones((16, 16, 1), np.uint8))).save(file, "PNG")
-    return file.getvalue()
-
-
-def _video() -> bytes:
-    """A camera that moves over a texture: 1.2 s."""
-    texture = np.random.default_rng(5).integers(0, 255, (40, 90, 3), np.uint8)
-    scene = np.asarray(Image.fromarray(texture).resize((720, 320), Image.Resampling.BICUBIC))
-    file = io.BytesIO()
-    with av.open(file, "w", format="mp4") as container:
-        stream: Any = container.add_stream("libx264", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
-        for step in range(30):
-            view = np.ascontiguousarray(scene[step : step + 240, 6 * step : 6 * step + 320])
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
-        container.mux(stream.encode())
-    return file.getvalue()
-
-
-def _multipart(fields: dict[str, str], filename: str, data: bytes) -> tuple[bytes, str]:
-    mark = uuid.uuid4().hex
-    parts = [
-        f'--{mark}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
-        for name, value in fields.items()
-    ]
-    head = f'Content-Disposition: form-data; name="file"; filename="{filename}"'
-    parts.append(f"--{mark}\r\n{head}\r\n\r\n".encode() + data + f"\r\n--{mark}--\r\n".encode())
-    return b"".join(parts), f"multipart/form-data; boundary={mark}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 from tests.chaos.clusters import HOST, Postgres, Redis, free_port
 
@@ -61,6 +62,28 @@ class Portal:
         """See ``tests.chaos.control``."""
         return json.loads(self._call("-m", "tests.chaos.control", command))
 
+    def moving(self) -> int:
+        """How many jobs wait or run."""
+        query = "SELECT count(*) FROM jobs_job WHERE state IN ('queued', 'running')"
+        with psycopg.connect(self.postgres.url) as database:
+            row = database.execute(query).fetchone()
+        return int(row[0]) if row else 0
+
+    def heads(self) -> list[str]:
+        """The chains' heads as ``audit_verify`` takes them; read past the portal, as it is away."""
+        query = (
+            "SELECT DISTINCT ON (lab_id) lab_id, number, hash FROM audit_auditseal"
+            " ORDER BY lab_id, number DESC"
+        )
+        with psycopg.connect(self.postgres.url) as database:
+            return [f"{lab}:{number}:{sha}" for lab, number, sha in database.execute(query)]
+
+    def audit(self, heads: list[str]) -> list[str]:
+        """What ``audit_verify`` finds wrong, also against heads that were kept."""
+        kept = [word for head in heads for word in ("--expect", head)]
+        done = self._done("manage.py", "audit_verify", *kept)
+        return [] if done.returncode == 0 else [f"audit: {done.stderr.decode()[-1000:]}"]
+
     def start(self) -> None:
         """Start the tree."""
         self.starts += 1
@@ -103,12 +126,9 @@ class Portal:
         return [pid for top in found for pid in children(top)] if child else found
 
     def stop(self) -> None:
-        """Everything, politely where it still listens."""
-        self.tree.send_signal(signal.SIGINT)
-        try:
-            self.tree.wait(30)
-        except subprocess.TimeoutExpired:
-            self.tree.kill()
+        """Everything, at once: its processes die with their parent."""
+        self.tree.kill()
+        self.tree.wait()
         self.postgres.kill()
         self.redis.kill()
         if self.has_volume:
@@ -119,11 +139,14 @@ class Portal:
         return self.output.read_text(errors="replace")[-4000:]
 
     def _call(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, env=self.env, capture_output=True, check=False
-        )
+        done = self._done(*arguments)
         assert done.returncode == 0, done.stderr.decode()[-3000:]
         return done.stdout.decode()
+
+    def _done(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=ROOT, env=self.env, capture_output=True, check=False
+        )
 
 
 def children(pid: int) -> list[int]:

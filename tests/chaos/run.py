@@ -9,12 +9,18 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.calling import Caller, Journal
 from tests.chaos.monkey import Monkey
-from tests.chaos.people import Caller, Journal, Person
+from tests.chaos.people import Person
 from tests.chaos.portal import Portal
 from tests.chaos.verdict import breaches
 
 BETWEEN_S = (3.0, 9.0)  # from one mischief to the next
+BRIEF_S = (2.0, 4.0)  # in a run of less than two minutes
+HABITS = (
+    *(("upload", 4.0), ("draw", 5.0), ("draw", 5.0), ("search", 2.0)),
+    *(("stitch", 20.0), ("tidy", 6.0), ("share", 6.0)),
+)  # and how long each pauses, seconds on average
 SETTLE_S = 420.0  # for all queued work afterwards, on a slow machine with others on it
 
 
@@ -34,9 +40,12 @@ def _run(portal: Portal, *, minutes: float, seed: int) -> dict[str, Any]:
     journal, stop = Journal(), threading.Event()
     threads = _people(portal, who, journal, stop, seed)
     monkey = Monkey(portal, random.Random(seed))
-    ends = time.monotonic() + 60 * minutes
-    while time.monotonic() < ends:
-        time.sleep(monkey.rng.uniform(*BETWEEN_S))
+    began = time.monotonic()
+    heads: list[str] = []
+    while (passed := time.monotonic() - began) < 60 * minutes:
+        if not heads and passed > 30 * minutes:
+            heads = portal.heads()
+        time.sleep(monkey.rng.uniform(*(BETWEEN_S if minutes >= 2 else BRIEF_S)))
         portal.keep()
         monkey.act()
     monkey.rest()
@@ -46,8 +55,12 @@ def _run(portal: Portal, *, minutes: float, seed: int) -> dict[str, Any]:
     portal.wait_until_ready(120)
     began = time.monotonic()
     _settle(portal)
+    settled_s = time.monotonic() - began
     retried = portal.control("retry")
-    facts = _settle(portal)
+    if retried:
+        _settle(portal)
+    facts: dict[str, Any] = portal.control("facts")
+    facts["audit"] = portal.audit(heads)
     return {
         "minutes": minutes,
         "seed": seed,
@@ -59,14 +72,19 @@ def _run(portal: Portal, *, minutes: float, seed: int) -> dict[str, Any]:
             "rois": len(journal.edits),
             "versions": sum(map(len, journal.edits.values())),
             "mosaics": len(journal.mosaics),
+            "deleted_rois": len(journal.deleted),
+            "into_the_bin": len(journal.binned),
+            "shares": len(journal.shares),
         },
+        "entries_of_the_audit_log": facts["entries"],
+        "heads_kept": len(heads),
         "answers": dict(sorted(journal.answers.items())),
         "slowest_answer_s": round(journal.slowest_s, 1),
         "jobs": dict(Counter(f"{job['kind']} {job['state']}" for job in facts["jobs"])),
         "attempts": dict(Counter(str(job["attempts"]) for job in facts["jobs"])),
         "failed_with": dict(Counter(job["error_code"] for job in facts["jobs"])),
         "tried_again_by_hand": retried,
-        "settled_after_s": round(time.monotonic() - began),
+        "settled_after_s": round(settled_s),
         "breaches": breaches(journal, facts),
     }
 
@@ -76,9 +94,9 @@ def _people(
 ) -> list[threading.Thread]:
     call = Caller(portal.url, who["token"], journal)
     threads = []
-    habits = (("upload", 4.0), ("draw", 5.0), ("draw", 5.0), ("search", 2.0), ("stitch", 20.0))
-    for number, (habit, pause_s) in enumerate(habits):
-        person = Person(call, who["case"], random.Random(seed * 100 + number), stop)
+    guest = Caller(portal.url, who["guest"], journal)
+    for number, (habit, pause_s) in enumerate(HABITS):
+        person = Person(call, guest, who["case"], random.Random(seed * 100 + number), stop)
         thread = threading.Thread(
             target=person.run, args=(getattr(person, habit), pause_s), daemon=True, name=habit
         )
@@ -87,13 +105,9 @@ def _people(
     return threads
 
 
-def _settle(portal: Portal) -> dict[str, Any]:
-    """Wait until no job moves; the facts, whether or not that came."""
+def _settle(portal: Portal) -> None:
+    """Wait until no job moves, or for as long as that may take."""
     deadline = time.monotonic() + SETTLE_S
-    while True:
+    while portal.moving() and time.monotonic() < deadline:
         portal.keep()
-        facts: dict[str, Any] = portal.control("facts")
-        moving = [job for job in facts["jobs"] if job["state"] in ("queued", "running")]
-        if not moving or time.monotonic() > deadline:
-            return facts
-        time.sleep(3)
+        time.sleep(1)

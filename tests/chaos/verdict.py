@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tests.chaos.people import Journal
+from tests.chaos.calling import Journal
 
 
 def breaches(journal: Journal, facts: dict[str, Any]) -> list[str]:
     """What was lost, doubled or is stuck; empty where all is well."""
     return [
         *_jobs(facts["jobs"]),
-        *_items(journal.slides | journal.videos, facts["items"]),
-        *_rois(journal.edits, facts["rois"]),
+        *_items(journal, facts["items"]),
+        *_rois(journal, facts["rois"]),
         *_mosaics(journal.mosaics, facts["mosaics"]),
+        *_shares(journal.shares, facts["shares"]),
+        *journal.shown,
+        *(f"a bug: {answer}" for answer in journal.answers if answer.endswith(" 500")),
+        *facts["audit"],
+        *journal.faults,
     ]
 
 
@@ -38,7 +43,8 @@ def _moves(job: dict[str, Any]) -> bool:
     return job["state"] in ("queued", "running")
 
 
-def _items(sent: dict[str, str], items: list[dict[str, Any]]) -> list[str]:
+def _items(journal: Journal, items: list[dict[str, Any]]) -> list[str]:
+    sent = journal.slides | journal.videos
     known = {item["id"]: item for item in items}
     found = [f"lost: acknowledged upload {key}" for key in sent if key not in known]
     for key, sha256 in sent.items():
@@ -49,16 +55,24 @@ def _items(sent: dict[str, str], items: list[dict[str, Any]]) -> list[str]:
             found.append(f"lost: bytes of {key}: sent {sha256}, stored {item['bytes']}")
         if item["state"] != "ready" or not item["canvas"]:
             found.append(f"stuck: {key} is {item['state']} ({item['error']})")
+        if journal.binned.get(key, False) not in (None, item["in_bin"]):
+            found.append(f"lost: {key} in the bin: {item['in_bin']}, told {journal.binned}")
+    for item in items:
+        noted = item["noted"]
+        if noted["item.received"] != 1:
+            found.append(f"audit: {item['id']} received {noted['item.received']} times")
+        if noted["bin.put"] - noted["bin.restored"] != item["in_bin"]:
+            found.append(f"audit: {item['id']} in the bin: {item['in_bin']}, noted {noted}")
     twice = Counter(item["sha256"] for item in items)
     return found + [
         f"doubled: {count} items of the bytes {key}" for key, count in twice.items() if count > 1
     ]
 
 
-def _rois(edits: dict[str, dict[int, str]], rois: list[dict[str, Any]]) -> list[str]:
+def _rois(journal: Journal, rois: list[dict[str, Any]]) -> list[str]:
     known = {roi["id"]: roi for roi in rois}
     found = []
-    for key, versions in edits.items():
+    for key, versions in journal.edits.items():
         roi = known.get(key)
         if roi is None:
             found.append(f"lost: acknowledged ROI {key}")
@@ -66,13 +80,47 @@ def _rois(edits: dict[str, dict[int, str]], rois: list[dict[str, Any]]) -> list[
         for version, name in versions.items():
             if roi["names"].get(str(version)) != name:
                 found.append(f"lost: ROI {key} version {version}: {roi['names'].get(str(version))}")
+        if journal.deleted.get(key, False) not in (None, roi["deleted"]):
+            found.append(f"lost: ROI {key} deleted: {roi['deleted']}")
     for roi in rois:
         if roi["versions"] != list(range(1, roi["version"] + 1)):
             found.append(f"ROI {roi['id']} at {roi['version']} has versions {roi['versions']}")
-        if len(set(roi["names"].values())) != len(roi["names"]):
-            found.append(f"doubled: an edit of ROI {roi['id']}: {roi['names']}")
-        if roi["current_embeddings"] != 1:
+        found += _doubled(roi)
+        # What lies in the bin is embedded when it comes back; what is deleted has no vector.
+        most = 0 if roi["deleted"] else 1
+        least = 0 if roi["in_bin"] else most
+        if not least <= roi["current_embeddings"] <= most:
             found.append(f"ROI {roi['id']} has {roi['current_embeddings']} current embeddings")
+        if any(count != 1 for count in roi["noted"]):
+            found.append(f"audit: versions of ROI {roi['id']} are noted {roi['noted']} times")
+    return found
+
+
+def _doubled(roi: dict[str, Any]) -> list[str]:
+    """Each edit has a name of its own; deletion and restoring keep it, and follow one another."""
+    acts = list(zip(roi["actions"], roi["names"].values(), strict=True))
+    edits = [name for action, name in acts if action not in ("delete", "restore")]
+    swaps = [action for action, _ in acts if action in ("delete", "restore")]
+    if len(set(edits)) == len(edits) and swaps == ["delete", "restore", "delete"][: len(swaps)]:
+        return []
+    return [f"doubled: an edit of ROI {roi['id']}: {acts}"]
+
+
+def _shares(told: dict[str, str], shares: list[dict[str, Any]]) -> list[str]:
+    known = {share["id"]: share for share in shares}
+    found = [f"lost: acknowledged share {key}" for key in told if key not in known]
+    for key, states in told.items():
+        if key in known and known[key]["state"] not in states.split():
+            found.append(f"lost: share {key} is {known[key]['state']}, told {states}")
+    open_ones = [share["id"] for share in shares if share["state"] != "ended"]
+    if len(open_ones) > 1:
+        found.append(f"doubled: open shares {open_ones}")
+    for share in shares:  # to each of the two labs
+        wanted = ["share.offered"]
+        wanted += {"accepted": ["share.accepted"], "ended": ["share.ended"]}.get(share["state"], [])
+        counts = share["noted"]
+        if any(counts[name] != 2 for name in wanted) or counts["share.accepted"] not in (0, 2):
+            found.append(f"audit: share {share['id']} is {share['state']}, noted {counts}")
     return found
 
 

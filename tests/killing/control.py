@@ -1,13 +1,11 @@
-"""``python -m tests.killing.control submit STEPS [KIND:]NAME...``, ``again TIMES``, ``state``.
+"""Answers ``submit STEPS [KIND:]NAME...``, ``again TIMES``, ``state`` and ``clear``.
 
-Prints JSON. A process of its own, so that the tests look at the portal's database from outside.
+A process of its own, so that the tests look at the portal's database from outside.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 
 import django
 
@@ -18,6 +16,7 @@ from portal.jobs.models import Job  # noqa: E402
 from portal.jobs.services import job_submit  # noqa: E402
 from portal.jobs.worker.bell import ring  # noqa: E402
 from portal.labs.models import Lab  # noqa: E402
+from tests.killing.answers import answer  # noqa: E402
 
 
 def submit(steps: str, *names: str) -> object:
@@ -46,6 +45,7 @@ def again(times: str) -> object:
 
 def state() -> object:
     """Every job by name, and how many effects each had."""
+    jobs = list(Job.objects.all())  # first: a job that ended has its effect by then
     effects = [event.payload["name"] for event in Event.objects.filter(name="effect")]
     ended = list(Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True))
     return {
@@ -57,10 +57,16 @@ def state() -> object:
             "effects": effects.count(job.args["name"]),
             "ended": ended.count(str(job.pk)),
         }
-        for job in Job.objects.all()
+        for job in jobs
     }
 
 
+def clear() -> object:
+    """No job, no event."""
+    Job.objects.all().delete()
+    Event.objects.all().delete()
+    return None
+
+
 if __name__ == "__main__":
-    command, *arguments = sys.argv[1:]
-    json.dump({"submit": submit, "again": again, "state": state}[command](*arguments), sys.stdout)
+    answer({"submit": submit, "again": again, "state": state, "clear": clear})

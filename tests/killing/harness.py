@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ class Portal:
     broker_url: str
     empty_broker: Callable[[], None]
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    asked: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.log = self.folder / "attempts.log"
@@ -54,7 +56,31 @@ class Portal:
         return done.stdout.decode()
 
     def control(self, *arguments: str) -> Any:
-        return json.loads(self.call("-m", "tests.killing.control", *arguments))
+        return self.ask("tests.killing.control", *arguments)
+
+    def ask(self, module: str, *arguments: str) -> Any:
+        """What a module of this folder answers (``tests.killing.answers``).
+
+        One process a module: a test asks it many times, and it takes seconds to start.
+        """
+        if module not in self.asked:
+            with self.output.open("ab") as output:
+                self.asked[module] = subprocess.Popen(
+                    [sys.executable, "-m", module],
+                    cwd=ROOT,
+                    env=self.env,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                )
+        process = self.asked[module]
+        assert process.stdin is not None and process.stdout is not None
+        with suppress(BrokenPipeError):
+            print(json.dumps(arguments), file=process.stdin, flush=True)
+        answer = process.stdout.readline()
+        assert answer, self.output.read_text()[-2000:]
+        return json.loads(answer)
 
     def start(self, command: list[str]) -> subprocess.Popen[bytes]:
         with self.output.open("ab") as output:
@@ -108,13 +134,17 @@ class Portal:
 
     def close(self) -> None:
         for process in self.processes:
-            for target in (process.pid,):
-                try:
-                    os.killpg(target, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         shutil.rmtree(self.folder / "broker", ignore_errors=True)
+
+    def ask_no_more(self) -> None:
+        """End what answers: its connections too are gone."""
+        for process in self.asked.values():
+            process.kill()
+            process.communicate()
+        self.asked.clear()
 
 
 def is_alive(pid: int) -> bool:

@@ -7,7 +7,6 @@ got; ``look LOG UNTIL`` says what of the answers before a moment is not there, a
 from __future__ import annotations
 
 import json
-import sys
 import time
 from io import BytesIO
 from pathlib import Path
@@ -31,6 +30,7 @@ from portal.labs.models import Lab, Membership, User  # noqa: E402
 from portal.retrieval.indexes import Scope  # noqa: E402
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot  # noqa: E402
 from portal.retrieval.services import embedding_save, index_build_submit  # noqa: E402
+from tests.killing.answers import answer  # noqa: E402
 from tests.world import slide_file, video_file  # noqa: E402
 
 SEARCHED = 40
@@ -158,6 +158,4 @@ def _seen() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    command, *arguments = sys.argv[1:]
-    functions = {"make": make, "draw": draw, "ready": ready, "write": write, "look": look}
-    json.dump(functions[command](*arguments), sys.stdout)
+    answer({"make": make, "draw": draw, "ready": ready, "write": write, "look": look})

@@ -36,24 +36,20 @@ def engines(
             shutil.rmtree(queue, ignore_errors=True)
             queue.mkdir(parents=True)
 
-        yield Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", empty)
+        made = Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", empty)
+        yield made
+        made.ask_no_more()
         return
     with services.own_database() as database_url, services.own_redis() as (url, client):
-        yield Portal(folder, database_url, url, lambda: client.flushdb() and None)
+        made = Portal(folder, database_url, url, lambda: client.flushdb() and None)
+        yield made
+        made.ask_no_more()
 
 
 @pytest.fixture
 def portal(engines: Portal) -> Iterator[Portal]:
     """The same database and broker for the module's tests; processes of each test's own."""
-    engines.call(
-        "manage.py",
-        "shell",
-        "-v",
-        "0",
-        "-c",
-        "from portal.jobs.models import *; from portal.core.models import Event;"
-        "Job.objects.all().delete(); Event.objects.all().delete()",
-    )
+    engines.control("clear")
     engines.empty_broker()
     engines.log.unlink(missing_ok=True)
     engines.processes.clear()
@@ -63,6 +59,13 @@ def portal(engines: Portal) -> Iterator[Portal]:
 
 def _once(job: dict[str, object]) -> None:
     assert (job["state"], job["effects"], job["ended"]) == ("succeeded", 1, 1), job
+
+
+def _gone(pids: list[int], *, within_s: float, what: str) -> None:
+    deadline = time.monotonic() + within_s
+    while any(is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in pids if is_alive(pid)], what
 
 
 def test_a_job_survives_the_kill_of_the_process_that_runs_it(portal: Portal) -> None:
@@ -83,8 +86,7 @@ def test_a_job_survives_the_kill_of_its_whole_worker(portal: Portal) -> None:
     ((_, child, parent),) = portal.wait_for_attempts(1)
     os.kill(parent, signal.SIGKILL)
     worker.wait()
-    time.sleep(0.2)
-    assert not is_alive(child), "the pool child outlived its worker"
+    _gone([child], within_s=5, what="the pool child outlived its worker")
     portal.start_worker("two")
     job = portal.wait_until_ended()["a"]
     _once(job)
@@ -98,11 +100,8 @@ def test_a_job_survives_the_kill_of_the_whole_tree(portal: Portal) -> None:
     began = portal.wait_for_attempts(2)
     tree.kill()
     tree.wait()
-    deadline = time.monotonic() + 5
     left = [pid for _, pid, parent in began for pid in (pid, parent)]
-    while any(is_alive(pid) for pid in left) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not [pid for pid in left if is_alive(pid)], "the tree left processes behind"
+    _gone(left, within_s=5, what="the tree left processes behind")
     portal.start(serve)
     for job in portal.wait_until_ended().values():
         _once(job)
@@ -167,10 +166,7 @@ def test_what_runs_for_ever_is_killed_and_gives_its_place_free(
         assert (job["state"], job["error"], job["ended"]) == ("failed", error, 1), job
         assert job["attempts"] == attempts
     stuck = [pid for name, pid, _ in portal.attempts() if name != "c"]
-    deadline = time.monotonic() + 15
-    while any(is_alive(pid) for pid in stuck) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not [pid for pid in stuck if is_alive(pid)], "a process that hears nobody lives on"
+    _gone(stuck, within_s=15, what="a process that hears nobody lives on")
 
 
 def test_jobs_survive_an_emptied_broker(portal: Portal) -> None:

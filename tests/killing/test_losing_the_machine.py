@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -30,11 +29,13 @@ def portal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Portal]:
         )
         yield made
         made.close()
+        made.ask_no_more()
         return
     with services.own_database() as url:
         made = Portal(tmp_path, url, "filesystem://", lambda: None)
         yield made
         made.close()
+        made.ask_no_more()
 
 
 def test_what_was_answered_before_the_backup_is_there_after_the_machine_is_lost(
@@ -47,7 +48,7 @@ def test_what_was_answered_before_the_backup_is_there_after_the_machine_is_lost(
     _machine(portal, "draw")
     _until_ready(portal)
     portal.call("manage.py", "backup", str(vault))
-    work = portal.start([sys.executable, "-m", "tests.killing.machine", "write", "30", str(log)])
+    work = portal.start([sys.executable, "-m", "tests.killing.machine", "write", "600", str(log)])
     _until(lambda: log.exists() and len(log.read_text().splitlines()) > 20, "answers")
     began = time.time()
     portal.call("manage.py", "backup", str(vault), "--keep", "2")
@@ -98,7 +99,7 @@ def test_a_damaged_backup_leaves_an_empty_installation_as_it_is(
 
 
 def _machine(portal: Portal, *arguments: str) -> Any:
-    return json.loads(portal.call("-m", "tests.killing.machine", *arguments))
+    return portal.ask("tests.killing.machine", *arguments)
 
 
 def _run(portal: Portal, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -126,6 +127,7 @@ def _until(true: Any, what: str) -> None:
 def _lose(portal: Portal) -> None:
     """Processes, database, files and broker are gone at once."""
     portal.close()
+    portal.ask_no_more()
     portal.processes.clear()
     shutil.rmtree(portal.folder / "storage")
     (portal.folder / "broker").mkdir()

@@ -1,0 +1,177 @@
+"""What a step through a video costs in a real browser: ``python -m tests.bench.stepping``.
+
+A 1080p video of a sweep over real vessels is uploaded to a portal of its own; chromium opens it and
+presses F, D and V at the pace of a person and of a held key. A step lasts from the key's event to
+the redraw that shows the exact frame.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+
+from ml.imaging.samples.packaged import packaged_image
+from tests.browser.chromium import FLAGS, executable
+
+ROOT = Path(__file__).resolve().parents[2]
+PORT = 8790
+BASE = f"http://127.0.0.1:{PORT}"
+SIZE = (1920, 1080)
+FRAMES = 400
+PASSWORD = "stepping-bench"
+PACES_MS = {"a person's pace": 250, "a held key": 66}
+STEPS = 60
+KEYS = {"f": "one on", "d": "one back", "v": "ten on"}
+
+# the page's own counters: a key's time stamp, and the text of the frame that is drawn
+_WATCH = """() => {
+  window.steps = [];
+  const text = document.querySelector('[data-frame-index]');
+  let pressed = null;
+  addEventListener('keydown', (event) => { pressed ??= event.timeStamp; }, { capture: true });
+  new MutationObserver(() => {
+    if (pressed === null) return;
+    const from = pressed; pressed = null;
+    requestAnimationFrame(() => window.steps.push(performance.now() - from));
+  }).observe(text, { childList: true, characterData: true, subtree: true });
+}"""
+
+
+def main() -> None:
+    """Film, serve, step, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gop", type=int, default=50, help="frames between key frames")
+    parser.add_argument("--json", type=Path, help="write the figures into this file")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        figures = _measured(Path(folder), args.gop)
+    print(json.dumps(figures, indent=1))
+    if args.json:
+        args.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def film(path: Path, gop: int, frames: int = FRAMES) -> Path:
+    """A sweep over a real retina at 1080p, with noise as of a sensor."""
+    picture = packaged_image("retina.jpg")
+    big = cv2.resize(picture, None, fx=2.2, fy=2.2, interpolation=cv2.INTER_CUBIC)
+    rng = np.random.default_rng(0)
+    noise = [rng.normal(0, 3, (SIZE[1], SIZE[0], 3)).astype(np.int16) for _ in range(4)]
+    room = np.array([big.shape[1] - SIZE[0], big.shape[0] - SIZE[1]])
+    if (room < 0).any():
+        big = cv2.resize(big, (SIZE[0] + 300, SIZE[1] + 300))
+        room = np.array([300, 300])
+    with av.open(str(path), "w") as container:
+        options = {"preset": "veryfast", "crf": "20"}
+        stream: Any = container.add_stream("libx264", rate=25, options=options)
+        stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
+        stream.gop_size = gop
+        for index in range(frames):
+            turn = 2 * np.pi * index / frames
+            x, y = ((0.5 + 0.5 * np.array([np.sin(turn), np.cos(turn)])) * room).astype(int)
+            view = big[y : y + SIZE[1], x : x + SIZE[0]]
+            shown = np.clip(view.astype(np.int16) + noise[index % 4], 0, 255).astype(np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
+def _measured(folder: Path, gop: int) -> dict[str, Any]:
+    env = os.environ | {
+        "TESSERA_DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
+        "TESSERA_STORAGE": f"{folder}/storage",
+        "TESSERA_BROKER_FOLDER": f"{folder}/broker",
+        "TESSERA_SETUP_PASSWORD": PASSWORD,
+    }
+    manage = [sys.executable, "manage.py"]
+    quiet: dict[str, Any] = {"cwd": ROOT, "env": env, "stdout": subprocess.DEVNULL}
+    subprocess.run([*manage, "migrate"], check=True, **quiet)
+    setup = [*manage, "setup_lab", "--lab", "Bench", "--manager", "bench@example.org"]
+    subprocess.run(setup, check=True, **quiet)
+    video = film(folder / "sweep.mp4", gop)
+    server = subprocess.Popen([*manage, "serve", "--port", str(PORT)], **quiet)
+    try:
+        _wait_for_server()
+        with sync_playwright() as playwright:
+            chromium = executable()
+            browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+            page = browser.new_page(viewport={"width": 1366, "height": 768})
+            _open_video(page, video)
+            return {"gop": gop, "size_px": SIZE, "frames": FRAMES, **_stepped(page)}
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for_server() -> None:
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"{BASE}/healthz", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise SystemExit("the portal did not start")
+
+
+def _open_video(page: Page, video: Path) -> None:
+    """Sign in, upload through REST, wait for the ingest, open the viewer."""
+    page.goto(f"{BASE}/accounts/login/")
+    page.fill("input[name=login]", "bench@example.org")
+    page.fill("input[name=password]", PASSWORD)
+    page.click("main button[type=submit]")
+    page.wait_for_load_state()
+    token = next(c["value"] for c in page.context.cookies() if c["name"] == "csrftoken")
+    headers = {"X-CSRFToken": token, "Referer": BASE}
+    case = page.request.post(
+        f"{BASE}/api/v1/cases/", data={"accession": "BENCH-1"}, headers=headers
+    ).json()
+    upload = {"name": "sweep.mp4", "mimeType": "video/mp4", "buffer": video.read_bytes()}
+    made = page.request.post(
+        f"{BASE}/api/v1/videos/", multipart={"case": case["id"], "file": upload}, headers=headers
+    ).json()
+    item = made.get("video", made)
+    for _ in range(600):
+        found = page.request.get(f"{BASE}/api/v1/videos/{item['id']}/").json()
+        if found.get("canvas"):
+            page.goto(f"{BASE}/canvases/{found['canvas']}/")
+            page.wait_for_selector("[data-viewer][data-ready]", timeout=60_000)
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"the video was not ingested: {found}")
+
+
+def _stepped(page: Page) -> dict[str, Any]:
+    page.evaluate(_WATCH)
+    figures: dict[str, Any] = {}
+    for pace, wait_ms in PACES_MS.items():
+        for key, said in KEYS.items():
+            page.wait_for_timeout(1500)
+            page.evaluate("window.steps = []")
+            for _ in range(STEPS if key != "v" else STEPS // 4):
+                page.keyboard.press(key)
+                page.wait_for_timeout(wait_ms)
+            page.wait_for_timeout(1500)
+            steps = np.array(page.evaluate("window.steps"))
+            figures[f"{said}, {pace}"] = {
+                "steps": len(steps),
+                "median_ms": round(float(np.median(steps)), 1),
+                "p95_ms": round(float(np.percentile(steps, 95)), 1),
+                "max_ms": round(float(steps.max()), 1),
+            }
+    return figures
+
+
+if __name__ == "__main__":
+    main()
