@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test check lint-fix fuzz bench bench-gpu chaos screenshots clean front lock sbom
+.PHONY: help setup demo dev serve test check lint-fix fuzz bench bench-gpu gpu-once chaos screenshots clean front lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,17 +41,35 @@ dev: setup ## for developers: reloads Python, TypeScript and CSS
 	npm run --silent watch & watch=$$!; trap "kill $$watch 2>/dev/null || true" EXIT; \
 	  TESSERA_DEBUG=1 $(BIN)/python manage.py serve --reload
 
+# The slowest first, two at a time.
+CHECKS := check-types check-pages check-page-types check-django check-deploy check-style check-imports check-templates
+.PHONY: $(CHECKS)
+
 check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
+	@$(MAKE) --no-print-directory -j2 $(CHECKS)
+
+check-types:
+	$(BIN)/mypy ml portal
+check-pages:
+	npm run --silent lint
+check-page-types:
+	npm run --silent check
+check-django:
+	$(BIN)/python manage.py makemigrations --check --dry-run
+check-deploy:
+	$(BIN)/python -m tests.deploy_check
+check-style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy ml portal
+check-imports:
 	$(BIN)/lint-imports
-	$(BIN)/python manage.py makemigrations --check --dry-run
-	$(BIN)/python -m tests.deploy_check
+check-templates:
 	$(BIN)/djlint templates --lint --quiet
-	npm run --silent check
-	npm run --silent lint
 
+# A process for each core: threads of its own would only wait for one another, spinning.
+test: export OMP_NUM_THREADS := 1
+test: export OPENBLAS_NUM_THREADS := 1
+test: export OPENCV_FOR_THREADS_NUM := 1
 test: check ## every check and every test
 	npm run --silent test
 	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile --no-loadscope-reorder)
@@ -64,6 +82,9 @@ bench: setup ## measure; writes docs/benchmarks.md
 
 bench-gpu: setup ## measure a GPU against the processors; writes docs/benchmarks-gpu.md
 	$(BIN)/python -m tests.bench.gpu
+
+gpu-once: setup ## tests and measures of a GPU within ten minutes, into the folder OUT
+	$(BIN)/python -m tests.bench.gpu.once
 
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)

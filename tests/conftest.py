@@ -19,6 +19,12 @@ LONG = ("tests/portal/test_postgresql.py", "tests/chaos/", "tests/killing/")
 """Files that take minutes: begun first, so that no worker waits for them at the end."""
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than there are processors: the long tests wait most of the time."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long ones first, all others as they were."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))

@@ -1,0 +1,103 @@
+"""The shape of the tree: sizes of modules and folders, nothing written twice, the tree as drawn."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[1]
+TS = sorted((ROOT / "static" / "src").rglob("*.ts"))
+PYTHON = [
+    path
+    for package in ("ml", "portal")
+    for path in sorted((ROOT / package).rglob("*.py"))
+    if "migrations" not in path.parts
+]
+TESTS = [*sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "tests").rglob("*.ts"))]
+LONGEST, MIDDLE, IN_A_FOLDER, TWICE = 350, 110, 16, 10
+WIDER = {
+    # One stage a file, read in the order of the pipeline: folders would cut most of its imports.
+    "ml/mosaic",
+    "tests/ml/mosaic",
+    "tests/bench",  # `make bench` is one report, a module a part of it
+}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_no_module_is_too_long_and_half_of_them_are_short() -> None:
+    lengths = {_name(path): len(_lines(path)) for path in (*PYTHON, *TS, *TESTS)}
+    assert {name: n for name, n in lengths.items() if n > LONGEST} == {}
+    product = [lengths[_name(p)] for p in (*PYTHON, *TS) if p.name != "__init__.py"]
+    assert median(product) <= MIDDLE
+
+
+def test_no_folder_is_a_heap() -> None:
+    held: dict[str, int] = defaultdict(int)
+    for path in (*PYTHON, *TS, *TESTS):
+        held[_name(path.parent)] += path.name not in {"__init__.py", "conftest.py"}
+    assert {name: n for name, n in held.items() if n > IN_A_FOLDER}.keys() <= WIDER
+
+
+def _runs(paths: Iterable[Path], count: int) -> dict[tuple[str, ...], list[str]]:
+    """Where each run of so many lines stands; blank lines, comments and imports do not count."""
+    places: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for path in paths:
+        kept = [(n, line.strip()) for n, line in enumerate(_lines(path), 1) if _counts(line)]
+        for first in range(len(kept) - count + 1):
+            run = tuple(line for _, line in kept[first : first + count])
+            places[run].append(f"{path}:{kept[first][0]}")
+    return places
+
+
+def _counts(line: str) -> bool:
+    text = line.strip()
+    return bool(re.search(r"\w", text)) and not re.match(r"(#|//|\*|import |from |export \{)", text)
+
+
+def test_no_ten_lines_stand_twice_within_the_product() -> None:
+    found = {run: at for run, at in _runs((*PYTHON, *TS), TWICE).items() if len(at) > 1}
+    assert sorted({" and ".join(at) for at in found.values()}) == []
+
+
+def test_lines_that_stand_twice_are_found(tmp_path: Path) -> None:
+    body = "".join(f"value_{n} = {n}\n\n# why\n" for n in range(TWICE))
+    for name, text in {"a.py": body, "b.py": f"import os\n{body}", "c.py": body[:60]}.items():
+        (tmp_path / name).write_text(text)
+    places = _runs(sorted(tmp_path.glob("*.py")), TWICE)
+    assert [[Path(one).name for one in at] for at in places.values()] == [["a.py:1", "b.py:2"]]
+
+
+def _drawn() -> Iterator[str]:
+    """The folders that the tree of the architecture names, as paths."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    tree = page.split("## Tree")[1].split("```")[1]
+    top = ""
+    for line in tree.splitlines():
+        found = re.match(r"( *)([\w./<>-]+/)", line)
+        if not found or "<" in found[2]:
+            continue
+        if not found[1]:
+            top = found[2]
+        yield found[2] if not found[1] else top + found[2]
+
+
+def test_the_tree_of_the_architecture_is_the_tree() -> None:
+    drawn = set(_drawn())
+    assert [name for name in sorted(drawn) if not (ROOT / name).is_dir()] == []
+    rooms = {
+        f"{top}/{path.name}/"
+        for top in ("portal", "ml")
+        for path in (ROOT / top).iterdir()
+        if (path / "__init__.py").exists()
+    }
+    assert rooms - drawn == set(), "docs/architecture.md does not name them"
