@@ -32,11 +32,12 @@ class Row:
 
 @dataclass(slots=True)
 class Section:
-    """A table of the report."""
+    """A table of the report, and one more of its own columns where ``over_time`` has lines."""
 
     title: str
     note: str
     rows: list[Row] = field(default_factory=list)
+    over_time: list[list[str]] = field(default_factory=list)
 
 
 def each(function: Callable[[Item], object], items: Iterable[Item]) -> np.ndarray:

@@ -18,6 +18,7 @@ class Usage:
 
     Attributes:
         mib, seconds: by role, web or worker.
+        own_mib: of each process (its id and role), what it shares with no other and no file.
         machine_busy: processor seconds of all processes since the start of the machine.
         own_seconds: of this process, the load generator.
     """
@@ -27,11 +28,13 @@ class Usage:
     seconds: dict[str, float]
     machine_busy: float
     own_seconds: float
+    own_mib: dict[tuple[int, str], float]
 
 
 def usage_of(pid: int) -> Usage:
     """The descendants of ``pid``. Shared pages count in parts (Pss)."""
     mib: defaultdict[str, float] = defaultdict(float)
+    own_mib: dict[tuple[int, str], float] = {}
     seconds: defaultdict[str, float] = defaultdict(float)
     for child, role in _descendants(pid, "web"):
         try:
@@ -39,12 +42,18 @@ def usage_of(pid: int) -> Usage:
             stat = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        mib[role] += int(rollup.partition("\nPss:")[2].split()[0]) / 1024
+        mib[role] += _mib(rollup, "Pss")
+        own_mib[child, role] = _mib(rollup, "Pss_Anon")
         seconds[role] += (int(stat[11]) + int(stat[12])) / TICKS
     own = resource.getrusage(resource.RUSAGE_SELF)
     fields = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     busy = (sum(fields[:8]) - fields[3] - fields[4]) / TICKS
-    return Usage(time.monotonic(), dict(mib), dict(seconds), busy, own.ru_utime + own.ru_stime)
+    spent = own.ru_utime + own.ru_stime
+    return Usage(time.monotonic(), dict(mib), dict(seconds), busy, spent, own_mib)
+
+
+def _mib(rollup: str, field: str) -> float:
+    return int(rollup.partition(f"\n{field}:")[2].split()[0]) / 1024
 
 
 def processor_seconds(usage: list[Usage]) -> float:

@@ -36,7 +36,12 @@ def replace(section: Section, *, after: str) -> None:
     """
     found = json.loads((DOCS / "benchmarks.json").read_text())
     sections = [
-        Section(one["title"], one["note"], [Row(**row) for row in one["rows"]])
+        Section(
+            one["title"],
+            one["note"],
+            [Row(**row) for row in one["rows"]],
+            one.get("over_time", []),
+        )
         for one in found["sections"]
     ]
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -67,6 +72,10 @@ def _render(machine: dict[str, Any], sections: list[Section]) -> None:
         if section.rows:
             lines += ["", "| What | Measured | Against | Ratio | Budget |", "|---|---|---|---|---|"]
             lines += [_line(row) for row in section.rows]
+        if section.over_time:
+            first, *others = section.over_time
+            lines += ["", f"| {' | '.join(first)} |", "|---" * len(first) + "|"]
+            lines += [f"| {' | '.join(one)} |" for one in others]
     (DOCS / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
 

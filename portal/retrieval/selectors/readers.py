@@ -6,7 +6,8 @@ import logging
 import threading
 import uuid
 from collections import OrderedDict
-from pathlib import Path
+from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -19,27 +20,39 @@ from portal.retrieval.models import Encoder, IndexSnapshot
 from portal.retrieval.selectors.embeddings import vectors_by_id
 
 logger = logging.getLogger(__name__)
-_READERS_KEPT = 32  # files are mapped: an open one costs address space, not memory
+_READERS_KEPT = 32  # scopes; files are mapped: their pages are the system's cache
 _DELTAS_KEPT = 16  # each at most some 10,000 vectors, 5 MB at 128 dimensions
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """The index file of a scope that is kept open, and which snapshot it is of."""
+
+    snapshot_id: uuid.UUID
+    read_at: datetime
+    index: FaissIndex
+
+
 class Readers:
-    """Opened index files of this process, least recently used first out. Thread-safe."""
+    """The newest index file of each scope, open; the longest unused goes first. Thread-safe.
+
+    A file that was replaced is let go, or its pages, its room on the disk and its copy on a GPU
+    would stay for as long as the process. A search under way ends with the file it began with.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._opened: OrderedDict[tuple[Path, uuid.UUID], FaissIndex] = OrderedDict()
+        self._opened: OrderedDict[tuple[uuid.UUID, uuid.UUID], _Opened] = OrderedDict()
 
     def get(self, snapshot: IndexSnapshot, encoder: Encoder) -> FaissIndex | None:
         """The snapshot's file, or None where it is missing or damaged (then the database is
         searched instead: slower, and still right)."""
-        path = storage.resolve(snapshot.path)
-        key = (path, snapshot.pk)
+        scope = (encoder.pk, snapshot.lab_id)
         with self._lock:
-            index = self._opened.get(key)
-            if index is not None:
-                self._opened.move_to_end(key)
+            kept = self._opened.get(scope)
+        index = kept.index if kept and kept.snapshot_id == snapshot.pk else None
         try:
+            path = storage.resolve(snapshot.path)
             index = index or open_index(path, dim=encoder.dim, tag=encoder_tag(encoder))
             is_whole = index.stats.count == snapshot.count
         except (MlError, OSError):
@@ -48,11 +61,18 @@ class Readers:
         if not is_whole:
             logger.error("index file of snapshot %s is missing or another's", snapshot.pk)
             return None
+        self._keep(scope, _Opened(snapshot.pk, snapshot.read_at, index))
+        return index
+
+    def _keep(self, scope: tuple[uuid.UUID, uuid.UUID], opened: _Opened) -> None:
         with self._lock:
-            self._opened[key] = index
+            kept = self._opened.get(scope)
+            # Not by version: they begin at 1 again once all index files were forgotten.
+            if kept is None or kept.read_at <= opened.read_at:
+                self._opened[scope] = opened
+            self._opened.move_to_end(scope)
             while len(self._opened) > _READERS_KEPT:
                 self._opened.popitem(last=False)
-        return index
 
 
 class Deltas:
