@@ -15,12 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ml.errors import CorruptFileError, ShapeError
+from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.files import WEIGHTS_FOLDER, write_json
 
 SUFFIX = ".calibration.json"
 LEVEL = 0.05
-"""A result that 5 % of unrelated pairs come as close as is not called close."""
+"""Where nothing related is searched, so many searches call their nearest close."""
+_TAIL = 0.02
+"""The nearest of many is nearer than any pair that was measured: below the lowest quantile the
+share falls on as it does, on the whole, below this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +77,43 @@ class Calibration:
     def p_value(self, distance: float) -> float:
         """Share of unrelated pairs that come as close as ``distance`` or closer, 0 to 1.
 
-        Between quantiles it is interpolated, and below the lowest of them down to 0 at distance 0.
-        NaN where ``distance`` is.
+        Between quantiles it is interpolated; below the lowest of them it falls exponentially, or
+        where too few quantiles say how fast, evenly to 0 at distance 0. NaN where ``distance`` is.
         """
         if math.isnan(distance):
             return math.nan
         if distance > self.distances[-1]:
             return 1.0
+        rate = _tail_rate(self.probabilities, self.distances)
+        if distance < self.distances[0] and rate:
+            return self.probabilities[0] * math.exp(rate * (distance - self.distances[0]))
         return float(
             np.interp(distance, (0.0, *self.distances), (0.0, *self.probabilities))
             if self.distances[0] > 0
             else np.interp(distance, self.distances, self.probabilities)
         )
 
-    def says_nothing_close(self, distance: float, *, level: float = LEVEL) -> bool:
-        """True where the nearest result is no nearer than unrelated tissue often is."""
-        return not self.p_value(distance) <= level
+    def nearest_p_value(self, distance: float, searched: int = 1) -> float:
+        """How often the nearest of ``searched`` unrelated regions comes as close, 0 to 1.
+
+        Source: Sidak 1967. Regions of one image are no independent draws, so it is rather too high.
+        Raises:
+            BadInputError: fewer than one searched.
+        """
+        if searched < 1:
+            raise BadInputError(f"searched: expected at least 1, got {searched}")
+        p = self.p_value(distance)
+        return p if math.isnan(p) or p == 1.0 else -math.expm1(searched * math.log1p(-p))
+
+    def says_nothing_close(
+        self, distance: float, searched: int = 1, *, level: float = LEVEL
+    ) -> bool:
+        """True where the nearest result is no nearer than that of an archive of nothing related.
+
+        Args:
+            searched: regions that it is the nearest of: of more, the nearest is nearer by chance.
+        """
+        return not self.nearest_p_value(distance, searched) <= level
 
 
 def calibration_path(weights: str | Path) -> Path:
@@ -132,3 +156,13 @@ def calibration_of(config_hash: str, folder: Path = WEIGHTS_FOLDER) -> Calibrati
         if calibration.config_hash == config_hash:
             return calibration
     return None
+
+
+@lru_cache(maxsize=64)
+def _tail_rate(probabilities: tuple[float, ...], distances: tuple[float, ...]) -> float:
+    """By how much the logarithm of the share grows with distance in the tail; 0 unknown."""
+    p, d = np.asarray(probabilities), np.asarray(distances)
+    low = p <= _TAIL
+    if low.sum() < 2 or d[low][-1] <= d[0]:
+        return 0.0
+    return float(np.polyfit(d[low], np.log(p[low]), 1)[0])

@@ -22,7 +22,8 @@ class Hit:
         distance: Euclidean, between the vectors of the two ROIs, however the hits are ordered.
         p_value: share of unrelated regions that come as close; None where the encoder is not
             calibrated.
-        is_close: nearer than unrelated regions usually are; None as ``p_value``.
+        is_close: nearer than the nearest of as many unrelated regions as were searched usually is;
+            None as ``p_value``.
         also: where the hits are one a case, the case's other hits, the best first.
     """
 
@@ -45,15 +46,35 @@ class Hit:
         return f"{min(math.floor(round((1 - self.p_value) * 1000, 6)), 999) / 10:.1f}"
 
 
-def hit_of(rank: int, row: Embedding, distance: float, calibration: Calibration | None) -> Hit:
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What distances mean in one search.
+
+    Attributes:
+        calibration: of the encoder; None where nothing is known of it.
+        searched: regions that could be found: the nearest of more is nearer by chance.
+    """
+
+    calibration: Calibration | None
+    searched: int
+
+    def is_close(self, distance: float | None) -> bool | None:
+        """Nearer than the nearest of so many unrelated regions usually is; None unknown."""
+        if distance is None or self.calibration is None:
+            return None
+        return not self.calibration.says_nothing_close(distance, max(self.searched, 1))
+
+
+def hit_of(rank: int, row: Embedding, distance: float, meaning: Meaning) -> Hit:
     """A hit with what its distance means."""
+    calibration = meaning.calibration
     return Hit(
         rank,
         distance,
         row.pk,
         row.roi,
         p_value=None if calibration is None else calibration.p_value(distance),
-        is_close=is_close(distance, calibration),
+        is_close=meaning.is_close(distance),
     )
 
 
@@ -66,13 +87,6 @@ def one_a_case(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         replace(first, rank=rank, also=tuple(others))
         for rank, (first, *others) in enumerate(by_case.values(), start=1)
     )
-
-
-def is_close(distance: float | None, calibration: Calibration | None) -> bool | None:
-    """Nearer than unrelated regions usually are; None where nothing is known of it."""
-    if distance is None or calibration is None:
-        return None
-    return not calibration.says_nothing_close(distance)
 
 
 def calibration_for(encoder: Encoder) -> Calibration | None:

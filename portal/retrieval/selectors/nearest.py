@@ -96,6 +96,14 @@ class Candidates:
         """Find none but these embeddings."""
         self._allowed = ids
 
+    def searched(self) -> int:
+        """How many embeddings can be found."""
+        held = self.used.in_file + self.used.newer
+        excluded = np.unique(self._excluded)
+        if self._allowed is not None:
+            return int(np.setdiff1d(self._allowed, excluded).size)
+        return max(held - int(excluded.size), 0)
+
     def ranked(
         self, vector: ArrayF32, k: int, *, expand: int = 0, examples: Examples | None = None
     ) -> Ranking:

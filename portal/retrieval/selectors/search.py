@@ -14,7 +14,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from ml.index.calibration import Calibration
 from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
 from portal.archive.selectors import share_seen
@@ -26,7 +25,7 @@ from portal.retrieval.selectors.candidates import hits_of, ids_matching, ids_of_
 from portal.retrieval.selectors.embeddings import embedding_current, vector_of, vectors_by_id
 from portal.retrieval.selectors.facets import Facets, SearchedSet, facets_of
 from portal.retrieval.selectors.filters import CaseScope, Filters
-from portal.retrieval.selectors.hits import Hit, calibration_for, hit_of, is_close, one_a_case
+from portal.retrieval.selectors.hits import Hit, Meaning, calibration_for, hit_of, one_a_case
 from portal.retrieval.selectors.nearest import Candidates, Examples, IndexUsed, Ranking
 from portal.retrieval.selectors.votes import Tally, diagnosis_tally, label_tally
 
@@ -116,7 +115,7 @@ class SimilarResult:
             of their distances, or where examples moved the query.
         refined_by: how many examples moved it.
         says_nothing_close: there are hits, and by the encoder's calibration not even the nearest of
-            what may be found is close to the ROI itself.
+            what may be found is nearer to the ROI itself than that of as many unrelated regions.
     """
 
     query: SimilarQuery
@@ -168,8 +167,8 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     candidates = _candidates(query, embedding)
     examples = _examples(user, query, candidates)
     ask = partial(candidates.ranked, vector_of(embedding), expand=query.expand, examples=examples)
-    calibration = calibration_for(query.encoder)
-    found, hits = _found(user, query, ask, calibration)
+    meaning = Meaning(calibration_for(query.encoder), candidates.searched())
+    found, hits = _found(user, query, ask, meaning)
     facets = _facets(query, embedding) if query.with_facets else None
     voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]
     return SimilarResult(
@@ -183,7 +182,7 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         candidates.used,
         found.expanded_by,
         refined_by=0 if examples is None else len(examples.liked) + len(examples.unliked),
-        says_nothing_close=bool(hits) and is_close(found.nearest, calibration) is False,
+        says_nothing_close=bool(hits) and meaning.is_close(found.nearest) is False,
     )
 
 
@@ -191,22 +190,22 @@ def _found(
     user: User,
     query: SimilarQuery,
     ask: Callable[[int], Ranking],
-    calibration: Calibration | None,
+    meaning: Meaning,
 ) -> tuple[Ranking, tuple[Hit, ...]]:
     """The ranking and its hits; with one a case, of as many regions as k cases take."""
     if not query.by_case:
         found = ask(query.k)
-        return found, _hits(user, found, calibration)
+        return found, _hits(user, found, meaning)
     n = query.k
     while True:
         n = min(n * _CASES_FETCH, _FETCH_MOST)
         found = ask(n)
-        hits = one_a_case(_hits(user, found, calibration))
+        hits = one_a_case(_hits(user, found, meaning))
         if len(hits) >= query.k or len(found.ids) < n or n == _FETCH_MOST:
             return found, hits[: query.k]
 
 
-def _hits(user: User, found: Ranking, calibration: Calibration | None) -> tuple[Hit, ...]:
+def _hits(user: User, found: Ranking, meaning: Meaning) -> tuple[Hit, ...]:
     rows = hits_of(user, found.ids)
     ranked = [
         (rows[pk], distance)
@@ -214,8 +213,7 @@ def _hits(user: User, found: Ranking, calibration: Calibration | None) -> tuple[
         if pk in rows
     ]
     return tuple(
-        hit_of(rank, row, distance, calibration)
-        for rank, (row, distance) in enumerate(ranked, start=1)
+        hit_of(rank, row, distance, meaning) for rank, (row, distance) in enumerate(ranked, start=1)
     )
 
 

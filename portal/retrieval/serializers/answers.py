@@ -71,7 +71,9 @@ class PlainHitSerializer(serializers.Serializer[Any]):
         help_text="Share of unrelated regions that come as close; null: encoder not calibrated",
     )
     is_close = serializers.BooleanField(
-        allow_null=True, help_text="Nearer than unrelated tissue usually comes; null as p_value"
+        allow_null=True,
+        help_text="Nearer than the nearest of as many unrelated regions as were searched usually "
+        "is; null as p_value",
     )
     embedding = serializers.IntegerField()
     roi = HitRoiSerializer()
@@ -183,8 +185,8 @@ class SimilarSerializer(serializers.Serializer[Any]):
     encoder = EncoderSerializer()
     index = IndexUsedSerializer()
     nothing_close = serializers.BooleanField(
-        help_text="There are results, and unrelated tissue often comes as close to the ROI itself "
-        "as the nearest"
+        help_text="There are results, and the nearest of as many unrelated regions often comes as "
+        "close to the ROI itself"
     )
     facets = FacetsSerializer(allow_null=True)
     votes = VotesSerializer()

@@ -16,6 +16,7 @@ from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.files import WEIGHTS_FOLDER
 from ml.imaging.slides import open_slide
 from ml.roi.calibration import (
+    PROBABILITIES,
     Calibration,
     calibration_of,
     calibration_path,
@@ -49,6 +50,32 @@ def test_what_unrelated_tissue_reaches_often_is_nothing_close(calibration):
     assert calibration.says_nothing_close(1.2)
     assert not calibration.says_nothing_close(1.2, level=0.2)
     assert calibration.says_nothing_close(math.nan)
+
+
+def test_the_nearest_of_more_regions_has_to_be_nearer(calibration):
+    """The nearest of n unrelated ones is called close as often, whatever n is."""
+    rng = np.random.default_rng(0)
+    null = rng.normal(10, 1, 200_000)
+    fitted = Calibration.from_quantiles(PROBABILITIES, np.quantile(null, PROBABILITIES))
+    for searched, draws in ((1, 20_000), (30, 5_000), (300, 2_000)):
+        nearest = rng.normal(10, 1, (draws, searched)).min(axis=1)
+        called = np.mean([not fitted.says_nothing_close(d, searched) for d in nearest])
+        assert 0.02 < called < 0.07, searched
+    assert calibration.nearest_p_value(1.0, 2) == pytest.approx(1 - 0.95**2)
+    assert calibration.nearest_p_value(9.0, 3) == 1.0
+    assert math.isnan(calibration.nearest_p_value(math.nan, 3))
+    with pytest.raises(BadInputError, match="searched: expected at least 1, got 0"):
+        calibration.nearest_p_value(1.0, 0)
+
+
+def test_below_what_was_measured_the_share_falls_as_it_did_before():
+    """Quantiles on a line of the logarithm: the tail goes on along it."""
+    p = [0.001, 0.01, 0.1]
+    straight = Calibration.from_quantiles(p, [1.0, 2.0, 3.0])
+    assert straight.p_value(0.5) == pytest.approx(0.001 * 10**-0.5)
+    assert straight.p_value(1.0) == pytest.approx(0.001)
+    flat = Calibration.from_quantiles(p, [1.0, 1.0, 3.0])
+    assert flat.p_value(0.5) == pytest.approx(0.0005)
 
 
 @pytest.mark.parametrize(

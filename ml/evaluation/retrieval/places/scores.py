@@ -111,7 +111,7 @@ def summed(scenes: Sequence[Scene], asked: Sequence[Query], values: Sequence[flo
 
 @dataclass(frozen=True, slots=True)
 class CalledClose:
-    """How often a search calls its nearest close, by an encoder's calibration.
+    """How often a search calls its nearest close, by an encoder's calibration for so many regions.
 
     Attributes:
         found: share of queries whose nearest region of their own place is called close.
@@ -144,9 +144,9 @@ def called_close(
                 )
                 rng = np.random.default_rng((query.scene, query.index))
                 others = others[rng.permutation(len(others))[: len(query.gallery)]]
-                vector = own[query.index]
-                found.append(_is_close(vector, own[query.gallery[query.same]], calibration))
-                unrelated.append(_is_close(vector, others, calibration))
+                vector, same = own[query.index], own[query.gallery[query.same]]
+                found.append(_is_close(vector, same, len(query.gallery), calibration))
+                unrelated.append(_is_close(vector, others, len(others), calibration))
             if found:
                 nested[truth][distance] = CalledClose(
                     float(np.mean(found)), float(np.mean(unrelated))
@@ -154,12 +154,12 @@ def called_close(
     return dict(nested)
 
 
-def _is_close(vector: ArrayF32, others: ArrayF32, calibration: Calibration) -> bool:
+def _is_close(vector: ArrayF32, others: ArrayF32, searched: int, calibration: Calibration) -> bool:
     if not len(others):
         return False
     away = np.nan_to_num(others - vector, nan=np.inf)
     smallest = float(np.linalg.norm(away, axis=1).min())
-    return not calibration.says_nothing_close(smallest)
+    return not calibration.says_nothing_close(smallest, searched)
 
 
 def _chance(query: Query) -> float:

@@ -16,7 +16,7 @@ from ml.evaluation.retrieval.suite.baselines import baseline_methods
 from ml.evaluation.retrieval.suite.config import SHIPPED, SuiteConfig, read_suite
 from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
 from ml.evaluation.retrieval.suite.run import SuiteResult, read_sets, run_suite
-from ml.evaluation.retrieval.suite.table import score_table
+from ml.evaluation.retrieval.suite.table import card_figures, card_lines
 from ml.reports.cards import update_card
 from ml.types import Progress
 
@@ -84,12 +84,24 @@ def run(args: argparse.Namespace, progress: Progress) -> SuiteReport:
     # Keys that a later line adds cannot be proved absent from what is unpacked.
     result = cast("SuiteReport", {"suite": args.suite.name, "choose": args.choose, **found})
     if args.card is not None:
-        update_card(args.card, "suite", score_table(result))
+        write_card(args.card, args.suite.stem, result)
     if args.plots is not None:
         from ml.evaluation.retrieval.suite.plots import write_plots
 
         result["plots"] = write_plots(args.plots, result)
     return result
+
+
+def write_card(card: Path, section: str, result: SuiteReport) -> None:
+    """Renew the section of a card that has the suite's name.
+
+    The suite that encoders are chosen by has the card's one table, of others lines are written.
+
+    Raises:
+        BadInputError: no such card, or no such section in it.
+    """
+    figures = card_figures if section == SHIPPED.stem else card_lines
+    update_card(card, section, figures(result))
 
 
 def _asked_otherwise(encoders: Sequence[Method], args: argparse.Namespace) -> list[Method]:

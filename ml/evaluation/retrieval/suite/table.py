@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml.evaluation.retrieval.suite.choice import Choice
-from ml.evaluation.retrieval.suite.scores import TaskScores
+from ml.evaluation.retrieval.suite.scores import Scores, TaskScores
 from ml.reports.tables import markdown_table
 
 
@@ -18,20 +18,59 @@ def describe(result: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def score_table(result: Mapping[str, Any]) -> str:
-    """The one table over all sets, with what its columns mean."""
-    options = result["options"]
-    tasks = [
+def card_figures(result: Mapping[str, Any]) -> str:
+    """What a card shows of the first encoder: a table, and in words pull, margins and choice."""
+    methods = result["methods"]
+    own = _own_rows(methods)
+    shown = [m for m in methods if m in own or methods[m]["baseline"]]
+    parts = [score_table(result, shown), _pull_line(result, own[0]), *_margin_lines(result)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def card_lines(result: Mapping[str, Any]) -> str:
+    """The same as lines, for a card whose table is another suite's."""
+    methods = result["methods"]
+    baselines = [m for m in methods if methods[m]["baseline"]]
+    lines = []
+    for title, scores in _tasks(result):
+        of = {name: found.as_is for name, found in scores["methods"].items()}
+        encoders = [f"{name} {_with_interval(of[name])}" for name in of if name not in baselines]
+        best = max(baselines, key=lambda name: of[name].score)
+        lines.append(
+            f"- {title}: {', '.join(encoders)}; best baseline {best} {of[best].score:.3f},"
+            f" chance {scores['chance']:.3f}."
+        )
+    return "\n".join(lines)
+
+
+def _own_rows(methods: Mapping[str, Any]) -> list[str]:
+    """The first encoder, and the same asked in other ways."""
+    first = next(m for m in methods.values() if not m["baseline"])
+    return [
+        name
+        for name, m in methods.items()
+        if not m["baseline"] and m.get("config_hash") == first.get("config_hash")
+    ]
+
+
+def _tasks(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [
         (f"{name}: {task}", scores)
         for name, found in result["sets"].items()
         for task, scores in found["tasks"].items()
     ]
+
+
+def score_table(result: Mapping[str, Any], methods: Sequence[str] | None = None) -> str:
+    """The one table over all sets, with what its columns mean; ``methods``: these rows alone."""
+    options = result["options"]
+    tasks = _tasks(result)
     heads, chance = ["method"], ["chance"]
     for title, scores in tasks:
         heads += [title, "stain swap"] if _is_swapped(scores) else [title]
         chance += [f"{scores['chance']:.3f}", *([""] if _is_swapped(scores) else [])]
     rows = [chance]
-    for method in result["methods"]:
+    for method in result["methods"] if methods is None else methods:
         rows.append([method, *(c for _, s in tasks for c in _cells(s["methods"][method]))])
     return (
         f"mAP@{options.k}, the mean over classes, same patient excluded where a set has"
@@ -42,12 +81,16 @@ def score_table(result: Mapping[str, Any]) -> str:
 
 
 def _cells(scores: TaskScores) -> list[str]:
-    own, swapped = scores.as_is, scores.swapped
-    low, high = own.interval
-    cells = [f"{own.score:.3f} ({low:.2f} to {high:.2f})"]
+    swapped = scores.swapped
+    cells = [_with_interval(scores.as_is)]
     if swapped is not None:
         cells.append(f"{swapped.score:.3f} ({scores.cost_percent:.0f} %)")
     return cells
+
+
+def _with_interval(scores: Scores) -> str:
+    low, high = scores.interval
+    return f"{scores.score:.3f} ({low:.2f} to {high:.2f})"
 
 
 def _is_swapped(scores: Mapping[str, Any]) -> bool:
@@ -62,6 +105,36 @@ def _pull_table(result: Mapping[str, Any]) -> str:
     for method in result["methods"]:
         rows.append([method, *(f"{p['methods'][method]:.2f}" for p in pulls.values())])
     return markdown_table(["how often the nearest is of the same patient", *pulls], rows)
+
+
+def _pull_line(result: Mapping[str, Any], method: str) -> str:
+    """Empty where no set tells patients apart."""
+    pulls = {name: s["patient_pull"] for name, s in result["sets"].items() if s["patient_pull"]}
+    if not pulls:
+        return ""
+    shares = [
+        f"{name} {p['methods'][method]:.2f} (any region with its label {p['labels_alone']:.2f})"
+        for name, p in pulls.items()
+    ]
+    return (
+        f"How often the nearest is of the same patient, where that is allowed: {', '.join(shares)}."
+    )
+
+
+def _margin_lines(result: Mapping[str, Any]) -> list[str]:
+    """How far all candidates are ahead, and what was chosen."""
+    choice: Choice | None = result["choice"]
+    if not choice:
+        return []
+    margins = [
+        f"{name} {m.mean:+.3f} ({', '.join(f'{key} {v:+.3f}' for key, v in m.sets.items())})"
+        for name, m in choice.margins.items()
+    ]
+    lines = [f"Ahead of the best baseline, mean over sets (each set): {'; '.join(margins)}."]
+    if result["choose"]:
+        left = [f"{key} {found.chosen}" for key, found in choice.left_out.items()]
+        lines.append(f"{_verdict(choice)} Chosen without each set: {', '.join(left)}.")
+    return lines
 
 
 def _margin_table(result: Mapping[str, Any]) -> str:
@@ -88,10 +161,14 @@ def _choice_text(choice: Choice) -> str:
         ]
         for name, left in choice.left_out.items()
     ]
+    return f"{_verdict(choice)}\n\n{markdown_table(heads, rows)}"
+
+
+def _verdict(choice: Choice) -> str:
     verdict = f"Chosen: {choice.chosen}."
     if not choice.passes:
         verdict += " No candidate passes: each is below the best baseline on some set."
     if choice.cost is not None:
         verdict += f" Chosen without the set it is measured on, the margin is {choice.cost:.3f}"
         verdict += " less."
-    return f"{verdict}\n\n{markdown_table(heads, rows)}"
+    return verdict

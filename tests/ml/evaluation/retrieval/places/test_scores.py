@@ -108,7 +108,7 @@ def test_intervals_draw_whole_places():
 
 
 def test_what_is_called_close_by_hand():
-    """Of four places two are within the calibrated 1.0; of the other operation one is."""
+    """Of four places two are near enough for three searched; of the other operation one is."""
     own = scene([(0, 0), (1, 0), (2, 1), (3, 1)], name="1-still")
     same_operation = scene([(0, 0)], name="1-other")
     other = scene([(0, 0), (1, 1)], name="2-still", truth="sfm")
@@ -117,6 +117,6 @@ def test_what_is_called_close_by_hand():
         np.array([[0.0]], np.float32),
         np.array([[12.5], [np.inf]], np.float32),
     ]
-    calibration = Calibration.from_quantiles([0.05, 0.9], [1.0, 20.0])
+    calibration = Calibration.from_quantiles([0.05, 0.9], [2.0, 20.0])
     found = called_close([own, same_operation, other], vectors, calibration)
     assert found == {"sweep": {"near": CalledClose(found=0.5, unrelated=0.25)}}

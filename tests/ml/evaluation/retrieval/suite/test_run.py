@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from ml.cli import main
+from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.asking import Asking
+from ml.evaluation.retrieval.suite.command import write_card
 from ml.evaluation.retrieval.suite.config import read_suite
 from ml.evaluation.retrieval.suite.methods import Method
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
-from ml.evaluation.retrieval.suite.table import describe
+from ml.evaluation.retrieval.suite.table import card_figures, card_lines, describe
 from ml.types import no_progress
 
 
@@ -101,6 +103,30 @@ def test_the_tables_show_every_method_and_the_chance(result):
     assert any(line.startswith("| structure |") for line in lines)
     assert any(line.startswith("| chance |") for line in lines)
     assert "Chosen: structure." in text and "of the same patient" in text
+
+
+def test_a_card_has_the_first_encoder_its_pull_and_the_choice_among_all(result):
+    methods = {**result["methods"], "other": {"baseline": False, "config_hash": "other"}}
+    text = card_figures({**result, "methods": methods, "choose": True})
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
+    assert rows == ["| method", "| ---", "| chance", "| colour", "| structure"]
+    assert "(any region with its label 0.14)" in text
+    assert "mean over sets (each set): structure +" in text and "Chosen: structure." in text
+    no_choice = card_figures({**result, "choice": None, "choose": False})
+    assert "Chosen" not in no_choice and "of the same patient" in no_choice
+
+
+def test_a_card_has_another_suite_as_lines(result, tmp_path):
+    lines = card_lines(result)
+    score = result["sets"]["dots"]["tasks"]["sizes"]["methods"]["structure"].as_is.score
+    assert lines.startswith(f"- dots: sizes: structure {score:.3f} (")
+    assert "; best baseline colour 0." in lines and "|" not in lines
+    card = tmp_path / "card.md"
+    card.write_text("<!-- figures: large -->\n<!-- end figures -->\n")
+    write_card(card, "large", result)
+    assert lines in card.read_text()
+    with pytest.raises(BadInputError, match="figures: suite"):
+        write_card(card, "suite", {**result, "choose": False})
 
 
 @pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
