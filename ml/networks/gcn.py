@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch_geometric.nn import GCNConv, global_mean_pool
 
-_CLIP = 6.0
+CLIP = 6.0
 """Features are cut at so many standard deviations: beyond, they say nothing new."""
 
 
@@ -65,7 +65,7 @@ class RoiGcn(nn.Module):
 
     def vertices(self, x: Tensor) -> Tensor:
         """Raw features (N, in_dim), to vertices (N, vertex_dim) in the learned metric."""
-        return ((x - self.feature_mean) * self.feature_scale).clamp(-_CLIP, _CLIP) @ self.metric
+        return ((x - self.feature_mean) * self.feature_scale).clamp(-CLIP, CLIP) @ self.metric
 
     def context(self, vertices: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """Equations 3 and 4: vertices (N, vertex_dim) to (B, out_dim)."""

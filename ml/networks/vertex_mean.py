@@ -1,4 +1,4 @@
-"""The mean of a region's vertices: what an encoder without a trained graph part answers."""
+"""The mean of a region's vertices: what an encoder without a graph part answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 from torch_geometric.nn import global_mean_pool
 
-from ml.networks.gcn import GcnConfig, RoiGcn
+from ml.networks.gcn import CLIP, GcnConfig, RoiGcn
 
 
 class VertexMean(nn.Module):
@@ -15,30 +15,47 @@ class VertexMean(nn.Module):
 
     Attributes:
         feature_mean, feature_scale: (in_dim,) buffers; zeros and ones leave the features alone.
+        metric: (in_dim, vertex_dim) buffer: as of a ``RoiGcn``, where vertices are shorter than
+            features; None where they are the features.
     """
 
     feature_mean: Tensor
     feature_scale: Tensor
+    metric: Tensor | None
 
     def __init__(self, config: GcnConfig) -> None:
         super().__init__()
         self.config = config
         self.register_buffer("feature_mean", torch.zeros(config.in_dim))
         self.register_buffer("feature_scale", torch.ones(config.in_dim))
+        shortens = config.vertex_dim < config.in_dim
+        self.register_buffer(
+            "metric", torch.eye(config.in_dim, config.vertex_dim) if shortens else None
+        )
 
     def vertices(self, x: Tensor) -> Tensor:
-        """(N, in_dim) raw features to (N, in_dim) standardised ones."""
-        return (x - self.feature_mean) * self.feature_scale
+        """(N, in_dim) raw features to (N, vertex_dim) standardised ones, in the learned metric."""
+        standard = (x - self.feature_mean) * self.feature_scale
+        return standard if self.metric is None else standard.clamp(-CLIP, CLIP) @ self.metric
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        """(N, in_dim) features, (2, M) edges and the graph of each vertex to (B, in_dim)."""
+        """(N, in_dim) features, (2, M) edges and the graph of each vertex to (B, vertex_dim)."""
         return normalize(global_mean_pool(self.vertices(x), batch), dim=1)
 
 
-def vertex_mean_config(dim: int) -> GcnConfig:
-    """The configuration of a ``VertexMean`` over features of ``dim``: no layers, no context."""
+def vertex_mean_config(dim: int, vertex_dim: int | None = None) -> GcnConfig:
+    """The configuration of a ``VertexMean`` over features of ``dim``: no layers, no context.
+
+    Args:
+        vertex_dim: of a learned metric; None for none.
+    """
     return GcnConfig(
-        in_dim=dim, vertex_dim=dim, hidden_dim=0, out_dim=0, layers=0, context_weight=0.0
+        in_dim=dim,
+        vertex_dim=vertex_dim or dim,
+        hidden_dim=0,
+        out_dim=0,
+        layers=0,
+        context_weight=0.0,
     )
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -215,6 +216,20 @@ class RoiEncoder(RegionEncoder):
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
+
+    def image_graph(
+        self, image: ImageU8, polygon: BaseGeometry | None = None, mpp: float | None = None
+    ) -> RoiGraph:
+        """The graph of a region of an image, its vertices raw: ``embed_graph`` makes the vector.
+
+        Raises:
+            InvalidGeometryError, EmptyRegionError: as ``embed``.
+        """
+        image = checked_image(image)
+        sample = self._sample(polygon, (image.shape[1], image.shape[0]), mpp)
+        source = ImagePatches(image, downsample=sample.downsample)
+        stains = partial(estimate_stain_of_image, image, mpp=mpp, config=self._stain_config())
+        return self._graph(source, sample, stains, no_progress)[0]
 
     @property
     def network(self) -> RoiGcn | VertexMean:

@@ -25,5 +25,17 @@ def test_features_are_standardised_by_the_buffers():
     assert network.vertices(torch.tensor([[2.0, 4]])).tolist() == [[2, 1]]
 
 
+def test_a_learned_metric_gives_the_vertex_part_of_a_graph_network():
+    graph = RoiGcn(GcnConfig(in_dim=4, vertex_dim=2, hidden_dim=3, out_dim=2)).eval()
+    mean = make_graph_network(vertex_mean_config(4, 2))
+    for network in (graph, mean):
+        network.feature_scale.copy_(torch.tensor([1.0, 2, 3, 4]))
+        network.metric.copy_(torch.arange(8.0).reshape(4, 2))
+    x, edges = torch.randn(3, 4) * 5, torch.zeros(2, 0, dtype=torch.int64)
+    batch = torch.tensor([0, 0, 1])
+    assert torch.equal(mean(x, edges, batch), graph(x, edges, batch)[:, :2])
+    assert mean.config.embedding_dim == 2
+
+
 def test_layers_make_a_graph_network():
     assert isinstance(make_graph_network(GcnConfig()), RoiGcn)

@@ -1,16 +1,24 @@
-"""What is compared: a name, a vector of a region, and a key that changes whenever vectors do."""
+"""What is compared: a name, a vector of a region, and a key that changes whenever vectors do.
+
+Encoders that look at the same patches with the same network share what it says of them: another
+metric or graph over it costs next to nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
+from ml.config import config_hash
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking
-from ml.roi import load_encoder
+from ml.networks.gcn import GcnConfig
+from ml.roi import RegionEncoder, RoiEncoder, load_encoder
+from ml.roi.encoders.patch_cnn import PatchCnnEncoder
+from ml.roi.graph import RoiGraph
 from ml.types import ArrayF32
 
 
@@ -49,7 +57,8 @@ def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:
         BadInputError: an encoder is named twice.
         UnknownNameError, WeightsError: no such encoder, or a file that is none.
     """
-    methods = [_encoder_method(name) for name in names]
+    shared: dict[str, _SharedGraphs] = {}
+    methods = [_encoder_method(name, shared) for name in names]
     keys = [method.key for method in methods]
     for method in methods:
         if keys.count(method.key) > 1:
@@ -61,7 +70,21 @@ def encoder_methods(names: Sequence[str]) -> tuple[Method, ...]:
     return tuple(methods)
 
 
-def _encoder_method(name: str) -> Method:
+class _SharedGraphs:
+    """The graph of the region that was asked for last."""
+
+    def __init__(self, encoder: RoiEncoder) -> None:
+        self._encoder = encoder
+        self._last: tuple[RegionImage, RoiGraph] | None = None
+
+    def of(self, region: RegionImage) -> RoiGraph:
+        if self._last is None or self._last[0] is not region:
+            graph = self._encoder.image_graph(region.pixels, region.polygon, region.mpp)
+            self._last = (region, graph)
+        return self._last[1]
+
+
+def _encoder_method(name: str, shared: dict[str, _SharedGraphs]) -> Method:
     is_file = name.endswith(".safetensors")
     encoder = load_encoder(name)
     about: MethodAbout = {
@@ -73,6 +96,18 @@ def _encoder_method(name: str) -> Method:
         name=Path(name).stem if is_file else encoder.name,
         key=encoder.config_hash,
         baseline=False,
-        embed=lambda region: encoder.embed(region.pixels, region.polygon, region.mpp),
+        embed=_embedder(encoder, shared),
         about=about,
     )
+
+
+def _embedder(
+    encoder: RegionEncoder, shared: dict[str, _SharedGraphs]
+) -> Callable[[RegionImage], ArrayF32]:
+    if not isinstance(encoder, RoiEncoder) or not isinstance(encoder.patches, PatchCnnEncoder):
+        return lambda region: encoder.embed(region.pixels, region.polygon, region.mpp)
+    weights = encoder.patches.network.state_dict()
+    digest = b"".join(weights[key].numpy().tobytes() for key in sorted(weights))
+    key = config_hash(replace(encoder.config, network=GcnConfig()), digest)
+    graphs = shared.setdefault(key, _SharedGraphs(encoder))
+    return lambda region: encoder.embed_graph(graphs.of(region))

@@ -28,7 +28,7 @@ class SetVectors:
     Attributes:
         clean: (N, D) of the items as they are.
         swapped: of each draw (N, D); items outside any gallery keep their clean vectors.
-        seconds: mean time of an item.
+        seconds: mean time of an item; of methods that share patches the first bears it.
     """
 
     clean: ArrayF32

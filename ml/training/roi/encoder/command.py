@@ -1,4 +1,6 @@
-"""Self-supervised training of the ROI encoder: SimCLR over graphs of random regions.
+"""Self-supervised training of the ROI encoder: its metric, and SimCLR over graphs of regions.
+
+An encoder without graph layers takes no steps: its metric is all that is learned.
 
 Run it by ``python -m ml train roi``.
 """
@@ -13,6 +15,8 @@ from pathlib import Path
 from ml.config import config_from_file, config_hash
 from ml.errors import BadInputError
 from ml.files import WEIGHTS_FOLDER
+from ml.networks.gcn import RoiGcn
+from ml.networks.vertex_mean import VertexMean
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
@@ -21,7 +25,7 @@ from ml.roi.weights import SHIPPED_PATCH_CNN, save_encoder
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
 from ml.training.roi.encoder.config import PoolKey, RoiTrainConfig
-from ml.training.roi.encoder.learner import RoiLearner
+from ml.training.roi.encoder.learner import RoiLearner, set_metric
 from ml.training.roi.encoder.pool import PatchPool, load_or_build_pool
 from ml.training.roi.encoder.tissue import load_or_measure
 from ml.types import ArrayF32, Progress
@@ -63,30 +67,51 @@ def train_roi(
     Source: the retrieval paper, section III-B.
     """
     config = run.config
-    files = source_files(config.sources, data)
+    has_graph = _has_graph(run)
+    files = source_files(config.sources, data) if has_graph else []
     patches, digest = _patch_encoder(config, patch_weights)
     pools = _pools(run, patches, digest, files)
     atlas = _atlas_features(run, patches, digest, data)
+    network: RoiGcn | VertexMean
     with run.learning():
-        learner = RoiLearner(config, pools, atlas, start=run.start)
-        run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
-        learner.calibrate()
+        if has_graph:
+            learner = RoiLearner(config, pools, atlas, start=run.start)
+            run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
+            learner.calibrate()
+            network = learner.network
+        else:
+            network = VertexMean(config.encoder.network)
+            set_metric(network, config, atlas)
     save_encoder(
         run.weights,
         name=config.name,
         version=config.version,
         config=config.encoder,
-        network=learner.network,
+        network=network,
         patches=patches,
     )
     summary: RoiSummary = {
         **run.summary(),
         "sources": [file.name for file in files],
         "patches": sum(len(pool) for pool in pools),
-        "steps": config.steps,
+        "steps": config.steps if has_graph else 0,
     }
     run.write_log(summary)
     return summary
+
+
+def _has_graph(run: TrainingRun[RoiTrainConfig]) -> bool:
+    network = run.config.encoder.network
+    if network.layers:
+        return True
+    if network.vertex_dim >= network.in_dim:
+        raise BadInputError(
+            f"encoder.network.vertex_dim: expected fewer than the {network.in_dim} of the"
+            f" features, got {network.vertex_dim}"
+        )
+    if run.start is not None:
+        raise BadInputError("--from: without graph layers there is nothing to start from")
+    return False
 
 
 def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:

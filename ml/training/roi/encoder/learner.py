@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from ml.networks.gcn import ProjectionHead, RoiGcn
+from ml.networks.vertex_mean import VertexMean
 from ml.roi.graph import build_graph
 from ml.roi.weights import encoder_from_file
 from ml.training.common.peers import peers
@@ -23,6 +24,26 @@ from ml.training.roi.encoder.metric import learn_metric
 from ml.training.roi.encoder.pool import PatchPool, draw_region
 from ml.training.roi.losses import nt_xent
 from ml.types import ArrayF32, ArrayI64
+
+
+def set_metric(
+    network: RoiGcn | VertexMean, config: RoiTrainConfig, atlas: Sequence[ArrayF32]
+) -> None:
+    """Set the buffers that bring raw features into the vertex space.
+
+    Args:
+        atlas: (V, N, C) features of each patient: what the metric is learned from.
+    """
+    found = learn_metric(
+        atlas,
+        dim=config.encoder.network.vertex_dim,
+        ridge=config.metric_ridge,
+        power=config.metric_power,
+    )
+    network.feature_mean.copy_(torch.from_numpy(found.mean))
+    network.feature_scale.copy_(torch.from_numpy(found.scale))
+    if network.metric is not None:
+        network.metric.copy_(torch.from_numpy(found.matrix))
 
 
 class RoiLearner:
@@ -49,7 +70,7 @@ class RoiLearner:
             take_weights(self.network, encoder_from_file(start).network, start)
         out_dim = config.encoder.network.out_dim
         self.head = ProjectionHead(out_dim, out_dim, config.head_dim)
-        self._set_metric()
+        set_metric(self.network, config, atlas)
         self.modules = {"network": self.network, "head": self.head}
         self.optimiser = torch.optim.AdamW(
             [*self.network.parameters(), *self.head.parameters()],
@@ -82,18 +103,6 @@ class RoiLearner:
             context = self.network.context(self.network.vertices(x), edge_index, batch)
             self.network.context_mean.copy_(context.mean(dim=0))
             self.network.context_scale.copy_(1 / context.std(dim=0).clamp(min=1e-3))
-
-    def _set_metric(self) -> None:
-        """Set the buffers that bring raw features into the vertex space."""
-        metric = learn_metric(
-            self.atlas,
-            dim=self.config.encoder.network.vertex_dim,
-            ridge=self.config.metric_ridge,
-            power=self.config.metric_power,
-        )
-        self.network.feature_mean.copy_(torch.from_numpy(metric.mean))
-        self.network.feature_scale.copy_(torch.from_numpy(metric.scale))
-        self.network.metric.copy_(torch.from_numpy(metric.matrix))
 
     def _region(self, rng: np.random.Generator) -> tuple[int, ArrayI64]:
         source = int(rng.choice(len(self.pools), p=self.share))

@@ -8,20 +8,34 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from ml.cli import main
 from ml.errors import BadInputError
+from ml.evaluation.retrieval.regions import RegionImage
 from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.command import write_card
 from ml.evaluation.retrieval.suite.config import read_suite
-from ml.evaluation.retrieval.suite.methods import Method
+from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines, describe
+from ml.networks.vertex_mean import VertexMean, vertex_mean_config
+from ml.roi import RoiEncoder
+from ml.roi.load import load_graph_encoder
+from ml.roi.weights import save_encoder
 from ml.types import no_progress
 
 
 def mean_colour(region):
     return region.pixels.mean(axis=(0, 1)).astype(np.float32)
+
+
+def spy(calls, method):
+    def called(*args, **kwargs):
+        calls.append(args)
+        return method(*args, **kwargs)
+
+    return called
 
 
 def roughness(region):
@@ -155,6 +169,31 @@ def test_the_command_scores_an_encoder_and_every_baseline(data, tmp_path):
     assert methods["local textons"]["as_is"]["score"] > 0.8
     assert len(list((tmp_path / "cache").iterdir())) == 2 * 5 + 2
     assert result["methods"]["roi-default"]["config_hash"]
+
+
+def test_encoders_over_the_same_patches_look_at_them_once(data, tmp_path, monkeypatch):
+    """Each still gets its own vector, that of its own ``embed``."""
+    encoder = load_graph_encoder("default")
+    network = VertexMean(vertex_mean_config(encoder.patches.dim))
+    config = replace(encoder.config, network=network.config)
+    path = tmp_path / "plain.safetensors"
+    save_encoder(
+        path, name="plain", version="1", config=config, network=network, patches=encoder.patches
+    )
+    methods = encoder_methods(["default", str(path)])
+    regions = [
+        RegionImage(np.asarray(Image.open(file)), None, None)
+        for file in sorted((data / "rois").glob("0*.png"))[:2]
+    ]
+    expected = [[m.embed(region) for m in methods] for region in regions]
+    looked = []
+    monkeypatch.setattr(RoiEncoder, "image_graph", spy(looked, RoiEncoder.image_graph))
+    again = encoder_methods(["default", str(path)])
+    found = [[m.embed(region) for m in again] for region in regions]
+    assert len(looked) == 2
+    for one, other, region in zip(expected, found, regions, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+        assert np.array_equal(other[0], encoder.embed(region.pixels))
 
 
 TWICE = ["--encoder", "default", "--encoder", "roi-default"]

@@ -18,6 +18,7 @@ from ml.cli import main
 from ml.errors import BadInputError, CancelledError, EmptyRegionError
 from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
+from ml.networks.vertex_mean import vertex_mean_config
 from ml.roi import encoder_from_file
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import save_patch_cnn
@@ -112,6 +113,23 @@ def test_our_own_patch_network_travels_with_the_encoder_and_how_it_is_read(data,
     image = np.asarray(Image.open(data / "a.png"))
     assert found.patches.dim == 20 and np.isfinite(summary["loss_last"])
     assert found.embed(image).shape == (NETWORK.embedding_dim,)
+
+
+def test_without_graph_layers_the_metric_alone_is_learned(straight, data, tmp_path):
+    """The vertex part of what has a graph, from the atlas alone."""
+    network = vertex_mean_config(NETWORK.in_dim, NETWORK.vertex_dim)
+    config = dataclasses.replace(TINY, encoder=EncoderConfig(network=network), sources=("none",))
+    summary = train_roi(TrainingRun(config, tmp_path), data=data)
+    assert (summary["steps"], summary["patches"], summary["loss_last"]) == (0, 0, None)
+    found = encoder_from_file(tmp_path / "tiny.safetensors")
+    image = np.asarray(Image.open(data / "a.png"))
+    with_graph = encoder_from_file(straight[0] / "tiny.safetensors").embed(image)
+    assert found.embed(image) == pytest.approx(with_graph[: NETWORK.vertex_dim], abs=1e-4)
+    with pytest.raises(BadInputError, match="nothing to start from"):
+        train_roi(TrainingRun(config, tmp_path, start=tmp_path / "tiny.safetensors"), data=data)
+    full = dataclasses.replace(config, encoder=EncoderConfig(network=vertex_mean_config(273)))
+    with pytest.raises(BadInputError, match="vertex_dim: expected fewer than the 273"):
+        train_roi(TrainingRun(full, tmp_path), data=data)
 
 
 def test_a_network_for_other_features_is_refused(data, tmp_path):
