@@ -22,9 +22,8 @@ from ml.roi.embedded import Embedded
 from ml.roi.encoders.classical import ClassicalEncoder
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.geometry import Region, checked_region, downsample_for
-from ml.roi.graph import RoiGraph, build_graph
+from ml.roi.graph import RoiGraph, tissue_graph
 from ml.roi.patches import (
-    Corner,
     ImagePatches,
     PatchSource,
     SlidePatches,
@@ -35,15 +34,13 @@ from ml.roi.patches import (
 from ml.roi.protocol import RegionEncoder
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
 from ml.roi.several import SlideRegions, batches_by_patches, vectors_of_several
-from ml.roi.stain import (
-    StainConfig,
-    StainEstimate,
-    estimate_stain,
-    estimate_stain_of_image,
-)
+from ml.roi.stain import StainConfig, StainEstimate, estimate_stain, estimate_stain_of_image
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
+
+RegionOfImage = tuple[ImageU8, BaseGeometry | None, float | None]
+"""An image, a polygon on it and microns per pixel, as ``RoiEncoder.embed`` takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +93,7 @@ class RoiEncoder(RegionEncoder):
     ) -> Embedded:
         """As ``embed``, with where the vector comes from; no tissue inside is an empty region."""
         started = time.perf_counter()
-        image = checked_image(image)
-        size = (image.shape[1], image.shape[0])
-        sample = self._sample(polygon, size, mpp)
-        source = ImagePatches(image, downsample=sample.downsample)
-
-        def estimate() -> StainEstimate:
-            return stain or estimate_stain_of_image(image, mpp=mpp, config=self._stain_config())
-
-        return self._embedded(source, sample, estimate, started, progress)
+        return self._embedded(*self._of_image(image, polygon, mpp, stain), started, progress)
 
     def embed_region(
         self,
@@ -128,8 +117,8 @@ class RoiEncoder(RegionEncoder):
         """
         started = time.perf_counter()
         sample = self._slide_sample(slide, polygon_l0, mpp)
-        source = self._slide_source(slide, sample)
-        return self._embedded(source, sample, self._stains_of(slide, mpp, stain), started, progress)
+        read = self._slide_source(slide, sample), sample, self._stains_of(slide, mpp, stain)
+        return self._embedded(*read, started, progress)
 
     def embed_regions(
         self,
@@ -177,7 +166,7 @@ class RoiEncoder(RegionEncoder):
         self, regions: Sequence[_Sampled], progress: Progress
     ) -> list[Embedded | BadInputError]:
         started = time.perf_counter()
-        patch_px = self.config.sampling.patch_px
+        patch_px, edge_px = self.config.sampling.patch_px, self.config.edge_px
         sources = []
         for one in regions:
             corners = patch_corners(one.sample.centre_px, patch_px)
@@ -189,8 +178,9 @@ class RoiEncoder(RegionEncoder):
         found: list[Embedded | BadInputError] = []
         for one, (_, corners, stains), vectors in zip(regions, sources, features, strict=True):
             try:
-                graph, kept = self._graph_of(one.sample, corners, vectors)
-                found.append(self._result(one.sample, graph, kept, stains, seconds))
+                graph, kept = tissue_graph(vectors, one.sample.centre_px, edge_px=edge_px)
+                corner_px = np.array(corners, np.float64)[kept]
+                found.append(self._result(one.sample, graph, corner_px, stains, seconds))
             except EmptyRegionError as error:
                 found.append(error)
         return found
@@ -211,25 +201,27 @@ class RoiEncoder(RegionEncoder):
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
         sample = self._slide_sample(slide, polygon_l0, mpp, sampling)
-        source = self._slide_source(slide, sample)
-        graph = self._graph(source, sample, self._stains_of(slide, mpp, None), no_progress)[0]
+        read = self._slide_source(slide, sample), sample, self._stains_of(slide, mpp, None)
+        graph = self._graph(*read, no_progress)[0]
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
 
-    def image_graph(
-        self, image: ImageU8, polygon: BaseGeometry | None = None, mpp: float | None = None
-    ) -> RoiGraph:
-        """The graph of a region of an image, its vertices raw: ``embed_graph`` makes the vector.
+    def image_graph(self, region: RegionOfImage) -> RoiGraph:
+        """The graph of a region, its vertices raw: ``embed_graph`` makes the vector of it."""
+        return self._graph(*self._of_image(*region, None), no_progress)[0]
 
-        Raises:
-            InvalidGeometryError, EmptyRegionError: as ``embed``.
-        """
+    def _of_image(
+        self,
+        image: ImageU8,
+        polygon: BaseGeometry | None,
+        mpp: float | None,
+        stain: StainEstimate | None,
+    ) -> tuple[PatchSource, PatchSample, Callable[[], StainEstimate]]:
         image = checked_image(image)
         sample = self._sample(polygon, (image.shape[1], image.shape[0]), mpp)
-        source = ImagePatches(image, downsample=sample.downsample)
-        stains = partial(estimate_stain_of_image, image, mpp=mpp, config=self._stain_config())
-        return self._graph(source, sample, stains, no_progress)[0]
+        found = partial(estimate_stain_of_image, image, mpp=mpp, config=self._stain_config())
+        return ImagePatches(image, downsample=sample.downsample), sample, lambda: stain or found()
 
     @property
     def network(self) -> RoiGcn | VertexMean:
@@ -282,8 +274,7 @@ class RoiEncoder(RegionEncoder):
 
     def embed_graph(self, graph: RoiGraph) -> ArrayF32:
         """(dim,) float32 of a graph whose ``x`` holds raw patch features."""
-        data = graph.to_data()
-        batch = torch.zeros(len(graph), dtype=torch.int64)
+        data, batch = graph.to_data(), torch.zeros(len(graph), dtype=torch.int64)
         with torch.inference_mode():
             vector = self._network(data.x, data.edge_index, batch)[0]
         return np.asarray(vector.numpy().copy(), dtype=np.float32)
@@ -317,8 +308,8 @@ class RoiEncoder(RegionEncoder):
         started: float,
         progress: Progress,
     ) -> Embedded:
-        graph, corner_px, stains = self._graph(source, sample, estimate, progress)
-        return self._result(sample, graph, corner_px, stains, time.perf_counter() - started)
+        found = self._graph(source, sample, estimate, progress)
+        return self._result(sample, *found, time.perf_counter() - started)
 
     def _result(
         self,
@@ -352,14 +343,5 @@ class RoiEncoder(RegionEncoder):
         corners = patch_corners(sample.centre_px, patch_px)
         source, stains = stained_patches(source, corners, self.config, estimate)
         features = patch_vectors(source, corners, patch_px, stains, self.patches, progress)
-        return *self._graph_of(sample, corners, features), stains
-
-    def _graph_of(
-        self, sample: PatchSample, corners: list[Corner], features: list[ArrayF32 | None]
-    ) -> tuple[RoiGraph, ArrayF64]:
-        kept = [i for i, vector in enumerate(features) if vector is not None]
-        if not kept:
-            raise EmptyRegionError("the region holds no tissue: all of it is blank background")
-        x = np.stack([vector for vector in features if vector is not None])
-        graph = build_graph(x, sample.centre_px[kept], edge_px=self.config.edge_px)
-        return graph, np.array(corners, np.float64)[kept]
+        graph, kept = tissue_graph(features, sample.centre_px, edge_px=self.config.edge_px)
+        return graph, np.array(corners, np.float64)[kept], stains

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ml.errors import ShapeError
+from ml.errors import EmptyRegionError, ShapeError
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 
 EDGE_PX = 448.0
@@ -68,3 +69,20 @@ def build_graph(x: ArrayF32, centre_px: ArrayF64, *, edge_px: float = EDGE_PX) -
         np.asarray(centre_px - middle, dtype=np.float32),
         edge_index,
     )
+
+
+def tissue_graph(
+    vectors: Sequence[ArrayF32 | None], centre_px: ArrayF64, *, edge_px: float = EDGE_PX
+) -> tuple[RoiGraph, ArrayI64]:
+    """``build_graph`` of the patches that hold tissue, and which those are.
+
+    Args:
+        vectors: (C,) of each patch, None where it holds none.
+    Raises:
+        EmptyRegionError: none of them does.
+    """
+    kept = np.array([i for i, vector in enumerate(vectors) if vector is not None], np.int64)
+    if not kept.size:
+        raise EmptyRegionError("the region holds no tissue: all of it is blank background")
+    x = np.stack([vector for vector in vectors if vector is not None])
+    return build_graph(x, centre_px[kept], edge_px=edge_px), kept

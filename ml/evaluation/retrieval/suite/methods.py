@@ -79,7 +79,7 @@ class _SharedGraphs:
 
     def of(self, region: RegionImage) -> RoiGraph:
         if self._last is None or self._last[0] is not region:
-            graph = self._encoder.image_graph(region.pixels, region.polygon, region.mpp)
+            graph = self._encoder.image_graph((region.pixels, region.polygon, region.mpp))
             self._last = (region, graph)
         return self._last[1]
 
