@@ -6,6 +6,7 @@ import OverviewMap from "ol/control/OverviewMap";
 import { primaryAction, shiftKeyOnly } from "ol/events/condition";
 import { getCenter } from "ol/extent";
 import DragRotate from "ol/interaction/DragRotate";
+import KeyboardPan from "ol/interaction/KeyboardPan";
 import { defaults as defaultInteractions } from "ol/interaction/defaults";
 import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
@@ -15,6 +16,7 @@ import { mapExtentOf } from "./pixel_plane";
 import type { CanvasData } from "../lib/types";
 import { magnificationOf, resolutionAt } from "../lib/units";
 import { presetBeside } from "./magnifications";
+import { ViewMoves } from "./view_moves";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
@@ -34,6 +36,7 @@ const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 
 export class MapView {
   readonly map: OlMap;
   readonly view: View;
+  private readonly moves: ViewMoves;
 
   constructor(
     private readonly canvas: CanvasData,
@@ -59,7 +62,12 @@ export class MapView {
       doubleClickZoom: false,
       shiftDragZoom: false,
       altShiftDragRotate: false,
-    }).extend([new DragRotate({ condition: (event) => shiftKeyOnly(event) && primaryAction(event), duration: 0 })]);
+      keyboard: false, // plus and minus are keys of the page: OpenLayers would zoom once more
+    }).extend([
+      new KeyboardPan(),
+      new DragRotate({ condition: (event) => shiftKeyOnly(event) && primaryAction(event), duration: 0 }),
+    ]);
+    this.moves = new ViewMoves(this.view, ANIMATION_MS);
     this.map = new OlMap({ target, layers, view: this.view, controls: [], interactions });
     this.fit(false);
     this.fitUntilMoved();
@@ -129,30 +137,31 @@ export class MapView {
 
   zoomBy(factor: number): void {
     this.placed();
-    const resolution = (this.view.getResolution() ?? 1) / factor;
-    this.view.animate({ resolution, duration: ANIMATION_MS });
+    this.moves.zoomBy(factor);
   }
 
   fit(animated = true): void {
-    const duration = animated ? ANIMATION_MS : 0;
-    this.view.fit(mapExtentOf(this.canvas), { padding: FIT_PADDING_PX, duration });
+    const options = { padding: FIT_PADDING_PX };
+    if (animated) this.moves.fit(mapExtentOf(this.canvas), options);
+    else this.view.fit(mapExtentOf(this.canvas), options);
   }
 
   /** One pixel of level 0 per pixel of the screen. */
   fullResolution(): void {
     this.placed();
-    this.view.animate({ resolution: 1, duration: ANIMATION_MS });
+    this.moves.zoomTo(1);
   }
 
   /** To an objective's magnification; nothing where the pixel size is not known. */
   magnify(power: number): void {
     if (!this.canvas.mpp_x) return;
     this.placed();
-    this.view.animate({ resolution: resolutionAt(power, this.canvas.mpp_x), duration: ANIMATION_MS });
+    this.moves.zoomTo(resolutionAt(power, this.canvas.mpp_x));
   }
 
   /** To the next of the objectives' magnifications, or to the one below. */
   stepMagnification(by: 1 | -1): void {
+    this.moves.arrive();
     const mpp = this.canvas.mpp_x;
     const power = mpp && presetBeside(magnificationOf(this.view.getResolution() ?? 1, mpp), by);
     if (power) this.magnify(power);
@@ -160,16 +169,16 @@ export class MapView {
 
   /** Turn to the right, in degrees. */
   rotateBy(degrees: number): void {
-    this.view.animate({ rotation: this.view.getRotation() + (degrees * Math.PI) / 180, duration: ANIMATION_MS });
+    this.moves.turnBy((degrees * Math.PI) / 180);
   }
 
   resetRotation(): void {
-    this.view.animate({ rotation: 0, duration: ANIMATION_MS });
+    this.moves.turnTo(0);
   }
 
   zoomTo(extent: number[]): void {
     this.placed();
-    this.view.fit(extent, { padding: ZOOM_PADDING_PX, duration: ANIMATION_MS, minResolution: ZOOM_CLOSEST_RESOLUTION });
+    this.moves.fit(extent, { padding: ZOOM_PADDING_PX, minResolution: ZOOM_CLOSEST_RESOLUTION });
   }
 }
 

@@ -10,6 +10,7 @@ import { Emitter } from "../lib/events";
 import { FrameImages, around } from "./frame_images";
 import { FrameTable } from "./frames";
 import { PlanePicture } from "../map/plane_picture";
+import { Playback } from "./playback";
 import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 
 /** What the menu and the keys J and L offer. */
@@ -19,9 +20,6 @@ const RGBA_BYTES = 4;
 const LONGEST_STRIDE = 10;
 /** Magnified more than twice, a frame shows its pixels as squares. */
 const SQUARES_BELOW = 0.5;
-
-/** A seek to the very start of a frame may show the one before it. */
-const JUST_INSIDE_S = 1e-4;
 
 interface VideoEvents {
   /** Another frame is on screen. `exact` is false while playing. */
@@ -36,12 +34,12 @@ interface VideoEvents {
 export class VideoPlayer extends Emitter<VideoEvents> {
   index = -1;
   isPlaying = false;
-  /** First and last frame of what plays over and over; null: to the end, once. */
-  loop: [number, number] | null = null;
   private wanted = -1;
   private readonly picture: PlanePicture;
   private readonly images: FrameImages;
   private readonly media = document.createElement("video");
+  private readonly stillSurface = document.createElement("canvas");
+  private readonly playback: Playback;
 
   private constructor(
     private readonly canvas: CanvasData,
@@ -52,6 +50,9 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     super();
     this.images = new FrameImages(video.frame_url, canvas.width * canvas.height * RGBA_BYTES);
     this.picture = new PlanePicture(projection, { className: "canvas-frame", squaresBelow: SQUARES_BELOW });
+    this.playback = new Playback(this.media, frames, (index) => {
+      this.show(this.playback.loop ? this.still() : this.media, index, false);
+    });
     Object.assign(this.media, { muted: true, playsInline: true, preload: "auto", src: video.media_url });
     this.media.addEventListener("ended", () => this.mediaEnded());
     this.media.addEventListener("error", () => this.mediaFailed());
@@ -73,7 +74,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
 
   /** Show exactly this frame. The last one asked for wins. */
   async seek(index: number): Promise<void> {
-    if (this.isPlaying) this.stopMedia();
+    this.stopMedia();
     const target = this.frames.clamp(index);
     const step = target - this.wanted;
     this.wanted = target;
@@ -101,22 +102,23 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   async play(): Promise<void> {
-    const [first, last] = this.loop ?? [0, this.frames.length - 1];
-    const isOutside = this.index >= last || this.index < first;
-    this.goTo(isOutside ? first : this.index);
     try {
-      await this.media.play();
+      if (!(await this.playback.start(this.index)) || this.isPlaying) return;
     } catch {
       return this.mediaFailed();
     }
     this.isPlaying = true;
     this.emit("playing", true);
-    this.follow();
   }
 
   async pause(): Promise<void> {
     if (!this.isPlaying) return;
     await this.seek(this.index);
+  }
+
+  /** First and last frame of what plays over and over; null: to the end, once. */
+  set loop(span: [number, number] | null) {
+    this.playback.loop = span;
   }
 
   get speed(): number {
@@ -134,40 +136,29 @@ export class VideoPlayer extends Emitter<VideoEvents> {
     this.setSpeed(SPEEDS[Math.min(Math.max(at + by, 0), SPEEDS.length - 1)] ?? 1);
   }
 
-  private goTo(index: number): void {
-    this.media.currentTime = index <= 0 ? 0 : this.frames.mediaTime(index) + JUST_INSIDE_S;
-  }
-
-  private follow(): void {
-    const onFrame = (mediaTime: number): void => {
-      if (!this.isPlaying) return;
-      const index = this.frames.nearestToMediaTime(mediaTime);
-      if (this.loop && index >= this.loop[1]) this.goTo(this.loop[0]);
-      this.show(this.media, index, false);
-      this.follow();
-    };
-    if ("requestVideoFrameCallback" in this.media) {
-      this.media.requestVideoFrameCallback((_now, { mediaTime }) => onFrame(mediaTime));
-    } else {
-      requestAnimationFrame(() => onFrame(this.media.currentTime));
-    }
-  }
-
   private mediaEnded(): void {
-    if (!this.loop) return void this.pause();
-    this.goTo(this.loop[0]);
-    void this.media.play();
+    if (!this.playback.repeat()) void this.pause();
   }
 
+  /** Also what is about to play. */
   private stopMedia(): void {
+    this.playback.stop();
+    if (!this.isPlaying) return;
     this.isPlaying = false;
-    this.media.pause();
     this.emit("playing", false);
   }
 
   private mediaFailed(): void {
-    if (this.isPlaying) this.stopMedia();
+    this.stopMedia();
     this.emit("error", "This video cannot be played here; stepping through its frames still works.");
+  }
+
+  /** What the media element shows, kept: at the seam of a span it goes on beyond the last frame. */
+  private still(): HTMLCanvasElement {
+    this.stillSurface.width = this.media.videoWidth;
+    this.stillSurface.height = this.media.videoHeight;
+    this.stillSurface.getContext("2d")?.drawImage(this.media, 0, 0);
+    return this.stillSurface;
   }
 
   private show(image: CanvasImageSource, index: number, exact: boolean): void {

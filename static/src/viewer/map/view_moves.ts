@@ -1,0 +1,60 @@
+/**
+ * Animated moves of a view. A move that begins while another one is under way takes that one to its end
+ * first: so zooms and turns that follow each other quickly add up exactly.
+ */
+
+import type View from "ol/View";
+import type { FitOptions } from "ol/View";
+
+type Move = (duration: number) => void;
+
+export class ViewMoves {
+  private underway: Move | null = null;
+
+  constructor(
+    private readonly view: View,
+    private readonly duration_ms: number,
+  ) {}
+
+  zoomBy(factor: number): void {
+    this.arrive();
+    this.zoomTo((this.view.getResolution() ?? 1) / factor);
+  }
+
+  zoomTo(resolution: number): void {
+    this.begin((duration, callback) => this.view.animate({ resolution, duration }, callback));
+  }
+
+  /** Turn to the right, in radians. */
+  turnBy(angle: number): void {
+    this.arrive();
+    this.turnTo(this.view.getRotation() + angle);
+  }
+
+  turnTo(rotation: number): void {
+    this.begin((duration, callback) => this.view.animate({ rotation, duration }, callback));
+  }
+
+  fit(extent: number[], options: FitOptions): void {
+    this.begin((duration, callback) => this.view.fit(extent, { ...options, duration, callback }));
+  }
+
+  /** What is under way ends now, where it leads; a move that the pointer broke off stays where it is. */
+  arrive(): void {
+    const move = this.underway;
+    this.underway = null;
+    if (!move || !this.view.getAnimating()) return;
+    this.view.cancelAnimations();
+    move(0);
+  }
+
+  private begin(run: (duration: number, callback: () => void) => void): void {
+    this.arrive();
+    const move: Move = (duration) =>
+      run(duration, () => {
+        if (this.underway === move) this.underway = null;
+      });
+    this.underway = move;
+    move(this.duration_ms);
+  }
+}
