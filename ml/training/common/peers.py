@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import distributed as dist
 from torch import nn
+from torch.distributed.rendezvous import rendezvous
 
 from ml.errors import BadInputError
 from ml.gpu import VARIABLE
@@ -59,6 +60,10 @@ class Peers:
         found = self._tensor(count)
         dist.all_reduce(found, op=dist.ReduceOp.MIN)
         return int(found)
+
+    def meet(self) -> None:
+        """Wait for all: what a process wrote before, every other one finds afterwards."""
+        self.least(0)
 
     def agreed(self, *, wish: bool) -> bool:
         """What the first process wishes, so that all stop at the same step."""
@@ -122,10 +127,29 @@ def joined() -> Iterator[Peers]:
         if ":" not in name:
             os.environ[VARIABLE] = f"cuda:{local}"
         torch.cuda.set_device(torch.device(os.environ[VARIABLE]))
-    dist.init_process_group("nccl" if on_gpus else "gloo")
-    _present = Peers(dist.get_rank(), dist.get_world_size())
+    store, rank, world = next(rendezvous("env://"))
+    dist.init_process_group(
+        "nccl" if on_gpus else "gloo", store=store, rank=rank, world_size=world
+    )
+    _present = Peers(rank, world)
     try:
         yield _present
+        _part(store, _present)
     finally:
         _present = Peers()
         dist.destroy_process_group()
+
+
+def _part(store: dist.Store, here: Peers) -> None:
+    """Wait until no process needs another any more.
+
+    A process that has its part of the last exchange may close its connections while another one
+    still reads from them: gloo then reports a lost peer, though all has arrived. The store is no
+    part of the group. The first process may be the one that holds it: it leaves last.
+    """
+    store.set(f"done/{here.rank}", "")
+    store.wait([f"done/{rank}" for rank in range(here.world)])
+    if here.rank:
+        store.set(f"left/{here.rank}", "")
+    else:
+        store.wait([f"left/{rank}" for rank in range(1, here.world)])

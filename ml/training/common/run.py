@@ -173,6 +173,7 @@ class TrainingRun(Generic[C]):
             BadInputError: the checkpoint in ``out`` is of another configuration, or of a run from
                 other weights.
         """
+        peers().meet()  # the first may still be writing the checkpoint of a run before this one
         self._resume(learner)
         peers().begin_alike(learner.modules.values())
         while len(self.losses) < steps:
