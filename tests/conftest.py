@@ -25,9 +25,19 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first, all others as they were."""
+def pytest_configure(config: pytest.Config) -> None:
+    """What is run again is shown at the end, with the reason it failed the first time."""
+    config.option.rerun_show_tracebacks = True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The long ones first, all others as they were; a browser gets a second chance, nothing else."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    if not config.pluginmanager.hasplugin("rerunfailures"):
+        return
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(scope="session")
