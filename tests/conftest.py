@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The long ones first, all others as they were; a browser gets a second chance, nothing else."""
+    """The long ones first, all others as they were. A browser alone gets a second chance."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     if not config.pluginmanager.hasplugin("rerunfailures"):
         return

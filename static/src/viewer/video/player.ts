@@ -108,6 +108,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
       return this.mediaFailed();
     }
     this.isPlaying = true;
+    this.emit("loading", false); // a frame that was asked for before is no longer wanted
     this.emit("playing", true);
   }
 
