@@ -128,9 +128,7 @@ def joined() -> Iterator[Peers]:
             os.environ[VARIABLE] = f"cuda:{local}"
         torch.cuda.set_device(torch.device(os.environ[VARIABLE]))
     store, rank, world = next(rendezvous("env://"))
-    dist.init_process_group(
-        "nccl" if on_gpus else "gloo", store=store, rank=rank, world_size=world
-    )
+    dist.init_process_group("nccl" if on_gpus else "gloo", store=store, rank=rank, world_size=world)
     _present = Peers(rank, world)
     try:
         yield _present
