@@ -30,6 +30,12 @@ def icon(name: str, classes: str = "", label: str = "") -> SafeString:
     )
 
 
+@register.filter
+def in_fours(text: str) -> str:
+    """A long key in groups, as people read and type it."""
+    return " ".join(text[start : start + 4] for start in range(0, len(text), 4))
+
+
 @register.simple_tag
 def moment(value: datetime | None, style: str = "date", missing: str = "–") -> str | SafeString:
     """A time in the reader's zone; ``style``: "ago" for "3 min ago", "day" without the time."""

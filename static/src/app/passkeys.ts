@@ -2,6 +2,12 @@
 import { toast } from "./toasts";
 
 export function watchPasskeys(): void {
+  document.addEventListener("submit", (event) => {
+    const button = (event.target as HTMLFormElement).querySelector<HTMLButtonElement>("[data-passkey]");
+    if (!button) return;
+    event.preventDefault(); // Enter in a field does what the button does; a form that a script sends raises no event
+    button.click();
+  });
   document.addEventListener("allauth.error", (event) => {
     event.preventDefault();
     const { exception } = (event as CustomEvent<{ exception?: unknown }>).detail;
