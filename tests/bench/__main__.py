@@ -45,9 +45,10 @@ def main() -> int:
             keypoints.pair_by_descriptor,
             lambda: models.mosaic_of_frames(folder),
         ):
-            section = measure()
-            measured.append(section)
-            _print(section)
+            found = measure()
+            for section in found if isinstance(found, list) else [found]:
+                measured.append(section)
+                _print(section)
     report.write(measured, commit=report.commit_here())
     # Django is set up on SQLite here: another process.
     servers = [sys.executable, "-m", "tests.bench.mixed", "--servers", "--write"]

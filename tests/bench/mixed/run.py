@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.bench.measure import Section
 from tests.bench.mixed.people import HOST, USERS, Load, Person, scene_of, sit
-from tests.bench.mixed.told import GALLERY, section_of
+from tests.bench.mixed.told import GALLERY, memory_of, section_of
 from tests.bench.portal import BenchPortal, portal_open, session_of
 from tests.bench.processes import Usage, usage_of
 from tests.chaos.clusters import Postgres, Redis
@@ -27,16 +27,20 @@ SAMPLE_EVERY_S = 5.0
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def mixed_load(portal: BenchPortal, *, minutes: float = 1.0) -> Section:
-    """50 people at once, with the worker embedding what they save."""
+def mixed_load(portal: BenchPortal, *, minutes: float = 1.0) -> list[Section]:
+    """50 people at once, with the worker embedding what they save: times, and memory."""
     people, gallery = _prepare(portal)
     port = _free_port()
     with _serving(portal, port) as serve:
         load, usage = asyncio.run(_run(port, serve.pid, portal, people, gallery, minutes * 60))
-    return section_of(load, usage, minutes, on_servers="TESSERA_BROKER_URL" in portal.env)
+    on_servers = "TESSERA_BROKER_URL" in portal.env
+    return [
+        section_of(load, usage, minutes, on_servers=on_servers),
+        memory_of(usage, minutes, on_servers=on_servers),
+    ]
 
 
-def mixed_load_on_servers(folder: Path, *, minutes: float = 1.0) -> Section:
+def mixed_load_on_servers(folder: Path, *, minutes: float = 1.0) -> list[Section]:
     """The same on a PostgreSQL cluster and a Redis made for it.
 
     A process of its own where Django was set up on another database.

@@ -23,6 +23,8 @@ BUDGETS = {"tile": 50, "save": 300, "search": 300}
 ROLES = ("front", "web", "worker")
 MOMENTS = 13
 TITLE, ON_SERVERS = "Mixed load", "Mixed load on PostgreSQL and Redis"
+MEMORY = "Memory under the mixed load"
+MEMORY_ON_SERVERS = "Memory under the mixed load on PostgreSQL and Redis"
 
 
 def section_of(load: Load, usage: list[Usage], minutes: float, *, on_servers: bool) -> Section:
@@ -54,13 +56,26 @@ def section_of(load: Load, usage: list[Usage], minutes: float, *, on_servers: bo
     tiles = len(load.seconds["tile"]) / wall
     section.rows.append(Row("tiles answered", tiles, "tiles/s"))
     section.rows.append(Row("errors", len(load.errors), "answers", budget="0"))
+    for error in load.errors[:5]:
+        sys.stderr.write(error + "\n")
+    return section
+
+
+def memory_of(usage: list[Usage], minutes: float, *, on_servers: bool) -> Section:
+    """What the processes held meanwhile. Unlike times it does not depend on the machine's load."""
+    section = Section(
+        MEMORY_ON_SERVERS if on_servers else MEMORY,
+        f"The same people for {minutes:g} min. The web processes grow until their caches are full "
+        "and each of their threads has searched; then by what is newer than the index file, a "
+        "twentieth of it, until the next file is built and the last is let go. The "
+        "fronts hold answered tiles, 64 MiB each at most; a process of the worker is replaced at "
+        "3 GiB.",
+    )
     for role in ROLES:
         early, late = (_memory(part, role) for part in (usage[: len(usage) // 4 + 1], usage[-2:]))
         name = f"memory of the {role} processes at the end ({early:.0f} MiB in the first quarter)"
         section.rows.append(Row(name, late, "MiB", budget="" if role == "worker" else "flat"))
     section.over_time = memory_over_time(usage)
-    for error in load.errors[:5]:
-        sys.stderr.write(error + "\n")
     return section
 
 
