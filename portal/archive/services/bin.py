@@ -115,17 +115,22 @@ def bin_purge(*, entry: BinEntry, user: User | None, erase: bool = False) -> Non
             for earlier in inner:
                 bin_purge(entry=earlier, user=user, erase=erase)
         _tell("bin.purging", entry, user)
+        originals: list[str] = []
         for model in (Slide, Video):
             for item in model.everything.filter(bin_entry=entry).select_related("asset", "canvas"):
-                _item_purge(item, erase=erase)
+                originals += _item_purge(item, erase=erase)
         for case in Case.everything.filter(bin_entry=entry):
-            _case_purge(case, erase=erase)
-        _tell("bin.purged", entry, user)
+            originals += _case_purge(case, erase=erase)
+        # An erasure finds by it what still waits in the trash.
+        _tell("bin.purged", entry, user, originals=originals)
         entry.delete()
 
 
-def _item_purge(item: Slide | Video, *, erase: bool) -> None:
-    """The row, its canvas with all that lies on it, its transfers, and its files on commit."""
+def _item_purge(item: Slide | Video, *, erase: bool) -> list[str]:
+    """The row, its canvas with all that lies on it, its transfers, and its files on commit.
+
+    Returns the SHA-256 of the original where nothing else names it.
+    """
     asset, canvas, item_id = item.asset, item.canvas, item.pk
     asset_lock((item.lab_id, asset.sha256))
     item.delete()
@@ -136,10 +141,10 @@ def _item_purge(item: Slide | Video, *, erase: bool) -> None:
     twins = (model.everything.filter(case_id=item.case_id, asset=asset) for model in (Slide, Video))
     if not any(rows.exists() for rows in twins):
         Upload.objects.filter(case_id=item.case_id, asset=asset).delete()
-    asset_release(asset, purge=erase)
+    return [asset.sha256] if asset_release(asset, purge=erase) else []
 
 
-def _case_purge(case: Case, *, erase: bool) -> None:
+def _case_purge(case: Case, *, erase: bool) -> list[str]:
     uploads = Upload.objects.filter(case=case)
     assets = list(Asset.objects.filter(uploads__in=uploads).distinct())
     asset_lock(*((asset.lab_id, asset.sha256) for asset in assets))
@@ -147,8 +152,7 @@ def _case_purge(case: Case, *, erase: bool) -> None:
         path = storage.incoming_path(str(pk))
         transaction.on_commit(partial(path.unlink, missing_ok=True))
     case.delete()
-    for asset in assets:
-        asset_release(asset, purge=erase)
+    return [asset.sha256 for asset in assets if asset_release(asset, purge=erase)]
 
 
 def _case_of(item: CaseItem) -> uuid.UUID:

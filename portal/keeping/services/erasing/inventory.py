@@ -21,6 +21,7 @@ from portal.archive.models import (
     Upload,
     Video,
 )
+from portal.core.models import Event
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.retrieval.models import CanvasStain, Embedding
@@ -89,9 +90,11 @@ def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
     folders = [storage.derived_folder(owner.pk) for owner in owners]
     folders += [storage.cache_folder(pk) for pk in rows["canvas"]]
     folders += [build_cache_folder(mosaic) for mosaic in mosaics]
-    originals = _originals(rows)
     lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)
-    names = [storage.asset_name(lab_id, one.sha256) for one in originals if not one.is_shared]
+    originals = [*_originals(rows), *_in_trash(case_ids, lab_id)]
+    going = [one.sha256 for one in originals if not one.is_shared]
+    names = [storage.asset_name(lab_id, sha256) for sha256 in going]
+    names += [copy.name for sha256 in going for copy in storage.trash_find(lab_id, sha256)]
     paths = [storage.incoming_path(str(pk)) for pk in rows["upload"]]
     return Inventory(rows, _counts(rows), words - {""}, originals, folders, paths, names)
 
@@ -121,6 +124,27 @@ def files_left(inventory: Inventory) -> list[str]:
     places = [*inventory.folders, *inventory.paths]
     left = [storage.relative(path) for path in places if path.exists()]
     return left + [name for name in inventory.names if storage.the_store().stat(name)]
+
+
+def _in_trash(case_ids: Collection[uuid.UUID], lab_id: uuid.UUID) -> list[Original]:
+    """What was deleted for good before, and waits in the trash; no row names it any more."""
+    told = Event.objects.filter(
+        lab_id=lab_id, name="bin.purged", payload__case_id__in=[str(pk) for pk in case_ids]
+    )
+    gone = {
+        one
+        for payload in told.values_list("payload", flat=True)
+        for one in payload.get("originals", ())
+    }
+    gone -= set(
+        Asset.objects.filter(lab_id=lab_id, sha256__in=gone).values_list("sha256", flat=True)
+    )
+    copies = {sha256: storage.trash_find(lab_id, sha256) for sha256 in sorted(gone)}
+    return [
+        Original(one, found[0].size_bytes, is_shared=False)
+        for one, found in copies.items()
+        if found
+    ]
 
 
 def _originals(rows: dict[str, set[uuid.UUID]]) -> list[Original]:
