@@ -143,7 +143,7 @@ def label_remove(request: HttpRequest, label_id: uuid.UUID) -> HttpResponse:
 
 
 def _page(request: HttpRequest, lab: Lab, form: LabelForm, *, status: int = 200) -> HttpResponse:
-    labels = list(selectors.labels_with_use(lab))
+    labels = list(selectors.labels_with_use(user_of(request), lab))
     context = {
         "lab": lab,
         "rows": selectors.label_tree(labels),

@@ -14,6 +14,11 @@ ACTIONS: Mapping[str, str] = {
     "account.sign_in_failed": "Failed to sign in",
     "account.signed_in": "Signed in",
     "account.signed_out": "Signed out",
+    "assignment.changed": "Changed an assignment",
+    "assignment.made": "Gave out an image",
+    "assignment.removed": "Took an assignment away",
+    "assignment.reopened": "Gave an assignment back",
+    "assignment.submitted": "Handed an assignment in",
     "audit.exported": "Exported the audit log",
     "audit.viewed": "Looked at the audit log",
     "bin.purged": "Deleted for good",
@@ -75,9 +80,16 @@ ACTIONS: Mapping[str, str] = {
     "share.ended": "Ended the sharing of a case",
     "share.listed": "Listed shared cases",
     "share.offered": "Offered a case to another lab",
+    "study.completed": "Blinding lifted: all was handed in",
+    "study.created": "Began a study",
+    "study.decided": "Decided between readers",
+    "study.exported": "Exported the agreement of readers",
+    "study.unblinded": "Unblinded a study",
+    "study.viewed": "Looked at a study",
     "token.created": "Created an API token",
     "token.revoked": "Revoked an API token",
     "video.played": "Played a video",
+    "work.viewed": "Looked at assigned work",
 }
 
 
@@ -102,12 +114,18 @@ _BIN = Told("item", "target_id", ("kind",))
 _INVITATION = Told("invitation", "invitation", ("role",))
 _SHARE = Told("share", "share_id", ("owner", "with", "until"))
 _FACTOR = Told("member", "user", ("kind",), of_person="user")
+_ASSIGNMENT = Told("assignment", "assignment_id", ("person", "study"))
 EVENTS: Mapping[str, Told] = {
     "account.deactivated": Told("member", "user", of_person="user"),
     "account.factor_added": _FACTOR,
     "account.factor_failed": _FACTOR,
     "account.factor_removed": _FACTOR,
     "account.password_set": Told("member", "user", of_person="user"),
+    "assignment.changed": _ASSIGNMENT,
+    "assignment.made": _ASSIGNMENT,
+    "assignment.removed": _ASSIGNMENT,
+    "assignment.reopened": _ASSIGNMENT,
+    "assignment.submitted": _ASSIGNMENT,
     "bin.purged": _BIN,
     "bin.put": _BIN,
     "bin.restored": _BIN,
@@ -139,6 +157,10 @@ EVENTS: Mapping[str, Told] = {
     "share.accepted": _SHARE,
     "share.ended": _SHARE,
     "share.offered": _SHARE,
+    "study.completed": Told("study", "study_id", ("readings",)),
+    "study.created": Told("study", "study_id", ("blind_until",)),
+    "study.decided": Told("study", "study_id", ("choice", "count")),
+    "study.unblinded": Told("study", "study_id", ("unfinished",)),
     "token.created": Told("token", "token", ("scope",), of_person="user"),
     "token.revoked": Told("token", "token", ("scope",), of_person="user"),
 }

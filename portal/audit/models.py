@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import models
 from django.utils import timezone
 
-from portal.labs.models import Membership, Role, User
+from portal.labs.models import Membership, Role, User, hidden_q
 
 INSTALLATION = uuid.UUID(int=0)
 """Stands for a lab where an entry belongs to none: a sign-in with an unknown address."""
@@ -45,11 +45,13 @@ class AppendOnlyQuerySet(models.QuerySet[Any]):
         _refuse()
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """The rows of the labs that this person manages."""
+        """The rows of the labs that this person manages, less what is hidden from them for now."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
         managed = Membership.objects.filter(user=user, role=Role.MANAGER)
-        return self.filter(lab_id__in=managed.values("lab_id"))
+        rows = self.filter(lab_id__in=managed.values("lab_id"))
+        hidden = hidden_q(self.model, user)
+        return rows if hidden is None else rows.exclude(hidden)
 
 
 class AppendOnly(models.Model):

@@ -21,6 +21,7 @@ APPS = (
     "retrieval",
     "mosaics",
     "review",
+    "reading",
     "keeping",
 )
 

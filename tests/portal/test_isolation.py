@@ -24,6 +24,7 @@ from portal.archive.services import case_create, case_delete, share_offer
 from portal.keeping.models import Erasure
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.services import invitation_create
+from portal.reading.services import Wanted, study_create, work_assign
 from tests import world
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +59,11 @@ def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
     until = timezone.localdate() + timedelta(days=30)
     share = share_offer(case=swept.case, with_lab="third", until=until, user=manager)
     invitation, _ = invitation_create(lab, email="new@north.example", role=Role.VIEWER, by=manager)
+    study = study_create(lab=lab, user=manager, name="Grades")
+    wanted = Wanted(canvases=[swept.canvas], people=[manager])
+    (work,) = work_assign(lab=lab, user=manager, wanted=wanted)
     rows = {
+        "assignments": work,
         "bin": deleted,
         "erasures": Erasure.objects.create(lab=lab, requested_by=manager),
         "invitations": invitation,
@@ -69,6 +74,7 @@ def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         "review-rules": lab,
         "roi-imports": imported,
         "shares": share,
+        "studies": study,
     }
     return swept.ids() | {word: str(row.pk) for word, row in rows.items()}
 

@@ -157,12 +157,14 @@ class CanvasRoiFileApi(APIView):
     )
     def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
         """One file, streamed: what each format keeps is in docs/formats.md."""
-        canvas = canvas_get(user=user_of(request), canvas_id=id)
+        user = user_of(request)
+        canvas = canvas_get(user=user, canvas_id=id)
         query = ExportQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         asked = query.validated_data
         writer = writer_named(asked["format"])
-        pieces = selectors.roi_export(canvas, writer=writer, choices=_choices(canvas, asked))
+        choices = _choices(canvas, asked)
+        pieces = selectors.roi_export(user, canvas, writer=writer, choices=choices)
         name = get_valid_filename(f"{canvas.name}-rois") or "rois"
         return StreamingHttpResponse(
             pieces,

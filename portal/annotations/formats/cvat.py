@@ -1,17 +1,19 @@
-"""CVAT's XML, for video and for images: shapes of tracks at their key frames."""
+"""CVAT's XML, for video and for images: tracks by their key frames, shapes of images."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
 
+from portal.annotations.formats.cvat_tracks import track_feature
+from portal.annotations.formats.cvat_writing import NAME_KEY, NO_LABEL, cvat_write
 from portal.annotations.formats.pieces import closed, runs_outline
-from portal.annotations.formats.seams import FormatError, Plane
+from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import elements
 from portal.annotations.models import RoiKind
@@ -25,16 +27,18 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}$")
 
 
 class Cvat:
-    """ "CVAT for video 1.1" and "CVAT for images 1.1", in."""
+    """ "CVAT for video 1.1" and "CVAT for images 1.1", both ways."""
 
     name, title = "cvat", "CVAT XML"
+    suffix, media_type = ".xml", "application/xml"
+    for_video = True
 
     def sniff(self, head: bytes) -> bool:
         """By its root element."""
         return root_name(head) == "annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """Shapes where they are drawn: of a track its key frames, unless it is outside there."""
+        """A track as one region with key frames (on a still image: each where it is drawn)."""
         colors: dict[str, str] = {}
         for found in elements(stream, "meta", "track", "image", kind="CVAT"):
             if found.tag == "meta":
@@ -44,6 +48,10 @@ class Cvat:
                 yield from _track(found, plane, colors)
             else:
                 yield from _image(found, plane, colors)
+
+    def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
+        """Tracks of a video, shapes of an image; of each outline its rings, without holes."""
+        return cvat_write(rois, plane)
 
 
 def _refuse_other_size(meta: Any, plane: Plane) -> None:
@@ -68,31 +76,27 @@ def _colors(meta: Any) -> dict[str, str]:
 
 
 def _track(track: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature | Problem]:
-    number = track.get("id", "")[:20]
-    label = one_line(track.get("label", ""))
-    last: Feature | Problem | None = None
-    between = 0
-    for shape in track:
-        if shape.tag not in _SHAPES or shape.get("outside") == "1":
-            continue
-        if shape.get("keyframe", "1") == "0":
-            between += 1
-            continue
-        if last is not None:
-            yield _told(last, between)
+    label = _label(track)
+    named = {"cvat.track": track.get("id", "")[:20], "cvat.source": track.get("source", "")[:40]}
+    shapes = [shape for shape in track if shape.tag in _SHAPES]
+
+    def read(shape: Any) -> Feature | Problem:
         frame = _frame(shape.get("frame")) if plane.is_video else 0
-        named = {"cvat.track": number, "cvat.source": track.get("source", "")[:40]}
-        last = _shape(shape, _Place(frame, label, colors.get(label), named))
-        between = 0
-    if last is not None:
-        yield _told(last, between)
+        return _shape(shape, _Place(frame, label, colors.get(label), named))
+
+    if plane.is_video:
+        found = track_feature(shapes, read=read)
+        if found is not None:
+            yield found
+        return
+    for shape in shapes:
+        if shape.get("outside") != "1" and shape.get("keyframe", "1") != "0":
+            yield read(shape)
 
 
-def _told(found: Feature | Problem, between: int) -> Feature | Problem:
-    if isinstance(found, Problem) or not between:
-        return found
-    note = f"{between} interpolated shapes up to the next key frame left out"
-    return replace(found, notes=(*found.notes, note))
+def _label(element: Any) -> str:
+    name = one_line(element.get("label", ""))
+    return "" if name == NO_LABEL else name
 
 
 def _image(image: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature | Problem]:
@@ -105,7 +109,7 @@ def _image(image: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature
         if size.strip(" x") and size != expected:
             yield Problem(f"drawn on an image of {size[:24]} pixels; this canvas has {expected}")
             continue
-        label = one_line(shape.get("label", ""))
+        label = _label(shape)
         yield _shape(shape, _Place(frame, label, colors.get(label)))
 
 
@@ -133,11 +137,13 @@ def _shape(shape: Any, place: _Place) -> Feature | Problem:
         metadata[f"cvat.{one_line(found.get('name', ''))[:60]}"] = one_line(found.text or "")[:200]
     if shape.get("occluded") == "1":
         metadata["cvat.occluded"] = "1"
+    number = metadata.get("cvat.track", "")
+    name = metadata.pop(f"cvat.{NAME_KEY}", "")[:120]
     return Feature(
         id=None,
         geometry=geometry,
         t=place.frame,
-        name=f"Track {place.track['cvat.track']}" if metadata.get("cvat.track") else "",
+        name=name or (f"Track {number}" if number else ""),
         label=place.label,
         color=place.color,
         foreign={"metadata": metadata} if metadata else {},

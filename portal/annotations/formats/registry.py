@@ -21,6 +21,7 @@ _WRITERS: tuple[Writer, ...] = (
     GeoJson(),
     Asap(),
     Coco(),
+    Cvat(),
     Table(),
     Picture(),
     LabelMask(),

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from portal.annotations.colors import too_close
-from portal.annotations.models import Label, LabelMerge, LabelSet, LabelSetVersion
+from portal.annotations.models import Label, LabelMerge, LabelSet, LabelSetVersion, Roi
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.labs.models import Lab, Membership, User
 
@@ -28,12 +28,16 @@ def label_list(user: User, *, lab_id: uuid.UUID | None = None) -> QuerySet[Label
     return labels.order_by("lab_id", "position", "name")
 
 
-def labels_with_use(lab: Lab) -> QuerySet[Label]:
-    """The lab's labels with ``roi_count``. Call with a lab found visible."""
+def labels_with_use(user: User, lab: Lab) -> QuerySet[Label]:
+    """The lab's labels with ``roi_count``, of what the person may see. Call with a lab found
+    visible.
+    """
+    hidden = Roi.everything.hidden_from(user).order_by().values("pk")
+    counted = Q(roi__deleted_at=None) & ~Q(roi__in=hidden)
     return (
         Label.objects.filter(lab=lab)
         .select_related("merged_into")
-        .annotate(roi_count=Count("roi", filter=Q(roi__deleted_at=None)))
+        .annotate(roi_count=Count("roi", filter=counted))
         .order_by("position", "name")
     )
 

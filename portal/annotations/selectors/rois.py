@@ -92,14 +92,17 @@ def roi_revisions(roi: Roi) -> QuerySet[RoiRevision]:
     return roi.revisions.select_related("author").order_by("version")
 
 
-def roi_export(canvas: Canvas, *, writer: Writer, choices: ExportChoices) -> Iterator[bytes]:
-    """The live ROIs of a canvas in a format, piece by piece.
+def roi_export(
+    user: User, canvas: Canvas, *, writer: Writer, choices: ExportChoices
+) -> Iterator[bytes]:
+    """The live ROIs of a canvas that the person may see in a format, piece by piece.
 
     Raises:
         InvalidInputError, NotFoundError: this canvas cannot be written so, before the first piece.
     """
     rows = (
-        Roi.objects.live()
+        Roi.objects.visible_to(user)
+        .live()
         .filter(canvas=canvas)
         .select_related("label")
         .order_by("created_at", "id")

@@ -112,7 +112,7 @@ def _carry_out(
     frames: dict[tuple[int | None, int | None], FrameRef | None] = {}
     now = timezone.now()
     with transaction.atomic():
-        known = _locked_rows(canvas, steps)
+        known = _locked_rows(canvas, user, steps)
         if once and _was_done(once, steps):
             return
         stale = [step.roi_id for step in steps if _is_stale(known, step)]
@@ -153,8 +153,11 @@ def _shapes(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, RoiShap
     return {step.roi_id: roi_shape(canvas, step.changes.get("geometry")) for step in creating}
 
 
-def _locked_rows(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, Roi]:
-    """The rows, locked in the order of their ids: two requests never wait for each other."""
+def _locked_rows(canvas: Canvas, user: User, steps: Sequence[RoiStep]) -> dict[uuid.UUID, Roi]:
+    """The rows, locked in the order of their ids: two requests never wait for each other.
+
+    What is hidden from the person is there to nobody but the one who would take its id.
+    """
     if not Canvas.objects.filter(pk=canvas.pk).exists():
         raise NotFoundError("What these ROIs are drawn on was deleted.")
     found: dict[uuid.UUID, Roi] = {}
@@ -162,15 +165,21 @@ def _locked_rows(canvas: Canvas, steps: Sequence[RoiStep]) -> dict[uuid.UUID, Ro
         ids = [step.roi_id for step in steps[start : start + CHUNK]]
         rows = Roi.objects.select_for_update().filter(pk__in=ids).order_by("pk").defer("foreign")
         found |= {roi.pk: roi for roi in rows}
+    hidden = _hidden(user, canvas)
     for step in steps:
         roi = found.get(step.roi_id)
-        if roi is not None and roi.canvas_id == canvas.pk:
+        if roi is not None and roi.canvas_id == canvas.pk and roi.pk not in hidden:
             roi.canvas = canvas
         elif roi is not None and step.action == RoiAction.CREATE:
             raise ConflictError(f"id: {roi.pk} is taken by another ROI.", code="id-taken")
         elif step.action != RoiAction.CREATE:
             raise NotFoundError(f"There is no ROI {step.roi_id} on this canvas.")
     return found
+
+
+def _hidden(user: User, canvas: Canvas) -> set[uuid.UUID]:
+    rows = Roi.everything.filter(canvas=canvas).hidden_from(user).order_by()
+    return set(rows.values_list("pk", flat=True))
 
 
 def _is_stale(known: dict[uuid.UUID, Roi], step: RoiStep) -> bool:

@@ -38,7 +38,7 @@ class MergePreview:
 def label_merge_preview(*, source: Label, target: Label, user: User) -> MergePreview:
     """What ``label_merge`` would change; nothing is written. Raises as it does."""
     _require_mergeable(source, target, user)
-    rois = Roi.objects.live().filter(label=source).order_by()
+    rois = Roi.objects.live().not_hidden_from(user).filter(label=source).order_by()
     return MergePreview(
         rois=rois.count(),
         canvases=rois.values("canvas_id").distinct().count(),

@@ -239,10 +239,12 @@ def plans_known(
     ids = {one for plan in plans for one in (plan.roi_id, _derived(run, plan))}
     rows = Roi.everything.select_for_update() if lock else Roi.everything.all()
     found = {roi.pk: roi for roi in rows.filter(pk__in=ids)}
+    hidden = Roi.everything.filter(canvas=run.canvas).hidden_from(run.user)
+    kept_from = set(hidden.filter(pk__in=ids).values_list("pk", flat=True))
     pairs: list[tuple[Plan, Roi | None]] = []
     for plan in plans:
         roi = found.get(plan.roi_id)
-        if roi is not None and roi.canvas_id != run.canvas.pk:
+        if roi is not None and (roi.canvas_id != run.canvas.pk or roi.pk in kept_from):
             # The same file brought onto a second canvas: its own objects, by a derived id.
             plan.roi_id = _derived(run, plan)
             roi = found.get(plan.roi_id)

@@ -44,6 +44,7 @@ _CANVAS = Watch("canvas.read", "canvas", "pk", every_s=HOUR_S)
 _MOSAIC = Watch("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S)
 _DOWNLOAD = Watch("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S)
 _ROI = Watch("roi.viewed", "roi", "pk", every_s=MINUTE_S)
+_STUDY = Watch("study.viewed", "study", "study_id", every_s=MINUTE_S)
 
 WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "annotations:case_measurements": {"GET": Watch("roi.listed", "case", "case_id")},
@@ -51,6 +52,17 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "annotations:labels": {"POST": _told("label.saved")},
     "annotations:label_edit": {"POST": _told("label.saved", "label", "label_id")},
     "annotations:label_remove": {"POST": _told("label.deleted", "label", "label_id")},
+    "api:assignment-detail": {
+        "GET": Watch("work.viewed", "assignment", "pk", every_s=MINUTE_S),
+        "PATCH": _told("assignment.changed", "assignment", "pk"),
+        "DELETE": _told("assignment.removed", "assignment", "pk"),
+    },
+    "api:assignment-list": {
+        "GET": Watch("work.viewed", every_s=HOUR_S),
+        "POST": _told("assignment.made"),
+    },
+    "api:assignment-reopen": {"POST": _told("assignment.reopened", "assignment", "id")},
+    "api:assignment-submit": {"POST": _told("assignment.submitted", "assignment", "id")},
     "api:audit-list": {"GET": Watch("audit.viewed", "lab")},
     "api:bin-detail": {"DELETE": _told("bin.purged")},
     "api:bin-list": {"GET": Watch("bin.viewed")},
@@ -152,6 +164,16 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "POST": _told("roi.commented", "roi", "id"),
     },
     "api:roi-track": {"POST": _told("roi.saved", "roi", "roi_id")},
+    "api:study-agreement": {"GET": Watch("study.viewed", "study", "id", every_s=MINUTE_S)},
+    "api:study-agreement-table": {"GET": Watch("study.exported", "study", "id")},
+    "api:study-decide": {"POST": _told("study.decided", "study", "id")},
+    "api:study-detail": {"GET": Watch("study.viewed", "study", "pk", every_s=MINUTE_S)},
+    "api:study-findings": {"GET": Watch("study.viewed", "study", "id", every_s=MINUTE_S)},
+    "api:study-list": {
+        "GET": Watch("study.viewed", every_s=HOUR_S),
+        "POST": _told("study.created"),
+    },
+    "api:study-unblind": {"POST": _told("study.unblinded", "study", "id")},
     "api:search": {"POST": Watch("search.made", "roi")},
     "api:share-accept": {"POST": _told("share.accepted", "share", "pk")},
     "api:share-end": {"POST": _told("share.ended", "share", "pk")},
@@ -215,6 +237,28 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "GET": Watch("mosaic.viewed", "mosaic", "mosaic_id", every_s=MINUTE_S)
     },
     "mosaics:video_mosaics": {"GET": Watch("item.viewed", "video", "video_id", every_s=MINUTE_S)},
+    "reading:assign": {
+        "GET": Watch("work.viewed", every_s=HOUR_S),
+        "POST": _told("assignment.made"),
+    },
+    "reading:handed_out": {"GET": Watch("work.viewed", every_s=HOUR_S)},
+    "reading:remove": {"POST": _told("assignment.removed", "assignment", "assignment_id")},
+    "reading:reopen": {"POST": _told("assignment.reopened", "assignment", "assignment_id")},
+    "reading:studies": {
+        "GET": Watch("study.viewed", every_s=HOUR_S),
+        "POST": _told("study.created"),
+    },
+    "reading:study": {"GET": _STUDY},
+    "reading:study_assign": {
+        "GET": _STUDY,
+        "POST": _told("assignment.made", "study", "study_id"),
+    },
+    "reading:study_decide": {"POST": _told("study.decided", "study", "study_id")},
+    "reading:study_findings": {"GET": _STUDY},
+    "reading:study_table": {"GET": Watch("study.exported", "study", "study_id")},
+    "reading:study_unblind": {"POST": _told("study.unblinded", "study", "study_id")},
+    "reading:submit": {"POST": _told("assignment.submitted", "assignment", "assignment_id")},
+    "reading:work": {"GET": Watch("work.viewed", every_s=HOUR_S)},
     "retrieval:judge": {"POST": Watch("search.judged", "roi", "roi_id")},
     "review:queue": {"GET": Watch("review.viewed", every_s=HOUR_S)},
     "review:rules": {"POST": _told("review_rules.changed")},
@@ -223,6 +267,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
 NOTHING = frozenset(
     # No patient's data, or a redirect to a page that is noted, or part of one.
     {"annotations:roi_open", "archive:slide_open", "archive:video_open", "archive:tile", "home"}
+    | {"reading:work_next"}
     | {"account_inactive", "account_login", "account_logout", "account_reauthenticate"}
     | {"account_change_password", "account_reset_password", "account_reset_password_done"}
     | {"account_reset_password_from_key", "account_reset_password_from_key_done"}

@@ -37,6 +37,7 @@ INSTALLED_APPS = [
     "portal.retrieval",
     "portal.mosaics",
     "portal.review",
+    "portal.reading",
     "portal.keeping",
     "portal.config",
 ]
@@ -73,6 +74,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "portal.labs.context.navigation",
+                "portal.reading.context.navigation",
             ],
         },
     },

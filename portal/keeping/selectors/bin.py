@@ -99,7 +99,8 @@ def rois_in_bin(user: User, *, lab: Lab) -> QuerySet[Roi]:
     last = RoiRevision.objects.filter(roi=OuterRef("pk"), action=RoiAction.DELETE)
     by = last.order_by("-version").values("author__full_name")[:1]
     return (
-        Roi.objects.filter(lab__in=labs, lab=lab, deleted_at__isnull=False)
+        Roi.objects.owned_by(user)
+        .filter(lab__in=labs, lab=lab, deleted_at__isnull=False)
         .select_related("canvas__case", "label")
         .annotate(deleted_by=Subquery(by))
         .defer("geometry", "foreign", "canvas__levels")

@@ -15,6 +15,8 @@ from portal.labs.models.people import (
     ShownManager,
     User,
     UserManager,
+    hidden_q,
+    hide_register,
 )
 from portal.labs.models.sessions import BrowserSession
 from portal.labs.models.tokens import ApiToken, ApiTokenQuerySet, TokenArea, TokenScope
@@ -43,4 +45,6 @@ __all__ = [
     "TokenScope",
     "User",
     "UserManager",
+    "hidden_q",
+    "hide_register",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
 from django.contrib.auth.base_user import BaseUserManager
@@ -115,14 +116,51 @@ class Membership(BaseModel):
         )
 
 
+Hides = Callable[["User"], models.Q]
+_HIDING: dict[str, Hides] = {}
+
+
+def hide_register(model: type[models.Model], hides: Hides) -> None:
+    """Let a higher app hide rows of a model from people who could see them otherwise.
+
+    Call from ``AppConfig.ready``. Every read that begins with ``visible_to`` or ``owned_by`` goes
+    by it, so that no list, count, file or search can forget it.
+
+    Args:
+        hides: the rows that a person must not see, as a condition; by a subquery, so that it
+            costs no query of its own.
+    """
+    _HIDING[model._meta.label_lower] = hides
+
+
+def hidden_q(model: type[models.Model], user: User) -> models.Q | None:
+    """What is hidden from a person of a model's rows; None where nothing ever is."""
+    hides = _HIDING.get(model._meta.label_lower)
+    return hides(user) if hides else None
+
+
 class LabOwnedQuerySet(models.QuerySet[_Model]):
     """Rows of many labs; begin every query with ``visible_to`` or ``owned_by``."""
+
+    def hidden_from(self, user: User) -> Self:
+        """Rows of the person's labs that are kept from them for now, see ``hide_register``.
+
+        For what is read without ``visible_to`` and has to be masked: an index file.
+        """
+        hidden = hidden_q(self.model, user)
+        return self.none() if hidden is None else self.filter(hidden)
+
+    def not_hidden_from(self, user: User) -> Self:
+        """The others. ``visible_to`` and ``owned_by`` are less the hidden already."""
+        hidden = hidden_q(self.model, user)
+        return self if hidden is None else self.exclude(hidden)
 
     def owned_by(self, user: User | AnonymousUser) -> Self:
         """The rows of the labs this person is an active member of: what lists and searches show."""
         if not user.is_authenticated or not user.is_active:
             return self.none()
-        return self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        mine = self.filter(lab_id__in=Membership.objects.of(user).values("lab_id"))
+        return mine.not_hidden_from(user)
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Those, and what other labs share with one of theirs. To see is never to be allowed to
@@ -132,7 +170,7 @@ class LabOwnedQuerySet(models.QuerySet[_Model]):
             return self.none()
         mine = models.Q(lab_id__in=Membership.objects.of(user).values("lab_id"))
         theirs: models.Q | None = getattr(self.model, "shared_with", lambda _: None)(user)
-        return self.filter(mine if theirs is None else mine | theirs)
+        return self.filter(mine if theirs is None else mine | theirs).not_hidden_from(user)
 
 
 class ShownManager(models.Manager[_Model]):

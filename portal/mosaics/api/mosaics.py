@@ -222,9 +222,10 @@ class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.G
         """With `pts`: the mosaic's ROIs in that frame. Without: the frames' ROIs on a component."""
         mosaic, asked = self._mosaic(), _asked(ProjectionQuerySerializer, request)
         if "pts" in asked:
-            found = rois_in_frame(mosaic, pts=asked["pts"])
+            found = rois_in_frame(user_of(request), mosaic, pts=asked["pts"])
         else:
-            found = rois_on_component(mosaic, component=asked.get("component", 0))
+            component = asked.get("component", 0)
+            found = rois_on_component(user_of(request), mosaic, component=component)
         rows = ProjectedRoiSerializer(found, many=True).data
         return Response({"count": len(found), "results": rows})
 

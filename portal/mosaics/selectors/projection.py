@@ -20,6 +20,7 @@ from ml.geometry import inverse, project_points
 from ml.types import ArrayF64
 from portal.annotations.models import Roi
 from portal.core.errors import NotFoundError
+from portal.labs.models import User
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
 from portal.mosaics.planes import matrices, rounded_outline
 from portal.mosaics.selectors.components import component_of, view_of
@@ -60,10 +61,11 @@ class RoiInFrame:
     share: float
 
 
-def rois_on_component(mosaic: Mosaic, *, component: int = 0) -> list[ProjectedRoi]:
+def rois_on_component(user: User, mosaic: Mosaic, *, component: int = 0) -> list[ProjectedRoi]:
     """ROIs drawn on frames of the video, projected onto a component of the mosaic."""
     found = component_of(mosaic, component)
-    drawn = Roi.objects.live().filter(canvas=mosaic.video.canvas, frame_index__isnull=False)
+    drawn = Roi.objects.visible_to(user).live()
+    drawn = drawn.filter(canvas=mosaic.video.canvas, frame_index__isnull=False)
     rois = list(drawn.select_related("label").order_by("created_at", "id")[:MAX_ROIS])
     placed = _placed(
         mosaic, {roi.frame_index for roi in rois if roi.frame_index is not None}, component
@@ -79,7 +81,7 @@ def rois_on_component(mosaic: Mosaic, *, component: int = 0) -> list[ProjectedRo
     return projected
 
 
-def rois_in_frame(mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]:
+def rois_in_frame(user: User, mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]:
     """ROIs drawn on the mosaic, projected into one frame of the video.
 
     Raises:
@@ -95,7 +97,8 @@ def rois_in_frame(mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]:
     if frame.left is not None:
         near = Q(right__gte=frame.left, left__lte=frame.right)
         near &= Q(bottom__gte=frame.top, top__lte=frame.bottom)
-    rois = Roi.objects.live().filter(near, canvas_id=canvas_id).select_related("label")
+    rois = Roi.objects.visible_to(user).live().filter(near, canvas_id=canvas_id)
+    rois = rois.select_related("label")
     view = Polygon(view_of(mosaic))
     H = inverse(matrices([frame.H_mosaic_from_frame]))[0]
     projected = []

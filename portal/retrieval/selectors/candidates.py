@@ -81,6 +81,12 @@ def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID) -> Array
     return ids_of_rows(rows.filter(roi__in=rois.order_by().values("pk")).order_by())
 
 
+def ids_hidden(scope: Scope, user: User) -> ArrayI64:
+    """Current embeddings of ROIs that are kept from the person for now."""
+    rows = Embedding.objects.hidden_from(user).filter(CURRENT, encoder=scope.encoder)
+    return ids_of_rows(rows.filter(lab_id=scope.lab_id).order_by())
+
+
 def hits_of(user: User, ids: ArrayI64) -> dict[int, Embedding]:
     """What a page shows of each hit, in one query, once more only what the person may see."""
     rows = (

@@ -16,6 +16,7 @@ from django.db.models import Count
 
 from portal.annotations.models import Label, ReviewState
 from portal.archive.models import Canvas, CanvasKind, Case
+from portal.labs.models import User
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import CURRENT, Embedding
 from portal.retrieval.selectors.filters import CaseScope, Filters, drawn_within
@@ -64,10 +65,12 @@ class SearchedSet:
     """What a search looks into.
 
     Attributes:
+        user: who searches: what is hidden from them is not counted.
         case: of the ROI that is searched with. leave_out: the ROI's own embedding.
         excludes_patient: the patient of ``case`` is left out.
     """
 
+    user: User
     scope: Scope
     filters: Filters
     case: Case
@@ -143,6 +146,7 @@ def _groups(searched: SearchedSet, labels: dict[uuid.UUID, Label]) -> Iterator[_
         Embedding.objects.filter(CURRENT, drawn_within(filters, "roi__"), encoder=scope.encoder)
         .filter(lab_id=scope.lab_id)
         .exclude(pk=searched.leave_out.pk)
+        .not_hidden_from(searched.user)
         .order_by()
         .values_list("canvas_id", "roi__label_id", "roi__review_state")
         .annotate(n=Count("pk"))

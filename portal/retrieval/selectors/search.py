@@ -21,7 +21,7 @@ from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder
-from portal.retrieval.selectors.candidates import hits_of, ids_matching, ids_of_patient
+from portal.retrieval.selectors.candidates import hits_of, ids_hidden, ids_matching, ids_of_patient
 from portal.retrieval.selectors.embeddings import embedding_current, vector_of, vectors_by_id
 from portal.retrieval.selectors.facets import Facets, SearchedSet, facets_of
 from portal.retrieval.selectors.filters import CaseScope, Filters
@@ -164,12 +164,12 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     embedding = embedding_current(roi=query.roi, encoder=query.encoder)
     if embedding is None:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
-    candidates = _candidates(query, embedding)
+    candidates = _candidates(user, query, embedding)
     examples = _examples(user, query, candidates)
     ask = partial(candidates.ranked, vector_of(embedding), expand=query.expand, examples=examples)
     meaning = Meaning(calibration_for(query.encoder), candidates.searched())
     found, hits = _found(user, query, ask, meaning)
-    facets = _facets(query, embedding) if query.with_facets else None
+    facets = _facets(user, query, embedding) if query.with_facets else None
     voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]
     return SimilarResult(
         query,
@@ -230,11 +230,12 @@ def _check(query: SimilarQuery) -> None:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
 
 
-def _candidates(query: SimilarQuery, embedding: Embedding) -> Candidates:
+def _candidates(user: User, query: SimilarQuery, embedding: Embedding) -> Candidates:
     scope = query.scope
     case = query.roi.canvas.case
     found = Candidates(scope)
     found.exclude(np.array([embedding.pk], dtype=np.int64))
+    found.exclude(ids_hidden(scope, user))
     if query.leaves_patient_out:
         found.exclude(ids_of_patient(scope, case))
     if query.filters:
@@ -270,9 +271,10 @@ def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Exampl
     return Examples(vectors_by_id(liked, dim=dim)[1], vectors_by_id(unliked, dim=dim)[1])
 
 
-def _facets(query: SimilarQuery, embedding: Embedding) -> Facets:
+def _facets(user: User, query: SimilarQuery, embedding: Embedding) -> Facets:
     return facets_of(
         SearchedSet(
+            user,
             query.scope,
             query.filters,
             query.roi.canvas.case,

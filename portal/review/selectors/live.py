@@ -94,9 +94,8 @@ def _people(user: User, canvas: Canvas, now: datetime, tab: uuid.UUID | None) ->
     """Those who share a lab with the person: guests of a shared case are told of nobody else."""
     known = Membership.objects.visible_to(user).values("user_id")
     rows = (
-        CanvasPresence.objects.filter(
-            canvas=canvas, seen_at__gte=now - timedelta(seconds=AWAY_S), user__in=known
-        )
+        CanvasPresence.objects.not_hidden_from(user)
+        .filter(canvas=canvas, seen_at__gte=now - timedelta(seconds=AWAY_S), user__in=known)
         .select_related("user")
         .order_by("user__full_name", "user_id", "-seen_at")
     )

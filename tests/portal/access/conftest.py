@@ -20,9 +20,11 @@ from portal.archive import storage
 from portal.archive.models import BinEntry, today
 from portal.archive.services import case_create, case_delete, share_offer
 from portal.keeping.models import Erasure
-from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope
+from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope, User
 from portal.labs.services import invitation_create, program_create, token_create
 from portal.mosaics.build_cache import build_cache_preview
+from portal.reading.models import Assignment, Study
+from portal.reading.services import Wanted, readings_assign, study_create, work_assign
 from tests import world
 from tests.portal.access.actors import Cast, cast_of
 
@@ -96,7 +98,10 @@ def _built(folder: Path) -> Scene:
     )
     Client().force_login(cast.users["manager"])  # in another browser
     elsewhere = BrowserSession.objects.filter(user=cast.users["manager"]).latest("created_at")
+    study, work = _handed_out(made, cast)
     ids = made.ids() | {
+        "studies": str(study.pk),
+        "assignments": str(work.pk),
         "entries": str(entry.pk),
         "deleted_rois": str(deleted.pk),
         "programs": str(program.pk),
@@ -131,6 +136,20 @@ def _merge(made: world.World, cast: Cast) -> LabelMerge:
     """Of a label that nothing has, into the one of the world's region."""
     source = _label(made, cast, "Sweep")
     return label_merge(source=source, target=made.label, user=cast.users["manager"])
+
+
+def _handed_out(made: world.World, cast: Cast) -> tuple[Study, Assignment]:
+    """A study of the manager's, read by two without blinding, and an image for the manager."""
+    manager, lab = cast.users["manager"], made.case.lab
+    study = study_create(lab=lab, user=manager, name="Grades", blind_until="open")
+    readers = [cast.users["annotator"], cast.users["deactivated"]]
+    User.objects.filter(pk=readers[1].pk).update(is_active=True)
+    readings_assign(
+        study=study, user=manager, wanted=Wanted(canvases=[made.video.canvas], people=readers)
+    )
+    User.objects.filter(pk=readers[1].pk).update(is_active=False)
+    own = Wanted(canvases=[made.canvas], people=[manager])
+    return study, work_assign(lab=lab, user=manager, wanted=own)[0]
 
 
 def _label(made: world.World, cast: Cast, name: str) -> Label:

@@ -29,6 +29,7 @@ WORDS: Mapping[str, Any] = {
 }
 # Which object an id is: by the parameter's name, or by the first word of the endpoint's name.
 OBJECTS: Mapping[str, str] = {
+    "assignment": "assignments",
     "bin": "entries",
     "canvas": "canvases",
     "case": "cases",
@@ -49,6 +50,7 @@ OBJECTS: Mapping[str, str] = {
     "session": "sessions",
     "share": "shares",
     "slide": "slides",
+    "study": "studies",
     "token": "tokens",
     "video": "videos",
 }

@@ -17,6 +17,7 @@ from tests.portal.access.rules import RULES
 
 ENDPOINTS = dict(endpoints())
 OF_WORD = {
+    "assignment": TokenArea.ROIS,
     "audit": TokenArea.LAB,
     "bin": TokenArea.CASES,
     "canvas": TokenArea.CASES,
@@ -33,6 +34,7 @@ OF_WORD = {
     "search": TokenArea.SEARCH,
     "share": TokenArea.LAB,
     "slide": TokenArea.CASES,
+    "study": TokenArea.ROIS,
     "video": TokenArea.CASES,
 }
 """The area of an address, by the first word of its name."""

@@ -1,6 +1,7 @@
 """Who gets what answer: one rule for each method of each address of the portal.
 
-A new address fails ``test_matrix`` until it has a rule in ``people``, ``records`` or ``work``.
+A new address fails ``test_matrix`` until it has a rule in ``people``, ``records``,
+``reading`` or ``work``.
 Choose the kind of rule that says what the address is; an answer that differs from its kind is
 named. ``body`` makes a valid request.
 """
@@ -11,7 +12,8 @@ from collections.abc import Mapping
 
 from tests.portal.access.rules.kinds import Rule
 from tests.portal.access.rules.people import PEOPLE
+from tests.portal.access.rules.reading import READING
 from tests.portal.access.rules.records import RECORDS
 from tests.portal.access.rules.work import WORK
 
-RULES: Mapping[str, Mapping[str, Rule]] = {**PEOPLE, **RECORDS, **WORK}
+RULES: Mapping[str, Mapping[str, Rule]] = {**PEOPLE, **RECORDS, **READING, **WORK}

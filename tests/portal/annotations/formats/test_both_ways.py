@@ -193,3 +193,33 @@ def test_a_picture_shows_the_region_its_outline_and_a_scale_bar(
 )
 def test_a_scale_bar_has_a_round_length(most: float, length: float) -> None:
     assert pictures.bar_um(most) == pytest.approx(length)
+
+
+def test_tracks_go_to_cvat_and_come_back() -> None:
+    """With an interruption, a part that is there for some frames only, and a hole cut open."""
+    keys = [
+        {"index": 4, "geometry": box(20, 10, 120, 60), "outside": False},
+        {"index": 6, "geometry": None, "outside": True},
+        {"index": 9, "geometry": box(30, 10, 130, 60), "outside": False},
+    ]
+    one = roi(box(10, 10, 110, 60), name=MARKUP, label="A & B", frame_index=2, track=keys)
+    (back,) = read(written("cvat", one, plane=VIDEO), plane=VIDEO)
+    assert (back.t, back.name, back.label) == (2, MARKUP, "A & B")
+    assert outline(back).equals(shapely.geometry.shape(one.geometry))
+    assert [(key["index"], key["outside"]) for key in back.track] == [
+        (4, False),
+        (6, True),
+        (9, False),
+    ]
+    for key, was in zip(back.track, keys, strict=True):
+        if not was["outside"]:
+            drawn = shapely.geometry.shape(key["geometry"])
+            assert drawn.equals(shapely.geometry.shape(was["geometry"]))
+    parts = roi(TWO, frame_index=1, track=[{"index": 3, "geometry": RING, "outside": False}])
+    found = read(written("cvat", parts, plane=VIDEO), plane=VIDEO)
+    assert {one.t for one in found} == {1}
+    united = shapely.union_all([outline(one) for one in found])
+    assert united.equals(shapely.geometry.shape(TWO))
+    later = [shapely.geometry.shape(key["geometry"]) for one in found for key in one.track]
+    other = shapely.union_all(later).symmetric_difference(shapely.geometry.shape(RING))
+    assert other.area < 1  # where it is cut, an edge gets a corner of two decimals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,16 +165,30 @@ def shape(frame: int, *, outside: int = 0, keyframe: int = 1, more: str = "") ->
     )
 
 
-def test_a_track_is_read_at_its_key_frames_and_not_where_it_is_outside() -> None:
+def test_a_track_is_one_region_with_key_frames() -> None:
     states = [shape(0), shape(1, keyframe=0), shape(2, keyframe=0), shape(3), shape(4, outside=1)]
-    found = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
-    assert [(one.t, one.name, one.label, one.color) for one in found] == [
-        (0, "Track 5", "Polyp", "#00ff00"),
-        (3, "Track 5", "Polyp", "#00ff00"),
-    ]
-    assert found[0].notes == ("2 interpolated shapes up to the next key frame left out",)
-    assert found[0].foreign == {"metadata": {"cvat.track": "5"}}
-    assert [area(one) for one in found] == [40 * 40, 43 * 40]
+    (found,) = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
+    assert (found.t, found.name, found.label, found.color) == (0, "Track 5", "Polyp", "#00ff00")
+    assert found.foreign == {"metadata": {"cvat.track": "5"}}
+    assert area(found) == 40 * 40
+    (key,) = found.track  # it ends after 3 by itself
+    assert (key["index"], key["outside"]) == (3, False)
+    assert shapely.geometry.shape(key["geometry"]).area == 43 * 40
+
+
+def test_a_track_that_is_held_comes_back_or_is_broken_in_part() -> None:
+    def keys(*states: str) -> Any:
+        (found,) = read(cvat(f'<track id="5" label="Polyp">{"".join(states)}</track>'), VIDEO)
+        return found.t, [(key["index"], key["outside"]) for key in found.track], found.notes
+
+    held = [shape(2), *(shape(k, keyframe=0) for k in range(3, 7))]
+    assert keys(*held) == (2, [(6, False)], ())  # CVAT holds it up to the end of its file
+    back = [shape(0, outside=1), shape(1), shape(4, outside=1), shape(7), shape(9, outside=1)]
+    assert keys(*back) == (1, [(4, True), (7, False), (9, True)], ())
+    broken = '<polygon frame="5" points="1,1;b,2"/>'
+    t, track, (note,) = keys(shape(1), broken, shape(8))
+    assert (t, track) == (1, [(8, False)]) and note.startswith("key frame 5 left out")
+    assert read(cvat(f'<track id="5" label="a">{shape(1, outside=1)}</track>'), VIDEO) == []
 
 
 def test_cvat_images_ellipses_turned_boxes_masks_and_what_is_no_area() -> None:

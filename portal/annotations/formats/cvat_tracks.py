@@ -1,0 +1,102 @@
+"""A track of CVAT as one region with key frames, and back.
+
+CVAT shows a track from a key frame to the next one, holds it after the last, and ends it by a key
+frame that is *outside*. Here a region is there from its first to its last key frame, and is
+interpolated between two. So what CVAT holds after the last key frame becomes a key frame where the
+file stops, and a track that is written ends by one that is outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from portal.annotations.formats.pieces import single_rings
+from portal.annotations.models import Roi
+from portal.annotations.qupath import Feature, Problem
+
+Read = Callable[[Any], Feature | Problem]
+_NOTES_MOST = 5  # of key frames left out; the first ones say enough
+
+
+def track_feature(shapes: Sequence[Any], *, read: Read) -> Feature | Problem | None:
+    """The region of a track: its first key frame, with the others as ``Feature.track``.
+
+    Args:
+        shapes: elements, in the order of the file. read: one of them as a feature.
+    Returns:
+        None for a track that is nowhere.
+    """
+    first: Feature | None = None
+    problem: Problem | None = None
+    track: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for shape in _keys(shapes):
+        number = shape.get("frame") or ""
+        if shape.get("outside") == "1":
+            if first is not None and number.isdecimal():
+                track.append({"index": int(number), "geometry": None, "outside": True})
+            continue
+        found = read(shape)
+        if isinstance(found, Problem):
+            problem = problem or found
+            notes.append(f"key frame {number[:12]} left out: {found.reason}")
+        elif first is None:
+            first = found
+        else:
+            key = {"index": found.t, "geometry": found.geometry, "shape": found.kind}
+            track.append({**key, "outside": False})
+    if first is None:
+        return problem
+    _trim(track, first.t)
+    if len(notes) > _NOTES_MOST:
+        notes[_NOTES_MOST:] = [f"{len(notes) - _NOTES_MOST} more key frames left out"]
+    return replace(first, track=track, notes=(*first.notes, *notes))
+
+
+def _keys(shapes: Sequence[Any]) -> Iterator[Any]:
+    """Key frames; and the last shape, where the track is held up to the end of the file."""
+    for place, shape in enumerate(shapes):
+        is_key = shape.get("keyframe", "1") != "0"
+        if is_key or (place == len(shapes) - 1 and shape.get("outside") != "1"):
+            yield shape
+
+
+def _trim(track: list[dict[str, Any]], own: int) -> None:
+    """Leave out an end right after the last key frame: a region ends there anyway."""
+    if track and track[-1]["outside"]:
+        before = track[-2] if len(track) > 1 else {"index": own, "outside": False}
+        if before["outside"] or track[-1]["index"] <= before["index"] + 1:
+            track.pop()
+
+
+def track_states(roi: Roi) -> list[list[tuple[int, list[list[float]] | None]]]:
+    """What CVAT is to be told: tracks of frame and ring, None where it is outside.
+
+    CVAT's polygons are single rings: a region of several parts, or with holes, becomes several
+    tracks. Each ends by a frame that is outside, or it would be held to the end of the video.
+    """
+    keys = _frames(roi)
+    rings = {index: single_rings(geometry) if geometry else [] for index, geometry in keys.items()}
+    tracks = []
+    for part in range(max((len(found) for found in rings.values()), default=0)):
+        states: list[tuple[int, list[list[float]] | None]] = []
+        for index in sorted(rings):
+            found = rings[index]
+            ring = found[part] if part < len(found) else None
+            if ring is not None or (states and states[-1][1] is not None):
+                states.append((index, ring))
+        if states and states[-1][1] is not None:
+            states.append((states[-1][0] + 1, None))
+        tracks.append(states)
+    return tracks
+
+
+def _frames(roi: Roi) -> dict[int, Mapping[str, Any] | None]:
+    own = roi.frame_index or 0
+    found: dict[int, Mapping[str, Any] | None] = {own: roi.geometry}
+    for key in roi.track:
+        if key["index"] != own or key["outside"]:
+            found[key["index"]] = None if key["outside"] else key["geometry"]
+    return found

@@ -1,0 +1,81 @@
+"""CVAT's XML, out: tracks of a video, shapes of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from portal.annotations.formats.cvat_tracks import track_states
+from portal.annotations.formats.pieces import single_rings
+from portal.annotations.formats.seams import Plane, Rois
+from portal.annotations.formats.xml import attribute
+from portal.annotations.models import Label, Roi
+
+NAME_KEY = "tessera.name"
+_PLAIN_COLOR = "#888888"
+NO_LABEL = "No label"  # CVAT knows no shape without one
+
+
+def cvat_write(rois: Rois, plane: Plane) -> Iterator[bytes]:
+    """The document, region by region; labels come first, so the regions are read twice."""
+    yield b'<?xml version="1.0" encoding="utf-8"?>\n<annotations>\n<version>1.1</version>\n'
+    yield _meta(_labels(rois), plane).encode()
+    if plane.is_video:
+        number = 0
+        for roi in rois():
+            for states in track_states(roi):
+                yield _track(number, roi, states).encode()
+                number += 1
+    else:
+        size = f'width="{plane.width_px}" height="{plane.height_px}"'
+        yield f'<image id="0" name={attribute(plane.name)} {size}>\n'.encode()
+        for roi in rois():
+            for ring in single_rings(roi.geometry):
+                yield _polygon(f"label={attribute(_label(roi))}", ring, roi).encode()
+        yield b"</image>\n"
+    yield b"</annotations>\n"
+
+
+def _labels(rois: Rois) -> dict[str, str]:
+    return {
+        _label(roi): roi.label.color if isinstance(roi.label, Label) else _PLAIN_COLOR
+        for roi in rois()
+    }
+
+
+def _label(roi: Roi) -> str:
+    return roi.label.name if isinstance(roi.label, Label) else NO_LABEL
+
+
+def _meta(labels: dict[str, str], plane: Plane) -> str:
+    listed = "".join(
+        f"<label><name>{_text(name)}</name><color>{_text(color)}</color><attributes><attribute>"
+        f"<name>{NAME_KEY}</name><mutable>False</mutable><input_type>text</input_type>"
+        "<default_value></default_value><values></values></attribute></attributes></label>"
+        for name, color in labels.items()
+    )
+    size = f"<width>{plane.width_px}</width><height>{plane.height_px}</height>"
+    return (
+        f"<meta><task><name>{_text(plane.name)}</name><labels>{listed}</labels>"
+        f"<original_size>{size}</original_size></task></meta>\n"
+    )
+
+
+def _track(number: int, roi: Roi, states: Sequence[tuple[int, list[list[float]] | None]]) -> str:
+    shapes, last = [], next(ring for _, ring in states if ring is not None)
+    for frame, ring in states:
+        last = last if ring is None else ring
+        where = f'frame="{frame}" outside="{int(ring is None)}" keyframe="1"'
+        shapes.append(_polygon(where, last, roi))
+    head = f'<track id="{number}" label={attribute(_label(roi))} source="manual">\n'
+    return f"{head}{''.join(shapes)}</track>\n"
+
+
+def _polygon(where: str, ring: list[list[float]], roi: Roi) -> str:
+    points = ";".join(f"{x!r},{y!r}" for x, y in ring)
+    name = f'<attribute name="{NAME_KEY}">{_text(roi.name)}</attribute>' if roi.name else ""
+    return f'<polygon {where} occluded="0" points="{points}" z_order="0">{name}</polygon>\n'
+
+
+def _text(value: str) -> str:
+    """Between tags; what XML cannot hold is left out."""
+    return attribute(value)[1:-1]

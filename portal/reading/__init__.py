@@ -1,0 +1,1 @@
+"""Tessera's app for assignments and studies of several readers."""

@@ -1,0 +1,134 @@
+"""Results of a study: agreement, findings, decisions."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.archive.selectors import canvas_get
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+from portal.reading import selectors, services
+from portal.reading.downloads import agreement_download
+from portal.reading.models import Decision
+from portal.reading.selectors.choosing import labels_named
+from portal.reading.serializers import (
+    DecideSerializer,
+    FindingQuerySerializer,
+    FindingSerializer,
+    StudyAgreementSerializer,
+    finding_represent,
+    pairs_represent,
+)
+
+
+class StudyAgreementApi(APIView):
+    """How far readers agree."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="studies_agreement",
+        responses=StudyAgreementSerializer,
+        summary="How far the readers of a study agree",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """Of the images that two or more have handed in and that are not blind."""
+        results = selectors.image_results(selectors.study_get(user_of(request), id))
+        images = [
+            {
+                "canvas": one.canvas.pk,
+                "canvas_name": one.canvas.name,
+                "left_out": one.left_out,
+                "pairs": pairs_represent(one.pairs),
+            }
+            for one in results
+        ]
+        pairs = pairs_represent(selectors.agreement_of(results))
+        return Response(StudyAgreementSerializer({"pairs": pairs, "images": images}).data)
+
+
+class StudyAgreementTableApi(APIView):
+    """The same as a file."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="studies_agreement_table",
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+        summary="The agreement of a study as CSV",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> StreamingHttpResponse:
+        """One line for each image, pair of readers and label."""
+        return agreement_download(selectors.study_get(user_of(request), id))
+
+
+class StudyFindingsApi(APIView):
+    """What the readers found on an image."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="studies_findings_list",
+        parameters=[FindingQuerySerializer],
+        responses=FindingSerializer(many=True),
+        summary="What the readers found on an image, disagreements first",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """With each reader's outline, and the consensus where somebody decided."""
+        query = FindingQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        return _findings(request, id, query.validated_data["canvas"])
+
+
+class StudyDecideApi(APIView):
+    """Decide between readers."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="studies_decide",
+        request=DecideSerializer,
+        responses=FindingSerializer(many=True),
+        summary="Decide what is there: a reader's region, all merged, one drawn anew, nothing",
+    )
+    def post(self, request: Request, id: uuid.UUID) -> Response:
+        """For a reviewer who reads not in the study. Each finding gets one consensus region."""
+        body = DecideSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked, user = body.validated_data, user_of(request)
+        study = selectors.study_get(user, id)
+        canvas = canvas_get(user=user, canvas_id=asked["canvas"])
+        if asked["choice"] == "undo":
+            for one in asked["findings"]:
+                services.decision_undo(study=study, user=user, finding=one)
+        else:
+            named = labels_named(study.lab, [asked["label"]] if asked.get("label") else [])
+            services.findings_decide(
+                study=study,
+                canvas=canvas,
+                user=user,
+                findings=asked["findings"],
+                choice=asked["choice"],
+                reader=asked.get("reader"),
+                label=named[0] if named else None,
+                roi_id=asked.get("roi"),
+            )
+        return _findings(request, id, canvas.pk)
+
+
+def _findings(request: Request, study_id: uuid.UUID, canvas_id: uuid.UUID) -> Response:
+    user = user_of(request)
+    study = selectors.study_get(user, study_id)
+    canvas = canvas_get(user=user, canvas_id=canvas_id)
+    result = selectors.image_result(study, canvas)
+    rows = Decision.objects.filter(study=study, canvas=canvas)
+    decisions = {one.finding: one for one in rows}
+    found = [finding_represent(one, result, decisions.get(one.id)) for one in result.findings]
+    return Response(FindingSerializer(found, many=True).data)

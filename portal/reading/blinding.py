@@ -1,0 +1,87 @@
+"""What a blinded reader must not see, and what nobody may see of theirs: one place for all reads.
+
+While a reading is blind (``Assignment.is_blind``):
+
+- what its reader drew on the image since they were asked is seen by nobody else, whatever their
+  role: no colleague can tell of it or change it;
+- on that image the reader sees no regions but their own, whoever drew the others, and whenever.
+
+Every read of the portal begins with ``visible_to`` or ``owned_by``, which leave out what is
+registered here; rows that hang on a region (its vector, its jobs, its comments) go with it.
+"""
+
+from __future__ import annotations
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from portal.annotations.models import Roi, RoiImport
+from portal.audit.models import AuditEntry
+from portal.jobs.models import Job
+from portal.labs.models import User, hide_register
+from portal.mosaics.models import Followup
+from portal.reading.models import Assignment
+from portal.retrieval.models import Embedding, Judgement
+from portal.review.models import CanvasPresence, RoiComment
+
+
+def blinding_register() -> None:
+    """Say what is hidden of each model; called once, when the portal starts."""
+    hide_register(Roi, lambda user: Q(pk__in=rois_hidden_from(user)))
+    for model in (Embedding, Followup, RoiComment):
+        hide_register(model, lambda user: Q(roi__in=rois_hidden_from(user)))
+    hide_register(Judgement, _judgements)
+    for model in (RoiImport, CanvasPresence):
+        name = "author" if model is RoiImport else "user"
+        hide_register(model, lambda user, name=name: _on_blind_canvas(user, author=name))
+    hide_register(Job, _jobs)
+    hide_register(AuditEntry, _entries)
+
+
+def rois_hidden_from(user: User) -> QuerySet[Roi]:
+    """Ids of the ROIs that a person must not see, as a subquery that reads few rows.
+
+    It looks only at ROIs of the images that are being read blindly.
+    """
+    blind = _blind()
+    mine = blind.filter(person=user).values("canvas_id")
+    theirs = blind.filter(
+        canvas=OuterRef("canvas_id"),
+        person=OuterRef("created_by_id"),
+        created_at__lte=OuterRef("created_at"),
+    )
+    rois = Roi.everything.filter(canvas__in=blind.values("canvas_id"))
+    others = rois.exclude(created_by=user).filter(Q(canvas__in=mine) | Exists(theirs))
+    return others.order_by().values("pk")  # type: ignore[return-value]
+
+
+def _blind() -> QuerySet[Assignment]:
+    return Assignment.everything.filter(is_blind=True).order_by()
+
+
+def _on_blind_canvas(user: User, *, author: str, canvas: str = "canvas_id") -> Q:
+    """What others do on an image: hidden from its readers, and a reader's from everybody."""
+    mine = _blind().filter(person=user).values("canvas_id")
+    theirs = _blind().filter(canvas=OuterRef(canvas), person=OuterRef(f"{author}_id"))
+    not_own = ~Q(**{author: user})
+    return not_own & (Q(**{f"{canvas.removesuffix('_id')}__in": mine}) | Exists(theirs))
+
+
+def _judgements(user: User) -> Q:
+    hidden = rois_hidden_from(user)
+    return Q(roi__in=hidden) | Q(other__in=hidden)
+
+
+def _jobs(user: User) -> Q:
+    """Of a hidden region, or of somebody's work on an image that is read blindly."""
+    own = Q(created_by=user) & Q(created_by__isnull=False)
+    mine = _blind().filter(person=user).values("canvas_id")
+    theirs = _blind().filter(canvas=OuterRef("target_id"), person=OuterRef("created_by_id"))
+    on_canvas = Q(target_type="canvas") & ~own & (Q(target_id__in=mine) | Exists(theirs))
+    return Q(target_type="roi", target_id__in=rois_hidden_from(user)) | on_canvas
+
+
+def _entries(user: User) -> Q:
+    """What the log says of a hidden region, and of what a reader did to an image being read."""
+    theirs = _blind().filter(person=OuterRef("actor_id"), canvas=OuterRef("object_id"))
+    on_canvas = Q(kind="canvas", action__startswith="roi.") & ~Q(actor_id=user.pk) & Exists(theirs)
+    return Q(kind="roi", object_id__in=rois_hidden_from(user)) | on_canvas

@@ -1,0 +1,130 @@
+"""Results of a study: agreement and findings, of images whose blinding is lifted.
+
+A reading that was handed in never changes, so what was computed of an image is kept in the cache
+under a name that follows from its readings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import shapely
+from django.core.cache import cache
+from shapely.geometry import shape
+
+from portal.annotations.models import Label
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError
+from portal.reading.agreement import Finding, PairAgreement, Region, findings, pair_agreement
+from portal.reading.models import Assignment, Study, SubmittedRegion
+
+KEPT_S = 24 * 3600.0
+Pair = tuple[uuid.UUID, uuid.UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageResult:
+    """What came of one image.
+
+    Attributes:
+        readers: ids of the people, in the order in which findings count them.
+        pairs: agreement of each two of them. left_out: regions without an area.
+    """
+
+    canvas: Canvas
+    readers: tuple[uuid.UUID, ...]
+    pairs: dict[Pair, PairAgreement]
+    findings: tuple[Finding, ...]
+    left_out: int
+
+
+def image_result(study: Study, canvas: Canvas) -> ImageResult:
+    """Compare the readings of one image.
+
+    Raises:
+        ConflictError: it is still read blindly, or fewer than two readings are handed in.
+    """
+    rows = list(study.readings.filter(canvas=canvas).order_by("person_id"))
+    if any(one.is_blind for one in rows):
+        raise ConflictError("This image is still being read blindly.", code="blind")
+    rows = [one for one in rows if one.submitted_at is not None]
+    if len(rows) < 2:
+        raise ConflictError("Fewer than two readings were handed in.", code="not-submitted")
+    return _computed(study, canvas, rows)
+
+
+def image_results(study: Study) -> list[ImageResult]:
+    """Those of all images that can be compared, in the order they were added."""
+    readings: dict[uuid.UUID, list[Assignment]] = {}
+    rows = study.readings.select_related("canvas__case").order_by("created_at", "id")
+    for one in rows:
+        readings.setdefault(one.canvas_id, []).append(one)
+    found = []
+    for of_canvas in readings.values():
+        done = [one for one in of_canvas if one.submitted_at is not None]
+        if len(done) > 1 and not any(one.is_blind for one in of_canvas):
+            done.sort(key=lambda one: str(one.person_id))
+            found.append(_computed(study, of_canvas[0].canvas, done))
+    return found
+
+
+def agreement_of(results: Iterable[ImageResult]) -> dict[Pair, PairAgreement]:
+    """Each pair's over all images."""
+    total: dict[Pair, PairAgreement] = {}
+    for result in results:
+        for pair, agreement in result.pairs.items():
+            total.setdefault(pair, PairAgreement()).add(agreement)
+    return total
+
+
+def label_key(label: Label) -> str:
+    """As agreement names it; the empty string stands for none."""
+    return str(label.pk)
+
+
+def _computed(study: Study, canvas: Canvas, rows: list[Assignment]) -> ImageResult:
+    name = _name(study, rows)
+    kept = cache.get(name)
+    if kept is None:
+        regions, left_out = _regions(rows)
+        plane = float(canvas.width_px) * canvas.height_px
+        pairs = {
+            (rows[i].person_id, rows[j].person_id): pair_agreement(
+                regions[i], regions[j], plane_px=plane, iou_least=study.iou_least
+            )
+            for i, j in combinations(range(len(rows)), 2)
+        }
+        kept = pairs, tuple(findings(regions, iou_least=study.iou_least)), left_out
+        cache.set(name, kept, KEPT_S)
+    return ImageResult(canvas, tuple(one.person_id for one in rows), *kept)
+
+
+def _name(study: Study, rows: Iterable[Assignment]) -> str:
+    told = repr([study.iou_least, *((str(one.pk), str(one.submitted_at)) for one in rows)])
+    return f"agreement:{hashlib.sha256(told.encode()).hexdigest()[:40]}"
+
+
+def _regions(rows: list[Assignment]) -> tuple[list[list[Region]], int]:
+    """Of each reading, as they were handed in; and how many have no area."""
+    place = {one.pk: k for k, one in enumerate(rows)}
+    found: list[list[Region]] = [[] for _ in rows]
+    left_out = 0
+    submitted = SubmittedRegion.objects.filter(assignment__in=rows).order_by("revision_id")
+    for one in submitted.select_related("revision__roi").defer("revision__roi__geometry"):
+        outline = shapely.make_valid(shape(one.revision.geometry))
+        if not outline.area:
+            left_out += 1
+            continue
+        region = Region(
+            id=one.revision_id,
+            roi=one.revision.roi_id,
+            label=str(one.revision.label_id or ""),
+            outline=outline,
+            frame=one.revision.roi.frame_index,
+        )
+        found[place[one.assignment_id]].append(region)
+    return found, left_out

@@ -1,0 +1,159 @@
+"""Who has what to do, and how far it is."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import date
+
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    F,
+    IntegerField,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
+from django.db.models.functions import Coalesce
+
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, today
+from portal.core.errors import NotFoundError
+from portal.labs.models import Lab, Membership, Role, User
+from portal.labs.selectors import labs_with_role
+from portal.reading.models import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFilter:
+    """Which assignments to list; None: whatever they are.
+
+    Attributes:
+        is_done: handed in, or not.
+    """
+
+    person_id: uuid.UUID | None = None
+    lab_id: uuid.UUID | None = None
+    study_id: uuid.UUID | None = None
+    canvas_id: uuid.UUID | None = None
+    is_done: bool | None = None
+
+    def query(self) -> Q:
+        """The conditions as one ``Q``."""
+        exact = {
+            "person_id": self.person_id,
+            "lab_id": self.lab_id,
+            "study_id": self.study_id,
+            "canvas_id": self.canvas_id,
+            "submitted_at__isnull": None if self.is_done is None else not self.is_done,
+        }
+        return Q(**{name: value for name, value in exact.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one person has to do.
+
+    Attributes:
+        open, late, done: assignments; ``late``: open and past their day. due_on: the next day.
+    """
+
+    person: User
+    open: int
+    late: int
+    done: int
+    due_on: date | None
+
+
+def work_list(user: User, wanted: WorkFilter = WorkFilter()) -> QuerySet[Assignment]:
+    """A person's own assignments, and all of the labs they manage; those due first, open first.
+
+    Each with ``region_count`` (what its person drew on the image since, as far as ``user`` may
+    see it) and ``is_late``.
+    """
+    managed = labs_with_role(user, at_least=Role.MANAGER)
+    drawn = Roi.objects.owned_by(user).live().order_by()
+    drawn = drawn.filter(
+        canvas=OuterRef("canvas_id"),
+        created_by=OuterRef("person_id"),
+        created_at__gte=OuterRef("created_at"),
+    )
+    counted = drawn.values("canvas").annotate(n=Count("pk")).values("n")
+    late = When(submitted_at=None, due_on__lt=today(), then=Value(True))
+    return (
+        Assignment.objects.owned_by(user)
+        .filter(Q(person=user) | Q(lab__in=managed))
+        .filter(wanted.query())
+        .select_related("canvas__case", "person", "study", "lab", "assigned_by")
+        .defer("canvas__levels")
+        .annotate(
+            region_count=Coalesce(Subquery(counted, output_field=IntegerField()), 0),
+            is_late=Case(late, default=Value(False), output_field=BooleanField()),
+        )
+        .order_by(F("submitted_at").desc(nulls_first=True), *_DUE_FIRST)
+    )
+
+
+_DUE_FIRST = (F("due_on").asc(nulls_last=True), "created_at", "id")
+
+
+def assignment_get(user: User, assignment_id: uuid.UUID) -> Assignment:
+    """One of them; ``NotFoundError`` also where it is somebody else's."""
+    found: Assignment | None = work_list(user).filter(pk=assignment_id).first()
+    if found is None:
+        raise NotFoundError("There is no such assignment.")
+    return found
+
+
+def work_next(user: User, *, after: Assignment | None = None) -> Assignment | None:
+    """What the person does next: the most urgent open one; after one that is open, another."""
+    rows = Assignment.objects.owned_by(user).filter(person=user, submitted_at=None)
+    if after is not None:
+        rows = rows.exclude(pk=after.pk)
+    found: Assignment | None = rows.order_by(*_DUE_FIRST).first()
+    return found
+
+
+def work_on_canvas(user: User, canvas: Canvas) -> Assignment | None:
+    """What the person has to do on an image, if anything; what is open first."""
+    rows = Assignment.objects.owned_by(user).filter(person=user, canvas=canvas)
+    order = F("submitted_at").desc(nulls_first=True)
+    found: Assignment | None = rows.select_related("study", "canvas").order_by(order).first()
+    return found
+
+
+def work_open_count(user: User) -> int:
+    """How much the person has to do. One query."""
+    rows = Assignment.objects.owned_by(user).filter(person=user, submitted_at=None)
+    return int(rows.order_by().count())
+
+
+def load_of(lab: Lab) -> list[Load]:
+    """Everybody who may draw in a lab, the most loaded first. Call for its managers."""
+    is_open = Q(submitted_at=None)
+    rows = (
+        Assignment.objects.filter(lab=lab)
+        .order_by()
+        .values("person")
+        .annotate(
+            open=Count("pk", filter=is_open),
+            late=Count("pk", filter=is_open & Q(due_on__lt=today())),
+            done=Count("pk", filter=~is_open),
+            next=Min("due_on", filter=is_open),
+        )
+    )
+    known = {row["person"]: row for row in rows}
+    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
+    members = Membership.objects.filter(lab=lab, role__in=roles, user__is_service=False)
+    nothing = {"open": 0, "late": 0, "done": 0, "next": None}
+    loads = []
+    for member in members.select_related("user").order_by("user__full_name", "user__email"):
+        row = known.get(member.user_id, nothing)
+        loads.append(Load(member.user, row["open"], row["late"], row["done"], row["next"]))
+    return sorted(loads, key=lambda one: (-one.late, -one.open))

@@ -1,0 +1,208 @@
+"""Work handed out, handed in, given back and taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from django.db import transaction
+from django.utils import timezone
+
+from portal.annotations.models import Roi, RoiRevision
+from portal.archive.models import Canvas
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.labs.models import Lab, Membership, Role, User
+from portal.reading.models import NOTE_MAX, Assignment, BlindUntil, Study, SubmittedRegion
+from portal.reading.rules import require_assign
+from portal.reading.services.telling import assignments_tell, mail_readers, study_tell
+
+MOST_AT_ONCE = 5_000  # images times people
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Each of these images for each of these people."""
+
+    canvases: Sequence[Canvas]
+    people: Sequence[User]
+    due_on: date | None = None
+    note: str = field(default="")
+
+
+def work_assign(
+    *, lab: Lab, user: User, wanted: Wanted, study: Study | None = None, is_blind: bool = False
+) -> list[Assignment]:
+    """Hand out work; who has an image to do already does not get it twice.
+
+    Emits ``assignment.made`` and sends one message a person, where mail is set up.
+
+    Args:
+        study: it is reading of this study; blind, where ``is_blind``.
+    Raises:
+        ForbiddenError: not a manager of the lab.
+        InvalidInputError: no images, nobody, too much, another lab's image, or a person who may
+            not draw in this lab.
+    """
+    require_assign(user, lab.pk)
+    _check(lab, wanted)
+    note = wanted.note.strip()
+    with transaction.atomic():
+        open_ones = Assignment.objects.filter(lab=lab, study=study, canvas__in=wanted.canvases)
+        if study is None:
+            open_ones = open_ones.filter(submitted_at=None)
+        known = set(open_ones.values_list("canvas_id", "person_id"))
+        rows = [
+            Assignment(
+                lab=lab,
+                study=study,
+                canvas=canvas,
+                person=person,
+                due_on=wanted.due_on,
+                note=note,
+                is_blind=is_blind,
+                assigned_by=user,
+            )
+            for canvas in wanted.canvases
+            for person in wanted.people
+            if (canvas.pk, person.pk) not in known
+        ]
+        Assignment.everything.bulk_create(rows)
+        assignments_tell("made", rows)
+        mail_readers(rows, by=user)
+    return rows
+
+
+def assignment_submit(*, assignment: Assignment, user: User) -> Assignment:
+    """Say that it is done; of a reading, the regions are kept as they are now.
+
+    The last reading of a blind image (or study) lifts the blinding. Emits ``assignment.submitted``.
+
+    Raises:
+        ForbiddenError: it is somebody else's. ConflictError: it was handed in already.
+    """
+    if assignment.person_id != user.pk:
+        raise ForbiddenError("Only the person it is assigned to hands it in.")
+    with transaction.atomic():
+        now = timezone.now()
+        rows = Assignment.objects.filter(pk=assignment.pk, submitted_at=None)
+        if not rows.update(submitted_at=now, updated_at=now):
+            raise ConflictError("This was handed in already.", code="submitted")
+        assignment.submitted_at = now
+        if assignment.study is not None:
+            regions = [
+                SubmittedRegion(assignment=assignment, revision_id=pk)
+                for pk in _revisions(assignment, assignment.study)
+            ]
+            SubmittedRegion.objects.bulk_create(regions, batch_size=500)
+        assignments_tell("submitted", [assignment])
+        if assignment.is_blind and assignment.study is not None:
+            lift_where_complete(assignment.study, assignment.canvas_id)
+            assignment.refresh_from_db(fields=["is_blind"])
+    return assignment
+
+
+def assignment_reopen(*, assignment: Assignment, user: User) -> Assignment:
+    """Give it back to its person; what was kept of it is forgotten. Emits ``.reopened``.
+
+    Raises:
+        ForbiddenError: no manager.
+        ConflictError: it is not handed in, or the person has seen the others' regions since.
+    """
+    require_assign(user, assignment.lab_id)
+    study = assignment.study
+    if assignment.submitted_at is None:
+        raise ConflictError("This is not handed in.", code="not-submitted")
+    if (
+        study is not None
+        and study.blind_until != BlindUntil.NEVER_BLIND
+        and not assignment.is_blind
+    ):
+        raise ConflictError(
+            "The blinding was lifted: what is drawn from now on is no blind reading.",
+            code="unblinded",
+        )
+    with transaction.atomic():
+        assignment.regions.all().delete()
+        assignment.submitted_at = None
+        assignment.save(update_fields=["submitted_at", "updated_at"])
+        assignments_tell("reopened", [assignment])
+    return assignment
+
+
+def assignment_update(
+    *, assignment: Assignment, user: User, due_on: date | None, note: str
+) -> Assignment:
+    """Another date, another note. Emits ``assignment.changed``. ``ForbiddenError``: no manager."""
+    require_assign(user, assignment.lab_id)
+    _check_note(note)
+    with transaction.atomic():
+        assignment.due_on, assignment.note = due_on, note.strip()
+        assignment.save(update_fields=["due_on", "note", "updated_at"])
+        assignments_tell("changed", [assignment])
+    return assignment
+
+
+def assignment_remove(*, assignment: Assignment, user: User) -> None:
+    """Take it away. What was drawn stays, and is seen again. Emits ``assignment.removed``.
+
+    Where it was the last reading that others waited for, their blinding is lifted.
+
+    Raises:
+        ForbiddenError: no manager.
+    """
+    require_assign(user, assignment.lab_id)
+    with transaction.atomic():
+        assignments_tell("removed", [assignment])
+        study, canvas_id, was_blind = assignment.study, assignment.canvas_id, assignment.is_blind
+        assignment.delete()
+        if was_blind and study is not None:
+            lift_where_complete(study, canvas_id)
+
+
+def lift_where_complete(study: Study, canvas_id: object) -> None:
+    """Lift the blinding of an image, or of the study, once all its readings are handed in."""
+    rows = Assignment.everything.select_for_update().filter(study=study, is_blind=True)
+    if study.blind_until == BlindUntil.IMAGE:
+        rows = rows.filter(canvas=canvas_id)
+    readings = list(rows.order_by("pk"))
+    if readings and all(one.submitted_at for one in readings):
+        Assignment.everything.filter(pk__in=[one.pk for one in readings]).update(is_blind=False)
+        study_tell("completed", study, readings=len(readings))
+
+
+def _revisions(assignment: Assignment, study: Study) -> list[object]:
+    """The newest revisions of what the reader drew since they were asked, of the study's labels."""
+    rois = Roi.objects.live().filter(
+        canvas=assignment.canvas_id,
+        created_by=assignment.person_id,
+        created_at__gte=assignment.created_at,
+    )
+    labels = list(study.labels.values_list("pk", flat=True))
+    if labels:
+        rois = rois.filter(label__in=labels)
+    versions = dict(rois.order_by().values_list("pk", "version"))
+    rows = RoiRevision.objects.filter(roi__in=rois.order_by().values("pk")).order_by()
+    found = rows.values_list("pk", "roi_id", "version")
+    return [pk for pk, roi_id, version in found if versions.get(roi_id) == version]
+
+
+def _check(lab: Lab, wanted: Wanted) -> None:
+    if not wanted.canvases or not wanted.people:
+        raise InvalidInputError("Choose at least one image and one person.")
+    if (count := len(wanted.canvases) * len(wanted.people)) > MOST_AT_ONCE:
+        raise InvalidInputError(f"At most {MOST_AT_ONCE:,} at once, not {count:,}.")
+    if any(canvas.lab_id != lab.pk for canvas in wanted.canvases):
+        raise InvalidInputError("canvases: an image belongs to another lab.")
+    roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
+    able = Membership.objects.filter(lab=lab, role__in=roles, user__is_active=True)
+    known = set(able.values_list("user_id", flat=True))
+    for person in wanted.people:
+        if person.pk not in known:
+            raise InvalidInputError(f"{person}: may not draw in {lab.name}.", code="no-annotator")
+    _check_note(wanted.note)
+
+
+def _check_note(note: str) -> None:
+    if len(note.strip()) > NOTE_MAX:
+        raise InvalidInputError(f"note: at most {NOTE_MAX} characters, not {len(note.strip())}.")

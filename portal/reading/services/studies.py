@@ -1,0 +1,102 @@
+"""Studies: made, handed out to readers, unblinded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from portal.annotations.models import Label
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.labs.models import Lab, User
+from portal.reading.models import IOU_LEAST, NOTE_MAX, Assignment, BlindUntil, Study
+from portal.reading.rules import require_assign
+from portal.reading.services.assignments import Wanted, work_assign
+from portal.reading.services.telling import study_tell
+
+LEAST_READERS = 2  # of one there is nothing to compare
+
+
+def study_create(
+    *,
+    lab: Lab,
+    user: User,
+    name: str,
+    note: str = "",
+    labels: Collection[Label] = (),
+    iou_least: float = IOU_LEAST,
+    blind_until: str = BlindUntil.IMAGE,
+) -> Study:
+    """Begin a study; emits ``study.created``.
+
+    Args:
+        labels: those that are compared; none: all.
+    Raises:
+        ForbiddenError: no manager. ConflictError: the name is taken.
+        InvalidInputError: no name, a label of another lab, an overlap outside of 0.05 to 0.95.
+    """
+    require_assign(user, lab.pk)
+    name, note = name.strip(), note.strip()
+    if not 1 <= len(name) <= 120:
+        raise InvalidInputError(f"name: 1 to 120 characters, not {len(name)}.")
+    if len(note) > NOTE_MAX:
+        raise InvalidInputError(f"note: at most {NOTE_MAX} characters, not {len(note)}.")
+    if not 0.05 <= iou_least <= 0.95:
+        raise InvalidInputError(f"iou_least: from 0.05 to 0.95, not {iou_least:g}.")
+    if any(label.lab_id != lab.pk for label in labels):
+        raise InvalidInputError("labels: one belongs to another lab.")
+    try:
+        with transaction.atomic():
+            study: Study = Study.objects.create(
+                lab=lab,
+                name=name,
+                note=note,
+                iou_least=iou_least,
+                blind_until=blind_until,
+                created_by=user,
+            )
+            study.labels.set(labels)
+            study_tell("created", study, blind_until=blind_until)
+    except IntegrityError as error:
+        raise ConflictError(f"There is a study “{name}” already.", code="name-taken") from error
+    return study
+
+
+def readings_assign(*, study: Study, user: User, wanted: Wanted) -> list[Assignment]:
+    """Have images read, by two people at least; who reads one already does not get it twice.
+
+    Raises:
+        ConflictError: the study was unblinded. As ``work_assign``.
+        InvalidInputError: an image would have one reader only.
+    """
+    require_assign(user, study.lab_id)
+    is_blind = study.blind_until != BlindUntil.NEVER_BLIND
+    if is_blind and study.unblinded_at is not None:
+        raise ConflictError("This study was unblinded: begin another one.", code="unblinded")
+    readers = {person.pk for person in wanted.people}
+    for canvas in wanted.canvases:
+        known = study.readings.filter(canvas=canvas).values_list("person_id", flat=True)
+        if len(readers | set(known)) < LEAST_READERS:
+            raise InvalidInputError(f"{canvas.name}: choose two readers or more.")
+    return work_assign(lab=study.lab, user=user, wanted=wanted, study=study, is_blind=is_blind)
+
+
+def study_unblind(*, study: Study, user: User) -> Study:
+    """Lift the blinding of the whole study at once; emits ``study.unblinded``, for the log.
+
+    Readings that are not handed in go on, and are no blind readings any more.
+
+    Raises:
+        ForbiddenError: no manager. ConflictError: nothing is blind.
+    """
+    require_assign(user, study.lab_id)
+    with transaction.atomic():
+        rows = Assignment.everything.filter(study=study, is_blind=True)
+        waiting = rows.filter(submitted_at=None).count()
+        if not rows.update(is_blind=False):
+            raise ConflictError("Nothing of this study is blind.", code="not-blind")
+        study.unblinded_at, study.unblinded_by = timezone.now(), user
+        study.save(update_fields=["unblinded_at", "unblinded_by", "updated_at"])
+        study_tell("unblinded", study, unfinished=waiting)
+    return study

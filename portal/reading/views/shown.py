@@ -1,0 +1,178 @@
+"""Figures and outlines as pages show them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import shapely
+
+from portal.annotations.models import Label
+from portal.labs.models import User
+from portal.reading.agreement import Finding, PairAgreement, Tally
+from portal.reading.models import Choice, Decision, Study
+from portal.reading.selectors import ImageResult
+
+NO_LABEL = "No label"
+DRAWING = 320.0  # units of the longer side of an outline's picture
+MARGIN = 0.08  # of it, around the outlines
+FINE = 0.5  # units: what is smaller is not seen
+STATES = {"agreed": "Agreed", "label": "Other label", "missing": "Not all drew it"}
+MEASURES = (("iou", "IoU"), ("dice", "Dice"), ("kappa", "Kappa"))
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementRow:
+    """A pair of readers and a label (None in the line of a pair without any)."""
+
+    pair: str
+    label: Label | None
+    tally: Tally
+    kappa_of_labels: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRegion:
+    """A reader's outline in the picture."""
+
+    reader: User
+    label: str
+    color: str
+    path: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFinding:
+    """A finding with its picture; ``labels`` are those that the readers chose."""
+
+    id: uuid.UUID
+    state: str
+    words: str
+    iou: float | None
+    regions: list[ShownRegion]
+    labels: list[Label]
+    width: float
+    height: float
+    roi: uuid.UUID
+    decision: Decision | None
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody has decided yet."""
+        return self.decision is None
+
+    @property
+    def decided(self) -> str:
+        """What was decided, in words."""
+        return Choice(self.decision.choice).label if self.decision else ""
+
+
+def agreement_rows(
+    pairs: Mapping[tuple[uuid.UUID, uuid.UUID], PairAgreement],
+    readers: Sequence[User],
+    labels: Mapping[str, Label],
+) -> list[AgreementRow]:
+    """One line a pair and label."""
+    names = {reader.pk: str(reader) for reader in readers}
+    return [
+        AgreementRow(
+            f"{names.get(a, '?')} and {names.get(b, '?')}",
+            labels.get(label),
+            tally,
+            agreement.kappa_of_labels,
+        )
+        for (a, b), agreement in pairs.items()
+        for label, tally in agreement.labels.items()
+    ]
+
+
+def bars(
+    pairs: Mapping[tuple[uuid.UUID, uuid.UUID], PairAgreement],
+    readers: Sequence[User],
+    labels: Mapping[str, Label],
+) -> list[dict[str, Any]]:
+    """The plot: of each measure a bar for each line, 0 to 100 wide; below chance is no bar."""
+    rows = agreement_rows(pairs, readers, labels)
+    plots = []
+    for key, name in MEASURES:
+        lines = [
+            {
+                "name": f"{row.label.name if row.label else NO_LABEL}, {row.pair}",
+                "color": row.label.color if row.label else "",
+                "value": value,
+                "width": round(100 * max(0.0, value or 0.0), 1),
+                "y": 26 * k,
+            }
+            for k, row in enumerate(rows)
+            for value in [getattr(row.tally, key)]
+        ]
+        plots.append({"name": name, "lines": lines, "height": 26 * len(lines)})
+    return plots if rows else []
+
+
+def findings_shown(
+    study: Study, result: ImageResult, labels: Mapping[str, Label]
+) -> list[ShownFinding]:
+    """Findings as a page shows them, with what was decided."""
+    people = {user.pk: user for user in User.objects.filter(pk__in=result.readers)}
+    rows = Decision.objects.filter(study=study, canvas=result.canvas)
+    decisions = {one.finding: one for one in rows.select_related("decided_by")}
+    return [_shown(one, result, people, labels, decisions.get(one.id)) for one in result.findings]
+
+
+def _shown(
+    finding: Finding,
+    result: ImageResult,
+    people: Mapping[uuid.UUID, User],
+    labels: Mapping[str, Label],
+    decision: Decision | None,
+) -> ShownFinding:
+    outlines = [region.outline for _, region in finding.regions]
+    left, top, right, bottom = shapely.total_bounds(outlines)
+    longer = max(right - left, bottom - top, 1e-6)
+    scale = DRAWING / longer
+    pad = MARGIN * DRAWING
+    regions = []
+    for number, (k, region) in enumerate(finding.regions):
+        placed = shapely.transform(
+            region.outline,
+            lambda xy: (xy - (left, top)) * scale + pad,
+        )
+        label = labels.get(region.label)
+        regions.append(
+            ShownRegion(
+                reader=people[result.readers[k]],
+                label=label.name if label else NO_LABEL,
+                color=label.color if label else "",
+                path=_path(placed.simplify(FINE)),
+                number=number + 1,
+            )
+        )
+    chosen = {region.label for _, region in finding.regions}
+    return ShownFinding(
+        id=finding.id,
+        state=finding.state,
+        words=STATES[finding.state],
+        iou=finding.iou,
+        regions=regions,
+        labels=[labels[one] for one in sorted(chosen) if one in labels],
+        width=(right - left) * scale + 2 * pad,
+        height=(bottom - top) * scale + 2 * pad,
+        roi=finding.regions[0][1].roi,
+        decision=decision,
+    )
+
+
+def _path(outline: shapely.geometry.base.BaseGeometry) -> str:
+    """As SVG writes a path: holes are left open by the even-odd rule."""
+    parts = []
+    for polygon in shapely.get_parts(outline):
+        if polygon.geom_type != "Polygon":
+            continue
+        for ring in (polygon.exterior, *polygon.interiors):
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in ring.coords)
+            parts.append(f"M{points}Z")
+    return "".join(parts)

@@ -1,0 +1,144 @@
+"""Nothing of another reader leaks: every address is asked as a blinded reader, before and after.
+
+The reader manages the lab, so they may see everything else there is, the audit log too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.core.cache import cache
+from django.db import transaction
+from django.http.response import HttpResponseBase
+
+from portal.annotations.models import Roi
+from portal.annotations.services import RoiChanges, roi_create, roi_delete, roi_update
+from portal.archive.tiles.server import TILES
+from portal.config.auditing.middleware import NOTED
+from portal.jobs.models import Job
+from portal.reading.models import Study
+from portal.reading.services import Wanted, readings_assign, study_create, study_unblind
+from portal.retrieval.models import Embedding
+from portal.review.services import comment_add, presence_note
+from tests.portal.access.actors import send
+from tests.portal.access.conftest import Scene
+from tests.portal.access.endpoints import endpoints, filled
+from tests.portal.access.rules import RULES
+
+ENDPOINTS = dict(endpoints())
+SECRET = "Quixotic"
+READS = sorted(name for name, rules in RULES.items() if "GET" in rules and ":" in name)
+"""Without a colon: sign-in, health, figures for the operator: of no lab."""
+OF_ITS_OWN = {"api:audit-list", "api:audit-head", "audit:list", "audit:export"}
+"""The log: what the sweep itself asks for is noted in it."""
+# Anybody's job may stand before one's own; every answer has a number of its own.
+RUNNING = re.compile(
+    r'(csrf\w*" value="[^"]+"|nonce="[^"]+"|hx-headers=\'[^\']+\'|\d{4}-\d\d-\d\dT[\d:.+Z]+'
+    r'|"position":\d+'
+    r"|Place \d+ in the queue|administrator: <code>\w+"
+    r'|"(request_id|cursor|age_s|now|seen_at|last_used_at)": ?"?[^",}]+)'
+)
+
+
+@pytest.mark.parametrize("kind", ["api", "pages"])
+def test_nothing_of_another_reader_is_seen(scene: Scene, kind: str) -> None:
+    names = [name for name in READS if name.startswith("api:") == (kind == "api")]
+    with _blind(scene) as study:
+        before = {name: _text(_asked(scene, name)) for name in names}
+        hidden = _drawn(scene)
+        secrets = [SECRET, *(str(roi.pk) for roi in hidden)]
+        after = {name: _text(_asked(scene, name)) for name in names}
+        leaks = {name: [word for word in secrets if word in after[name]] for name in names}
+        assert {name: words for name, words in leaks.items() if words} == {}
+        differ = [name for name in names if after[name] != before[name]]
+        assert sorted(set(differ) - OF_ITS_OWN) == []
+        for roi in hidden:  # and nothing is found by its id
+            ids = scene.ids | {"rois": str(roi.pk), "deleted_rois": str(roi.pk)}
+            for name in names:
+                if {"roi_id", "pk", "id"} & set(ENDPOINTS[name]) and "roi" in name:
+                    answer = _asked(scene, name, ids)
+                    if str(roi.pk) in _path(name, ids):
+                        assert answer.status_code == 404, name
+        study_unblind(study=study, user=scene.cast.users["manager"])
+        told = [name for name in names if SECRET in _text(_asked(scene, name))]
+        assert {"api": "api:roi-list", "pages": "annotations:measurements"}[kind] in told
+
+
+@contextmanager
+def _blind(scene: Scene) -> Iterator[Study]:
+    """The manager and the annotator read the scene's slide blindly; rolled back."""
+    manager, other = scene.cast.users["manager"], scene.cast.users["annotator"]
+    cache.clear()
+    TILES.clear()
+    with transaction.atomic():
+        study = study_create(lab=scene.world.case.lab, user=manager, name="Blind")
+        canvases = [scene.world.canvas, scene.world.video.canvas]
+        wanted = Wanted(canvases=canvases, people=[manager, other])
+        readings_assign(study=study, user=manager, wanted=wanted)
+        NOTED.clear()
+        yield study
+        transaction.set_rollback(True)
+    TILES.clear()
+
+
+def _drawn(scene: Scene) -> list[Roi]:
+    """All that the other reader may leave behind."""
+    other, canvas = scene.cast.users["annotator"], scene.world.canvas
+    ring = [[20, 20], [300, 20], [300, 300], [20, 20]]
+    geometry = {"type": "Polygon", "coordinates": [ring]}
+    label = scene.world.label
+    kept, gone, framed = (
+        roi_create(
+            canvas=place, user=other, geometry=geometry, label=label, name=SECRET, frame_index=frame
+        ).roi
+        for place, frame in (
+            (canvas, None),
+            (canvas, None),
+            (scene.world.video.canvas, 2),
+        )
+    )
+    outline = {"type": "Polygon", "coordinates": [[*ring[:2], [310, 310], ring[0]]]}
+    roi_update(roi=kept, user=other, expected_version=1, changes=RoiChanges(geometry=outline))
+    comment_add(roi=kept, user=other, text=f"{SECRET}: is it?")
+    roi_delete(roi=gone, user=other, expected_version=1)
+    presence_note(canvas=canvas, user=other, tab=kept.pk, view=(0, 0, 9, 9), roi_id=kept.pk)
+    framed.refresh_from_db()
+    encoder = scene.world.encoder
+    Embedding.objects.create(
+        lab=kept.lab,
+        encoder=encoder,
+        roi=kept,
+        roi_version=kept.version,
+        canvas=canvas,
+        vector=b"\0" * 4 * encoder.dim,
+    )
+    assert Job.objects.filter(target_type="roi", target_id=kept.pk).exists()
+    return [kept, gone, framed]
+
+
+def _path(name: str, ids: dict[str, str]) -> str:
+    rule = RULES[name]["GET"]
+    return filled(name, ENDPOINTS[name], ids) if rule.path is None else ""
+
+
+def _asked(scene: Scene, name: str, ids: dict[str, str] | None = None) -> HttpResponseBase:
+    rule = RULES[name]["GET"]
+    path = _path(name, ids or scene.ids) or (rule.path(scene, "manager") if rule.path else "")
+    cache.clear()
+    with transaction.atomic():  # what asking itself writes is no part of the comparison
+        client = scene.cast.client("manager")
+        answer = send(client, "GET", path, body=rule.body(scene), headers=rule.headers)
+        if answer.streaming:
+            answer.streaming_content = [b"".join(answer.streaming_content)]
+        transaction.set_rollback(True)
+    NOTED.clear()
+    return answer
+
+
+def _text(answer: HttpResponseBase) -> str:
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    text = body.decode("utf-8", "replace")
+    return f"{answer.status_code} {RUNNING.sub('', text)}"
