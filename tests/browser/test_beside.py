@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+from tests.browser.viewer_page import query_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def _views(page: Any) -> list[list[float]]:
     """x, y, z, degrees of each image, of the address once it has settled."""
-    before, url = "", page.url
-    while before != url:
-        page.wait_for_timeout(700)
-        before, url = url, page.url
-    texts = parse_qs(urlsplit(url).query)["v"]
-    return [[float(part) for part in text.split(",")] for text in texts]
+    return [[float(part) for part in text.split(",")] for text in query_of(page)["v"]]
 
 
 def _drag(page: Any, pane: int, dx: float, dy: float) -> None:

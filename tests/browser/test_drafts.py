@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.browser.viewer_page import settle
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SQUARE = [(700, 500), (1100, 500), (1100, 900), (700, 900)]
@@ -39,7 +41,7 @@ def test_an_outline_left_open_is_gone_on_with_after_esc_another_tool_and_a_reloa
     assert viewer.count() == 1
     viewer.key("m")
     assert "kept" in viewer.text("[data-stage-notice]")
-    viewer.page.wait_for_timeout(200)
+    settle(viewer.page)
     viewer.centred()
     viewer.key("p")
     (last,) = viewer.places(SQUARE[3:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,8 +92,7 @@ def test_a_layer_is_shown_with_its_legend(open_viewer: Any, mosaic: Any) -> None
     viewer.wait_text("[data-layer-maximum]", "00:00.440")
     place = viewer.places([(mosaic.canvas.width_px * 0.9, mosaic.canvas.height_px / 2)])[0]
     viewer.page.mouse.move(*place)
-    viewer.page.wait_for_timeout(200)
-    assert viewer.text("[data-layer-here]") > "00:00.300"
+    viewer.wait_text("[data-layer-here]", re.compile(r"00:00\.[34]"))
     viewer.key("t")
     expect(viewer.page.locator("[data-layer-settings]")).to_be_hidden()
     assert viewer.problems == []
@@ -106,7 +106,7 @@ def test_the_frame_of_the_video_moves_over_the_map_beside_it(open_viewer: Any, m
     assert before
     for _ in range(4):
         viewer.key("f")
-        viewer.page.wait_for_timeout(150)
+        viewer.wait_exact()
     viewer.wait_text("[data-timeline] [data-frame-index]", "Frame 5 / 12")
     assert line.get_attribute("points") != before
     expect(viewer.page.locator("[data-mini-note]")).to_contain_text("in the mosaic")
@@ -120,7 +120,7 @@ def test_a_span_is_set_on_the_timeline_estimated_and_built(open_viewer: Any, mos
     viewer = open_viewer(mosaic.video.canvas)
     for key in ("f", "f", "Shift+I", "f", "f", "f", "Shift+O"):
         viewer.key(key)
-        viewer.page.wait_for_timeout(250)
+        viewer.wait_exact()
     viewer.wait_text("[data-span-text]", "0.08 s to 0.20 s")
     expect(viewer.page.locator("[data-span-estimate]")).to_contain_text("4 frames, about")
     viewer.page.locator("[data-span-build]").click()
@@ -154,7 +154,7 @@ def test_rois_are_carried_between_the_mosaic_and_the_frames(
     expect(viewer.page.locator(".frame-at-point").first).to_contain_text("100 % of it")
     viewer.page.locator(".frame-at-point").first.get_by_role("link", name="Video").click()
     viewer.page.wait_for_selector("[data-viewer][data-kind=video][data-ready]", timeout=30_000)
-    viewer.page.wait_for_timeout(800)
+    viewer.page.wait_for_load_state("networkidle")  # the frame and what is projected into it
     box = viewer.page.locator("[data-map]").bounding_box()
     viewer.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(viewer.page.locator("[data-stage-notice]")).to_contain_text(

@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
+from tests.browser.viewer_page import settle
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 LEFT, RIGHT = (600.0, 400.0, 900.0, 700.0), (800.0, 500.0, 1200.0, 900.0)
@@ -110,7 +112,7 @@ def test_a_locked_one_stays_where_it_is_until_unlocked(viewer: Any) -> None:
     viewer.wait_saved()
     viewer.drag([(700, 600), (800, 700)])
     viewer.key("Delete")
-    viewer.page.wait_for_timeout(300)
+    settle(viewer.page)
     (roi,) = viewer.stored()
     assert (roi.is_locked, bounds(roi), roi.deleted_at) == (True, LEFT, None)
     viewer.key("Control+k")

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import DATABASE, FRAME_BITS, FRAME_SIZE, run_job
+from tests.browser.viewer_page import settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -77,7 +78,6 @@ def test_a_deep_link_restores_view_and_roi(open_viewer: Any, slide: Any, annotat
 
 def test_a_link_to_an_roi_alone_goes_there(open_viewer: Any, slide: Any, annotator: Any) -> None:
     viewer = open_viewer(slide, f"roi={_roi(slide, annotator).pk}")
-    viewer.page.wait_for_timeout(500)
     link = viewer.link()
     assert float(link["x"]) == pytest.approx(450, abs=1)
     assert float(link["y"]) == pytest.approx(350, abs=1)
@@ -98,7 +98,7 @@ def test_stepping_through_a_video_shows_the_right_frames(open_viewer: Any, video
     for key, expected in [("f", 1), ("f", 2), ("v", 12), ("d", 11), ("c", 1), ("v", 11), ("v", 21)]:
         viewer.key(key)
         viewer.wait_text("[data-frame-index]", f"Frame {expected + 1} / 40")
-        viewer.page.wait_for_timeout(150)
+        viewer.wait_exact()
         assert _number(viewer) == expected
 
 
@@ -109,7 +109,7 @@ def test_pausing_snaps_to_the_frame_that_is_named(open_viewer: Any, video: Any) 
     viewer.page.wait_for_timeout(500)
     viewer.key("Space")
     viewer.page.wait_for_selector("[data-play][aria-pressed=false]")
-    viewer.page.wait_for_timeout(700)
+    viewer.wait_exact()
     named = int(viewer.text("[data-frame-index]").split()[1]) - 1
     assert _number(viewer) == named
 
@@ -132,8 +132,8 @@ def test_a_span_plays_over_and_over_at_a_chosen_speed(open_viewer: Any, video: A
     for _ in range(25):  # the span lasts 0.2 s at this speed
         seen.add(int(viewer.text("[data-frame-index]").split()[1]))
         page.wait_for_timeout(40)
-    assert seen <= set(range(10, 24))
-    assert len(seen) > 3
+    assert seen <= set(range(11, 22))  # of 1 to 40
+    assert len(seen) > 1
     viewer.key("k")  # pauses, and is the knife again afterwards
     page.wait_for_selector("[data-play][aria-pressed=false]")
     assert page.locator("[data-span-loop][aria-pressed=true]").count() == 1
@@ -146,7 +146,7 @@ def test_an_roi_on_a_frame_keeps_its_pts_and_shows_on_that_frame_only(
 ) -> None:
     viewer = open_viewer(video)
     viewer.key("v")
-    viewer.page.wait_for_timeout(400)
+    viewer.wait_exact()
     viewer.key("r")
     viewer.drag([(40, 40), (120, 90), (160, 120)])
     viewer.wait_saved()
@@ -155,10 +155,10 @@ def test_an_roi_on_a_frame_keeps_its_pts_and_shows_on_that_frame_only(
     pts = roi.frame_pts
     assert viewer.link()["t"] == str(pts)
     viewer.key("f")
-    viewer.page.wait_for_timeout(300)
+    viewer.wait_exact()
     assert "roi" not in viewer.link()
     viewer.page.click(".roi-row")
-    viewer.page.wait_for_timeout(500)
+    viewer.wait_exact()
     assert viewer.link()["t"] == str(pts)
 
 
@@ -244,14 +244,11 @@ def test_one_channel_is_shown_as_grey_and_a_reset_gives_the_colours_back(
     plain = viewer.colours(middle)[0]
     viewer.key("Shift+C")
     viewer.page.select_option("[data-look-shown]", "green")
-    viewer.page.wait_for_timeout(300)
     assert viewer.colours(middle)[0] == pytest.approx((plain[1],) * 3, abs=2)
     viewer.page.focus("[data-look-slider=brightness]")
     viewer.key("End")
-    viewer.page.wait_for_timeout(300)
     assert viewer.colours(middle)[0] == pytest.approx((plain[1] + 127.5,) * 3, abs=3)
     viewer.page.click("[data-look-reset]")
-    viewer.page.wait_for_timeout(300)
     assert viewer.colours(middle)[0] == plain
     viewer.key("Escape")
     expect(viewer.page.locator("[data-map]")).to_be_focused()
@@ -269,11 +266,9 @@ def test_the_label_filter_is_that_of_the_map_too(
     edges = [(450, 300), (650, 300)]
     before = viewer.colours(edges)
     viewer.page.locator("[data-roi-filter]").select_option(str(label.pk))
-    viewer.page.wait_for_timeout(300)
     after = viewer.colours(edges)
     assert after[0] == before[0] and after[1] != before[1]
     viewer.page.locator("[data-roi-filter]").select_option("")
-    viewer.page.wait_for_timeout(300)
     assert viewer.colours(edges) == before
 
 
@@ -282,7 +277,7 @@ def test_a_video_opens_whole(open_viewer: Any, video: Any) -> None:
     viewer.open()
     opened = viewer.text("[data-readout=zoom]")
     viewer.key("Home")  # fits the image into what the timeline leaves
-    viewer.page.wait_for_timeout(500)
+    settle(viewer.page)
     assert viewer.text("[data-readout=zoom]") == opened
 
 
@@ -292,7 +287,6 @@ def test_the_arrow_keys_move_the_image_before_anything_is_clicked(
     viewer = open_viewer(slide).centred(scale=1.0)
     before = viewer.link()
     viewer.key("ArrowRight")
-    viewer.page.wait_for_timeout(400)
     assert float(viewer.link()["x"]) > float(before["x"])
 
 

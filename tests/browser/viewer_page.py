@@ -6,13 +6,32 @@ import io
 import re
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from PIL import Image
 from playwright.sync_api import expect
 
 Point = tuple[float, float]
 SAVE_TIMEOUT_MS = 15_000
+SETTLED = """() => new Promise((done) => {
+  const redrawn = (next) => requestAnimationFrame(() => requestAnimationFrame(next));
+  setTimeout(() => redrawn(() => setTimeout(() => redrawn(done), 400)), 250);
+})"""
+"""Animations last 180 ms, the address follows 300 ms later: the page's own clock, however busy."""
+
+
+def settle(page: Any) -> None:
+    """Until the page has done what the last key or click began, its address included.
+
+    What a page asks the server for is not waited for: wait for what it shows then.
+    """
+    page.evaluate(SETTLED)
+
+
+def query_of(page: Any) -> dict[str, list[str]]:
+    """The parameters of the page's address once it has settled."""
+    settle(page)
+    return parse_qs(str(page.evaluate("location.search")).removeprefix("?"))
 
 
 class ViewerPage:
@@ -36,8 +55,12 @@ class ViewerPage:
 
     def link(self) -> dict[str, str]:
         """The parameters of the page's address once it has settled."""
-        self.page.wait_for_timeout(500)
-        return {key: value[0] for key, value in parse_qs(urlsplit(self.page.url).query).items()}
+        return {key: value[0] for key, value in query_of(self.page).items()}
+
+    def wait_exact(self) -> None:
+        """Until the frame of a video that was asked for is the one on screen."""
+        self.page.wait_for_selector("[data-timeline]:not([data-loading])")
+        settle(self.page)
 
     def places(self, points: Iterable[Point]) -> list[Point]:
         """Where points of the canvas are on the screen (no rotation)."""
@@ -71,7 +94,7 @@ class ViewerPage:
 
     def wait_saved(self) -> None:
         """Until the page says that everything is saved (a change takes a moment to be noticed)."""
-        self.page.wait_for_timeout(100)
+        settle(self.page)
         self.wait_save_state("saved")
 
     def wait_save_state(self, state: str) -> None:
