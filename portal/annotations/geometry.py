@@ -45,7 +45,7 @@ class RoiShape:
     """A geometry fit to be stored, and what follows from it.
 
     Attributes:
-        geometry: GeoJSON ``Polygon`` or ``MultiPolygon``.
+        geometry: GeoJSON ``Polygon`` or ``MultiPolygon``; of ``marks`` points and lines.
         bounds: left, top, right, bottom.
         centroid: x, y of the centre of mass.
         notes: what was changed, in words: ``repaired: ...``, ``clipped to the canvas``.
@@ -112,7 +112,7 @@ def _read(geometry: object, notes: list[str]) -> Polygon | MultiPolygon:
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
     if kind not in ("Polygon", "MultiPolygon"):
         raise InvalidRoiGeometryError(
-            f"geometry: an ROI is a Polygon or a MultiPolygon, not {str(kind)[:40]!r}."
+            f"geometry: an ROI is a polygon, points or lines, not {str(kind)[:40]!r}."
         )
     polygons = [coordinates] if kind == "Polygon" else coordinates
     if not isinstance(polygons, list) or not polygons:
@@ -148,28 +148,30 @@ def _ring(ring: object, where: str, notes: list[str]) -> Ring:
     """One ring as (N, 2) float64, closed."""
     if not isinstance(ring, list):
         raise InvalidRoiGeometryError(f"geometry: {where} is not a list of vertices.")
-    values = np.array([_vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
+    values = np.array([vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
     if any(len(vertex) > 2 for vertex in ring):
-        _note(notes, "Z coordinates left out")
+        note(notes, "Z coordinates left out")
     if len({tuple(v) for v in values}) < 3:
         raise InvalidRoiGeometryError(
             f"geometry: {where} has fewer than 3 different vertices: it encloses no area."
         )
     if not np.array_equal(values[0], values[-1]):
         values = np.vstack([values, values[:1]])
-        _note(notes, "open ring closed")
+        note(notes, "open ring closed")
     return values
 
 
-def _note(notes: list[str], said: str) -> None:
+def note(notes: list[str], said: str) -> None:
+    """Say it once."""
     if said not in notes:
         notes.append(said)
 
 
-def _vertex(vertex: object, where: str) -> tuple[float, float]:
-    if not isinstance(vertex, list | tuple) or len(vertex) < 2:
+def vertex(pair: object, where: str) -> tuple[float, float]:
+    """x and y of a GeoJSON position; ``InvalidRoiGeometryError`` names ``where`` it is none."""
+    if not isinstance(pair, list | tuple) or len(pair) < 2:
         raise InvalidRoiGeometryError(f"geometry: {where} is not a pair of numbers.")
-    return _number(vertex[0], where, "x"), _number(vertex[1], where, "y")
+    return _number(pair[0], where, "x"), _number(pair[1], where, "y")
 
 
 def _number(value: object, where: str, axis: str) -> float:

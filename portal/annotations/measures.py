@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import shapely
 
+from portal.annotations.marks import mark_kind, mark_measures
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -26,6 +28,9 @@ class Measure:
 MEASURES = (
     Measure("area_px", "Area [px²]"),
     Measure("area_um2", "Area [µm²]"),
+    Measure("length_px", "Length [px]"),
+    Measure("length_um", "Length [µm]"),
+    Measure("points", "Points"),
     Measure("perimeter_px", "Perimeter [px]"),
     Measure("perimeter_um", "Perimeter [µm]"),
     Measure("width_px", "Width [px]"),
@@ -42,38 +47,37 @@ MEASURES = (
 def measures_of(
     geometry: Mapping[str, Any], *, mpp_x: float | None, mpp_y: float | None
 ) -> dict[str, float | int | None]:
-    """By key, of one outline; None where the scale is unknown.
+    """By key, of one geometry; None where the scale is unknown, or it has no such measure.
 
     Lengths in microns are measured on the outline scaled by both sides, so pixels need not be
     square. Circularity is 4 pi area / perimeter^2 of outer and inner rings (1 for a circle);
-    solidity the share of the convex hull that is filled.
+    solidity the share of the convex hull that is filled. Lines have a length, points a number.
     """
     shape = shapely.geometry.shape(dict(geometry))
     parts = shapely.get_parts(shape)
     left, top, right, bottom = shape.bounds
     hull = shapely.convex_hull(shape)
+    scaled = shapely.transform(shape, lambda xy: xy * [mpp_x, mpp_y]) if mpp_x and mpp_y else None
     found: dict[str, float | int | None] = {
-        "area_px": round(shape.area, 4),
-        "perimeter_px": round(shape.length, 4),
         "width_px": round(right - left, 2),
         "height_px": round(bottom - top, 2),
         "feret_px": _feret(hull),
-        "circularity": round(4 * math.pi * shape.area / shape.length**2, 4),
-        "solidity": round(shape.area / hull.area, 4),
+        "feret_um": None if scaled is None else _feret(shapely.convex_hull(scaled)),
         "parts": len(parts),
-        "holes": int(sum(shapely.get_num_interior_rings(parts))),
-        "area_um2": None,
-        "perimeter_um": None,
-        "feret_um": None,
     }
-    if mpp_x and mpp_y:
-        scaled = shapely.transform(shape, lambda xy: xy * [mpp_x, mpp_y])
+    if mark_kind(geometry):
+        found |= mark_measures(geometry, mpp_x=mpp_x, mpp_y=mpp_y)
+    else:
         found |= {
-            "area_um2": round(scaled.area, 4),
-            "perimeter_um": round(scaled.length, 4),
-            "feret_um": _feret(shapely.convex_hull(scaled)),
+            "area_px": round(shape.area, 4),
+            "area_um2": None if scaled is None else round(scaled.area, 4),
+            "perimeter_px": round(shape.length, 4),
+            "perimeter_um": None if scaled is None else round(scaled.length, 4),
+            "circularity": round(4 * math.pi * shape.area / shape.length**2, 4),
+            "solidity": round(shape.area / hull.area, 4),
+            "holes": int(sum(shapely.get_num_interior_rings(parts))),
         }
-    return {measure.key: found[measure.key] for measure in MEASURES}
+    return {measure.key: found.get(measure.key) for measure in MEASURES}
 
 
 def _feret(hull: Any) -> float:

@@ -18,6 +18,7 @@ class LabelSet(LabOwned):
 
     name = models.CharField(max_length=80)
     is_default = models.BooleanField(default=False)
+    property_types = models.JSONField(default=list, blank=True, help_text="properties.PropertyType")
 
     class Meta:
         constraints = (
@@ -111,10 +112,15 @@ class ReviewRules(LabOwned):
 
 
 class RoiKind(models.TextChoices):
-    """What an outline is beside its points: an ellipse fills its bounds and keeps its handles."""
+    """What an ROI is beside its vertices: an ellipse fills its bounds and keeps its handles.
+
+    Points (one or many) and lines have no area.
+    """
 
     POLYGON = "polygon", "Polygon"
     ELLIPSE = "ellipse", "Ellipse"
+    POINT = "point", "Points"
+    LINE = "line", "Line"
 
 
 class RoiQuerySet(LabOwnedQuerySet["Roi"]):
@@ -129,19 +135,19 @@ RoiManager = ShownManager.from_queryset(RoiQuerySet)
 
 
 class Roi(LabOwned):
-    """A polygon or multipolygon in level-0 pixels of a canvas (and a frame, for video).
+    """An area, points or lines in level-0 pixels of a canvas (and a frame, for video).
 
     ``version`` counts revisions; it is the ETag. Bounds, centroid and area are derived from the
     geometry. A locked one is not changed or deleted until it is unlocked; it may be reviewed.
     ``track`` is what it is on other frames of its video, by key frames; empty for most.
-    ``foreign`` is what another tool wrote about the object (measurements, metadata): carried so
-    that a round trip loses nothing, never interpreted.
+    ``description`` and ``properties`` (texts by key) are what people say of it. ``foreign`` is what
+    another tool wrote beside these (measurements): carried so that a round trip loses nothing.
     """
 
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="rois")
     frame_index = models.PositiveIntegerField(null=True, blank=True)
     frame_pts = models.BigIntegerField(null=True, blank=True)
-    geometry = models.JSONField(help_text="GeoJSON Polygon or MultiPolygon, level-0 pixels")
+    geometry = models.JSONField(help_text="GeoJSON, level-0 pixels")
     left = models.FloatField()
     top = models.FloatField()
     right = models.FloatField()
@@ -154,6 +160,8 @@ class Roi(LabOwned):
     shape = models.CharField(max_length=8, choices=RoiKind.choices, default=RoiKind.POLYGON)
     is_locked = models.BooleanField(default=False)
     name = models.CharField(max_length=120, blank=True)
+    description = models.TextField(blank=True, default="")
+    properties = models.JSONField(default=dict, blank=True, help_text="Texts by key")
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     review_state = models.CharField(
         max_length=12, choices=ReviewState.choices, default=ReviewState.DRAFT
@@ -285,6 +293,8 @@ class RoiRevision(BaseModel):
     geometry = models.JSONField()
     track = models.JSONField(default=list, blank=True)
     name = models.CharField(max_length=120, blank=True)
+    description = models.TextField(blank=True, default="")
+    properties = models.JSONField(default=dict, blank=True, help_text="Texts by key")
     label = models.ForeignKey(Label, null=True, blank=True, on_delete=models.PROTECT)
     label_name = models.CharField(max_length=80, blank=True)
     label_version = models.PositiveIntegerField(

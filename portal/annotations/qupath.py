@@ -6,16 +6,20 @@ import json
 import math
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from portal.annotations.geometry import area_um2
+from portal.annotations.marks import mark_kind, mark_measures
 from portal.annotations.models import Roi, RoiKind
+from portal.annotations.properties import DESCRIPTION_KEY, metadata_read
 from portal.core.errors import InvalidInputError
 
 MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
 OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
+MEASURED = {"length_px": "Length px", "length_um": "Length um", "points": "Num points"}
 REVIEW_KEY = "tessera.review_state"
 TRACK_KEY = "tessera.track"
 """Key frames as JSON text: QuPath keeps texts of ``metadata``, and nothing it does not know."""
@@ -41,6 +45,7 @@ class Feature:
         label: name of its class (``Tumor: Positive`` for a derived one), or empty.
         color: the class' colour ``#rrggbb``, or None.
         foreign: what is only carried.
+        description, properties: None where the format knows of none.
         track: key frames on other frames than its own, unchecked.
         notes: what could not be kept.
     """
@@ -52,6 +57,8 @@ class Feature:
     label: str
     color: str | None
     foreign: dict[str, Any] = field(default_factory=dict)
+    description: str | None = None
+    properties: dict[str, str] | None = None
     kind: str = RoiKind.POLYGON
     is_locked: bool = False
     track: object = ()
@@ -91,7 +98,7 @@ def feature_read(raw: object) -> Feature:
         FeatureError: it is no object that an ROI can represent.
     """
     if isinstance(raw, Feature):
-        return raw
+        return _worded(raw)
     if isinstance(raw, Problem):
         raise FeatureError(raw.reason)
     if not isinstance(raw, Mapping) or raw.get("type") != "Feature":
@@ -108,6 +115,9 @@ def feature_read(raw: object) -> Feature:
     label, color = _class(properties.get("classification"))
     name, notes = name_read(properties.get("name"))
     foreign = _foreign(raw, properties, str(object_type))
+    description, said, carried = metadata_read(foreign.pop("metadata", None))
+    if carried:
+        foreign["metadata"] = carried
     if len(json.dumps(foreign)) > MAX_FOREIGN_BYTES:
         foreign = {}
         notes = (*notes, f"measurements and metadata left out: over {MAX_FOREIGN_BYTES} bytes")
@@ -119,11 +129,24 @@ def feature_read(raw: object) -> Feature:
         label=label,
         color=color,
         foreign=foreign,
+        description=description,
+        properties=said,
         kind=RoiKind.ELLIPSE if geometry.get("isEllipse") is True else RoiKind.POLYGON,
         is_locked=properties.get("isLocked") is True,
         track=_track(properties.get("metadata")),
         notes=notes,
     )
+
+
+def _worded(feature: Feature) -> Feature:
+    """What another format calls attributes are properties here."""
+    if feature.properties is not None or "metadata" not in feature.foreign:
+        return feature
+    _, said, carried = metadata_read(feature.foreign["metadata"])
+    rest = {key: value for key, value in feature.foreign.items() if key != "metadata"}
+    if carried:
+        rest["metadata"] = carried
+    return replace(feature, properties=said, foreign=rest)
 
 
 def _track(metadata: object) -> object:
@@ -224,7 +247,7 @@ def _foreign(
         pairs = [m for m in measurements if isinstance(m, Mapping) and "name" in m]
         found["measurements"] = measurements = {str(m["name"]): m.get("value") for m in pairs}
     for key, derived in (
-        ("measurements", (AREA_PX, AREA_UM)),
+        ("measurements", (AREA_PX, AREA_UM, *MEASURED.values())),
         ("metadata", (REVIEW_KEY, TRACK_KEY)),
     ):
         if isinstance(found.get(key), Mapping):
@@ -260,7 +283,7 @@ def _large(value: int) -> float | str:
         return str(value)[:40]
 
 
-def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
+def feature_write(roi: Roi, *, mpp_x: float | None, mpp_y: float | None) -> dict[str, Any]:
     """One ROI as QuPath writes it. Fields of an import are kept, ours win."""
     foreign = roi.foreign
     geometry = dict(roi.geometry)
@@ -277,9 +300,12 @@ def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
         properties["color"] = foreign["color"]
     if roi.is_locked:
         properties["isLocked"] = True
-    measured = {AREA_PX: roi.area_px} | ({AREA_UM: area_um2} if area_um2 is not None else {})
-    properties["measurements"] = _mapping(foreign.get("measurements")) | measured
-    ours = {REVIEW_KEY: str(roi.review_state)}
+    properties["measurements"] = _mapping(foreign.get("measurements")) | _measures(
+        roi, mpp_x, mpp_y
+    )
+    ours = {**roi.properties, REVIEW_KEY: str(roi.review_state)}
+    if roi.description:
+        ours[DESCRIPTION_KEY] = roi.description
     if roi.track:
         ours[TRACK_KEY] = json.dumps(roi.track, separators=(",", ":"))
     properties["metadata"] = _mapping(foreign.get("metadata")) | ours
@@ -287,6 +313,14 @@ def feature_write(roi: Roi, *, area_um2: float | None) -> dict[str, Any]:
     if "nucleusGeometry" in foreign:
         feature["nucleusGeometry"] = foreign["nucleusGeometry"]
     return feature
+
+
+def _measures(roi: Roi, mpp_x: float | None, mpp_y: float | None) -> dict[str, float | int]:
+    if mark_kind(roi.geometry):
+        found = mark_measures(roi.geometry, mpp_x=mpp_x, mpp_y=mpp_y)
+        return {MEASURED[key]: value for key, value in found.items() if value is not None}
+    um2 = area_um2(roi.area_px, mpp_x, mpp_y)
+    return {AREA_PX: roi.area_px} | ({AREA_UM: um2} if um2 is not None else {})
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -11,16 +11,22 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.annotations.geometry import area_um2
-from portal.annotations.models import Label, ReviewState, Roi, RoiKind, RoiRevision
+from portal.annotations.marks import mark_measures
+from portal.annotations.models import ReviewState, Roi, RoiKind, RoiRevision
+from portal.annotations.properties import DESCRIPTION_MOST, VALUE_MOST
 from portal.annotations.selectors import rois_embedded
 from portal.annotations.services.tracks import MADE_BY
 from portal.archive.models import CanvasKind
 
+GEOMETRY_TYPES = (
+    *("Polygon", "MultiPolygon", "Point", "MultiPoint"),
+    *("LineString", "MultiLineString"),
+)
 GEOMETRY_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "GeoJSON Polygon or MultiPolygon in level-0 pixels, x right, y down.",
+    "description": "GeoJSON in level-0 pixels, x right, y down: an area, points or lines.",
     "properties": {
-        "type": {"type": "string", "enum": ["Polygon", "MultiPolygon"]},
+        "type": {"type": "string", "enum": list(GEOMETRY_TYPES)},
         "coordinates": {"type": "array", "items": {}},
     },
     "required": ["type", "coordinates"],
@@ -37,6 +43,19 @@ class GeometryField(serializers.JSONField):
     def to_internal_value(self, data: Any) -> Any:
         """Pass through: the service names what is wrong with it."""
         return data
+
+
+class PropertiesField(serializers.DictField):
+    """Texts by key."""
+
+    child = serializers.CharField(max_length=VALUE_MOST, allow_blank=True)
+
+
+class DescriptionField(serializers.CharField):
+    """What people say of an ROI, in lines."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_blank=True, max_length=DESCRIPTION_MOST, **options)
 
 
 class FiniteField(serializers.FloatField):
@@ -101,8 +120,13 @@ class RoiSerializer(serializers.Serializer[Any]):
     area_um2 = serializers.FloatField(
         allow_null=True, help_text="null where the scale of the canvas is unknown"
     )
+    length_px = serializers.FloatField(allow_null=True, help_text="Of a line; otherwise null")
+    length_um = serializers.FloatField(allow_null=True)
+    points = serializers.IntegerField(allow_null=True, help_text="How many; null if not points")
     label = serializers.UUIDField(allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField()
+    description = serializers.CharField()
+    properties = PropertiesField()
     shape = serializers.ChoiceField(RoiKind.choices, help_text="An ellipse fills its bounds")
     track = KeyFrameSerializer(many=True, help_text="On a video: key frames beside its own frame")
     locked = serializers.BooleanField(help_text="Cannot be changed or deleted until unlocked")
@@ -130,6 +154,8 @@ class RoiCreateSerializer(serializers.Serializer[Any]):
     geometry = GeometryField()
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    description = DescriptionField(required=False)
+    properties = PropertiesField(required=False)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     locked = serializers.BooleanField(required=False)
     track = KeyFrameSerializer(many=True, required=False)
@@ -141,6 +167,8 @@ class RoiPatchSerializer(serializers.Serializer[Any]):
     geometry = GeometryField(required=False)
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    description = DescriptionField(required=False)
+    properties = PropertiesField(required=False)
     review_state = serializers.ChoiceField(ReviewState.choices, required=False)
     shape = serializers.ChoiceField(
         RoiKind.choices, required=False, help_text="A new outline without it is a polygon"
@@ -162,6 +190,8 @@ class RoiRestoreSerializer(serializers.Serializer[Any]):
     geometry = GeometryField(required=False)
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    description = DescriptionField(required=False)
+    properties = PropertiesField(required=False)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     track = KeyFrameSerializer(many=True, required=False)
     locked = serializers.BooleanField(source="is_locked", required=False)
@@ -221,6 +251,8 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The version of the labels that was published last, then"
     )
     name = serializers.CharField()
+    description = serializers.CharField()
+    properties = PropertiesField()
     shape = serializers.ChoiceField(RoiKind.choices)
     track = KeyFrameSerializer(many=True)
     locked = serializers.BooleanField(source="is_locked")
@@ -231,26 +263,6 @@ class RoiRevisionSerializer(serializers.Serializer[Any]):
     def get_author(self, revision: RoiRevision) -> str | None:
         """The name of who made the change."""
         return str(revision.author) if revision.author else None
-
-
-class LabelSerializer(serializers.Serializer[Any]):
-    """A label."""
-
-    id = serializers.UUIDField(read_only=True)
-    lab = serializers.UUIDField(source="lab_id", required=False)
-    name = serializers.CharField(max_length=80)
-    color = serializers.RegexField(r"^#[0-9a-fA-F]{6}$", required=False, help_text="#rrggbb")
-    position = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
-    parent = serializers.UUIDField(  # type: ignore[assignment]
-        required=False, allow_null=True, help_text="The label that it stands below"
-    )
-    key = serializers.CharField(
-        required=False, allow_blank=True, max_length=1, help_text="1 to 9; taken from who has it"
-    )
-    retired = serializers.BooleanField(
-        required=False, help_text="On no new ROI; those that have it keep it"
-    )
-    merged_into = serializers.UUIDField(read_only=True, allow_null=True)
 
 
 def rois_represent(rois: Iterable[Roi]) -> list[dict[str, Any]]:
@@ -276,8 +288,11 @@ def _represent(roi: Roi, embedded: bool, notes: Iterable[str]) -> dict[str, Any]
         "bounds": [roi.left, roi.top, roi.right, roi.bottom],
         "area_px": roi.area_px,
         "area_um2": area_um2(roi.area_px, canvas.mpp_x, canvas.mpp_y),
+        **mark_measures(roi.geometry, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y),
         "label": str(roi.label_id) if roi.label_id else None,
         "name": roi.name,
+        "description": roi.description,
+        "properties": roi.properties,
         "shape": str(roi.shape),
         "track": roi.track,
         "locked": roi.is_locked,
@@ -305,18 +320,3 @@ def frame_represent(
     if index is None or pts is None:
         return None
     return {"index": index, "pts": pts, "time_s": round(pts * (time_base_s or 0.0), 6)}
-
-
-def label_represent(label: Label) -> dict[str, Any]:
-    """One label."""
-    return {
-        "id": str(label.pk),
-        "lab": str(label.lab_id),
-        "name": label.name,
-        "color": label.color,
-        "position": label.position,
-        "parent": str(label.parent_id) if label.parent_id else None,
-        "key": label.key,
-        "retired": label.retired_at is not None,
-        "merged_into": str(label.merged_into_id) if label.merged_into_id else None,
-    }

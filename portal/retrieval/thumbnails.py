@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ml.errors import MlError
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
 from ml.types import ImageU8
+from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
 from portal.archive import storage
 from portal.archive.models import CanvasKind
@@ -188,18 +188,12 @@ def _outline(
     layer = Image.new("RGBA", (size[0] * _SMOOTH, size[1] * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(layer)
     scale = layer.width / window[2]
-    rings = [_to_picture(ring, window, scale) for ring in _rings(roi)]
+    rings = [_to_picture(ring, window, scale) for ring in rings_of(roi.geometry)]
     for fill, width_px in (("#14181fc0", 2 * picture.line_px), (color, picture.line_px)):
         for ring in rings:
             draw.line(ring, fill=fill, width=width_px * _SMOOTH, joint="curve")
     small = layer.resize(size, Image.Resampling.BOX)
     return small.convert("RGB"), (0, 0), small.getchannel("A")
-
-
-def _rings(roi: Roi) -> Iterator[list[list[float]]]:
-    coordinates = roi.geometry["coordinates"]
-    for polygon in [coordinates] if roi.geometry["type"] == "Polygon" else coordinates:
-        yield from polygon
 
 
 def _to_picture(ring: list[list[float]], window: Window, scale: float) -> list[tuple[float, float]]:

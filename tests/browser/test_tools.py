@@ -252,7 +252,7 @@ def test_a_ruler_of_known_length_sets_the_pixel_size(
     viewer = open_viewer(ingest(path)).centred(scale=1.0)
     page = viewer.page
     assert viewer.text("[data-readout=scale]").endswith("px")
-    viewer.key("l")
+    viewer.key("Shift+M")
     for place in viewer.places([(400, 450), (800, 450)]):
         page.mouse.click(*place)
         page.wait_for_timeout(300)

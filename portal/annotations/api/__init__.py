@@ -20,6 +20,7 @@ from portal.annotations.api.labels import (
     LabelOrderApi,
     LabelVersionApi,
 )
+from portal.annotations.api.properties import PropertyTypesApi
 from portal.annotations.api.rois import RoiApi
 
 router_entries: list[tuple[str, Any, str]] = [
@@ -29,6 +30,7 @@ router_entries: list[tuple[str, Any, str]] = [
 ]
 urlpatterns = [
     path("labels/order/", LabelOrderApi.as_view(), name="label-order"),
+    path("labels/properties/", PropertyTypesApi.as_view(), name="label-properties"),
     path("label-merges/<uuid:id>/undo/", LabelMergeUndoApi.as_view(), name="label-merge-undo"),
     path("rois/bulk/", RoiBulkApi.as_view(), name="roi-bulk"),
     path("canvases/<uuid:id>/roi-file/", CanvasRoiFileApi.as_view(), name="canvas-roi-file"),

@@ -18,13 +18,15 @@ from portal.annotations.api.parsers import GeometryJsonParser
 from portal.annotations.models import Label, RoiAction, RoiKind
 from portal.annotations.serializers import (
     INT32_MAX,
+    DescriptionField,
     FrameReferenceSerializer,
     GeometryField,
     KeyFrameSerializer,
+    PropertiesField,
     RoiSerializer,
     rois_represent,
 )
-from portal.annotations.services import RoiChanges, RoiStep, rois_change
+from portal.annotations.services import RoiChanges, RoiStep, properties_given, rois_change
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
 from portal.core.api.schema import ProblemSerializer
@@ -50,6 +52,8 @@ class RoiStepSerializer(serializers.Serializer[Any]):
     frame = FrameReferenceSerializer(required=False, allow_null=True)
     label = serializers.UUIDField(required=False, allow_null=True)  # type: ignore[assignment]
     name = serializers.CharField(required=False, allow_blank=True, max_length=120)
+    description = DescriptionField(required=False)
+    properties = PropertiesField(required=False)
     shape = serializers.ChoiceField(RoiKind.choices, required=False)
     locked = serializers.BooleanField(source="is_locked", required=False)
     track = KeyFrameSerializer(many=True, required=False)
@@ -100,6 +104,7 @@ class RoiBulkApi(APIView):
         about(request, canvas.pk)
         changes = body.validated_data["changes"]
         labels = _labels(canvas, changes)
+        properties_given(canvas.lab_id, *changes)
         steps = [_step(change, labels) for change in changes]
         try:
             rois_change(canvas=canvas, user=user, steps=steps, once=once(request))
@@ -120,7 +125,7 @@ def _labels(canvas: Canvas, changes: list[Mapping[str, Any]]) -> dict[uuid.UUID,
     return found
 
 
-_PLAIN = ("geometry", "track", "name", "shape", "is_locked")
+_PLAIN = ("geometry", "track", "name", "description", "properties", "shape", "is_locked")
 
 
 def _step(change: Mapping[str, Any], labels: Mapping[uuid.UUID, Label]) -> RoiStep:

@@ -15,7 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from portal.annotations import selectors
 from portal.annotations.models import Label, LabelSetVersion
-from portal.annotations.serializers import LabelSerializer, label_represent
+from portal.annotations.serializers import INT32_MAX
 from portal.annotations.services import (
     LabelChanges,
     label_create,
@@ -32,6 +32,26 @@ from portal.archive.selectors import canvas_get
 from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
+
+
+class LabelSerializer(serializers.Serializer[Any]):
+    """A label."""
+
+    id = serializers.UUIDField(read_only=True)
+    lab = serializers.UUIDField(source="lab_id", required=False)
+    name = serializers.CharField(max_length=80)
+    color = serializers.RegexField(r"^#[0-9a-fA-F]{6}$", required=False, help_text="#rrggbb")
+    position = serializers.IntegerField(min_value=0, max_value=INT32_MAX, required=False)
+    parent = serializers.UUIDField(  # type: ignore[assignment]
+        required=False, allow_null=True, help_text="The label that it stands below"
+    )
+    key = serializers.CharField(
+        required=False, allow_blank=True, max_length=1, help_text="1 to 9; taken from who has it"
+    )
+    retired = serializers.BooleanField(
+        required=False, help_text="On no new ROI; those that have it keep it"
+    )
+    merged_into = serializers.UUIDField(read_only=True, allow_null=True)
 
 
 class LabelOrderRowSerializer(serializers.Serializer[Label]):
@@ -280,3 +300,18 @@ class LabelVersionApi(GenericViewSet[LabelSetVersion]):
 
 def _parent(user: User, label_id: uuid.UUID | None) -> Label | None:
     return selectors.label_get(user, label_id) if label_id else None
+
+
+def label_represent(label: Label) -> dict[str, Any]:
+    """One label."""
+    return {
+        "id": str(label.pk),
+        "lab": str(label.lab_id),
+        "name": label.name,
+        "color": label.color,
+        "position": label.position,
+        "parent": str(label.parent_id) if label.parent_id else None,
+        "key": label.key,
+        "retired": label.retired_at is not None,
+        "merged_into": str(label.merged_into_id) if label.merged_into_id else None,
+    }

@@ -38,6 +38,7 @@ from portal.annotations.serializers import (
 )
 from portal.annotations.services import (
     RoiChanges,
+    properties_given,
     roi_create,
     roi_delete,
     roi_restore,
@@ -133,6 +134,8 @@ class RoiApi(GenericViewSet[Roi]):
             geometry=data["geometry"],
             label=selectors.label_of_lab(canvas.lab_id, data.get("label")),
             name=data.get("name", ""),
+            description=data.get("description", ""),
+            properties=properties_given(canvas.lab_id, data),
             frame_index=frame.get("index"),
             frame_pts=frame.get("pts"),
             roi_id=data.get("id"),
@@ -240,6 +243,7 @@ class RoiApi(GenericViewSet[Roi]):
 
 def _changes(roi: Roi, asked: dict[str, Any]) -> RoiChanges:
     changes: RoiChanges = {**asked}  # type: ignore[typeddict-item]
+    properties_given(roi.lab_id, asked)
     if "label" in asked:
         changes["label"] = selectors.label_of_lab(roi.lab_id, asked["label"])
     return changes

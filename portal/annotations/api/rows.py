@@ -9,6 +9,7 @@ from typing import Any
 from rest_framework.renderers import JSONRenderer
 
 from portal.annotations.geometry import area_um2
+from portal.annotations.marks import mark_measures
 from portal.annotations.selectors import RoiRow, rois_embedded
 from portal.annotations.serializers import frame_represent
 from portal.archive.models import CanvasKind
@@ -57,8 +58,14 @@ def _text(row: RoiRow, is_embedded: bool) -> JsonText:
         "bounds": [row.left, row.top, row.right, row.bottom],
         "area_px": row.area_px,
         "area_um2": area_um2(row.area_px, row.mpp_x, row.mpp_y),
+        **mark_measures(
+            None if row.mark_text is None else json.loads(row.mark_text),
+            mpp_x=row.mpp_x,
+            mpp_y=row.mpp_y,
+        ),
         "label": str(row.label_id) if row.label_id else None,
         "name": row.name,
+        "description": row.description,
         "shape": row.shape,
         "locked": row.is_locked,
         "review_state": row.review_state,
@@ -72,7 +79,8 @@ def _text(row: RoiRow, is_embedded: bool) -> JsonText:
     }
     geometry = "null" if row.geometry_text is None else _tight(row.geometry_text)
     track = "[]" if row.track_text is None else row.track_text
-    return JsonText(f'{_encode(fields)[:-1]},"geometry":{geometry},"track":{track}}}')
+    said = f'"properties":{row.properties_text}'
+    return JsonText(f'{_encode(fields)[:-1]},{said},"geometry":{geometry},"track":{track}}}')
 
 
 def _tight(geometry: str) -> str:

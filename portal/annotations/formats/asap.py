@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import IO, Any
 
 from portal.annotations.formats.pieces import closed, single_rings
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.formats.sniffing import root_name
 from portal.annotations.formats.xml import attribute, elements
-from portal.annotations.models import Label
+from portal.annotations.marks import mark_kind, mark_parts
+from portal.annotations.models import Label, RoiKind
 from portal.annotations.qupath import Feature, Problem, name_read, one_line
 
 _AREAS = ("Polygon", "Rectangle", "Spline")
+_POINTS, _LINE = ("Dot", "PointSet"), "Measurement"
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}$")
 _NO_GROUP, _PLAIN_COLOR = "None", "#F4FA58"  # what ASAP itself writes
 
@@ -30,7 +33,7 @@ class Asap:
         return root_name(head) == "ASAP_Annotations"
 
     def read(self, stream: IO[bytes], plane: Plane) -> Iterator[Any]:
-        """Polygons, rectangles and splines; a spline by the points it goes through."""
+        """Polygons, rectangles, splines (by the points they go through), dots, measured lines."""
         colors = {
             one_line(group.get("Name", "")): _color(group.get("Color"))
             for group in elements(stream, "Group", kind="ASAP")
@@ -40,7 +43,8 @@ class Asap:
             yield _feature(found, colors)
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """One annotation for each ring; groups are labels."""
+        """One annotation for each ring; groups are labels. A line of several legs is a measured
+        line for each: the format knows of two ends only."""
         groups: dict[str, str] = {}
         yield b'<?xml version="1.0" encoding="UTF-8"?>\n<ASAP_Annotations>\n\t<Annotations>\n'
         for index, roi in enumerate(rois()):
@@ -49,8 +53,10 @@ class Asap:
             if label:
                 groups[label.name] = label.color
             color = label.color if label else _PLAIN_COLOR
-            for ring in single_rings(roi.geometry):
-                yield _annotation(roi.name or f"Annotation {index}", group, color, ring).encode()
+            head = f"Name={attribute(roi.name or f'Annotation {index}')}"
+            tail = f"PartOfGroup={attribute(group)} Color={attribute(color)}"
+            for kind, points in _pieces(roi.geometry):
+                yield _annotation(f'{head} Type="{kind}" {tail}', points).encode()
         yield b"\t</Annotations>\n\t<AnnotationGroups>\n"
         for group, color in groups.items():
             named = f"Name={attribute(group)} PartOfGroup={attribute(_NO_GROUP)}"
@@ -58,20 +64,29 @@ class Asap:
         yield b"\t</AnnotationGroups>\n</ASAP_Annotations>\n"
 
 
-def _annotation(name: str, group: str, color: str, ring: list[list[float]]) -> str:
+def _pieces(geometry: dict[str, Any]) -> list[tuple[str, list[list[float]]]]:
+    kind = mark_kind(geometry)
+    if kind is None:
+        return [("Polygon", ring) for ring in single_rings(geometry)]
+    parts = mark_parts(geometry)
+    if kind == RoiKind.LINE:
+        return [(_LINE, list(leg)) for line in parts for leg in pairwise(line)]
+    points = [point for part in parts for point in part]
+    return [("Dot" if len(points) == 1 else "PointSet", points)]
+
+
+def _annotation(attributes: str, coordinates: list[list[float]]) -> str:
     points = "".join(
-        f'<Coordinate Order="{order}" X="{x!r}" Y="{y!r}"/>' for order, (x, y) in enumerate(ring)
+        f'<Coordinate Order="{order}" X="{x!r}" Y="{y!r}"/>'
+        for order, (x, y) in enumerate(coordinates)
     )
-    return (
-        f'\t\t<Annotation Name={attribute(name)} Type="Polygon" PartOfGroup={attribute(group)}'
-        f" Color={attribute(color)}><Coordinates>{points}</Coordinates></Annotation>\n"
-    )
+    return f"\t\t<Annotation {attributes}><Coordinates>{points}</Coordinates></Annotation>\n"
 
 
 def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
     kind = found.get("Type", "")
-    if kind not in _AREAS:
-        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is no area")
+    if kind not in {*_AREAS, *_POINTS, _LINE}:
+        return Problem(f"a {kind[:40] or 'nameless type'} of ASAP is not read")
     points: list[tuple[float, list[float]]] = []
     for place, point in enumerate(found.iter("Coordinate")):
         try:
@@ -87,13 +102,21 @@ def _feature(found: Any, colors: dict[str, str | None]) -> Feature | Problem:
         notes = (*notes, "a spline became the polygon of its points")
     return Feature(
         id=None,
-        geometry={"type": "Polygon", "coordinates": [closed([xy for _, xy in points])]},
+        geometry=_geometry(kind, [xy for _, xy in points]),
         t=0,
         name=name,
         label=label,
         color=colors.get(label) or _color(found.get("Color")),
         notes=notes,
     )
+
+
+def _geometry(kind: str, points: list[list[float]]) -> dict[str, Any]:
+    if kind in _POINTS:
+        return {"type": "MultiPoint", "coordinates": points}
+    if kind == _LINE:
+        return {"type": "LineString", "coordinates": points}
+    return {"type": "Polygon", "coordinates": [closed(points)]}
 
 
 def _color(value: str | None) -> str | None:

@@ -14,7 +14,8 @@ from portal.annotations.documents import Window, items, members
 from portal.annotations.formats.pieces import MAX_RUNS, closed, runs_outline, single_rings, united
 from portal.annotations.formats.seams import ExportChoices, FormatError, Plane, Rois
 from portal.annotations.formats.sniffing import first_key
-from portal.annotations.models import Label
+from portal.annotations.marks import mark_kind, mark_parts
+from portal.annotations.models import Label, RoiKind
 from portal.annotations.qupath import Feature, FeatureError, Problem, name_read, one_line
 
 _KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset")
@@ -23,6 +24,7 @@ _MOST_POLYGONS = 10_000
 _LONGEST_RUN = 2**40  # more pixels than any image has
 _LAST_NUMBER = re.compile(r"(\d{1,9})(?=\.[A-Za-z]+$|$)")
 _METADATA_MOST = 50
+_VISIBLE = 2  # of a key point; 0: not labelled
 
 
 @dataclass(slots=True)
@@ -68,12 +70,19 @@ class Coco:
             raise FormatError("COCO: there is no array of annotations.")
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """One image, or one for each frame that has regions."""
+        """One image, or one for each frame that has regions.
+
+        Points are key points. The format knows no lines: they are left out and counted at its end.
+        """
         categories: dict[str, int] = {}
         frames: dict[int, int] = {}
         yield b'{"info":{"description":"Regions of interest"},"licenses":[],\n"annotations":['
         separator = ""
+        lines = 0
         for number, roi in enumerate(rois(), start=1):
+            if roi.shape == RoiKind.LINE:
+                lines += 1
+                continue
             label = roi.label.name if isinstance(roi.label, Label) else "ROI"
             category = categories.setdefault(label, len(categories) + 1)
             image = frames.setdefault(roi.frame_index or 0, len(frames) + 1)
@@ -83,6 +92,7 @@ class Coco:
                 "image_id": image,
                 "category_id": category,
                 "segmentation": [_flat(ring) for ring in single_rings(roi.geometry)],
+                **_key_points(roi.geometry),
                 "bbox": [round(value, 2) for value in box],
                 "area": roi.area_px,
                 "iscrowd": 0,
@@ -92,7 +102,16 @@ class Coco:
             separator = ",\n"
         images = [_image(image, frame, plane) for frame, image in (frames or {0: 1}).items()]
         listed = [{"id": id, "name": name, "supercategory": ""} for name, id in categories.items()]
-        yield f'],\n"images":{_json(images)},\n"categories":{_json(listed)}}}\n'.encode()
+        ends = f'"tessera":{{"left_out":{{"lines":{lines}}}}}}}\n'
+        yield f'],\n"images":{_json(images)},\n"categories":{_json(listed)},{ends}'.encode()
+
+
+def _key_points(geometry: dict[str, Any]) -> dict[str, Any]:
+    if mark_kind(geometry) != RoiKind.POINT:
+        return {}
+    points = [point for part in mark_parts(geometry) for point in part]
+    flat = [value for x, y in points for value in (x, y, _VISIBLE)]
+    return {"keypoints": flat, "num_keypoints": len(points)}
 
 
 def _flat(ring: list[list[float]]) -> list[float]:
@@ -210,6 +229,9 @@ def _geometry(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         if len(found) > _MOST_POLYGONS:
             raise FeatureError(f"it has more than {_MOST_POLYGONS:,} polygons")
         return united([_ring(ring) for ring in found]), ()
+    points = _points(raw.get("keypoints"))
+    if points:
+        return {"type": "MultiPoint", "coordinates": points}, ()
     box = raw.get("bbox")
     if isinstance(box, list) and len(box) == 4 and all(map(_is_number, box)):
         x, y, width, height = box
@@ -217,6 +239,13 @@ def _geometry(raw: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
         ring = [[x, y], [right, y], [right, bottom], [x, bottom]]
         return {"type": "Polygon", "coordinates": [closed(ring)]}, ("only its box was given",)
     raise FeatureError("it has no segmentation and no box")
+
+
+def _points(flat: object) -> list[list[float]]:
+    """Key points that are labelled: x, y and how visible, in turns."""
+    if not isinstance(flat, list) or len(flat) % 3 or not all(map(_is_number, flat)):
+        return []
+    return [flat[i : i + 2] for i in range(0, len(flat), 3) if flat[i + 2]]
 
 
 def _ring(flat: object) -> list[list[float]]:

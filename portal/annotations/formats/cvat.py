@@ -157,9 +157,11 @@ def _frame(value: str | None) -> int | None:
 
 def _geometry(shape: Any) -> tuple[dict[str, Any], str]:
     if shape.tag == "polygon":
-        points = shape.get("points", "").split(";")
-        ring = [[float(value) for value in point.split(",")] for point in points]
-        return {"type": "Polygon", "coordinates": [closed(ring)]}, RoiKind.POLYGON
+        return {"type": "Polygon", "coordinates": [closed(_points(shape))]}, RoiKind.POLYGON
+    if shape.tag == "points":
+        return {"type": "MultiPoint", "coordinates": _points(shape)}, RoiKind.POINT
+    if shape.tag == "polyline":
+        return {"type": "LineString", "coordinates": _points(shape)}, RoiKind.LINE
     if shape.tag == "box":
         left, top, right, bottom = (float(shape.get(key)) for key in ("xtl", "ytl", "xbr", "ybr"))
         ring = [[left, top], [right, top], [right, bottom], [left, bottom]]
@@ -172,7 +174,12 @@ def _geometry(shape: Any) -> tuple[dict[str, Any], str]:
         return _turned(ring, (x, y), shape), RoiKind.ELLIPSE
     if shape.tag == "mask":
         return _mask(shape), RoiKind.POLYGON
-    raise FeatureError(f"a {shape.tag} of CVAT is no area")
+    raise FeatureError(f"a {shape.tag} of CVAT is not read")
+
+
+def _points(shape: Any) -> list[list[float]]:
+    points = shape.get("points", "").split(";")
+    return [[float(value) for value in point.split(",")] for point in points]
 
 
 def _turned(ring: list[list[float]], middle: tuple[float, float], shape: Any) -> dict[str, Any]:

@@ -12,16 +12,18 @@ import numpy as np
 
 from portal.annotations.formats.pieces import single_rings
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Label
 from portal.core.errors import InvalidInputError
 
 _IDS = uuid.UUID("0d4f1c4e-7a5b-5f0e-9a55-9f0d1c6f8f10")  # of what a slide has no DICOM id for
 _NO_LABEL = "No label"
+_GRAPHICS = {"point": "POINT", "line": "POLYLINE"}
 _CHUNK = 2**20
 
 
 class DicomAnnotations:
-    """One annotation group a label, polygons in pixels of the total matrix."""
+    """One group for each label and kind (polygon, point, polyline), in pixels of the image."""
 
     name, title = "dicom", "DICOM annotations"
     suffix, media_type = ".dcm", "application/dicom"
@@ -42,32 +44,35 @@ class DicomAnnotations:
                 "DICOM needs the extra `dicom` (pip install tessera[dicom]) on the server.",
                 code="extra-missing",
             ) from None
-        groups: defaultdict[str, list[Any]] = defaultdict(list)
+        groups: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
         for roi in rois():
             label = roi.label.name if isinstance(roi.label, Label) else _NO_LABEL
-            for ring in single_rings(roi.geometry):
-                groups[label].append(np.array(ring, np.float32))
+            kind = mark_kind(roi.geometry)
+            parts = mark_parts(roi.geometry) if kind else single_rings(roi.geometry)
+            groups[label, _GRAPHICS.get(kind or "", "POLYGON")] += [
+                np.array(part, np.float32) for part in parts
+            ]
         if not groups:
             raise InvalidInputError("There are no ROIs to write.", code="no-rois")
         return _pieces(_instance(highdicom, plane, groups))
 
 
-def _instance(highdicom: Any, plane: Plane, groups: dict[str, list[Any]]) -> Any:
+def _instance(highdicom: Any, plane: Plane, groups: dict[tuple[str, str], list[Any]]) -> Any:
     from highdicom import ann
     from pydicom.sr.codedict import codes
 
     made = [
         ann.AnnotationGroup(
             number=number,
-            uid=_uid(plane, f"group {label}"),
+            uid=_uid(plane, f"group {label}" + ("" if graphic == "POLYGON" else f" {graphic}")),
             label=label[:64],
             annotated_property_category=codes.SCT.AnatomicalStructure,
             annotated_property_type=codes.DCM.SelectedRegion,
-            graphic_type=ann.GraphicTypeValues.POLYGON,
-            graphic_data=polygons,
+            graphic_type=ann.GraphicTypeValues[graphic],
+            graphic_data=parts,
             algorithm_type=ann.AnnotationGroupGenerationTypeValues.MANUAL,
         )
-        for number, (label, polygons) in enumerate(groups.items(), start=1)
+        for number, ((label, graphic), parts) in enumerate(groups.items(), start=1)
     ]
     return ann.MicroscopyBulkSimpleAnnotations(
         source_images=[_source(plane)],

@@ -8,7 +8,6 @@ from typing import IO, Any
 from portal.annotations.documents import features_read
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
 from portal.annotations.formats.sniffing import first_key
-from portal.annotations.geometry import area_um2
 from portal.annotations.qupath import document_write, feature_write
 
 _KEYS = ("type", "features", "crs", "bbox", "geometry", "properties", "id", "name")
@@ -31,9 +30,6 @@ class GeoJson:
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
         """A FeatureCollection; frames of a video are planes ``t``."""
-        features = (
-            feature_write(roi, area_um2=area_um2(roi.area_px, plane.mpp_x, plane.mpp_y))
-            for roi in rois()
-        )
+        features = (feature_write(roi, mpp_x=plane.mpp_x, mpp_y=plane.mpp_y) for roi in rois())
         for text in document_write(features):
             yield text.encode()

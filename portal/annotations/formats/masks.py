@@ -14,6 +14,7 @@ import numpy.typing as npt
 import shapely
 
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.marks import MARKS
 from portal.annotations.models import Label
 from portal.core.errors import InvalidInputError
 
@@ -36,7 +37,8 @@ class LabelMask:
         """Rows of tiles one after the other: of the image no more than a tile is in memory.
 
         A pixel belongs to a region where its centre does; of regions that overlap the last drawn
-        wins. Without a label a region has the number of "(no label)".
+        wins. Without a label a region has the number of "(no label)". Points and lines cover no
+        pixel.
         """
         if plane.is_video:
             raise InvalidInputError("A mask is of one image; a video has many.", code="no-mask")
@@ -66,6 +68,8 @@ def _read(rois: Rois, step: int) -> _Drawn:
     colors: dict[str, str | None] = {}
     shapes, of = [], []
     for roi in rois():
+        if roi.shape in MARKS:
+            continue  # no pixel lies inside
         label = roi.label if isinstance(roi.label, Label) else None
         name = label.name if label else "(no label)"
         of.append(numbers.setdefault(name, len(numbers) + 1))

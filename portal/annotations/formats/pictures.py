@@ -13,6 +13,7 @@ from ml.errors import MlError
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
 from portal.annotations.formats.seams import ExportChoices, Plane, Rois
+from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
 from portal.archive import storage
 from portal.core.errors import InvalidInputError, NotFoundError
@@ -106,10 +107,12 @@ def _draw(picture: Image.Image, rois: list[Roi], window: Window) -> None:
     draw = ImageDraw.Draw(layer)
     for roi in rois:
         color = roi.label.color if isinstance(roi.label, Label) else _UNLABELLED
-        coordinates = roi.geometry["coordinates"]
-        polygons = [coordinates] if roi.geometry["type"] == "Polygon" else coordinates
-        for ring in (ring for polygon in polygons for ring in polygon):
+        for ring in rings_of(roi.geometry):
             points = [((x - window[0]) * scale, (y - window[1]) * scale) for x, y in ring]
+            if len(points) == 1:
+                draw.circle(points[0], 3 * line_px, fill=_HALO + "a0")
+                draw.circle(points[0], 2 * line_px, fill=color)
+                continue
             draw.line(points, fill=_HALO + "a0", width=2 * line_px, joint="curve")
             draw.line(points, fill=color, width=line_px, joint="curve")
     small = layer.resize(picture.size, Image.Resampling.BOX)

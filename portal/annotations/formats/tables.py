@@ -11,7 +11,11 @@ from portal.annotations.measures import MEASURES, measures_of
 from portal.annotations.models import Label
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_HEAD = ("id", "name", "label", "review", "frame", "locked", "centroid_x_px", "centroid_y_px")
+_HEAD = (
+    *("id", "name", "label", "shape", "review", "frame", "locked"),
+    *("centroid_x_px", "centroid_y_px"),
+)
+_KEYS_MOST = 500  # columns of properties: beyond, no spreadsheet is readable
 
 
 class Table:
@@ -22,15 +26,18 @@ class Table:
     for_video = True
 
     def write(self, rois: Rois, plane: Plane, choices: ExportChoices) -> Iterator[bytes]:
-        """A line of names, then one for each region."""
-        yield b"\xef\xbb\xbf" + _line([*_HEAD, *(measure.key for measure in MEASURES)])
+        """A line of names, then one for each region; a column for each property that one has."""
+        keys = sorted({key for roi in rois() for key in roi.properties})[:_KEYS_MOST]
+        said = ("description", *(cell(f"property.{key}") for key in keys))
+        yield b"\xef\xbb\xbf" + _line([*_HEAD, *(measure.key for measure in MEASURES), *said])
         for roi in rois():
             label = roi.label.name if isinstance(roi.label, Label) else ""
             measured = measures_of(roi.geometry, mpp_x=plane.mpp_x, mpp_y=plane.mpp_y)
             frame = "" if roi.frame_index is None else roi.frame_index
-            head = [roi.pk, cell(roi.name), cell(label), roi.review_state, frame]
+            head = [roi.pk, cell(roi.name), cell(label), roi.shape, roi.review_state, frame]
             where = [int(roi.is_locked), roi.centroid_x, roi.centroid_y]
-            yield _line([*head, *where, *measured.values()])
+            texts = [cell(roi.description), *(cell(roi.properties.get(key, "")) for key in keys)]
+            yield _line([*head, *where, *measured.values(), *texts])
 
 
 def cell(text: str) -> str:

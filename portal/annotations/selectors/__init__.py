@@ -14,6 +14,7 @@ from portal.annotations.selectors.labels import (
     labels_with_use,
     labs_without_labels,
     merges_of,
+    property_types_of,
 )
 from portal.annotations.selectors.measurements import MOST_ROWS, Measurements, measurements_of
 from portal.annotations.selectors.reviewing import is_own, review_rules_of
@@ -49,6 +50,7 @@ __all__ = [
     "labs_without_labels",
     "measurements_of",
     "merges_of",
+    "property_types_of",
     "review_rules_of",
     "roi_export",
     "roi_get",

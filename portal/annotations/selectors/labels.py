@@ -12,6 +12,7 @@ from django.db.models import Count, Q, QuerySet
 
 from portal.annotations.colors import too_close
 from portal.annotations.models import Label, LabelMerge, LabelSet, LabelSetVersion, Roi
+from portal.annotations.properties import PropertyType, types_of
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.labs.models import Lab, Membership, User
 
@@ -109,6 +110,12 @@ def label_version_now(lab_id: uuid.UUID) -> int | None:
         .first()
     )
     return found
+
+
+def property_types_of(lab_id: uuid.UUID) -> list[PropertyType]:
+    """Which properties the lab keeps; empty where it says nothing of them."""
+    sets = LabelSet.objects.filter(lab_id=lab_id).order_by("-is_default", "created_at")
+    return types_of(sets.values_list("property_types", flat=True).first() or ())
 
 
 def label_merge_get(user: User, merge_id: uuid.UUID) -> LabelMerge:

@@ -1,4 +1,7 @@
-"""The measurements table: each ROI of an image or of a case, one unit a column."""
+"""The measurements table: each ROI of an image or of a case, one unit a column.
+
+Columns of lines and of points are there where one is.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from portal.annotations.measures import MEASURES, Measure, measures_of
-from portal.annotations.models import Roi
+from portal.annotations.models import Roi, RoiKind
 from portal.archive.models import Canvas, Case
 from portal.labs.models import User
 
 MOST_ROWS = 2_000  # on a page; the file has all
 _SHOWN = ("area", "perimeter", "feret", "circularity", "solidity")
-_SCALED = {"area": "area_um2", "perimeter": "perimeter_um", "feret": "feret_um"}
-_UNSCALED = {"area": "area_px", "perimeter": "perimeter_px", "feret": "feret_px"}
+_OF_MARKS = {RoiKind.LINE.value: "length", RoiKind.POINT.value: "points"}
+_SCALED = {
+    **{"area": "area_um2", "perimeter": "perimeter_um"},
+    **{"feret": "feret_um", "length": "length_um"},
+}
+_UNSCALED = {
+    **{"area": "area_px", "perimeter": "perimeter_px"},
+    **{"feret": "feret_px", "length": "length_px"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,9 @@ def measurements_of(
         canvases = {canvas.pk: canvas}
     unscaled = [one for one in canvases.values() if not (one.mpp_x and one.mpp_y)]
     units = _UNSCALED if unscaled else _SCALED
-    keys = [units.get(name, name) for name in _SHOWN]
+    kinds = {roi.shape for roi in found}
+    marks = [name for kind, name in _OF_MARKS.items() if kind in kinds]
+    keys = [units.get(name, name) for name in (*_SHOWN, *marks)]
     columns = tuple(next(one for one in MEASURES if one.key == key) for key in keys)
     rows = [Measured(roi, _values(roi, keys)) for roi in found]
     total = len(found) if len(found) < MOST_ROWS else rois.count()

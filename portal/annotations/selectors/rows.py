@@ -11,9 +11,10 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, TextField, Value
+from django.db.models import Case, F, TextField, Value, When
 from django.db.models.functions import Cast, Coalesce, NullIf
 
+from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi, RoiQuerySet
 from portal.annotations.selectors.rois import RoiFilter
 from portal.labs.models import User
@@ -25,6 +26,7 @@ class RoiRow:
 
     Attributes:
         geometry_text, track_text: JSON as the database keeps it; None where it was not asked for.
+        mark_text: the geometry of points and lines, which are measured by it; None for areas.
         canvas_kind, mpp_x, mpp_y, time_base_s: of the canvas and its video.
         author: the name, else the address; None where that account is gone.
     """
@@ -42,6 +44,7 @@ class RoiRow:
     centroid_y: float
     area_px: float
     name: str
+    description: str
     shape: str
     is_locked: bool
     review_state: str
@@ -51,6 +54,8 @@ class RoiRow:
     deleted_at: datetime | None
     geometry_text: str | None
     track_text: str | None
+    properties_text: str
+    mark_text: str | None
     canvas_kind: str
     mpp_x: float | None
     mpp_y: float | None
@@ -98,6 +103,12 @@ def _columns(*, with_outlines: bool) -> dict[str, Any]:
     return {
         "geometry_text": Cast("geometry", text) if with_outlines else Value(None, text),
         "track_text": Cast("track", text) if with_outlines else Value(None, text),
+        "properties_text": Cast("properties", text),
+        "mark_text": Case(
+            When(shape__in=MARKS, then=Cast("geometry", text)),
+            default=Value(None, text),
+            output_field=text,
+        ),
         "canvas_kind": F("canvas__kind"),
         "mpp_x": F("canvas__mpp_x"),
         "mpp_y": F("canvas__mpp_y"),

@@ -14,6 +14,8 @@ from portal.annotations.services.labels import (
     label_set_publish,
     label_update,
     labels_order,
+    properties_given,
+    property_types_set,
 )
 from portal.annotations.services.merges import label_merge, label_merge_preview, label_merge_undo
 from portal.annotations.services.once import Once
@@ -56,6 +58,8 @@ __all__ = [
     "label_set_publish",
     "label_update",
     "labels_order",
+    "properties_given",
+    "property_types_set",
     "report_json",
     "review_rules_set",
     "roi_create",

@@ -71,8 +71,8 @@ class Written:
 
     @property
     def is_its_own(self) -> bool:
-        """Whether what is written is no other row's: an outline, a track."""
-        return self.geometry_changed or "track" in self.fields
+        """Whether what is written is no other row's: an outline, a track, properties."""
+        return self.geometry_changed or not {"track", "properties"}.isdisjoint(self.fields)
 
 
 def rois_change(
@@ -234,6 +234,8 @@ def _prepared(
         frame=frames[where],
         label=label,
         name=step.changes.get("name", ""),
+        description=step.changes.get("description", ""),
+        properties=step.changes.get("properties"),
         roi_id=step.roi_id,
         foreign={},
         kind=step.changes.get("shape", RoiKind.POLYGON),

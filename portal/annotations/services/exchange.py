@@ -244,6 +244,8 @@ def _prepared(run: ImportRun, plan: Plan) -> Roi:
         frame=plan.frame,
         label=plan.label,
         name=plan.feature.name,
+        description=plan.feature.description or "",
+        properties=plan.feature.properties,
         roi_id=plan.roi_id,
         foreign=plan.feature.foreign,
         kind=plan.feature.kind,
@@ -277,6 +279,10 @@ def _changes(plan: Plan) -> RoiChanges:
         "label": plan.label,
         "foreign": plan.feature.foreign,
     }
+    if plan.feature.description is not None:
+        changes["description"] = plan.feature.description
+    if plan.feature.properties is not None:
+        changes["properties"] = plan.feature.properties
     if plan.track:  # most formats know of none: what they leave out stays
         changes["track"] = list(plan.track)
     if plan.feature.is_locked:  # a file never unlocks

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from portal.annotations.geometry import RoiShape, is_ellipse, shape_from_geojson
+from portal.annotations.geometry import RoiShape, is_ellipse
+from portal.annotations.marks import MARKS, mark_kind, outline_from_geojson
 from portal.annotations.models import Label, ReviewState, Roi, RoiKind
+from portal.annotations.properties import description_clean, properties_clean
 from portal.annotations.services.tracks import track_clean
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
@@ -19,6 +21,8 @@ class RoiChanges(TypedDict, total=False):
 
     geometry: object
     name: str
+    description: str
+    properties: object
     label: Label | None
     review_state: str
     shape: str
@@ -28,18 +32,20 @@ class RoiChanges(TypedDict, total=False):
 
 
 def roi_shape(canvas: Canvas, geometry: object) -> RoiShape:
-    """The outline as it would be stored on this canvas; see ``shape_from_geojson``."""
-    return shape_from_geojson(geometry, width_px=canvas.width_px, height_px=canvas.height_px)
+    """What would be stored on this canvas; see ``outline_from_geojson``."""
+    return outline_from_geojson(geometry, width_px=canvas.width_px, height_px=canvas.height_px)
 
 
 def shape_kind(shape: RoiShape, said: str) -> str:
-    """An ellipse where it is said to be one and is one still; otherwise a polygon.
+    """Points and lines by their geometry; an ellipse where it is said to be one and is one still.
 
     Raises:
         InvalidInputError: no such shape.
     """
     if said not in RoiKind.values:
         raise InvalidInputError(f"shape: one of {', '.join(RoiKind.values)}.")
+    if kind := mark_kind(shape.geometry):
+        return kind
     return said if said == RoiKind.ELLIPSE and is_ellipse(shape) else RoiKind.POLYGON.value
 
 
@@ -70,8 +76,9 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple
         track = track_clean(roi.canvas, own_index=roi.frame_index, track=changes["track"])
         if track != roi.track:
             fields["track"] = track
-    if "name" in changes and (name := clean_name(changes["name"])) != roi.name:
-        fields["name"] = name
+    require_area(fields.get("shape", roi.shape), fields.get("track", roi.track))
+    words = _words(changes)
+    fields |= {name: value for name, value in words.items() if value != getattr(roi, name)}
     if "label" in changes:
         label = changes["label"]
         if (label.pk if label else None) != roi.label_id:
@@ -89,6 +96,18 @@ def changed_fields(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple
     return fields, notes
 
 
+def _words(changes: RoiChanges) -> dict[str, Any]:
+    """Name, description and properties, as far as they are given, as they are stored."""
+    words: dict[str, Any] = {}
+    if "name" in changes:
+        words["name"] = clean_name(changes["name"])
+    if "description" in changes:
+        words["description"] = description_clean(changes["description"])
+    if "properties" in changes:
+        words["properties"] = properties_clean(changes["properties"])
+    return words
+
+
 def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tuple[str, ...]]:
     if "geometry" not in changes and "shape" not in changes:
         return {}, ()
@@ -101,6 +120,12 @@ def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tup
     if (kind := shape_kind(shape, said)) != roi.shape:
         fields["shape"] = kind
     return fields, shape.notes
+
+
+def require_area(kind: str, track: object) -> None:
+    """Raise ``InvalidInputError`` where points or a line have key frames."""
+    if kind in MARKS and track:
+        raise InvalidInputError("track: only an area has key frames; points and lines have none.")
 
 
 def require_unlocked(roi: Roi) -> None:

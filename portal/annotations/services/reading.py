@@ -16,11 +16,12 @@ from shapely.geometry import Polygon
 
 from portal.annotations.formats import AUTO, GEOJSON, Plane, Reader, plane_of, reader_of
 from portal.annotations.geometry import RoiShape
+from portal.annotations.marks import mark_kind
 from portal.annotations.models import Label, Roi, RoiImport
 from portal.annotations.qupath import Feature, FeatureError, class_of, feature_read, features_of
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.classes import Classes
-from portal.annotations.services.fields import roi_shape
+from portal.annotations.services.fields import require_area, roi_shape
 from portal.annotations.services.reports import ImportItem, Tally
 from portal.annotations.services.tracks import KeyFrame, track_clean
 from portal.archive.models import Canvas, CanvasKind
@@ -184,6 +185,8 @@ def rough_rings(run: ImportRun, plan: Plan) -> list[list[float]]:
     """Outer rings as x, y in turns, whole pixels, to be drawn a few hundred pixels wide."""
     tolerance = max(run.canvas.width_px, run.canvas.height_px) / OUTLINES_PX
     shape = shapely.simplify(shapely.geometry.shape(plan.shape.geometry), tolerance)
+    if mark_kind(plan.shape.geometry):  # as wide as a line is drawn
+        shape = shapely.buffer(shape, 2 * tolerance, quad_segs=1)
     parts = [part for part in shapely.get_parts(shape) if isinstance(part, Polygon)]
     return [
         np.round(shapely.get_coordinates(part.exterior)).ravel().astype(int).tolist()
@@ -199,6 +202,7 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         shape = roi_shape(run.canvas, feature.geometry)
         own = frame.index if frame else None
         track = track_clean(run.canvas, own_index=own, track=feature.track)
+        require_area(mark_kind(shape.geometry) or feature.kind, track)
     except FeatureError as error:
         run.refuse(index, str(error))
         return None

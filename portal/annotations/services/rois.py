@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from portal.annotations.geometry import RoiShape
 from portal.annotations.models import Label, Roi, RoiAction, RoiImport, RoiKind, RoiRevision
+from portal.annotations.properties import description_clean, properties_clean
 from portal.annotations.rules import require_annotate
 from portal.annotations.selectors import FrameRef, frame_resolve
 from portal.annotations.services.fields import (
@@ -18,6 +19,7 @@ from portal.annotations.services.fields import (
     changed_fields,
     check_label,
     clean_name,
+    require_area,
     require_unlocked,
     roi_shape,
     shape_fields,
@@ -65,6 +67,8 @@ def roi_create(
     geometry: object,
     label: Label | None = None,
     name: str = "",
+    description: str = "",
+    properties: object = None,
     frame_index: int | None = None,
     frame_pts: int | None = None,
     roi_id: uuid.UUID | None = None,
@@ -80,7 +84,7 @@ def roi_create(
     the same id with the same content returns the ROI that is there. So does the same ``once``.
 
     Args:
-        kind: of ``RoiKind``; what is no ellipse is stored as a polygon.
+        kind: of ``RoiKind``; an area that is no ellipse is stored as a polygon.
         track: key frames beside its own, see ``services.tracks``.
 
     Raises:
@@ -100,6 +104,8 @@ def roi_create(
         frame=frame,
         label=label,
         name=name,
+        description=description,
+        properties=properties,
         roi_id=roi_id or uuid.uuid4(),
         foreign=foreign or {},
         kind=kind,
@@ -130,18 +136,24 @@ def roi_prepare(
     kind: str = RoiKind.POLYGON,
     is_locked: bool = False,
     track: object = (),
+    description: str = "",
+    properties: object = None,
 ) -> Roi:
     """A row ready for ``roi_insert``: nothing is written, rights are the caller's matter."""
+    found = shape_kind(shape, kind)
+    require_area(found, track)
     return Roi(
         id=roi_id,
         lab_id=canvas.lab_id,
         canvas=canvas,
         name=clean_name(name),
+        description=description_clean(description),
+        properties=properties_clean(properties or {}),
         label=label,
         frame_index=frame.index if frame else None,
         frame_pts=frame.pts if frame else None,
         foreign=foreign,
-        shape=shape_kind(shape, kind),
+        shape=found,
         is_locked=is_locked,
         track=track_clean(canvas, own_index=frame.index if frame else None, track=track),
         created_by=user,
@@ -277,6 +289,8 @@ def version_changes(roi: Roi, version: int) -> RoiChanges:
         "track": was.track,
         "shape": was.shape,
         "name": was.name,
+        "description": was.description,
+        "properties": was.properties,
         "label": was.label,
     }
 

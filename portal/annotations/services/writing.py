@@ -16,7 +16,10 @@ from portal.core.errors import NotFoundError, StaleVersionError
 from portal.core.events import event_emit
 from portal.labs.models import User
 
-STATE = ("geometry", "track", "shape", "name", "label_id", "review_state", "is_locked")
+STATE = (
+    *("geometry", "track", "shape", "name", "description", "properties"),
+    *("label_id", "review_state", "is_locked"),
+)
 """What a revision keeps of an ROI."""
 
 

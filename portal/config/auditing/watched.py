@@ -117,6 +117,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:label-merge": {"POST": _told("label.merged", "label", "pk")},
     "api:label-merge-undo": {"POST": _told("label.merge_undone")},
     "api:label-order": {"POST": _told("label.saved")},
+    "api:label-properties": {"PUT": _told("label.saved")},
     "api:label-version-list": {"POST": _told("label_version.published")},
     "api:mosaic-detail": {
         "GET": Watch("mosaic.viewed", "mosaic", "pk", every_s=MINUTE_S),

@@ -18,7 +18,8 @@ from shapely.geometry.base import BaseGeometry
 
 from ml.geometry import inverse, project_points
 from ml.types import ArrayF64
-from portal.annotations.models import Roi
+from portal.annotations.marks import mark_kind, mark_parts
+from portal.annotations.models import Roi, RoiKind
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
@@ -137,6 +138,8 @@ def projected_geometry(
 
     None where nothing is left, or a corner lies behind the plane.
     """
+    if mark_kind(geometry):
+        return _projected_mark(geometry, H, seen)
     polygons = geometry["coordinates"]
     if geometry["type"] == "Polygon":
         polygons = [polygons]
@@ -154,6 +157,30 @@ def projected_geometry(
     share = min(1.0, float(cut.area / max(whole.area, 1e-9)))
     plain = mapping(shapely.set_precision(cut, 10**-DECIMALS))
     return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(share, 4)
+
+
+def _projected_mark(
+    geometry: dict[str, Any], H: ArrayF64, seen: BaseGeometry
+) -> tuple[dict[str, Any], float] | None:
+    """Points or lines; the share is that of the points, or of the length."""
+    moved = []
+    for part in mark_parts(geometry):
+        xy, is_front = project_points(H[None], np.array(part, np.float64))
+        if not is_front.all():
+            return None
+        moved.append(xy[0])
+    is_line = mark_kind(geometry) == RoiKind.LINE
+    whole: BaseGeometry = (
+        shapely.multilinestrings(moved) if is_line else shapely.multipoints(np.vstack(moved))
+    )
+    parts = shapely.get_parts(shapely.intersection(whole, seen))
+    left = [part for part in parts if (part.geom_type == "LineString") == is_line]
+    if not left:
+        return None
+    share = sum(p.length for p in left) / whole.length if is_line else len(left) / len(moved)
+    cut = shapely.multilinestrings(left) if is_line else shapely.multipoints(left)
+    plain = mapping(shapely.transform(cut, lambda xy: np.round(xy, DECIMALS)))
+    return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(min(1.0, share), 4)
 
 
 def _placed(

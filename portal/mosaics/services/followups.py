@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, ItemState
@@ -47,6 +48,8 @@ def followup_create(*, roi: Roi, target: Canvas, user: User) -> FollowupRequeste
     require_build(user, roi.lab_id)
     if roi.deleted_at is not None:
         raise ConflictError("This ROI was deleted; restore it first.", code="roi-deleted")
+    if roi.shape in MARKS:
+        raise InvalidInputError("roi: points and lines have no area to look for.")
     if roi.canvas.kind not in KINDS:
         raise InvalidInputError("roi: a place on a video or on a mosaic; this one is on neither.")
     if not followup_targets(roi).filter(pk=target.pk).exists():

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
 from portal.annotations.rules import require_annotate
 from portal.annotations.services import roi_update
@@ -80,6 +81,8 @@ def roi_track(
 
 def track_span(roi: Roi, *, from_index: int | None, backward: bool, frames: int) -> TrackSpan:
     """From where to where an ROI is followed. ``InvalidInputError`` where there is nothing."""
+    if roi.shape in MARKS:
+        raise InvalidInputError("roi: points and lines have no outline to follow.")
     if roi.canvas.kind != CanvasKind.VIDEO or roi.frame_index is None:
         raise InvalidInputError("roi: only an ROI on a video can be followed.")
     first = roi.frame_index if from_index is None else from_index

@@ -4,6 +4,7 @@ from portal.retrieval.selectors.comparison import EncoderComparison, encoder_com
 from portal.retrieval.selectors.embeddings import (
     CANVAS_KIND,
     EMBED_KIND,
+    NO_AREA,
     NO_TISSUE,
     canvas_job_open,
     canvas_progress,
@@ -64,6 +65,7 @@ __all__ = [
     "EXPAND_MOST",
     "FACETS",
     "K_MOST",
+    "NO_AREA",
     "NO_TISSUE",
     "CaseScope",
     "EncoderComparison",

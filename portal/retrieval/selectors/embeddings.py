@@ -10,7 +10,8 @@ import numpy as np
 from django.db.models import Q, QuerySet
 
 from ml.types import ArrayF32, ArrayI64
-from portal.annotations.models import Roi
+from portal.annotations.marks import MARKS
+from portal.annotations.models import Roi, RoiQuerySet
 from portal.archive.models import Canvas
 from portal.jobs.models import ENDED, Job
 from portal.retrieval.models import (
@@ -25,7 +26,7 @@ from portal.retrieval.models import (
 
 EMBED_KIND = "roi_embed"
 CANVAS_KIND = "canvas_embed"
-NO_TISSUE = "no-tissue"
+NO_TISSUE, NO_AREA = "no-tissue", "no-area"
 CHUNK_ROWS = 5_000  # bounds a query's parameters (SQLite: 32,766) and its answer (2.5 MB)
 
 
@@ -60,9 +61,13 @@ def roi_to_embed(roi_id: uuid.UUID) -> Roi | None:
 
 
 def rois_to_embed(roi_ids: Collection[uuid.UUID]) -> list[Roi]:
-    """For a task: those of the ROIs that are not deleted, with their canvases. One query."""
-    rois = Roi.objects.live().select_related("canvas", "lab").filter(pk__in=roi_ids)
-    return list(rois)
+    """For a task: those of the ROIs that can be embedded, with their canvases. One query."""
+    return list(_areas().select_related("canvas", "lab").filter(pk__in=roi_ids))
+
+
+def _areas() -> RoiQuerySet:
+    """Live ROIs that have an area: there is nothing to embed of points and lines."""
+    return Roi.objects.live().exclude(shape__in=MARKS)
 
 
 def rois_embedded(rois: Collection[Roi], encoder: Encoder) -> set[uuid.UUID]:
@@ -77,9 +82,7 @@ def rois_without_embedding(*, lab_id: uuid.UUID, encoder: Encoder) -> QuerySet[R
     Those that it cannot embed as they are drawn now are not among them.
     """
     current = Embedding.objects.filter(lab_id=lab_id, encoder=encoder, superseded_at__isnull=True)
-    rois = Roi.objects.live().filter(
-        lab_id=lab_id, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)]
-    )
+    rois = _areas().filter(lab_id=lab_id, canvas__kind__in=CANVASES_OF[EncoderKind(encoder.kind)])
     hopeless = Unembeddable.objects.filter(encoder=encoder)
     return rois.exclude(pk__in=current.values("roi_id")).exclude(pk__in=hopeless.values("roi_id"))
 
@@ -103,7 +106,7 @@ def canvas_rois_waiting(canvas: Canvas, encoder: Encoder) -> QuerySet[Roi]:
 
 def canvas_progress(canvas: Canvas, encoder: Encoder) -> tuple[int, int]:
     """For a task: how many of the canvas' live ROIs the encoder is done with, and of how many."""
-    total = Roi.objects.live().filter(canvas=canvas).count()
+    total = _areas().filter(canvas=canvas).count()
     waiting = rois_without_embedding(lab_id=canvas.lab_id, encoder=encoder).filter(canvas=canvas)
     return total - waiting.count(), total
 

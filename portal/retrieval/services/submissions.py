@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from django.db import transaction
 
+from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi, RoiRevision
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, NotFoundError
@@ -17,7 +18,7 @@ from portal.labs.models import Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.models import Encoder, EncoderKind, Unembeddable
-from portal.retrieval.selectors import CANVAS_KIND, EMBED_KIND, NO_TISSUE
+from portal.retrieval.selectors import CANVAS_KIND, EMBED_KIND, NO_AREA, NO_TISSUE
 from portal.retrieval.services.embeddings import embedding_carry_over, embeddings_supersede
 
 
@@ -41,7 +42,7 @@ def roi_changed(
         embeddings_supersede(roi_ids=[roi.pk])
     elif action != "restore" or embedding_carry_over(roi):
         return None
-    if is_bulk:
+    if is_bulk or roi.shape in MARKS:
         return None
     author = RoiRevision.objects.select_related("author").filter(roi=roi, version=version).first()
     return _embed_submit(
@@ -93,12 +94,14 @@ def embed_request(*, roi: Roi, user: User, is_retry: bool = False) -> Job:
         is_retry: start again after a failure; needs the role annotator.
     Raises:
         ConflictError: the last attempt failed (``details``: job and reason) and this is no retry;
-            ``no-tissue`` where there is nothing to embed.
+            ``no-tissue`` or ``no-area`` where there is nothing to embed.
         ForbiddenError: a retry by a viewer.
         NotFoundError: it was deleted with its image or case meanwhile.
     """
     if is_retry:
         require_role(user, roi.lab_id, at_least=Role.ANNOTATOR)
+    if roi.shape in MARKS:
+        raise ConflictError("Points and lines have no area to search with.", code=NO_AREA)
     with transaction.atomic():
         if Roi.objects.select_for_update().filter(pk=roi.pk).first() is None:
             raise NotFoundError("There is no such ROI.")  # into the bin since it was looked up

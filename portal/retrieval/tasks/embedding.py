@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import QuerySet
 
 from ml.errors import BadInputError, EmptyRegionError
+from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
 from portal.archive.models import Canvas
 from portal.core.tasks import JobContext, JobResult, Priority, task
@@ -21,7 +22,7 @@ from portal.retrieval.tasks.regions import EmbedRegions, encoder_ready, regions_
 if TYPE_CHECKING:
     from ml.roi import Embedded, RegionEncoder
 
-NO_TISSUE = "no tissue"
+NO_TISSUE, NO_AREA = "no tissue", "no area"
 PART_S = 2.0  # a part is as many ROIs as take so long: whoever waits for a worker waits no longer
 PART_FIRST, PART_MOST = 4, 256  # ROIs of the first part, whose time tells how many the next has
 
@@ -34,6 +35,8 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
     roi = selectors.roi_to_embed(uuid.UUID(roi_id))
     if roi is None:
         return {"skipped": "deleted"}
+    if roi.shape in MARKS:  # it was an area when this was asked for
+        return {"outcome": NO_AREA}
     network, row = encoder_ready(selectors.encoder_kind_for(roi.canvas))
     known = selectors.embedding_current(roi=roi, encoder=row)
     if known is not None:

@@ -121,7 +121,7 @@ def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> dict
     except ConflictError as error:
         return {
             "failure": error.message,
-            "is_blank": error.code == selectors.NO_TISSUE,
+            "is_blank": error.code in (selectors.NO_TISSUE, selectors.NO_AREA),
             "job": selectors.embed_job(roi=roi) if lab_id == roi.lab_id else None,
             "may_retry": has_role(user, roi.lab_id, at_least=Role.ANNOTATOR),
         }

@@ -9,11 +9,30 @@ export interface MultiPolygonGeometry {
   type: "MultiPolygon";
   coordinates: Position[][][];
 }
+export type AreaGeometry = PolygonGeometry | MultiPolygonGeometry;
+export interface PointGeometry {
+  type: "Point";
+  coordinates: Position;
+}
+export interface MultiPointGeometry {
+  type: "MultiPoint";
+  coordinates: Position[];
+}
+export interface LineGeometry {
+  type: "LineString";
+  coordinates: Position[];
+}
+export interface MultiLineGeometry {
+  type: "MultiLineString";
+  coordinates: Position[][];
+}
+/** What has no area. */
+export type MarkGeometry = PointGeometry | MultiPointGeometry | LineGeometry | MultiLineGeometry;
 /** GeoJSON in level-0 pixels, x right, y down. */
-export type RoiGeometry = PolygonGeometry | MultiPolygonGeometry;
+export type RoiGeometry = AreaGeometry | MarkGeometry;
 
-/** An ellipse fills its bounds. */
-export type RoiShape = "polygon" | "ellipse";
+/** An ellipse fills its bounds; points (one or many) and lines have no area. */
+export type RoiShape = "polygon" | "ellipse" | "point" | "line";
 
 export interface Level {
   width: number;
@@ -84,6 +103,8 @@ export interface KeyFrame {
   drift_px: number;
 }
 
+export type Properties = Record<string, string>;
+
 export interface Roi {
   id: string;
   canvas: string;
@@ -91,6 +112,9 @@ export interface Roi {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  description: string;
+  /** Texts by key. */
+  properties: Properties;
   shape: RoiShape;
   /** Key frames beside its own frame. */
   track: KeyFrame[];
@@ -99,6 +123,11 @@ export interface Roi {
   version: number;
   area_px: number;
   area_um2: number | null;
+  /** Of a line. */
+  length_px: number | null;
+  length_um: number | null;
+  /** How many points. */
+  points: number | null;
   bounds: [number, number, number, number];
   /** A name; null where the account is gone. */
   created_by: string | null;
@@ -118,6 +147,8 @@ export interface RoiRevision {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  description: string;
+  properties: Properties;
   shape: RoiShape;
   track: KeyFrame[];
   locked: boolean;

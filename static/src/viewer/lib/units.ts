@@ -1,5 +1,7 @@
 /** Numbers as people read them: lengths, areas, magnification, time. */
 
+import type { Roi } from "./types";
+
 /** The convention of digital pathology: 1 µm per pixel on screen is what a 10x objective shows. */
 const UM_PER_PX_AT_1X = 10;
 
@@ -9,6 +11,14 @@ const significant = (value: number, digits = 3): string =>
 export function areaText(areaPx: number, areaUm2: number | null): string {
   if (areaUm2 === null) return `${significant(areaPx)} px²`;
   return areaUm2 >= 1e5 ? `${significant(areaUm2 / 1e6)} mm²` : `${significant(areaUm2)} µm²`;
+}
+
+/** What there is to measure of an ROI: its area, its length, or how many points it has. */
+export function sizeText(roi: Pick<Roi, "area_px" | "area_um2" | "length_px" | "length_um" | "points">): string {
+  if (typeof roi.points === "number") return roi.points === 1 ? "1 point" : `${roi.points} points`;
+  if (typeof roi.length_um === "number") return lengthText(roi.length_um);
+  if (typeof roi.length_px === "number") return `${significant(roi.length_px)} px`;
+  return areaText(roi.area_px, roi.area_um2);
 }
 
 export function lengthText(lengthUm: number): string {

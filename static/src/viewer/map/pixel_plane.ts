@@ -3,13 +3,17 @@
  * (x, -y) on the map. Nothing outside this module flips a sign.
  */
 
+import LineString from "ol/geom/LineString";
+import MultiLineString from "ol/geom/MultiLineString";
+import MultiPoint from "ol/geom/MultiPoint";
 import MultiPolygon from "ol/geom/MultiPolygon";
+import Point from "ol/geom/Point";
 import Polygon from "ol/geom/Polygon";
 import Projection from "ol/proj/Projection";
 import type { Extent } from "ol/extent";
 import type Geometry from "ol/geom/Geometry";
 
-import type { CanvasData, Position, RoiGeometry } from "../lib/types";
+import type { AreaGeometry, CanvasData, Position, RoiGeometry } from "../lib/types";
 
 export function mapExtentOf(canvas: CanvasData): Extent {
   return [0, -canvas.height, canvas.width, 0];
@@ -41,20 +45,37 @@ export function boundsFromExtent(extent: Extent): [number, number, number, numbe
 
 const flipRing = (ring: Position[]): Position[] => ring.map(mapFromL0);
 
-export function geometryFromL0(geometry: RoiGeometry): Polygon | MultiPolygon {
-  if (geometry.type === "Polygon") return new Polygon(geometry.coordinates.map(flipRing));
-  return new MultiPolygon(geometry.coordinates.map((rings) => rings.map(flipRing)));
+export type AreaOnMap = Polygon | MultiPolygon;
+export type GeometryOnMap = AreaOnMap | Point | MultiPoint | LineString | MultiLineString;
+
+export function geometryFromL0(geometry: AreaGeometry): AreaOnMap;
+export function geometryFromL0(geometry: RoiGeometry): GeometryOnMap;
+export function geometryFromL0(geometry: RoiGeometry): GeometryOnMap {
+  switch (geometry.type) {
+    case "Polygon":
+      return new Polygon(geometry.coordinates.map(flipRing));
+    case "MultiPolygon":
+      return new MultiPolygon(geometry.coordinates.map((rings) => rings.map(flipRing)));
+    case "Point":
+      return new Point(mapFromL0(geometry.coordinates));
+    case "MultiPoint":
+      return new MultiPoint(flipRing(geometry.coordinates));
+    case "LineString":
+      return new LineString(flipRing(geometry.coordinates));
+    case "MultiLineString":
+      return new MultiLineString(geometry.coordinates.map(flipRing));
+  }
 }
 
 const round = (value: number): number => Math.round(value * 100) / 100 + 0; // + 0: never minus zero
 
-const ringToL0 = (ring: number[][]): Position[] =>
-  ring.map((point) => {
-    const [x, y] = l0FromMap(point);
-    return [round(x), round(y)];
-  });
+const pointToL0 = (point: number[]): Position => {
+  const [x, y] = l0FromMap(point);
+  return [round(x), round(y)];
+};
+const ringToL0 = (ring: number[][]): Position[] => ring.map(pointToL0);
 
-/** Level-0 GeoJSON of a drawn polygon, rounded to two decimals as QuPath writes it. */
+/** Level-0 GeoJSON of what was drawn, rounded to two decimals as QuPath writes it. */
 export function geometryToL0(geometry: Geometry | undefined): RoiGeometry {
   if (geometry instanceof MultiPolygon) {
     const coordinates = geometry.getCoordinates().map((rings) => rings.map(ringToL0));
@@ -63,7 +84,13 @@ export function geometryToL0(geometry: Geometry | undefined): RoiGeometry {
   if (geometry instanceof Polygon) {
     return { type: "Polygon", coordinates: geometry.getCoordinates().map(ringToL0) };
   }
-  throw new TypeError("an ROI is a polygon or a multipolygon");
+  if (geometry instanceof Point) return { type: "Point", coordinates: pointToL0(geometry.getCoordinates()) };
+  if (geometry instanceof MultiPoint) return { type: "MultiPoint", coordinates: ringToL0(geometry.getCoordinates()) };
+  if (geometry instanceof LineString) return { type: "LineString", coordinates: ringToL0(geometry.getCoordinates()) };
+  if (geometry instanceof MultiLineString) {
+    return { type: "MultiLineString", coordinates: geometry.getCoordinates().map(ringToL0) };
+  }
+  throw new TypeError("an ROI is an area, points or lines");
 }
 
 export function sameGeometry(a: RoiGeometry, b: RoiGeometry): boolean {

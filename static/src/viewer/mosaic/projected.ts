@@ -8,12 +8,11 @@ import VectorLayer from "ol/layer/Vector";
 import VectorSource from "ol/source/Vector";
 import Stroke from "ol/style/Stroke";
 import Style from "ol/style/Style";
-import type MultiPolygon from "ol/geom/MultiPolygon";
-import type Polygon from "ol/geom/Polygon";
 
 import type { Labels } from "../rois/saved/labels";
 import type { ProjectedRoi } from "./api";
 import { geometryFromL0, mapFromL0 } from "../map/pixel_plane";
+import type { GeometryOnMap } from "../map/pixel_plane";
 import type { Position } from "../lib/types";
 
 /** A dark edge under the dashes, as under every outline. */
@@ -22,8 +21,8 @@ const CASE = new Style({ stroke: new Stroke({ color: "rgba(8, 14, 18, 0.55)", wi
 const REACH_SCREEN_PX = 4;
 
 export class ProjectedLayer {
-  readonly layer: VectorLayer<VectorSource<Feature<Polygon | MultiPolygon>>>;
-  private readonly source = new VectorSource<Feature<Polygon | MultiPolygon>>({ wrapX: false });
+  readonly layer: VectorLayer<VectorSource<Feature<GeometryOnMap>>>;
+  private readonly source = new VectorSource<Feature<GeometryOnMap>>({ wrapX: false });
 
   constructor(private readonly labels: Labels) {
     this.layer = new VectorLayer({ source: this.source, className: "projected-rois" });

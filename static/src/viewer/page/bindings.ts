@@ -79,7 +79,7 @@ function viewKeys({ tools, layer, mapView, openSheet, player, look }: KeyTargets
   };
 }
 
-function selectKeys({ tools, selected }: KeyTargets): KeyGroup {
+function selectKeys({ tools, selected, canAnnotate }: KeyTargets): KeyGroup {
   const use = (tool: ToolName) => () => tools.use(tool);
   return {
     title: "Select and measure",
@@ -89,7 +89,7 @@ function selectKeys({ tools, selected }: KeyTargets): KeyGroup {
       { keys: ["ctrl+a"], shown: "Ctrl + A", does: "Select all that is shown", run: () => selected.selectAll() },
       { keys: ["shift+a"], shown: "Shift + A", does: "Select all of the same label", run: () => selected.selectLike() },
       { keys: [], shown: "Ctrl + C", does: "Copy" },
-      { keys: ["l"], shown: "L", does: "Ruler", run: use("ruler") },
+      { keys: canAnnotate ? ["shift+m"] : ["shift+m", "l"], shown: canAnnotate ? "Shift + M" : "L", does: "Ruler", run: use("ruler") },
       { keys: ["shift+l"], shown: "Shift + L", does: "Angle", run: use("angle") },
     ],
   };
@@ -104,7 +104,9 @@ function drawKeys({ tools, undo, redo }: KeyTargets): KeyGroup {
       { keys: ["o"], shown: "O", does: "Ellipse", run: use("ellipse") },
       { keys: ["p"], shown: "P", does: "Polygon; goes on with one left unfinished", run: use("polygon") },
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
-      { keys: ["enter"], shown: "Enter", does: "Finish the polygon; place a rectangle or an ellipse", run: () => tools.finish() },
+      { keys: ["l"], shown: "L", does: "Line: drag; kept with its length", run: use("line") },
+      { keys: ["."], shown: ".", does: "Points: each click adds one, Enter or Esc begins others", run: use("point") },
+      { keys: ["enter"], shown: "Enter", does: "Finish; place a rectangle, an ellipse, a line or a point", run: () => tools.finish() },
       { keys: ["b"], shown: "B", does: "Brush: paint", run: use("brush") },
       { keys: ["w"], shown: "W", does: "Wand: take a colour; drag for more", run: use("wand") },
       { keys: ["["], shown: "[", does: "Smaller brush", run: () => tools.resizeBrush(false), repeats: true },

@@ -47,6 +47,7 @@ export function connectTools(parts: Parts): void {
   const commands = undoable(parts, tools, selected);
   const details = new Details(root, store, edits, layer, labels, {
     canAnnotate: canvas.can_annotate,
+    propertyTypes: parts.propertyTypes,
     zoomTo: (state) => void showRoi(state, parts),
     remove: commands.remove,
     useLabel: (id) => next?.use(id),

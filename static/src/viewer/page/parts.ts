@@ -11,6 +11,7 @@ import type { Drafts } from "../rois/saved/drafts";
 import type { RoiEdits } from "../rois/saved/edits";
 import type { Labels } from "../rois/saved/labels";
 import type { RoiLayer } from "../rois/shown/layer";
+import type { PropertyType } from "../rois/saved/property_types";
 import type { RoiStore } from "../rois/saved/store";
 import type { VideoPlayer } from "../video/player";
 import type { MiniMap } from "../mosaic/mini_map";
@@ -20,6 +21,7 @@ export interface Parts {
   root: HTMLElement;
   canvas: CanvasData;
   labels: Labels;
+  propertyTypes: PropertyType[];
   player: VideoPlayer | null;
   history: History;
   /** What waits on this computer. */

@@ -20,6 +20,7 @@ import { Drafts } from "../rois/saved/drafts";
 import { RoiEdits } from "../rois/saved/edits";
 import { Labels } from "../rois/saved/labels";
 import { RoiLayer } from "../rois/shown/layer";
+import { propertyTypes } from "../rois/saved/property_types";
 import { RoiStore } from "../rois/saved/store";
 import { VideoPlayer } from "../video/player";
 import { timeline } from "../video/timeline";
@@ -72,7 +73,7 @@ function takeKeys(target: HTMLElement): void {
 async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> {
   const projection = projectionOf(canvas);
   const notice = new StageNotice(required(root, "[data-stage-notice]"));
-  const labels = await loadLabels(canvas, notice);
+  const [labels, types] = await Promise.all([loadLabels(canvas, notice), propertyTypes(canvas.id)]);
   const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
   const image = player ? [player.layer] : tiles(root, canvas, projection);
   const history = new History();
@@ -84,7 +85,7 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   const edits = new RoiEdits(store, history);
   const layer = new RoiLayer(store, labels);
   const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...image, layer.layer]);
-  const made = { root, canvas, labels, player, history, cupboard, drafts, store, edits, layer, mapView, notice, projection };
+  const made = { root, canvas, labels, propertyTypes: types, player, history, cupboard, drafts, store, edits, layer, mapView, notice, projection };
   return { ...made, mosaic: null, miniMap: null };
 }
 

@@ -1,5 +1,5 @@
 import type MultiPolygon from "ol/geom/MultiPolygon";
-import Point from "ol/geom/Point";
+import Circle from "ol/geom/Circle";
 import Polygon from "ol/geom/Polygon";
 import { describe, expect, it } from "vitest";
 
@@ -68,8 +68,17 @@ describe("geometries", () => {
     expect(geometryToL0(drawn).coordinates).toEqual([[[0, 0.01], [1.24, 0], [1, 2.35], [0, 0.01]]]);
   });
 
-  it("a point is no ROI", () => {
-    expect(() => geometryToL0(new Point([0, 0]))).toThrow("an ROI is a polygon or a multipolygon");
+  it.each<RoiGeometry>([
+    { type: "Point", coordinates: [1.25, 2] },
+    { type: "MultiPoint", coordinates: [[1, 2], [3, 4]] },
+    { type: "LineString", coordinates: [[1, 2], [3, 4]] },
+    { type: "MultiLineString", coordinates: [[[1, 2], [3, 4]], [[5, 6], [7, 8]]] },
+  ])("points and lines come back as they were: $type", (mark) => {
+    expect(geometryToL0(geometryFromL0(mark))).toEqual(mark);
+  });
+
+  it("a circle is no ROI", () => {
+    expect(() => geometryToL0(new Circle([0, 0], 1))).toThrow("an ROI is an area, points or lines");
     expect(() => geometryToL0(undefined)).toThrow(TypeError);
   });
 

@@ -75,6 +75,11 @@ def label_order_body(scene: Any) -> dict[str, Any]:
     return {"lab": scene.ids["labs"], "labels": [{"id": str(one.pk)} for one in labels]}
 
 
+def property_types_body(scene: Any) -> dict[str, Any]:
+    types = [{"key": "Grade", "kind": "choice", "choices": ["1", "2"]}]
+    return {"lab": scene.ids["labs"], "properties": types}
+
+
 def label_merge_body(scene: Any) -> dict[str, Any]:
     other = Label.objects.filter(lab=scene.world.case.lab, retired_at=None).first()
     return {"into": str(other.pk)}

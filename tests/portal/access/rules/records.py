@@ -17,6 +17,7 @@ from tests.portal.access.rules.bodies import (
     label_order_body,
     label_version_body,
     presence_body,
+    property_types_body,
     review_body,
     review_rules_body,
     roi_body,
@@ -207,6 +208,10 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:label-order": {  # of one's own lab
         "POST": rest(at_least="manager", writes=True, body=label_order_body),
+    },
+    "api:label-properties": {  # of one's own lab
+        "GET": rest(),
+        "PUT": rest(at_least="manager", writes=True, body=property_types_body),
     },
     "api:label-merge": {"POST": rest(at_least="manager", writes=True, body=label_merge_body)},
     "api:label-merge-undo": {"POST": rest(at_least="manager", writes=True)},

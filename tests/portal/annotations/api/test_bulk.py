@@ -161,7 +161,7 @@ def test_a_locked_one_refuses_everything(api: APIClient, canvas: Canvas, rois: l
         ({"do": "create"}, "Required to create"),
         ({"do": "delete"}, "Required to delete"),
         ({"do": "sink", "version": 1}, "not a valid choice"),
-        ({"do": "create", "geometry": {"type": "Point", "coordinates": [1, 2]}}, "not 'Point'"),
+        ({"do": "create", "geometry": {"type": "Circle", "coordinates": [1, 2]}}, "not 'Circle'"),
         (
             {"do": "create", "geometry": box(1, 1, 9, 9), "label": str(uuid.uuid4())},
             "no such label",

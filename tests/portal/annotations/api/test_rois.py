@@ -75,7 +75,7 @@ def test_the_same_request_twice_makes_one_roi(api: APIClient, canvas: Canvas) ->
         ('{"type":"Polygon","coordinates":[[[0,0],[9,NaN],[9,9]]]}', "vertex 1: y is nan"),
         ('{"type":"Polygon","coordinates":[[[0,0],[9,1e999],[9,9]]]}', "vertex 1: y is inf"),
         ('{"type":"Polygon","coordinates":[[[0,0],["NaN",9],[9,9]]]}', "x is 'NaN', not a number"),
-        ('{"type":"LineString","coordinates":[[0,0],[9,9]]}', "not 'LineString'"),
+        ('{"type":"Curve","coordinates":[[0,0],[9,9]]}', "not 'Curve'"),
         ('"POLYGON((0 0, 1 1, 2 2))"', "expected a GeoJSON object"),
         ('{"type":"Polygon","coordinates":[[[5000,0],[5009,0],[5009,9]]]}', "outside the canvas"),
         ('{"type":"Polygon","coordinates":' + "[" * 5000 + "]" * 5000 + "}", "nested too deeply"),
@@ -296,10 +296,10 @@ def test_geojson_out_and_in(api: APIClient, roi: Roi, annotator: User) -> None:
     assert answer["Content-Type"] == "application/geo+json"
     assert answer["Content-Disposition"] == 'attachment; filename="Section_1-rois.geojson"'
     document = json.loads(b"".join(answer.streaming_content))
-    document["features"].append({"type": "Feature", "geometry": {"type": "Point"}})
+    document["features"].append({"type": "Feature", "geometry": {"type": "Circle"}})
     report = api.post(path, json.dumps(document), content_type="application/geo+json").json()
     assert (report["unchanged"], report["refused"]) == (1, 1)
-    assert "not 'Point'" in report["items"][1]["reason"]
+    assert "not 'Circle'" in report["items"][1]["reason"]
     strict = api.post(f"{path}?strict=true", document)
     assert (strict.status_code, strict.json()["code"]) == (400, "import-refused")
 

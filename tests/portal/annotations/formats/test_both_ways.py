@@ -25,9 +25,10 @@ from portal.annotations.formats import (
     reader_of,
 )
 from portal.annotations.geometry import shape_from_geojson
-from portal.annotations.models import Label, Roi
+from portal.annotations.marks import outline_from_geojson
+from portal.annotations.models import Label, Roi, RoiKind
 from portal.annotations.qupath import Feature, feature_read
-from portal.annotations.services.fields import shape_fields
+from portal.annotations.services.fields import shape_fields, shape_kind
 from portal.core.errors import InvalidInputError
 from tests.portal.annotations.support import box, ellipse, polygon
 
@@ -48,9 +49,10 @@ TWO = {
 
 
 def roi(geometry: Any, *, label: str = "Tumor", **fields: Any) -> Roi:
-    shape = shape_from_geojson(geometry, width_px=1000, height_px=800)
+    shape = outline_from_geojson(geometry, width_px=1000, height_px=800)
     named = Label(name=label, color="#c80000") if label else None
-    return Roi(label=named, **({"name": "One"} | fields | shape_fields(shape)))
+    kind = shape_kind(shape, RoiKind.POLYGON)
+    return Roi(label=named, shape=kind, **({"name": "One"} | fields | shape_fields(shape)))
 
 
 def written(name: str, *rois: Roi, plane: Plane = PLANE, **choices: Any) -> bytes:

@@ -47,13 +47,15 @@ def test_asap_shapes_groups_and_colours_are_read() -> None:
             annotation(square, Type="Rectangle", Name="R"),
             annotation(square, Type="Spline"),
             annotation("5 5", Type="Dot"),
+            annotation("5 5", Type="Cloud"),
             groups='<Group Name="Tumor" PartOfGroup="None" Color="#ff0000"><Attributes/></Group>',
         )
     )
     assert [(one.label, one.color) for one in found[:2]] == [("Tumor", "#ff0000"), ("", "#f4fa58")]
     assert [area(one) for one in found[:3]] == [400.0] * 3
     assert found[2].notes == ("a spline became the polygon of its points",)
-    assert found[3] == Problem("a Dot of ASAP is no area")
+    assert found[3].geometry == {"type": "MultiPoint", "coordinates": [[5, 5]]}
+    assert found[4] == Problem("a Cloud of ASAP is not read")
 
 
 def test_asap_coordinates_are_taken_by_their_order() -> None:
@@ -191,7 +193,7 @@ def test_a_track_that_is_held_comes_back_or_is_broken_in_part() -> None:
     assert read(cvat(f'<track id="5" label="a">{shape(1, outside=1)}</track>'), VIDEO) == []
 
 
-def test_cvat_images_ellipses_turned_boxes_masks_and_what_is_no_area() -> None:
+def test_cvat_images_ellipses_turned_boxes_masks_lines_and_points() -> None:
     inner = (
         '<image id="0" name="a" width="1000" height="800">'
         '<ellipse label="Polyp" cx="100" cy="100" rx="40" ry="20"/>'
@@ -213,9 +215,8 @@ def test_cvat_images_ellipses_turned_boxes_masks_and_what_is_no_area() -> None:
         shapely.union_all([shapely.box(11, 10, 13, 11), shapely.box(11, 11, 13, 12)])
     )
     assert found[3].foreign == {"metadata": {"cvat.g": "m<b"}}
-    assert [one.reason for one in found[4:]] == [
-        "a polyline of CVAT is no area",
-        "a points of CVAT is no area",
+    assert [one.geometry["type"] for one in found[4:6]] == ["LineString", "MultiPoint"]
+    assert [one.reason for one in found[6:]] == [
         "drawn on an image of 9 x 9 pixels; this canvas has 1000 x 800",
     ]
 

@@ -149,7 +149,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
     document = collection(
         feature(box(5000, 5000, 5010, 5010)),
         feature(nan),
-        feature({"type": "Point", "coordinates": [1, 1]}),
+        feature({"type": "Circle", "coordinates": [1, 1]}),
         feature(objectType="root"),
         feature(classification="Unheard of"),
         feature(box(1, 1, 9, 9) | {"plane": {"c": -1, "z": 3, "t": 0}}),
@@ -167,7 +167,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
         (
             "outside the canvas",
             "vertex 1: x is nan, not a finite number",
-            "not 'Point'",
+            "not 'Circle'",
             "objectType 'root' is not an ROI",
             "class 'Unheard of': the lab has no such label",
             "z = 3",
@@ -186,7 +186,7 @@ def test_each_refusal_has_its_reason_and_the_rest_is_imported(
 
 def test_strict_imports_all_or_nothing(canvas: Canvas, annotator: User, manager: User) -> None:
     document = collection(
-        feature(classification="New class"), feature({"type": "Point", "coordinates": [1, 1]})
+        feature(classification="New class"), feature({"type": "Circle", "coordinates": [1, 1]})
     )
     with pytest.raises(InvalidInputError, match="1 of 2 features would be refused") as error:
         roi_import(

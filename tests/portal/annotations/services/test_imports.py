@@ -132,7 +132,7 @@ def test_an_import_that_broke_off_is_completed_by_importing_again(
 
 
 def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotator: User) -> None:
-    features = [*document(2)["features"], feature({"type": "Point", "coordinates": [1, 1]})]
+    features = [*document(2)["features"], feature({"type": "Circle", "coordinates": [1, 1]})]
     with pytest.raises(InvalidInputError, match="feature 2"):
         roi_import(
             canvas=canvas, user=annotator, document=features, choices=ImportChoices(strict=True)

@@ -45,7 +45,7 @@ def test_a_preview_says_what_the_import_then_does(canvas: Canvas, manager: User)
         feature(box(5, 5, 60, 60), id=str(gone.pk)),
         feature(box(3, 3, 60, 60), id=str(same.pk), name="same"),
         feature(box(-20, 0, 30, 30), classification="Gland"),
-        feature({"type": "Point", "coordinates": [1, 1]}),
+        feature({"type": "Circle", "coordinates": [1, 1]}),
     ]
     events = Event.objects.count()
     seen = roi_import_preview(canvas=canvas, user=manager, document=document)
@@ -75,7 +75,7 @@ def test_reasons_are_grouped_counted_and_capped(
     document = [
         *(feature(box(n, 0, n + 9, 9)) for n in range(4)),
         *(feature(box(NAN, n, 20, 30)) for n in range(3)),
-        *(feature({"type": "LineString", "coordinates": [[0, 0], [n, 9]]}) for n in range(2)),
+        *(feature({"type": "Curve", "coordinates": [[0, 0], [n, 9]]}) for n in range(2)),
         feature(box(-20, 0, 30, 30)),
     ]
     told: list[int] = []
@@ -91,7 +91,7 @@ def test_reasons_are_grouped_counted_and_capped(
         ("repaired", 1, [9]),
     ]
     assert "nan, not a finite number" in report.groups[0].reason
-    assert "not 'LineString'" in report.groups[1].reason
+    assert "not 'Curve'" in report.groups[1].reason
     assert [item.index for item in report.items] == [4, 5, 6]
     assert told == list(range(10))
     monkeypatch.setattr(reports, "GROUPS_MOST", 1)
@@ -192,7 +192,7 @@ def test_over_rest_a_preview_a_table_and_a_mapping(
     document = [
         feature(box(1, 1, 30, 30), classification="K"),
         feature(box(-9, 1, 30, 30), classification="K"),
-        feature({"type": "Point", "coordinates": [1, 1]}),
+        feature({"type": "Circle", "coordinates": [1, 1]}),
     ]
     api = api_as(annotator)
     seen = api.post(f"{url}?dry_run=1", document, format="json").json()

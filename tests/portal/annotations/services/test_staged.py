@@ -37,7 +37,7 @@ def document(count: int, **properties: Any) -> bytes:
         feature(box(n % 40, n // 40, n % 40 + 9, n // 40 + 9), name=f"n{n}", **properties)
         for n in range(count)
     ]
-    flat = feature({"type": "Point", "coordinates": [1, 1]})
+    flat = feature({"type": "Circle", "coordinates": [1, 1]})
     return json.dumps(collection(*features, flat)).encode()
 
 
@@ -80,7 +80,7 @@ def test_a_document_is_previewed_then_imported_and_undone(
     assert not (import_folder(row.pk) / "document").exists()
     lines = list(csv.reader((import_folder(row.pk) / "report.csv").open(newline="")))
     assert [line[1] for line in lines] == ["status", *["created"] * 5, "refused"]
-    assert "Point" in lines[-1][3]
+    assert "Circle" in lines[-1][3]
     with pytest.raises(ConflictError, match="imported already"):
         roi_import_start(row=row, user=annotator, choices=ImportChoices(), is_preview=False)
     assert roi_import_undo(roi_import=row, user=annotator).removed == 5

@@ -5,6 +5,7 @@ import { element, required } from "../../../dom/elements";
 import type { Labels } from "../saved/labels";
 import { allOf, clearChoices, differing, merged } from "../saved/merge";
 import type { Choices, MergeField, Side } from "../saved/merge";
+import { propertiesText } from "./properties";
 import type { Shown } from "../shown/merge_layer";
 import type { RoiEdits } from "../saved/edits";
 import { versionOf } from "../saved/state";
@@ -18,6 +19,8 @@ const NAMES: Record<MergeField, string> = {
   track: "Key frames",
   label: "Label",
   name: "Name",
+  description: "Description",
+  properties: "Properties",
   locked: "Lock",
 };
 
@@ -131,6 +134,8 @@ export class Conflicts {
   private text(field: MergeField, version: Version, base: Version | null, side: Side): string {
     if (field === "label") return this.labels.nameOf(version.label);
     if (field === "name") return version.name || "No name";
+    if (field === "description") return version.description || "None";
+    if (field === "properties") return propertiesText(version.properties) || "None";
     if (field === "deleted") return version.deleted ? "Deleted" : "Kept";
     if (field === "locked") return version.locked ? "Locked" : "Not locked";
     if (!base) return side === "mine" ? "This outline" : "Their outline";

@@ -3,25 +3,33 @@
 import { element, required } from "../../../dom/elements";
 import type { Labels } from "../saved/labels";
 import type { RoiEdits } from "../saved/edits";
+import { PropertiesPanel } from "./properties";
+import type { PropertyType } from "../saved/property_types";
 import { Revisions } from "./revisions";
 import type { RoiLayer } from "../shown/layer";
 import type { RoiState } from "../saved/state";
+import type { RoiShape } from "../../lib/types";
 import type { RoiStore } from "../saved/store";
-import { areaText, timeText } from "../../lib/units";
+import { isArea } from "../shapes/outlines";
+import { sizeText, timeText } from "../../lib/units";
 
 export interface DetailActions {
   canAnnotate: boolean;
+  propertyTypes: PropertyType[];
   zoomTo: (state: RoiState) => void;
   remove: () => void;
   /** The label the next ROI gets. */
   useLabel: (id: string | null) => void;
 }
 
+const SIZES: Partial<Record<RoiShape, string>> = { point: "Points", line: "Length" };
+
 export class Details {
   private readonly host: HTMLElement;
   private readonly name: HTMLInputElement;
   private readonly label: HTMLSelectElement;
   private readonly revisions: Revisions;
+  private readonly said: PropertiesPanel;
   private state: RoiState | null = null;
 
   constructor(
@@ -35,6 +43,7 @@ export class Details {
     this.host = required(root, "[data-roi-details]");
     this.name = required<HTMLInputElement>(this.host, "[data-roi-name]");
     this.label = required<HTMLSelectElement>(this.host, "[data-roi-label]");
+    this.said = new PropertiesPanel(required(this.host, "[data-roi-said]"), actions.propertyTypes, actions.canAnnotate, (state, patch, label) => edits.change(state, patch, label));
     this.revisions = new Revisions(required(this.host, "[data-roi-revisions]"), edits, labels, actions.canAnnotate);
     this.fillLabels();
     this.name.disabled = this.label.disabled = !actions.canAnnotate;
@@ -100,6 +109,7 @@ export class Details {
     const problem = required(this.host, "[data-roi-problem]");
     problem.hidden = !state.problem;
     problem.textContent = state.problem?.message ?? "";
+    this.said.show(state);
     this.revisions.show(state);
     this.store.freshen(state);
   }
@@ -109,6 +119,7 @@ export class Details {
     const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-similar]");
     if (!link) return;
     const isSaved = state.server !== null;
+    link.hidden = !isArea(state.geometry);
     link.href = isSaved ? `/rois/${state.id}/similar/` : "#";
     link.setAttribute("aria-disabled", String(!isSaved));
     link.title = isSaved ? "Find ROIs that look like this one" : "Available once the ROI is saved";
@@ -118,6 +129,7 @@ export class Details {
   private showFollowup(state: RoiState): void {
     const link = this.host.querySelector<HTMLAnchorElement>("[data-roi-followup]");
     if (!link) return;
+    link.hidden = !isArea(state.geometry);
     link.href = state.server ? `/rois/${state.id}/followup/` : "#";
     link.setAttribute("aria-disabled", String(!state.server));
   }
@@ -125,11 +137,11 @@ export class Details {
   private showFacts(state: RoiState): void {
     const { server, frame } = state;
     const facts: [string, string][] = [];
-    facts.push(["Area", server ? areaText(server.area_px, server.area_um2) : "not measured yet"]);
+    facts.push([SIZES[state.shape] ?? "Area", server ? sizeText(server) : "not measured yet"]);
     if (frame) facts.push(["Frame", `${frame.index + 1} (${timeText(frame.time_s)}, PTS ${frame.pts})`]);
     facts.push(["Version", server ? String(server.version) : "not saved yet"]);
     const isSearched = this.host.querySelector("[data-roi-similar]") !== null;
-    if (server && isSearched) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
+    if (server && isSearched && isArea(state.geometry)) facts.push(["Similar cases", server.is_embedded ? "ready" : "being prepared"]);
     const rows = facts.flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
     required(this.host, "[data-roi-facts]").replaceChildren(...rows);
   }

@@ -5,12 +5,12 @@ import type { Labels } from "../saved/labels";
 import type { RoiLayer } from "../shown/layer";
 import type { RoiState } from "../saved/state";
 import type { RoiStore } from "../saved/store";
-import { areaText, timeText } from "../../lib/units";
+import { sizeText, timeText } from "../../lib/units";
 import { oncePerRedraw } from "../../lib/redraw";
 import { VirtualList } from "../../lib/virtual_list";
 
 /** Fixed, so that the list need not measure its rows; viewer/panel.css has the same. */
-const ROW_HEIGHT_PX = 44;
+const ROW_HEIGHT_PX = 36;
 /** Values of the filter that are not the id of a label. */
 const ANY = "";
 const NONE = "none";
@@ -19,6 +19,7 @@ export class RoiList {
   private readonly list: VirtualList<RoiState>;
   private readonly listHost: HTMLElement;
   private readonly filter: HTMLSelectElement;
+  private readonly search: HTMLInputElement;
   private readonly queue = oncePerRedraw(() => this.refresh());
 
   constructor(
@@ -30,9 +31,11 @@ export class RoiList {
   ) {
     this.listHost = required(root, "[data-roi-list]");
     this.filter = required<HTMLSelectElement>(root, "[data-roi-filter]");
+    this.search = required<HTMLInputElement>(root, "[data-roi-search]");
     this.list = new VirtualList(this.listHost, ROW_HEIGHT_PX, (state, index) => this.row(state, index));
     this.fillFilter();
     this.filter.addEventListener("change", () => this.choseFilter());
+    this.search.addEventListener("input", () => this.choseFilter());
     for (const name of ["added", "removed", "changed", "loaded"] as const) store.on(name, () => this.queue());
     store.on("error", (message) => this.showError(message));
     required(root, "[data-roi-reload]").addEventListener("click", () => void store.load());
@@ -56,7 +59,8 @@ export class RoiList {
 
   private matches(state: RoiState): boolean {
     const wanted = this.filter.value;
-    return wanted === ANY || (state.label ?? NONE) === wanted;
+    if (wanted !== ANY && (state.label ?? NONE) !== wanted) return false;
+    return saysAll(state, this.labels.nameOf(state.label), this.search.value);
   }
 
   private matching(): RoiState[] {
@@ -73,7 +77,7 @@ export class RoiList {
     note.hidden = !isWindowed;
     note.textContent = this.store.isLoadingWindow ? "Loading the ROIs in view…" : windowText(this.store.states.size, this.store.inWindow);
     required(this.root, "[data-roi-empty]").hidden = states.length > 0 || total > 0;
-    required(this.root, "[data-roi-none-match]").hidden = states.length > 0 || total === 0 || this.filter.value === ANY;
+    required(this.root, "[data-roi-none-match]").hidden = states.length > 0 || total === 0 || (this.filter.value === ANY && !this.search.value.trim());
     required(this.root, "[data-roi-loading]").hidden = true;
     required(this.root, "[data-roi-error]").hidden = true;
     this.listHost.hidden = states.length === 0;
@@ -93,7 +97,7 @@ export class RoiList {
     const title = state.name || label?.name || "Unnamed ROI";
     const facts: string[] = [];
     if (state.name) facts.push(this.labels.nameOf(state.label));
-    facts.push(state.server ? areaText(state.server.area_px, state.server.area_um2) : "new");
+    facts.push(state.server ? sizeText(state.server) : "new");
     if (state.frame) facts.push(`frame ${state.frame.index + 1}, ${timeText(state.frame.time_s)}`);
     const row = element(
       "div",
@@ -150,6 +154,14 @@ export class RoiList {
     event.preventDefault();
     this.choose(Math.min(Math.max(target, 0), last));
   }
+}
+
+/** Each word stands in the name, the label, the description or the properties, in whatever case. */
+export function saysAll(state: Pick<RoiState, "name" | "description" | "properties">, label: string, asked: string): boolean {
+  const words = asked.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return true;
+  const said = [state.name, label, state.description, ...Object.entries(state.properties).flat()].join("\n").toLowerCase();
+  return words.every((word) => said.includes(word));
 }
 
 /** What is said where not all ROIs are on the page. */

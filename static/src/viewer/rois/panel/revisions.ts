@@ -5,6 +5,7 @@ import { element, required } from "../../../dom/elements";
 import type { Labels } from "../saved/labels";
 import { sameGeometry } from "../../map/pixel_plane";
 import { sameTrack } from "../saved/state";
+import { propertyChanges } from "./properties";
 import { preview } from "../shown/preview";
 import type { RoiState } from "../saved/state";
 import type { RoiEdits } from "../saved/edits";
@@ -24,6 +25,8 @@ export function changesText(before: RoiRevision, after: RoiRevision, nameOf: (la
   if (!sameTrack(before.track, after.track)) changes.push(`key frames ${before.track.length} → ${after.track.length}`);
   if (before.label !== after.label) changes.push(`label ${calledIn(before, nameOf)} → ${calledIn(after, nameOf)}`);
   if (before.name !== after.name) changes.push(`name ${before.name || "none"} → ${after.name || "none"}`);
+  if ((before.description || "") !== (after.description || "")) changes.push("description");
+  changes.push(...propertyChanges(before.properties, after.properties));
   if (before.locked !== after.locked) changes.push(after.locked ? "locked" : "unlocked");
   if (before.review_state !== after.review_state) changes.push(`review ${before.review_state} → ${after.review_state}`);
   return changes;
@@ -90,9 +93,9 @@ export class Revisions {
     return row;
   }
 
-  private restoreButton(state: RoiState, { geometry, shape, track, label, name, version }: RoiRevision): HTMLElement {
+  private restoreButton(state: RoiState, { geometry, shape, track, label, name, description, properties, version }: RoiRevision): HTMLElement {
     const click = (): void => {
-      this.edits.change(state, { geometry, shape, track, label, name }, `Bring back version ${version}`);
+      this.edits.change(state, { geometry, shape, track, label, name, description, properties }, `Bring back version ${version}`);
     };
     const title = `Bring back version ${version} as a new version`;
     return element("button", { type: "button", class: "btn btn--small btn--quiet", title, click }, "Bring back");

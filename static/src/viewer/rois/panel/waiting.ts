@@ -8,7 +8,7 @@ import { versionOf } from "../saved/state";
 import type { RoiState } from "../saved/state";
 import type { RoiSync } from "../saved/sync";
 
-const WORDS = { deleted: "deletion", geometry: "outline", track: "key frames", label: "label", name: "name", locked: "lock" };
+const WORDS = { deleted: "deletion", geometry: "outline", track: "key frames", label: "label", name: "name", locked: "lock", description: "description", properties: "properties" };
 
 /** "New ROI", "Deletion", "Outline and label changed". */
 export function changeText(state: RoiState): string {

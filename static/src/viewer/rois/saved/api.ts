@@ -2,7 +2,7 @@
 
 import { API_ROOT, call, getAll, getJson } from "../../lib/http";
 import type { Page } from "../../lib/http";
-import type { FrameRef, KeyFrame, Label, Roi, RoiGeometry, RoiRevision, RoiShape } from "../../lib/types";
+import type { FrameRef, KeyFrame, Label, Properties, Roi, RoiGeometry, RoiRevision, RoiShape } from "../../lib/types";
 
 export interface RoiDraft {
   id: string;
@@ -10,6 +10,8 @@ export interface RoiDraft {
   geometry: RoiGeometry;
   label: string | null;
   name: string;
+  description: string;
+  properties: Properties;
   shape: RoiShape;
   track: KeyFrame[];
   locked: boolean;

@@ -4,6 +4,7 @@ import type { History } from "../../lib/history";
 import { randomUuid } from "../../lib/uuid";
 import type { FrameRef, Roi, RoiGeometry, RoiShape } from "../../lib/types";
 import type { RoiPatch } from "./api";
+import { shapeOf } from "../shapes/outlines";
 import { withKey } from "../shapes/track";
 import { differing, sameVersion } from "./merge";
 import { RoiState, versionOf, whole } from "./state";
@@ -48,7 +49,7 @@ function onFrame(state: RoiState, { geometry, shape, ...patch }: RoiPatch): RoiP
   const frame = state.keyedAt;
   if (geometry && patch.track) return { ...patch, geometry, ...(shape ? { shape } : {}) };
   if (!geometry) return { ...patch, ...(shape ? { shape } : {}) };
-  const outline = { geometry, shape: shape ?? "polygon" };
+  const outline = { geometry, shape: shape ?? shapeOf(geometry) };
   return frame ? { ...patch, track: withKey(state.tracked, frame, outline) } : { ...patch, ...outline };
 }
 

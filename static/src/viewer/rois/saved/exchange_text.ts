@@ -1,14 +1,14 @@
 /** ROIs as text that other canvases, and QuPath, can read: GeoJSON in level-0 pixels. */
 
-import { mapped } from "../shapes/outlines";
+import { isArea, mapped, shapeOf, verticesOf } from "../shapes/outlines";
 import { polygonsOf } from "../shapes/areas";
 import type { RoiFields } from "./api";
 import type { Labels } from "./labels";
 import type { RoiState } from "./state";
-import type { CanvasData, RoiGeometry } from "../../lib/types";
+import type { CanvasData, Properties, RoiGeometry, RoiShape } from "../../lib/types";
 
 type Scale = [number, number] | null;
-export type Outlined = Pick<RoiFields, "geometry" | "shape" | "label" | "name">;
+export type Outlined = Pick<RoiFields, "geometry" | "shape" | "label" | "name" | "description" | "properties">;
 
 export interface Pasted {
   rois: Outlined[];
@@ -21,6 +21,9 @@ const SOURCE = "tessera";
 
 /** Key frames as text, as the server writes them: QuPath keeps it. */
 const TRACK = "tessera.track";
+/** Where QuPath keeps the description. */
+const DESCRIPTION = "ANNOTATION_DESCRIPTION";
+const OURS = "tessera.";
 
 const scaleOf = ({ mpp_x, mpp_y }: CanvasData): Scale => (mpp_x && mpp_y ? [mpp_x, mpp_y] : null);
 
@@ -34,10 +37,18 @@ export function documentOf(states: RoiState[], canvas: CanvasData, labels: Label
       ...(state.name ? { name: state.name } : {}),
       ...classOf(state.label, labels),
       ...(state.locked ? { isLocked: true } : {}),
-      ...(state.track.length ? { metadata: { [TRACK]: JSON.stringify(state.track) } } : {}),
+      ...metadataOf(state),
     },
   }));
   return { type: "FeatureCollection", features, [SOURCE]: { canvas: canvas.id, mpp: scaleOf(canvas) } };
+}
+
+/** As QuPath keeps what is said of an annotation. */
+function metadataOf({ track, description, properties }: RoiState): object {
+  const metadata: Record<string, string> = { ...properties };
+  if (track.length) metadata[TRACK] = JSON.stringify(track);
+  if (description) metadata[DESCRIPTION] = description;
+  return Object.keys(metadata).length ? { metadata } : {};
 }
 
 /** On its own frame, whatever is on screen. */
@@ -89,19 +100,30 @@ function readFeature(feature: unknown, labels: Labels): Outlined | null {
   if (!isOutline(read)) return null;
   return {
     geometry: read,
-    shape: geometry.isEllipse === true ? "ellipse" : "polygon",
+    shape: geometry.isEllipse === true && isArea(read) ? "ellipse" : shapeOf(read),
     label: labelNamed(properties.classification, labels),
     name: typeof properties.name === "string" ? properties.name.slice(0, 120) : "",
+    ...wordsOf(properties.metadata),
   };
 }
 
+function wordsOf(metadata: unknown): { description: string; properties: Properties } {
+  const texts = Object.entries(isObject(metadata) ? metadata : {}).filter((one): one is [string, string] => typeof one[1] === "string");
+  const description = texts.find(([key]) => key === DESCRIPTION)?.[1] ?? "";
+  return { description, properties: Object.fromEntries(texts.filter(([key]) => key !== DESCRIPTION && !key.startsWith(OURS))) };
+}
+
+const TYPES = ["Polygon", "MultiPolygon", "Point", "MultiPoint", "LineString", "MultiLineString"];
+/** Vertices that each kind has at least; a ring repeats its first. */
+const LEAST: Record<RoiShape, number> = { polygon: 4, ellipse: 4, line: 2, point: 1 };
+
 function isOutline(geometry: RoiGeometry): boolean {
-  if (!["Polygon", "MultiPolygon"].includes(geometry.type) || !Array.isArray(geometry.coordinates)) return false;
+  if (!TYPES.includes(geometry.type) || !Array.isArray(geometry.coordinates)) return false;
   try {
-    const points: unknown[] = polygonsOf(geometry).flat(2);
+    const points: unknown[] = isArea(geometry) ? polygonsOf(geometry).flat(2) : verticesOf(geometry);
     const isPoint = (point: unknown): boolean =>
       Array.isArray(point) && point.length >= 2 && point.every((value) => Number.isFinite(value));
-    return points.length > 3 && points.every(isPoint);
+    return Array.isArray(points) && points.length >= LEAST[shapeOf(geometry)] && points.every(isPoint);
   } catch {
     return false;
   }

@@ -1,7 +1,7 @@
 /** Two versions of an ROI brought together, field by field, by what its user chooses. */
 
 import { sameGeometry } from "../../map/pixel_plane";
-import { sameTrack } from "./state";
+import { sameProperties, sameTrack } from "./state";
 import type { Version } from "./state";
 
 /** The outline brings its shape along. */
@@ -9,10 +9,11 @@ export type MergeField = Exclude<keyof Version, "shape">;
 export type Side = "mine" | "theirs";
 export type Choices = Partial<Record<MergeField, Side>>;
 
-const FIELDS: MergeField[] = ["deleted", "geometry", "track", "label", "name", "locked"];
+const FIELDS: MergeField[] = ["deleted", "geometry", "track", "label", "name", "description", "properties", "locked"];
 
 function sameField(field: MergeField, a: Version, b: Version): boolean {
   if (field === "track") return sameTrack(a.track, b.track);
+  if (field === "properties") return sameProperties(a.properties, b.properties);
   return field === "geometry" ? sameGeometry(a.geometry, b.geometry) && a.shape === b.shape : a[field] === b[field];
 }
 

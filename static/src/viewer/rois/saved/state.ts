@@ -2,22 +2,29 @@
 
 import type { RoiFields, RoiPatch } from "./api";
 import { sameGeometry } from "../../map/pixel_plane";
-import type { FrameRef, KeyFrame, Roi, RoiGeometry, RoiShape } from "../../lib/types";
+import type { FrameRef, KeyFrame, Properties, Roi, RoiGeometry, RoiShape } from "../../lib/types";
 import type { ShapedOutline } from "../shapes/between";
+import { shapeOf } from "../shapes/outlines";
 import { outlineOn } from "../shapes/track";
 import type { Tracked } from "../shapes/track";
 
 export type Field = keyof RoiPatch;
-const FIELDS: Field[] = ["geometry", "shape", "track", "label", "name", "locked"];
+const FIELDS: Field[] = ["geometry", "shape", "track", "label", "name", "description", "properties", "locked"];
 
-/** A new outline is a polygon unless it is said to be something else. */
+/** A new geometry is what its type says, unless it is said to be an ellipse. */
 export function whole(patch: RoiPatch): RoiPatch {
-  return patch.geometry && !patch.shape ? { ...patch, shape: "polygon" } : patch;
+  return patch.geometry && !patch.shape ? { ...patch, shape: shapeOf(patch.geometry) } : patch;
 }
 
 /** What was kept by an older page has none. */
 export function sameTrack(a: KeyFrame[] = [], b: KeyFrame[] = []): boolean {
   return a === b || (a.length === b.length && JSON.stringify(a) === JSON.stringify(b));
+}
+
+/** The same texts by the same keys, in whatever order. */
+export function sameProperties(a: Properties = {}, b: Properties = {}): boolean {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
 
 export interface RoiProblem {
@@ -52,8 +59,8 @@ export interface StoredEdit extends Version {
 }
 
 export function versionOf(roi: Roi): Version {
-  const { geometry, shape, track, label, name, locked } = roi;
-  return { geometry, shape, track, label, name, locked, deleted: roi.deleted_at !== null };
+  const { geometry, shape, track, label, name, description, properties, locked } = roi;
+  return { geometry, shape, track, label, name, description, properties, locked, deleted: roi.deleted_at !== null };
 }
 
 export class RoiState {
@@ -66,6 +73,8 @@ export class RoiState {
   private seen: ShapedOutline | null = null;
   label: string | null;
   name: string;
+  description: string;
+  properties: Properties;
   locked: boolean;
   deleted: boolean;
   server: Roi | null = null;
@@ -83,10 +92,12 @@ export class RoiState {
     readonly frame: FrameRef | null,
     wanted: RoiPatch & { geometry: RoiGeometry },
   ) {
-    this.own = { geometry: wanted.geometry, shape: wanted.shape ?? "polygon" };
+    this.own = { geometry: wanted.geometry, shape: wanted.shape ?? shapeOf(wanted.geometry) };
     this.track = wanted.track ?? [];
     this.label = wanted.label ?? null;
     this.name = wanted.name ?? "";
+    this.description = wanted.description ?? "";
+    this.properties = wanted.properties ?? {};
     this.locked = wanted.locked ?? false;
     this.deleted = false;
   }
@@ -148,7 +159,9 @@ export class RoiState {
   /** As it was kept on this computer. */
   static fromStored(stored: StoredEdit): RoiState {
     const state = new RoiState(stored.id, stored.frame, stored);
-    const { deleted, server, attempt, refused } = stored;
+    const { deleted, attempt, refused } = stored;
+    // what an older page kept says nothing of these
+    const server = stored.server && Object.assign({ description: "", properties: {} }, stored.server);
     Object.assign(state, { deleted, server, attempt });
     for (const field of stored.dirty) state.dirty.add(field);
     if (refused !== null) state.problem = { kind: "refused", message: refused };
@@ -168,8 +181,8 @@ export class RoiState {
 
   /** All of what the user wants of an ROI that is there. */
   wanted(): RoiFields {
-    const { own, track, label, name, locked } = this;
-    return { ...own, track, label, name, locked };
+    const { own, track, label, name, description, properties, locked } = this;
+    return { ...own, track, label, name, description, properties, locked };
   }
 
   /** What has to be sent next, or null where the server has what the user wants. */
@@ -207,6 +220,7 @@ export class RoiState {
     const mine = this.wanted();
     if (field === "geometry") return !sameGeometry(mine.geometry, this.server.geometry);
     if (field === "track") return !sameTrack(mine.track, this.server.track);
+    if (field === "properties") return !sameProperties(mine.properties, this.server.properties);
     return mine[field] !== this.server[field];
   }
 

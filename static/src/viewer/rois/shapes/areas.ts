@@ -6,7 +6,8 @@
 import { Clipper, ClipType, EndType, FillRule, JoinType, PolyTree64 } from "clipper2-ts";
 import type { Path64, Paths64, PolyPath64 } from "clipper2-ts";
 
-import type { Position, RoiGeometry } from "../../lib/types";
+import type { AreaGeometry, Position, RoiGeometry } from "../../lib/types";
+import { isArea } from "./outlines";
 
 const UNITS_PER_PX = 100;
 /** Vertices of the circle that lies around what is split: far enough out to be a circle. */
@@ -14,12 +15,14 @@ const ARC_STEPS = 16;
 
 type Rings = Position[][];
 
+/** None of points and lines. */
 export function polygonsOf(geometry: RoiGeometry): Rings[] {
+  if (!isArea(geometry)) return [];
   return geometry.type === "Polygon" ? [geometry.coordinates] : geometry.coordinates;
 }
 
 /** One outline of several polygons; null where there are none. */
-export function joined(polygons: Rings[]): RoiGeometry | null {
+export function joined(polygons: Rings[]): AreaGeometry | null {
   const [first] = polygons;
   if (!first) return null;
   return polygons.length === 1

@@ -1,7 +1,7 @@
 /** An outline between two others: what an ROI of a video is between two of its key frames. */
 
 import type { Position, RoiGeometry, RoiShape } from "../../lib/types";
-import { boundsOf, ellipseIn } from "./outlines";
+import { boundsOf, ellipseIn, isArea } from "./outlines";
 
 export interface ShapedOutline {
   geometry: RoiGeometry;
@@ -37,7 +37,9 @@ export function between(from: ShapedOutline, to: ShapedOutline, share: number): 
   return { geometry: { type: "MultiPolygon", coordinates }, shape: "polygon" };
 }
 
+/** None of points and lines: they have no key frames. */
 function partsOf(geometry: RoiGeometry): Position[][][] {
+  if (!isArea(geometry)) return [];
   return geometry.type === "Polygon" ? [geometry.coordinates] : geometry.coordinates;
 }
 

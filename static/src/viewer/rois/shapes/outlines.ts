@@ -1,6 +1,6 @@
 /** Outlines moved, turned, scaled; and ellipses as polygons. All in level-0 pixels. */
 
-import type { Position, RoiGeometry } from "../../lib/types";
+import type { AreaGeometry, Position, RoiGeometry, RoiShape } from "../../lib/types";
 
 export type Bounds = [left: number, top: number, right: number, bottom: number];
 
@@ -11,13 +11,36 @@ const round = (value: number): number => Math.round(value * 100) / 100 + 0; // a
 
 /** Each vertex where `place` puts it, in hundredths of a pixel. */
 export function mapped(geometry: RoiGeometry, place: (at: Position) => Position): RoiGeometry {
-  const ring = (points: Position[]): Position[] =>
-    points.map((point) => {
-      const [x, y] = place(point);
-      return [round(x), round(y)];
-    });
-  if (geometry.type === "Polygon") return { type: "Polygon", coordinates: geometry.coordinates.map(ring) };
-  return { type: "MultiPolygon", coordinates: geometry.coordinates.map((rings) => rings.map(ring)) };
+  const vertex = (point: Position): Position => {
+    const [x, y] = place(point);
+    return [round(x), round(y)];
+  };
+  return withVertices(geometry, vertex);
+}
+
+/** The same geometry with each vertex replaced; what it is of stays. */
+export function withVertices<G extends RoiGeometry>(geometry: G, vertex: (at: Position) => Position): G {
+  const deep = (value: Nested): Nested => (isPosition(value) ? vertex(value) : value.map(deep));
+  return { type: geometry.type, coordinates: deep(geometry.coordinates) } as G;
+}
+
+type Nested = Position | Nested[];
+const isPosition = (value: Nested): value is Position => typeof value[0] === "number";
+
+/** All vertices, whatever they are of. */
+export function verticesOf(geometry: RoiGeometry): Position[] {
+  const flat = (value: Nested): Position[] => (isPosition(value) ? [value] : value.flatMap(flat));
+  return flat(geometry.coordinates);
+}
+
+export function isArea(geometry: RoiGeometry): geometry is AreaGeometry {
+  return geometry.type === "Polygon" || geometry.type === "MultiPolygon";
+}
+
+/** What a geometry is by its type; an ellipse is a polygon that is said to be one. */
+export function shapeOf({ type }: RoiGeometry): RoiShape {
+  if (type.endsWith("Point")) return "point";
+  return type.endsWith("LineString") ? "line" : "polygon";
 }
 
 export function moved(geometry: RoiGeometry, [dx, dy]: Position): RoiGeometry {
@@ -33,8 +56,7 @@ export function turned(geometry: RoiGeometry, [cx, cy]: Position, radians: numbe
 export function boundsOf(geometries: RoiGeometry[]): Bounds {
   const bounds: Bounds = [Infinity, Infinity, -Infinity, -Infinity];
   for (const geometry of geometries) {
-    const rings = geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
-    for (const [x, y] of rings.flat()) {
+    for (const [x, y] of verticesOf(geometry)) {
       bounds[0] = Math.min(bounds[0], x);
       bounds[1] = Math.min(bounds[1], y);
       bounds[2] = Math.max(bounds[2], x);
@@ -49,7 +71,7 @@ export function centreOf([left, top, right, bottom]: Bounds): Position {
 }
 
 /** The ellipse that fills these bounds; its vertices touch all four of them. */
-export function ellipseIn([left, top, right, bottom]: Bounds): RoiGeometry {
+export function ellipseIn([left, top, right, bottom]: Bounds): AreaGeometry {
   const [cx, cy] = [(left + right) / 2, (top + bottom) / 2];
   const [rx, ry] = [Math.abs(right - left) / 2, Math.abs(bottom - top) / 2];
   const ring = Array.from({ length: ELLIPSE_VERTICES }, (_, step): Position => {

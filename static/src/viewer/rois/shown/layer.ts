@@ -10,16 +10,17 @@ import VectorLayer from "ol/layer/Vector";
 import VectorImageLayer from "ol/layer/VectorImage";
 import VectorSource from "ol/source/Vector";
 import { getHeight, getWidth } from "ol/extent";
+import MultiPolygon from "ol/geom/MultiPolygon";
+import Polygon from "ol/geom/Polygon";
 import type { FeatureLike } from "ol/Feature";
-import type MultiPolygon from "ol/geom/MultiPolygon";
-import type Polygon from "ol/geom/Polygon";
 import type Style from "ol/style/Style";
 
 import { Emitter } from "../../lib/events";
 import { oncePerRedraw } from "../../lib/redraw";
 import type { Labels } from "../saved/labels";
 import { geometryFromL0 } from "../../map/pixel_plane";
-import { dotStyle, nameStyle, outlineStyles, selectedStyles } from "./style";
+import type { GeometryOnMap } from "../../map/pixel_plane";
+import { dotStyle, nameStyle, outlineStyles, pointStyles, selectedPointStyles, selectedStyles } from "./style";
 import type { RoiState } from "../saved/state";
 import type { RoiStore } from "../saved/store";
 
@@ -34,9 +35,10 @@ const COPIED_UP_TO = 200;
 
 /** How far from an outline a click still means it. */
 const REACH_SCREEN_PX = 4;
+/** Points and lines have no inside to click into. */
+const REACH_OF_MARKS_SCREEN_PX = 7;
 
-type RoiGeometryOnMap = Polygon | MultiPolygon;
-export type RoiFeature = Feature<RoiGeometryOnMap>;
+export type RoiFeature = Feature<GeometryOnMap>;
 
 /** What is shown of the ROIs. */
 export interface Display {
@@ -116,7 +118,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
 
   /** The smallest ROI under a point of the map, so that one inside another can be reached. */
   at(coordinate: number[], resolution: number): RoiState | null {
-    const reach = REACH_SCREEN_PX * resolution;
+    const reach = Math.max(REACH_SCREEN_PX, REACH_OF_MARKS_SCREEN_PX) * resolution;
     const [x = 0, y = 0] = coordinate;
     let best: RoiFeature | null = null;
     let bestSize = Infinity;
@@ -124,7 +126,9 @@ export class RoiLayer extends Emitter<LayerEvents> {
       const geometry = feature.getGeometry();
       if (!geometry) continue;
       const [nearX = 0, nearY = 0] = geometry.getClosestPoint(coordinate);
-      const isNear = Math.hypot(nearX - x, nearY - y) <= reach;
+      const isMark = !(geometry instanceof Polygon || geometry instanceof MultiPolygon);
+      const most = (isMark ? REACH_OF_MARKS_SCREEN_PX : REACH_SCREEN_PX) * resolution;
+      const isNear = Math.hypot(nearX - x, nearY - y) <= most;
       if (!isNear && !geometry.intersectsCoordinate(coordinate)) continue;
       const extent = geometry.getExtent();
       const size = getWidth(extent) * getHeight(extent);
@@ -282,17 +286,21 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (isSelected && this.isModifying && this.copyOf(id)) return undefined;
     if (isSelected && this.chosen.size > COPIED_UP_TO) return this.chosenStyleOf(feature);
     const color = this.labels.colorOf(state.label);
+    if (state.shape === "point") return this.named(state, pointStyles(color));
     if (isTiny(feature, resolution)) return [dotStyle(color)];
-    const styles = outlineStyles(color, { filled: this.filled, cased: this.features.size <= CASED_UP_TO });
-    const name = this.nameOf(state);
-    return name ? [...styles, nameStyle(name)] : styles;
+    return this.named(state, outlineStyles(color, { filled: this.filled, cased: this.features.size <= CASED_UP_TO }));
   }
 
   private chosenStyleOf(feature: FeatureLike): Style[] | undefined {
     const state = this.store.get(String(feature.getId()));
     if (!state) return undefined;
     const editable = this.isEditable && this.chosen.size === 1 && hasVertices(state);
-    const styles = selectedStyles(feature, this.labels.colorOf(state.label), { editable, filled: this.filled });
+    const color = this.labels.colorOf(state.label);
+    if (state.shape === "point") return this.named(state, selectedPointStyles(color));
+    return this.named(state, selectedStyles(feature, color, { editable, filled: this.filled }));
+  }
+
+  private named(state: RoiState, styles: Style[]): Style[] {
     const name = this.nameOf(state);
     return name ? [...styles, nameStyle(name)] : styles;
   }
@@ -310,5 +318,5 @@ function isTiny(feature: FeatureLike, resolution: number): boolean {
 
 /** An ellipse has handles of its own, and what is locked has none. */
 export function hasVertices(state: RoiState): boolean {
-  return !state.locked && state.shape === "polygon";
+  return !state.locked && state.shape !== "ellipse";
 }

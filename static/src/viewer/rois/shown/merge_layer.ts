@@ -5,11 +5,10 @@ import VectorLayer from "ol/layer/Vector";
 import VectorSource from "ol/source/Vector";
 import Stroke from "ol/style/Stroke";
 import Style from "ol/style/Style";
-import type MultiPolygon from "ol/geom/MultiPolygon";
-import type Polygon from "ol/geom/Polygon";
 import type { Extent } from "ol/extent";
 
 import { geometryFromL0 } from "../../map/pixel_plane";
+import type { GeometryOnMap } from "../../map/pixel_plane";
 import type { RoiGeometry } from "../../lib/types";
 
 export type Shown = Partial<Record<"base" | "mine" | "theirs", RoiGeometry>>;
@@ -25,7 +24,7 @@ const CASE = new Stroke({ color: "rgba(255, 255, 255, 0.95)", width: 7 });
 const CHOSEN_WIDTH = 6;
 
 export class MergeLayer {
-  private readonly source = new VectorSource<Feature<Polygon | MultiPolygon>>({ wrapX: false });
+  private readonly source = new VectorSource<Feature<GeometryOnMap>>({ wrapX: false });
   readonly layer = new VectorLayer({ source: this.source, className: "merge-outlines" });
 
   /** `chosen` is drawn thicker. */

@@ -1,32 +1,45 @@
 /** A small drawing of an outline, over the one before it where it was changed. */
 
 import type { Position, RoiGeometry } from "../../lib/types";
+import { boundsOf, centreOf, isArea, shapeOf, verticesOf } from "../shapes/outlines";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** Room for the line at the edge, of the longer side. */
 const MARGIN = 0.08;
 
-function rings(geometry: RoiGeometry): Position[][] {
-  return geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
+/** A point is drawn as a small cross, so wide of the longer side. */
+const CROSS = 0.03;
+
+function linesOf(geometry: RoiGeometry): Position[][] {
+  if (geometry.type === "LineString") return [geometry.coordinates];
+  return geometry.type === "MultiLineString" ? geometry.coordinates : [];
+}
+
+function crossAt([x, y]: Position, reach: number): string {
+  return `M${x - reach} ${y}L${x + reach} ${y}M${x} ${y - reach}L${x} ${y + reach}`;
 }
 
 /** The `d` of an SVG path in level-0 pixels. */
 export function pathOf(geometry: RoiGeometry): string {
-  return rings(geometry)
-    .map((ring) => `M${ring.map(([x, y]) => `${x} ${y}`).join("L")}Z`)
-    .join("");
+  const drawn = (points: Position[]): string => `M${points.map(([x, y]) => `${x} ${y}`).join("L")}`;
+  if (shapeOf(geometry) === "point") return verticesOf(geometry).map((at) => crossAt(at, CROSS * sideOf([geometry]))).join("");
+  if (!isArea(geometry)) return linesOf(geometry).map(drawn).join("");
+  const rings = geometry.type === "Polygon" ? geometry.coordinates : geometry.coordinates.flat();
+  return rings.map((ring) => `${drawn(ring)}Z`).join("");
 }
 
 /** The square `viewBox` around all of these. */
 export function viewBoxOf(geometries: RoiGeometry[]): string {
-  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-  for (const [x, y] of geometries.flatMap(rings).flat()) {
-    [left, right] = [Math.min(left, x), Math.max(right, x)];
-    [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
-  }
-  const side = Math.max(right - left, bottom - top, 1) * (1 + 2 * MARGIN);
-  const [x, y] = [(left + right - side) / 2, (top + bottom - side) / 2];
+  const side = sideOf(geometries);
+  const [middleX, middleY] = centreOf(boundsOf(geometries));
+  const [x, y] = [middleX - side / 2, middleY - side / 2];
   return [x, y, side, side].map((value) => Number(value.toFixed(2))).join(" ");
+}
+
+/** Of the square around all of these. */
+function sideOf(geometries: RoiGeometry[]): number {
+  const [left, top, right, bottom] = boundsOf(geometries);
+  return Math.max(right - left, bottom - top, 1) * (1 + 2 * MARGIN);
 }
 
 /** `before` is left out where nothing of the outline changed. */

@@ -1,6 +1,8 @@
 /** How ROIs are drawn. Styles are cached by colour and mode: thousands of ROIs share a few. */
 
 import { asArray } from "ol/color";
+import LineString from "ol/geom/LineString";
+import MultiLineString from "ol/geom/MultiLineString";
 import MultiPoint from "ol/geom/MultiPoint";
 import MultiPolygon from "ol/geom/MultiPolygon";
 import Point from "ol/geom/Point";
@@ -79,10 +81,37 @@ export function dotStyle(color: string): Style {
   return style;
 }
 
+/** Points are as large at every zoom. */
+const POINT_RADIUS = 5;
+const points = new Map<string, Style[]>();
+
+export function pointStyles(color: string): Style[] {
+  let styles = points.get(color);
+  if (!styles) {
+    const dot = (radius: number, fill: string): CircleStyle => new CircleStyle({ radius, fill: new Fill({ color: fill }), declutterMode: "none" });
+    styles = [
+      new Style({ image: dot(POINT_RADIUS + 2.5, "rgba(10, 16, 20, 0.55)"), zIndex: 0 }),
+      new Style({ image: dot(POINT_RADIUS + 1.5, "rgba(255, 255, 255, 0.92)"), zIndex: 1 }),
+      new Style({ image: dot(POINT_RADIUS, color), zIndex: zIndexOf(color) }),
+    ];
+    points.set(color, styles);
+  }
+  return styles;
+}
+
+/** A white ring around each, as a line has when it is selected. */
+export function selectedPointStyles(color: string): Style[] {
+  const ring = (radius: number, line: string, width: number): Style =>
+    new Style({ image: new CircleStyle({ radius, stroke: new Stroke({ color: line, width }), declutterMode: "none" }), zIndex: 1000 });
+  return [ring(POINT_RADIUS + 5, "rgba(10, 16, 20, 0.7)", 5), ring(POINT_RADIUS + 5, "#fff", 3), ...pointStyles(color)];
+}
+
 function verticesOf(feature: FeatureLike): MultiPoint | undefined {
   const geometry = feature.getGeometry();
   if (geometry instanceof Polygon) return new MultiPoint(geometry.getCoordinates().flat());
   if (geometry instanceof MultiPolygon) return new MultiPoint(geometry.getCoordinates().flat(2));
+  if (geometry instanceof LineString) return new MultiPoint(geometry.getCoordinates());
+  if (geometry instanceof MultiLineString) return new MultiPoint(geometry.getCoordinates().flat());
   return undefined;
 }
 

@@ -6,7 +6,7 @@ import { unborn } from "../saved/edits";
 import type { Change, RoiEdits } from "../saved/edits";
 import type { Labels } from "../saved/labels";
 import type { RoiLayer } from "../shown/layer";
-import { boundsOf, centreOf, moved, turned } from "../shapes/outlines";
+import { boundsOf, centreOf, isArea, moved, turned } from "../shapes/outlines";
 import type { RoiState } from "../saved/state";
 import type { FrameRef, Position, RoiGeometry } from "../../lib/types";
 
@@ -101,15 +101,15 @@ export class RoiCommands {
     this.change("Rotate", free, (state) => ({
       patch: {
         geometry: turned(state.geometry, centre, (degrees * Math.PI) / 180),
-        shape: isRight ? state.shape : "polygon",
+        shape: isRight || state.shape !== "ellipse" ? state.shape : "polygon",
       },
     }));
   }
 
   /** Of the first one selected with the others: united they become one, otherwise the others stay. */
   combine(how: Combination): void {
-    const [first, ...others] = this.layer.selection;
-    if (!first || !others.length) return this.context.tell("Select two or more ROIs: Shift and click.");
+    const [first, ...others] = this.layer.selection.filter(({ geometry }) => isArea(geometry));
+    if (!first || !others.length) return this.context.tell("Select two or more areas: Shift and click.");
     const result = combined(how, first.geometry, others.map((state) => state.geometry));
     if (!result) return this.context.tell("Nothing would be left of the first one: nothing was changed.");
     const changes: Change[] = [{ state: first, patch: { geometry: result } }];
@@ -144,7 +144,8 @@ export class RoiCommands {
   }
 
   simplify(tolerancePx: number): void {
-    this.change("Simplify", this.free(), (state) => ({ patch: { geometry: simplified(state.geometry, tolerancePx) } }));
+    const areas = this.free().filter(({ geometry }) => isArea(geometry));
+    this.change("Simplify", areas, (state) => ({ patch: { geometry: simplified(state.geometry, tolerancePx) } }));
   }
 
   /** Those selected that may be changed; says how many are locked. */

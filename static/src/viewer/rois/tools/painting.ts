@@ -1,6 +1,7 @@
 /** Where a stroke of the brush or the wand goes: into the ROI in hand, out of it, or into a new one. */
 
 import { intersect, simplified, subtract, unite } from "../shapes/areas";
+import { isArea } from "../shapes/outlines";
 import type { DrawContext } from "../sketch/drawing";
 import type { RoiEdits } from "../saved/edits";
 import type { RoiLayer } from "../shown/layer";
@@ -20,13 +21,13 @@ export class Painting {
   /** What a stroke that begins with this area goes into; null: a new ROI, or nothing to erase. */
   target(start: RoiGeometry, isErasing: boolean, isExtending: boolean): RoiState | null {
     const states = this.layer.selection;
-    if (isErasing || isExtending) return states.length === 1 ? (states[0] ?? null) : null;
+    if (isErasing || isExtending) return states.length === 1 && states[0] && isArea(states[0].geometry) ? states[0] : null;
     return states.find((state) => intersect(state.geometry, [start]) !== null) ?? null;
   }
 
   /** One step of the history; says what was wrong, or an empty text. */
   apply(stroke: RoiGeometry, target: RoiState | null, isErasing: boolean, resolution: number): string {
-    if (isErasing && !target) return "Select one ROI to erase from.";
+    if (isErasing && !target) return "Select one area to erase from.";
     const old = target && !target.deleted ? target.geometry : null;
     const exact = isErasing && old ? subtract(old, [stroke]) : unite(old ? [old, stroke] : [stroke]);
     const geometry = exact && simplified(exact, TOLERANCE_SCREEN_PX * resolution);

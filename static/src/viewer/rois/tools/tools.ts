@@ -1,13 +1,12 @@
 /** What the pointer does: one tool is in hand at a time. Vertices of the selected ROI are moved with `move`. */
 
 import Collection from "ol/Collection";
-import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
+import { altKeyOnly } from "ol/events/condition";
 import Draw from "ol/interaction/Draw";
 import type Interaction from "ol/interaction/Interaction";
-import Modify from "ol/interaction/Modify";
+import type Modify from "ol/interaction/Modify";
 import type OlMap from "ol/Map";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
-import LineString from "ol/geom/LineString";
 import type Polygon from "ol/geom/Polygon";
 
 import { Emitter } from "../../lib/events";
@@ -16,23 +15,26 @@ import { viewportOf } from "../../map/viewport";
 import { boxSelect } from "./box_select";
 import { Brush } from "./brush";
 import type { RoiCommands } from "./commands";
-import { SHAPES, drawInteraction, drawnInView, drawnOutline, isPrimary } from "../sketch/drawing";
+import { SHAPES, drawInteraction, drawnInView, drawnOutline } from "../sketch/drawing";
 import type { DrawContext, DrawTool } from "../sketch/drawing";
-import type { RoiEdits } from "../saved/edits";
+import type { Outline, RoiEdits } from "../saved/edits";
 import { hasVertices } from "../shown/layer";
 import type { RoiFeature, RoiLayer } from "../shown/layer";
 import { Measuring } from "./measuring";
 import { MoveRois } from "./move";
 import type { OpenOutline } from "../sketch/open_outlines";
 import { Painting } from "./painting";
+import { knifeInteraction, lineInView, lineInteraction } from "./lines";
+import { Points } from "./points";
+import { modifyInteraction } from "./vertices";
 import { Sketch } from "../sketch/sketch";
 import { SnapTargets } from "./snapping";
-import { sketchStyle } from "../shown/style";
 import type { RoiStore } from "../saved/store";
 import { FOR_ALL, SELECTING, isDrawTool } from "./tool_names";
 import type { ToolName } from "./tool_names";
 import { TouchCount, TwoFingerPan } from "./touches";
-import type { Position, RoiShape } from "../../lib/types";
+import type { Extent } from "ol/extent";
+import type { LineGeometry, Position, RoiShape } from "../../lib/types";
 import { Wand } from "./wand";
 
 interface ToolEvents {
@@ -65,6 +67,7 @@ export class Tools extends Emitter<ToolEvents> {
   private readonly snapping: SnapTargets;
   private readonly measuring: Measuring;
   private readonly painting: Painting;
+  private readonly points: Points;
 
   constructor(
     private readonly map: OlMap,
@@ -78,6 +81,7 @@ export class Tools extends Emitter<ToolEvents> {
     this.snapping = new SnapTargets(map, layer.source);
     this.measuring = new Measuring(map, context.mpp);
     this.painting = new Painting(layer, edits, context);
+    this.points = new Points(layer, edits, context);
     if (canAnnotate) map.addInteraction(new MoveRois(layer, () => this.commands, () => this.isIdle()));
     this.modify = canAnnotate ? this.addModify() : null;
     layer.isEditable = canAnnotate;
@@ -103,10 +107,10 @@ export class Tools extends Emitter<ToolEvents> {
     this.map.removeInteraction(this.snapping.interaction);
     this.isMeasuring = false;
     this.hand = this.newHand(tool);
-    if (isDrawTool(tool)) this.layer.select(null);
-    if (this.hand) {
+    if (isDrawTool(tool) || tool === "line" || tool === "point") this.layer.select(null);
+    if (this.hand || tool === "point") {
       if (!this.layer.layer.getVisible()) this.layer.toggle("visible");
-      this.map.addInteraction(this.hand);
+      if (this.hand) this.map.addInteraction(this.hand);
       this.gatherSnapTargets();
     }
     this.modify?.setActive(tool === "move");
@@ -133,11 +137,17 @@ export class Tools extends Emitter<ToolEvents> {
     if (isShort) this.emit("notice", "An outline has at least three points.");
     else if (this.sketch) this.draw?.finishDrawing();
     else if (this.current === "rectangle" || this.current === "ellipse") this.takeMiddle(this.current);
+    else if (this.current === "line") this.keep({ geometry: lineInView(this.extent()), shape: "line" });
+    else if (this.current === "point" && !this.points.end()) this.points.add(l0FromMap(this.map.getView().getCenter() ?? []));
   }
 
   /** By the keyboard: in the middle of what is on screen, to be moved from there. */
   private takeMiddle(tool: "rectangle" | "ellipse"): void {
-    this.take(drawnInView(tool, this.map.getView().calculateExtent(this.map.getSize())), tool, SHAPES[tool]);
+    this.take(drawnInView(tool, this.extent()), tool, SHAPES[tool]);
+  }
+
+  private extent(): Extent {
+    return this.map.getView().calculateExtent(this.map.getSize());
   }
 
   goOn(outline: OpenOutline): void {
@@ -163,7 +173,7 @@ export class Tools extends Emitter<ToolEvents> {
   cancel(): void {
     const cancelled = this.lift();
     if (cancelled) this.emit("cancelled", cancelled);
-    else if (this.dropStroke() || this.measuring.clear()) return;
+    else if (this.dropStroke() || (this.current === "point" && this.points.end()) || this.measuring.clear()) return;
     else if (this.current !== "move") this.use("move");
     else this.layer.select(null);
   }
@@ -219,7 +229,8 @@ export class Tools extends Emitter<ToolEvents> {
     if (tool === "select") return boxSelect(this.layer, isPanning);
     if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, tell);
     if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, tell);
-    if (tool === "split") return this.newKnife();
+    if (tool === "split") return this.watched(knifeInteraction(isPanning, (line) => this.commands?.split(line)));
+    if (tool === "line") return this.watched(lineInteraction(this.context.color(), isPanning, (line) => this.takeLine(line)));
     if (tool === "ruler" || tool === "angle") return this.watched(this.measuring.interaction(tool, isPanning));
     return isDrawTool(tool) ? this.newDraw(tool) : null;
   }
@@ -255,17 +266,9 @@ export class Tools extends Emitter<ToolEvents> {
     this.sketch = null;
   }
 
-  /** A line dragged across what is selected. */
-  private newKnife(): Draw {
-    const isFree = (event: MapBrowserEvent): boolean => !this.isPanning && isPrimary(event);
-    const style = sketchStyle("#ffffff");
-    const draw = this.watched(new Draw({ type: "LineString", condition: () => false, freehandCondition: isFree, style }));
-    draw.on("drawend", (event) => {
-      const line = event.feature.getGeometry();
-      if (line instanceof LineString) this.commands?.split(line.getCoordinates().map((at) => l0FromMap(at)));
-      setTimeout(() => this.use("move"));
-    });
-    return draw;
+  private takeLine(geometry: LineGeometry | null): void {
+    if (geometry) this.keep({ geometry, shape: "line" });
+    else this.emit("notice", "Too short to be a line: nothing was drawn.");
   }
 
   private take(drawn: Polygon, tool: DrawTool, shape: RoiShape): void {
@@ -275,7 +278,10 @@ export class Tools extends Emitter<ToolEvents> {
       this.emit("notice", "Too small to be an ROI: nothing was drawn.");
       return;
     }
-    const made = { geometry: geometryToL0(outline), shape };
+    this.keep({ geometry: geometryToL0(outline), shape });
+  }
+
+  private keep(made: Outline): void {
     const state = this.edits.create(made, this.context.label(), this.context.frame());
     this.layer.select(state.id);
     // after the click that ends the drawing, or that click would select what lies beneath
@@ -283,13 +289,7 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private addModify(): Modify {
-    const modify = new Modify({
-      features: this.selected,
-      pixelTolerance: 8,
-      condition: (event) => !this.isPanning && primaryAction(event) && !event.originalEvent.shiftKey,
-      deleteCondition: (event) => altKeyOnly(event) && singleClick(event),
-      style: sketchStyle("#ffffff"),
-    });
+    const modify = modifyInteraction(this.selected, () => this.isPanning);
     modify.on("modifystart", () => (this.layer.isModifying = true));
     modify.on("modifyend", () => {
       this.layer.isModifying = false;
@@ -324,6 +324,7 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private click(event: MapBrowserEvent): void {
+    if (this.current === "point" && !this.isPanning) return this.points.add(l0FromMap(event.coordinate));
     const asked = this.current === "frames";
     if (this.isPanning || (!SELECTING.has(this.current) && !asked)) return;
     if (altKeyOnly(event)) return; // removes a vertex

@@ -25,18 +25,28 @@ describe("copies", () => {
     expect(boundsOf(copy?.rois.map(({ geometry }) => geometry) ?? [])).toEqual([20, 20, 30, 30]);
   });
 
+  it("keep points and lines, and what is said of them", () => {
+    const feature = {
+      type: "Feature",
+      geometry: { type: "LineString", coordinates: [[1, 2], [3, 4]] },
+      properties: { metadata: { ANNOTATION_DESCRIPTION: "thin", Grade: "2", "tessera.review_state": "draft", n: 7 } },
+    };
+    const [line] = readCopy(JSON.stringify(feature), canvas(), labels)?.rois ?? [];
+    expect(line).toMatchObject({ shape: "line", description: "thin", properties: { Grade: "2" } });
+  });
+
   it("of QuPath are read as well", () => {
     const feature = { type: "Feature", geometry: square(), properties: { classification: { name: "None" } } };
     expect(readCopy(JSON.stringify(feature), canvas(), labels)?.rois).toHaveLength(1);
   });
 
-  it.each(["", "hello", "[]", "{}", '{"type":"FeatureCollection","features":[{"geometry":{"type":"Point","coordinates":[1,2]}}]}',
+  it.each(["", "hello", "[]", "{}", '{"type":"FeatureCollection","features":[{"geometry":{"type":"Point","coordinates":["a",2]}}]}',
     '{"features":[{"geometry":{"type":"Polygon","coordinates":[[["x",1],[2,3],[4,5],[6,7]]]}}]}'])("that are none are left alone: %s", (other) => {
     expect(readCopy(other, canvas(), labels)).toBeNull();
   });
 
   it("lie with their middle under the pointer, or in the middle where they would lie outside", () => {
-    const rois = [{ geometry: square(20), shape: "polygon" as const, label: null, name: "" }];
+    const rois = [{ geometry: square(20), shape: "polygon" as const, label: null, name: "", description: "", properties: {} }];
     const bounds = (at: [number, number] | null, given = rois): number[] =>
       boundsOf(placed(given, canvas(), at, [500, 300]).map(({ geometry }) => geometry));
     expect(bounds([100, 100])).toEqual([95, 95, 105, 105]);

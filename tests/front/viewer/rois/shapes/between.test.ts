@@ -30,7 +30,7 @@ describe("between", () => {
     const finer = polygon([100, 0], [105, 0], [110, 0], [110, 10], [100, 10], [100, 5]);
     const middle = halfway(SQUARE, finer);
     expect(boundsOf([middle])).toEqual([50, 0, 60, 10]);
-    const points = (middle.coordinates[0] ?? []) as Position[];
+    const points = middle.coordinates[0] as Position[];
     expect(points.every(([x, y]) => x === 50 || x === 60 || y === 0 || y === 10)).toBe(true);
   });
 

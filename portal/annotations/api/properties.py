@@ -1,0 +1,94 @@
+"""``/api/v1/labels/properties/``."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.annotations import selectors
+from portal.annotations.properties import KEY_MOST, KINDS, VALUE_MOST
+from portal.annotations.services import property_types_set
+from portal.archive.selectors import canvas_get
+from portal.labs.models import Role, TokenArea
+from portal.labs.requests import user_of
+from portal.labs.rules import has_role
+from portal.labs.selectors import lab_chosen
+
+
+class PropertyTypeSerializer(serializers.Serializer[Any]):
+    """A property that a lab keeps."""
+
+    key = serializers.CharField(max_length=KEY_MOST)
+    kind = serializers.ChoiceField(KINDS, required=False)
+    choices = serializers.ListField(
+        child=serializers.CharField(max_length=VALUE_MOST),
+        required=False,
+        help_text="Of the kind choice",
+    )
+
+
+class PropertyTypesSerializer(serializers.Serializer[Any]):
+    """The properties of a lab, in their order."""
+
+    lab = serializers.UUIDField(required=False)
+    properties = PropertyTypeSerializer(many=True)
+
+
+class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
+    """Whose properties."""
+
+    lab = serializers.UUIDField(required=False)
+    canvas = serializers.UUIDField(required=False, help_text="The properties for this canvas")
+
+
+class PropertyTypesApi(APIView):
+    """The properties that a lab keeps of its ROIs, and what their values are."""
+
+    area = TokenArea.ROIS
+
+    @extend_schema(
+        operation_id="label_properties_list",
+        parameters=[PropertyTypesQuerySerializer],
+        responses=PropertyTypesSerializer,
+        summary="The properties of a lab",
+    )
+    def get(self, request: Request) -> Response:
+        """Values of all other keys are free."""
+        user = user_of(request)
+        query = PropertyTypesQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        asked = query.validated_data
+        if canvas_id := asked.get("canvas"):
+            lab_id = canvas_get(user=user, canvas_id=canvas_id).lab_id
+            if not has_role(user, lab_id, at_least=Role.VIEWER):  # shared: the words are the lab's
+                return Response({"lab": None, "properties": []})
+        else:
+            lab_id = lab_chosen(user, asked.get("lab"), at_least=Role.VIEWER).pk
+        return _property_types(lab_id)
+
+    @extend_schema(
+        operation_id="label_properties_set",
+        request=PropertyTypesSerializer,
+        responses=PropertyTypesSerializer,
+        summary="Say which properties a lab keeps",
+    )
+    def put(self, request: Request) -> Response:
+        """All of them. What ROIs have stays; a new value has to be of the type."""
+        body = PropertyTypesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        asked = body.validated_data
+        lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
+        property_types_set(lab=lab, user=user_of(request), types=asked["properties"])
+        return _property_types(lab.pk)
+
+
+def _property_types(lab_id: uuid.UUID) -> Response:
+    types = [asdict(one) for one in selectors.property_types_of(lab_id)]
+    return Response(PropertyTypesSerializer({"lab": lab_id, "properties": types}).data)

@@ -1,0 +1,145 @@
+"""What people say of an ROI beside its name and label: a description, and texts by key.
+
+A lab may say which properties it keeps and what their values are (``PropertyType``); all others
+are free.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from portal.core.errors import InvalidInputError
+
+DESCRIPTION_MOST = 10_000  # five pages: a report, not a file
+MOST, KEY_MOST, VALUE_MOST = 50, 80, 1_000
+TYPES_MOST, CHOICES_MOST = 50, 50
+KINDS = ("text", "number", "choice", "yes-no")
+YES_NO = ("yes", "no")
+DESCRIPTION_KEY = "ANNOTATION_DESCRIPTION"
+"""Where QuPath keeps what is written about an annotation, among its metadata."""
+_RESERVED = "tessera."  # of what the portal itself writes into a file
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyType:
+    """A property that a lab keeps.
+
+    Attributes:
+        kind: of ``KINDS``. choices: of a ``choice``, in their order.
+    """
+
+    key: str
+    kind: str = "text"
+    choices: tuple[str, ...] = ()
+
+    def problem(self, value: str) -> str:
+        """Why a value is none of this type; empty where it is one."""
+        if self.kind == "number":
+            return "" if _is_number(value) else "a number"
+        options = {"choice": self.choices, "yes-no": YES_NO}.get(self.kind)
+        return "" if options is None or value in options else f"one of {', '.join(options)}"
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def description_clean(text: str) -> str:
+    """As it is stored: no NUL, no space at its ends. ``InvalidInputError`` where it is too long."""
+    text = _plain(text).strip()
+    if len(text) > DESCRIPTION_MOST:
+        raise InvalidInputError(
+            f"description: {len(text):,} characters; {DESCRIPTION_MOST:,} at most."
+        )
+    return text
+
+
+def properties_clean(raw: object) -> dict[str, str]:
+    """As they are stored, by key in order; an empty value takes a property away.
+
+    Raises:
+        InvalidInputError: names the property.
+    """
+    if not isinstance(raw, Mapping):
+        raise InvalidInputError("properties: an object of texts by key.")
+    found: dict[str, str] = {}
+    for key, value in raw.items():
+        name = " ".join(_plain(str(key)).split())
+        if not name or len(name) > KEY_MOST:
+            raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
+        if name.lower().startswith(_RESERVED):
+            raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are ours.')
+        if not isinstance(value, str):
+            raise InvalidInputError(f"properties: {name} is not a text.")
+        text = _plain(value).strip()
+        if len(text) > VALUE_MOST:
+            raise InvalidInputError(f"properties: {name} is longer than {VALUE_MOST:,} characters.")
+        if text:
+            found[name] = text
+    if len(found) > MOST:
+        raise InvalidInputError(f"properties: {len(found)}; {MOST} at most.")
+    return dict(sorted(found.items()))
+
+
+def metadata_read(metadata: object) -> tuple[str, dict[str, str], dict[str, Any]]:
+    """QuPath's metadata: description, properties, and what neither can hold."""
+    description = ""
+    said: dict[str, str] = {}
+    carried: dict[str, Any] = {}
+    for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
+        try:
+            if key == DESCRIPTION_KEY:
+                description = description_clean(str(value))
+            else:
+                said = properties_clean({**said, key: value})
+        except InvalidInputError:
+            carried[key] = value
+    return description, said, carried
+
+
+def properties_require(properties: Mapping[str, str], types: Sequence[PropertyType]) -> None:
+    """Raise ``InvalidInputError`` where a value is not of the type that the lab gave its key."""
+    by_key = {one.key.lower(): one for one in types}
+    for key, value in properties.items():
+        known = by_key.get(key.lower())
+        if known and value and (expected := known.problem(value.strip())):
+            raise InvalidInputError(
+                f"properties: {key} is {expected}, not {value[:40]!r}.", code="property-type"
+            )
+
+
+def types_clean(raw: object) -> list[dict[str, Any]]:
+    """What a lab keeps, as it is stored. ``InvalidInputError`` names what is wrong."""
+    if not isinstance(raw, Sequence) or isinstance(raw, str) or len(raw) > TYPES_MOST:
+        raise InvalidInputError(f"properties: a list of {TYPES_MOST} at most.")
+    found: dict[str, PropertyType] = {}
+    for one in raw:
+        key = " ".join(_plain(str(one.get("key", ""))).split())
+        kind, choices = one.get("kind", "text"), one.get("choices") or ()
+        if not key or len(key) > KEY_MOST or key.lower().startswith(_RESERVED):
+            raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
+        if key.lower() in found:
+            raise InvalidInputError(f"properties: {key} stands twice.")
+        if kind not in KINDS:
+            raise InvalidInputError(f"properties: {key}: kind is one of {', '.join(KINDS)}.")
+        texts = tuple(dict.fromkeys(text for c in choices if (text := _plain(str(c)).strip())))
+        if kind == "choice" and not 0 < len(texts) <= CHOICES_MOST:
+            raise InvalidInputError(f"properties: {key}: 1 to {CHOICES_MOST} choices.")
+        found[key.lower()] = PropertyType(key, kind, texts if kind == "choice" else ())
+    return [asdict(one) | {"choices": list(one.choices)} for one in found.values()]
+
+
+def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
+    """What ``types_clean`` made, read again."""
+    return [PropertyType(one["key"], one["kind"], tuple(one["choices"])) for one in stored]
+
+
+def _plain(text: str) -> str:
+    """What every database holds: no NUL, no lone surrogate."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,123 @@
+/** What people say of the selected ROI: a description, and texts by key, some of them of a type that the lab set. */
+
+import { element, required } from "../../../dom/elements";
+import type { PropertyType } from "../saved/property_types";
+import type { Properties } from "../../lib/types";
+import type { RoiState } from "../saved/state";
+
+type Change = (state: RoiState, patch: { description?: string; properties?: Properties }, label: string) => void;
+
+/** "Grade: 2; Margin: clear". */
+export function propertiesText(properties: Properties = {}): string {
+  return Object.entries(properties).map(([key, value]) => `${key}: ${value}`).join("; ");
+}
+
+/** "Grade 1 → 2", "Margin none → clear": what a version changed of the one before it. */
+export function propertyChanges(before: Properties = {}, after: Properties = {}): string[] {
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+  const changed = keys.filter((key) => before[key] !== after[key]);
+  return changed.map((key) => `${key} ${before[key] ?? "none"} → ${after[key] ?? "none"}`);
+}
+
+export class PropertiesPanel {
+  private readonly rows: HTMLElement;
+  private readonly count: HTMLElement;
+  private readonly description: HTMLTextAreaElement;
+  private readonly added: HTMLInputElement | null;
+  private state: RoiState | null = null;
+  private isEditable = false;
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly types: PropertyType[],
+    private readonly canAnnotate: boolean,
+    private readonly change: Change,
+  ) {
+    this.rows = required(host, "[data-property-rows]");
+    this.count = required(host, "[data-properties-count]");
+    this.description = required<HTMLTextAreaElement>(host, "[data-roi-description]");
+    this.added = host.querySelector("[data-property-key]");
+    this.description.addEventListener("change", () => this.describe());
+    host.querySelector("form")?.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.add();
+    });
+  }
+
+  show(state: RoiState): void {
+    if (this.state && this.state !== state && this.host.contains(document.activeElement)) this.leave();
+    const isOther = this.state !== state;
+    this.state = state;
+    this.isEditable = this.canAnnotate && !state.locked;
+    const number = Object.keys(state.properties).length + (state.description ? 1 : 0);
+    this.count.textContent = number ? String(number) : "";
+    this.description.readOnly = !this.isEditable;
+    if (isOther || document.activeElement !== this.description) this.description.value = state.description;
+    if (this.added) this.added.disabled = !this.isEditable;
+    if (isOther || !this.rows.contains(document.activeElement)) this.fill(state);
+  }
+
+  /** What was typed and not left yet is kept, on the ROI that it was typed for. */
+  private leave(): void {
+    (document.activeElement as HTMLElement | null)?.blur();
+  }
+
+  private describe(): void {
+    const { state } = this;
+    const description = this.description.value.trim();
+    if (state && description !== state.description) this.change(state, { description }, "Describe");
+  }
+
+  private fill(state: RoiState): void {
+    const typed = new Map(this.types.map((type) => [type.key.toLowerCase(), type]));
+    const free = Object.keys(state.properties).filter((key) => !typed.has(key.toLowerCase()));
+    const rows = [
+      ...this.types.map((type) => this.row(state, type)),
+      ...free.map((key) => this.row(state, { key, kind: "text", choices: [] })),
+    ];
+    this.rows.replaceChildren(...rows);
+  }
+
+  private row(state: RoiState, type: PropertyType): HTMLElement {
+    const key = Object.keys(state.properties).find((one) => one.toLowerCase() === type.key.toLowerCase()) ?? type.key;
+    const value = state.properties[key] ?? "";
+    const input = this.input(type, value);
+    const set = (): void => this.set(state, key, input.value.trim());
+    input.addEventListener("change", set);
+    const id = `property-${type.key.replace(/\W+/g, "-").toLowerCase()}`;
+    input.id = id;
+    const isFree = !this.types.includes(type);
+    const remove = element("button", { type: "button", class: "btn btn--quiet btn--small", "aria-label": `Remove ${key}`, click: () => this.set(state, key, "") }, "×");
+    return element("div", { class: "property-row" }, element("label", { for: id }, key), input, ...(isFree && this.isEditable ? [remove] : []));
+  }
+
+  private input(type: PropertyType, value: string): HTMLInputElement | HTMLSelectElement {
+    const choices = type.kind === "yes-no" ? ["yes", "no"] : type.choices;
+    if (type.kind === "choice" || type.kind === "yes-no") {
+      const known = choices.includes(value) || !value ? choices : [...choices, value];
+      const select = element("select", { disabled: !this.isEditable }, element("option", { value: "" }, "–"), ...known.map((one) => element("option", { value: one }, one)));
+      select.value = value;
+      return select;
+    }
+    const kind = type.kind === "number" ? "number" : "text";
+    return element("input", { type: kind, step: "any", value, maxlength: "1000", autocomplete: "off", readonly: !this.isEditable });
+  }
+
+  private set(state: RoiState, key: string, value: string): void {
+    if ((state.properties[key] ?? "") === value) return;
+    const rest = Object.entries(state.properties).filter(([one]) => one !== key);
+    const properties = Object.fromEntries(value ? [...rest, [key, value]] : rest);
+    this.change(state, { properties }, value ? `Set ${key}` : `Remove ${key}`);
+    if (state === this.state && !this.rows.contains(document.activeElement)) this.fill(state);
+  }
+
+  /** A row for a new key; it is saved once it has a value. */
+  private add(): void {
+    const key = this.added?.value.trim().replace(/\s+/g, " ") ?? "";
+    if (!this.state || !key || !this.isEditable) return;
+    const known = this.rows.querySelector<HTMLElement>(`#property-${CSS.escape(key.replace(/\W+/g, "-").toLowerCase())}`);
+    if (!known) this.rows.append(this.row(this.state, { key, kind: "text", choices: [] }));
+    if (this.added) this.added.value = "";
+    (known ?? this.rows.lastElementChild?.querySelector<HTMLElement>("input"))?.focus();
+  }
+}

@@ -1,0 +1,42 @@
+/** The point tool: a click makes points, the next ones are added to them until Enter or Esc. */
+
+import type { RoiEdits } from "../saved/edits";
+import type { RoiLayer } from "../shown/layer";
+import { verticesOf } from "../shapes/outlines";
+import type { DrawContext } from "../sketch/drawing";
+import type { RoiState } from "../saved/state";
+import type { Position } from "../../lib/types";
+
+export class Points {
+  constructor(
+    private readonly layer: RoiLayer,
+    private readonly edits: RoiEdits,
+    private readonly context: DrawContext,
+  ) {}
+
+  add(at: Position): void {
+    const placed: Position = [round(at[0]), round(at[1])];
+    const state = this.open;
+    if (!state) {
+      const made = this.edits.create({ geometry: { type: "Point", coordinates: placed }, shape: "point" }, this.context.label(), this.context.frame());
+      this.layer.select(made.id);
+      return;
+    }
+    const coordinates = [...verticesOf(state.geometry), placed];
+    this.edits.change(state, { geometry: { type: "MultiPoint", coordinates } }, "Add point");
+  }
+
+  /** True where points were being added: the next one begins others. */
+  end(): boolean {
+    const isOpen = this.open !== null;
+    if (isOpen) this.layer.select(null);
+    return isOpen;
+  }
+
+  private get open(): RoiState | null {
+    const [only, ...others] = this.layer.selection;
+    return only && !others.length && only.shape === "point" && !only.locked && !only.deleted ? only : null;
+  }
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100 + 0;
