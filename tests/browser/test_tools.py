@@ -271,3 +271,42 @@ def test_a_ruler_of_known_length_sets_the_pixel_size(
     page.wait_for_selector("[data-viewer][data-ready]")
     assert viewer.text("[data-readout=scale]").endswith("px")
     assert viewer.problems == []
+
+
+def test_points_are_counted_lines_measured_and_words_kept(viewer: Any) -> None:
+    """Each click is one step; a click near a point or a line selects it; undo goes one back."""
+    viewer.key("l")
+    viewer.drag([(600, 500), (900, 900)])
+    viewer.wait_saved()
+    (line,) = viewer.stored()
+    assert (line.shape, line.geometry["type"]) == ("line", "LineString")
+    assert line.geometry["coordinates"] == [[600, 500], [900, 900]]
+    viewer.wait_text("[data-roi-facts] dd >> nth=0", "250 µm")
+    viewer.key(".")
+    click(viewer, (1000, 500), (1100, 600), (1200, 500))
+    viewer.wait_text("[data-roi-facts] dd >> nth=0", "3 points")
+    viewer.key("Control+z")
+    viewer.wait_text("[data-roi-facts] dd >> nth=0", "2 points")
+    viewer.key("Enter")
+    click(viewer, (1300, 1000))
+    viewer.wait_saved()
+    viewer.key("Escape")
+    viewer.key("m")
+    assert [one.geometry["type"] for one in viewer.stored()] == [
+        "LineString",
+        "MultiPoint",
+        "Point",
+    ]
+    click(viewer, (1108, 606))
+    expect(viewer.page.locator("[data-roi-similar]")).to_be_hidden()
+    viewer.page.click("[data-roi-said] summary")
+    viewer.page.fill("[data-roi-description]", "Two mitoses")
+    viewer.page.fill("[data-property-key]", "Grade")
+    viewer.page.click(".property-add button")
+    viewer.page.keyboard.type("2")
+    viewer.page.keyboard.press("Tab")
+    viewer.wait_saved()
+    points = viewer.stored()[1]
+    assert (points.description, points.properties) == ("Two mitoses", {"Grade": "2"})
+    viewer.page.fill("[data-roi-search]", "grade mitoses")
+    viewer.wait_text("[data-roi-count]", "1 of 3")

@@ -19,6 +19,7 @@ from portal.annotations.formats.xml import elements
 from portal.annotations.models import RoiKind
 from portal.annotations.qupath import Feature, FeatureError, Problem, one_line
 
+_MARKS = ("points", "polyline")  # they have no key frames: each is a region of its own
 _SHAPES = ("box", "polygon", "ellipse", "mask", "polyline", "points", "cuboid", "skeleton")
 _STEPS = 64  # vertices of an ellipse: its area is right to .2 %
 _MOST_ATTRIBUTES = 50
@@ -84,7 +85,7 @@ def _track(track: Any, plane: Plane, colors: dict[str, str]) -> Iterator[Feature
         frame = _frame(shape.get("frame")) if plane.is_video else 0
         return _shape(shape, _Place(frame, label, colors.get(label), named))
 
-    if plane.is_video:
+    if plane.is_video and not any(shape.tag in _MARKS for shape in shapes):
         found = track_feature(shapes, read=read)
         if found is not None:
             yield found

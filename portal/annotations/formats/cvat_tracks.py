@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from portal.annotations.formats.pieces import single_rings
+from portal.annotations.formats.pieces import pieces_of
 from portal.annotations.models import Roi
 from portal.annotations.qupath import Feature, Problem
 
@@ -78,7 +78,7 @@ def track_states(roi: Roi) -> list[list[tuple[int, list[list[float]] | None]]]:
     tracks. Each ends by a frame that is outside, or it would be held to the end of the video.
     """
     keys = _frames(roi)
-    rings = {index: single_rings(geometry) if geometry else [] for index, geometry in keys.items()}
+    rings = {index: pieces_of(geometry) if geometry else [] for index, geometry in keys.items()}
     tracks = []
     for part in range(max((len(found) for found in rings.values()), default=0)):
         states: list[tuple[int, list[list[float]] | None]] = []

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from portal.annotations.formats.cvat_tracks import track_states
-from portal.annotations.formats.pieces import single_rings
+from portal.annotations.formats.pieces import pieces_of
 from portal.annotations.formats.seams import Plane, Rois
 from portal.annotations.formats.xml import attribute
-from portal.annotations.models import Label, Roi
+from portal.annotations.models import Label, Roi, RoiKind
 
 NAME_KEY = "tessera.name"
 _PLAIN_COLOR = "#888888"
+_TAGS = {RoiKind.POINT.value: "points", RoiKind.LINE.value: "polyline"}
 NO_LABEL = "No label"  # CVAT knows no shape without one
 
 
@@ -29,8 +30,8 @@ def cvat_write(rois: Rois, plane: Plane) -> Iterator[bytes]:
         size = f'width="{plane.width_px}" height="{plane.height_px}"'
         yield f'<image id="0" name={attribute(plane.name)} {size}>\n'.encode()
         for roi in rois():
-            for ring in single_rings(roi.geometry):
-                yield _polygon(f"label={attribute(_label(roi))}", ring, roi).encode()
+            for ring in pieces_of(roi.geometry):
+                yield _shape(f"label={attribute(_label(roi))}", ring, roi).encode()
         yield b"</image>\n"
     yield b"</annotations>\n"
 
@@ -65,15 +66,16 @@ def _track(number: int, roi: Roi, states: Sequence[tuple[int, list[list[float]] 
     for frame, ring in states:
         last = last if ring is None else ring
         where = f'frame="{frame}" outside="{int(ring is None)}" keyframe="1"'
-        shapes.append(_polygon(where, last, roi))
+        shapes.append(_shape(where, last, roi))
     head = f'<track id="{number}" label={attribute(_label(roi))} source="manual">\n'
     return f"{head}{''.join(shapes)}</track>\n"
 
 
-def _polygon(where: str, ring: list[list[float]], roi: Roi) -> str:
+def _shape(where: str, ring: list[list[float]], roi: Roi) -> str:
     points = ";".join(f"{x!r},{y!r}" for x, y in ring)
     name = f'<attribute name="{NAME_KEY}">{_text(roi.name)}</attribute>' if roi.name else ""
-    return f'<polygon {where} occluded="0" points="{points}" z_order="0">{name}</polygon>\n'
+    tag = _TAGS.get(roi.shape, "polygon")
+    return f'<{tag} {where} occluded="0" points="{points}" z_order="0">{name}</{tag}>\n'
 
 
 def _text(value: str) -> str:

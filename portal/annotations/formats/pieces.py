@@ -13,6 +13,8 @@ from shapely.geometry import Polygon
 from shapely.geometry.base import BaseGeometry
 
 from portal.annotations.geometry import DECIMALS
+from portal.annotations.marks import mark_kind, mark_parts
+from portal.annotations.models import RoiKind
 from portal.annotations.qupath import FeatureError
 
 MAX_RUNS = 200_000  # of one mask: beyond, an outline would have more vertices than an ROI may
@@ -26,6 +28,15 @@ def single_rings(geometry: dict[str, Any]) -> list[list[list[float]]]:
     shape = shapely.geometry.shape(geometry)
     parts = [part for part in shapely.get_parts(shape) if isinstance(part, Polygon)]
     return [_open(piece) for part in parts for piece in _without_holes(part)]
+
+
+def pieces_of(geometry: dict[str, Any]) -> list[list[list[float]]]:
+    """Vertices of each piece of a format without parts: rings of areas, lines, all points as one."""
+    kind = mark_kind(geometry)
+    if kind is None:
+        return single_rings(geometry)
+    parts = mark_parts(geometry)
+    return parts if kind == RoiKind.LINE else [[point for part in parts for point in part]]
 
 
 def _without_holes(polygon: Polygon) -> list[Polygon]:

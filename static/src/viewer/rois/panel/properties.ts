@@ -95,12 +95,12 @@ export class PropertiesPanel {
     const choices = type.kind === "yes-no" ? ["yes", "no"] : type.choices;
     if (type.kind === "choice" || type.kind === "yes-no") {
       const known = choices.includes(value) || !value ? choices : [...choices, value];
-      const select = element("select", { disabled: !this.isEditable }, element("option", { value: "" }, "–"), ...known.map((one) => element("option", { value: one }, one)));
+      const select = element("select", { class: "input", disabled: !this.isEditable }, element("option", { value: "" }, "–"), ...known.map((one) => element("option", { value: one }, one)));
       select.value = value;
       return select;
     }
     const kind = type.kind === "number" ? "number" : "text";
-    return element("input", { type: kind, step: "any", value, maxlength: "1000", autocomplete: "off", readonly: !this.isEditable });
+    return element("input", { class: "input", type: kind, step: "any", value, maxlength: "1000", autocomplete: "off", readonly: !this.isEditable });
   }
 
   private set(state: RoiState, key: string, value: string): void {
