@@ -40,6 +40,8 @@ VISIONS: Mapping[str, npt.NDArray[np.float64]] = {
 }
 TISSUE = ("#e8a9c4", "#7d5ba6", "#8a5a2b", "#f4f1f0", "#c4594f")
 """What labels lie on: eosin, haematoxylin, DAB, glass, mucosa."""
+FROM_TISSUE = 12.0  # of a suggested colour: as far as two labels that nobody mistakes
+DARK, CONTRAST = "#162023", 3.0  # the dark theme's surface; WCAG 2.2, 1.4.11 for graphics
 _LMS_FROM_RGB = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],
@@ -90,17 +92,42 @@ def too_close(colors: Sequence[str]) -> list[tuple[int, int, str]]:
 
 @lru_cache(maxsize=1)
 def _candidates() -> tuple[str, ...]:
-    """Six steps of each channel, less what is nearly black, white or grey."""
+    """Six steps of each channel, less what is nearly black, white or grey, too dark for the dark
+    theme, or near to tissue for those with full colour vision."""
     steps = (0, 51, 102, 153, 204, 255)
     rgb = [(r, g, b) for r in steps for g in steps for b in steps]
     vivid = [c for c in rgb if max(c) - min(c) >= 102 and 153 <= sum(c) <= 612]
-    return tuple("#" + "".join(f"{one:02x}" for one in c) for c in vivid)
+    names = tuple("#" + "".join(f"{one:02x}" for one in c) for c in vivid)
+    gaps = np.linalg.norm(_seen(names)[0][:, None] - _seen(TISSUE)[0], axis=-1).min(axis=1)
+    return tuple(
+        name
+        for name, gap in zip(names, gaps, strict=True)
+        if gap >= FROM_TISSUE and contrast(name, DARK) >= CONTRAST
+    )
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours by WCAG 2, from 1 to 21."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(color: str) -> float:
+    return float(_linear((color,))[0] @ [0.2126, 0.7152, 0.0722])
+
+
+def _linear(colors: Sequence[str]) -> npt.NDArray[np.float64]:
+    """(colours, 3) linear RGB, 0 to 1."""
+    rgb = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in colors]) / 255
+    linear: npt.NDArray[np.float64] = np.where(
+        rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4
+    )
+    return linear
 
 
 def _seen(colors: Sequence[str]) -> npt.NDArray[np.float64]:
     """(visions, colours, 3) in Oklab, times 100."""
-    rgb = np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in colors]) / 255
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = _linear(colors)
     seen = np.stack([np.clip(linear @ matrix.T, 0, 1) for matrix in VISIONS.values()])
     lab: npt.NDArray[np.float64] = 100 * np.cbrt(seen @ _LMS_FROM_RGB.T) @ _LAB_FROM_LMS.T
     return lab

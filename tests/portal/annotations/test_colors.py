@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from portal.annotations.colors import APART, TISSUE, color_suggest, distance, too_close
+from portal.annotations.colors import (
+    APART,
+    CONTRAST,
+    DARK,
+    FROM_TISSUE,
+    TISSUE,
+    _seen,
+    color_suggest,
+    contrast,
+    distance,
+    too_close,
+)
 from portal.annotations.services.labels import STARTER_LABELS
 
 
@@ -31,6 +43,20 @@ def test_suggestions_stay_apart_from_each_other_and_from_tissue() -> None:
     assert len(set(colors)) == 9
     assert too_close(colors) == []
     assert min(distance(one, other) for one in colors[:6] for other in TISSUE) > APART
+
+
+def test_no_suggestion_is_too_dark_or_lies_near_tissue() -> None:
+    colors: list[str] = []
+    for _ in range(12):
+        colors.append(color_suggest(colors))
+    assert min(contrast(one, DARK) for one in colors) >= CONTRAST
+    assert min(_apart(one, other) for one in colors for other in TISSUE) >= FROM_TISSUE
+
+
+def _apart(one: str, other: str) -> float:
+    """In Oklab, for full colour vision."""
+    seen = _seen((one, other))[0]
+    return float(np.linalg.norm(seen[0] - seen[1]))
 
 
 def test_one_colour_has_nothing_to_be_close_to() -> None:
