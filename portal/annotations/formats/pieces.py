@@ -31,7 +31,7 @@ def single_rings(geometry: dict[str, Any]) -> list[list[list[float]]]:
 
 
 def pieces_of(geometry: dict[str, Any]) -> list[list[list[float]]]:
-    """Vertices of each piece of a format without parts: rings of areas, lines, all points as one."""
+    """Vertices of each piece, for formats without parts: rings of areas, lines, all points."""
     kind = mark_kind(geometry)
     if kind is None:
         return single_rings(geometry)
