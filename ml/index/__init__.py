@@ -12,11 +12,13 @@ from ml.errors import BadInputError
 from ml.index.engine import FaissIndex, IndexConfig
 from ml.index.exact import exact_merge, exact_search
 from ml.index.protocol import IndexStats, VectorIndex
+from ml.index.selection import Selection
 
 __all__ = [
     "FaissIndex",
     "IndexConfig",
     "IndexStats",
+    "Selection",
     "VectorIndex",
     "exact_merge",
     "exact_search",

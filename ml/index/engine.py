@@ -15,10 +15,12 @@ import numpy.typing as npt
 from ml.errors import BadInputError, IndexFormatError
 from ml.files import sync_folder
 from ml.index.delta import added, append_records, removed
+from ml.index.exact import Allowed
 from ml.index.inputs import checked_entries, checked_ids, checked_k, checked_query
 from ml.index.manifest import Manifest, manifest_stamp, write_manifest, writer_lock
 from ml.index.protocol import IndexStats
 from ml.index.segment import write_segment
+from ml.index.selection import Selection
 from ml.index.snapshot import Snapshot, open_snapshot
 from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress
 
@@ -70,7 +72,12 @@ class FaissIndex:
             kind=snapshot.kind,
             n_delta=len(snapshot.delta.ids),
             n_removed=snapshot.removed,
+            recall=snapshot.recall,
         )
+
+    def ids(self) -> ArrayI64:
+        """(N,) int64, every id it holds, ascending."""
+        return self._current().ids()
 
     def build(
         self, ids: npt.ArrayLike, vectors: npt.ArrayLike, *, progress: Progress = no_progress
@@ -145,7 +152,7 @@ class FaissIndex:
         self,
         q: npt.ArrayLike,
         k: int,
-        allowed: npt.ArrayLike | None = None,
+        allowed: Allowed | None = None,
         excluded: npt.ArrayLike | None = None,
     ) -> tuple[ArrayI64, ArrayF64]:
         """The nearest vectors by Euclidean distance, permission and exclusion inside the search.
@@ -153,7 +160,8 @@ class FaissIndex:
         Args:
             q: (D,) float32, finite.
             k: how many at most; fewer come back where fewer are permitted.
-            allowed: (M,) int64, the only ids that may come back; None permits every id.
+            allowed: (M,) int64, the only ids that may come back, or a ``Selection`` of them, which
+                is faster where the same ids are asked for again; None permits every id.
             excluded: (M,) int64, ids that may not come back.
         Returns:
             ids (k,) int64 and distances (k,) float64, nearest first, ties ordered by id.
@@ -162,9 +170,10 @@ class FaissIndex:
             BadInputError: k below 1, or q holds NaN or infinity.
         """
         query, k = checked_query(q, self._dim), checked_k(k)
-        allow = None if allowed is None else np.unique(checked_ids(allowed, name="allowed"))
+        if allowed is not None and not isinstance(allowed, Selection):
+            allowed = Selection(allowed)
         exclude = None if excluded is None else checked_ids(excluded, name="excluded")
-        return self._current().search(query, k, allow, exclude)
+        return self._current().search(query, k, allowed, exclude)
 
     # -- reading ---------------------------------------------------------------------------------
 

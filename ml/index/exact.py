@@ -7,16 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ml.index.selection import Selection
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 
 Found = tuple[ArrayI64, ArrayF64]
 """(M,) ids and (M,) distances, nearest first, ties by id."""
 
+Allowed = npt.ArrayLike | Selection
+"""Ids that may be found: (M,) of them, or the set prepared for many searches."""
+
 _CHUNK_ROWS = 16_384
 """Rows differenced at a time, so that a scan of a mapped file stays small in memory."""
 
 
-def exact_distances(q: ArrayF32, vectors: ArrayF32) -> ArrayF64:
+def exact_distances(q: ArrayF32 | ArrayF64, vectors: ArrayF32) -> ArrayF64:
     """Euclidean distances of ``q`` (D,) to ``vectors`` (N, D): (N,) float64.
 
     Differenced and summed in float64 row by row, so that equal vectors get equal distances whatever
@@ -32,11 +36,13 @@ def exact_distances(q: ArrayF32, vectors: ArrayF32) -> ArrayF64:
 
 
 def permitted(
-    ids: ArrayI64, allowed: npt.ArrayLike | None = None, excluded: npt.ArrayLike | None = None
+    ids: ArrayI64, allowed: Allowed | None = None, excluded: npt.ArrayLike | None = None
 ) -> ArrayBool:
     """(N,) bool: which ``ids`` are in ``allowed`` (None allows all) and not in ``excluded``."""
     mask = np.ones(len(ids), dtype=np.bool_)
-    if allowed is not None:
+    if isinstance(allowed, Selection):
+        mask &= allowed.contains(ids)
+    elif allowed is not None:
         mask &= np.isin(ids, np.asarray(allowed, dtype=np.int64))
     if excluded is not None:
         mask &= ~np.isin(ids, np.asarray(excluded, dtype=np.int64))
@@ -59,13 +65,13 @@ def exact_search(
     vectors: ArrayF32,
     k: int,
     *,
-    allowed: npt.ArrayLike | None = None,
+    allowed: Allowed | None = None,
     excluded: npt.ArrayLike | None = None,
 ) -> Found:
     """Search every vector: the oracle, and the search of what no index file holds yet.
 
     Args:
-        q: (D,). ids: (N,). vectors: (N, D). allowed, excluded: (M,) ids or None.
+        q: (D,). ids: (N,). vectors: (N, D). allowed: (M,) ids, or a selection. excluded: (M,) ids.
     Returns:
         Up to ``k`` ids and Euclidean distances, nearest first, ties by id.
     """

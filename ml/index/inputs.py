@@ -16,6 +16,9 @@ LARGEST_VALUE = 1e15
 """Larger components would overflow a squared float32 distance over a few thousand dimensions."""
 
 
+_CHUNK_ROWS = 65_536  # checked at a time
+
+
 def checked_ids(ids: npt.ArrayLike, *, name: str = "ids") -> ArrayI64:
     """``ids`` as (N,) int64, N may be 0.
 
@@ -35,7 +38,9 @@ def checked_ids(ids: npt.ArrayLike, *, name: str = "ids") -> ArrayI64:
 def checked_entries(
     ids: npt.ArrayLike, vectors: npt.ArrayLike, dim: int
 ) -> tuple[ArrayI64, ArrayF32]:
-    """``ids`` (N,) and ``vectors`` (N, D) as new int64 and float32 arrays, sorted by id.
+    """``ids`` (N,) and ``vectors`` (N, D) as int64 and float32 arrays, sorted by id.
+
+    They are copied only where they have to be: millions may come as a mapped file.
 
     Raises:
         ShapeError: a wrong shape, type or dimension, or not as many ids as vectors.
@@ -54,8 +59,9 @@ def checked_entries(
         )
     if len(id_array) == 0:
         raise BadInputError("no vectors were given: at least one is needed")
-    order = np.argsort(id_array, kind="stable")
-    id_array, array = id_array[order], array[order]
+    if not (id_array[1:] > id_array[:-1]).all():
+        order = np.argsort(id_array, kind="stable")
+        id_array, array = id_array[order], array[order]
     twice = np.flatnonzero(id_array[1:] == id_array[:-1])
     if len(twice):
         raise BadInputError(f"id {id_array[twice[0]]} is given more than once; ids must be unique")
@@ -91,11 +97,13 @@ def checked_k(k: int) -> int:
 
 
 def _check_values(array: ArrayF32, who: _Who) -> None:
-    fine = np.abs(array) <= LARGEST_VALUE  # False for NaN too
-    if fine.all():
-        return
-    row, column = np.argwhere(~fine)[0]
-    raise BadInputError(
-        f"{who(int(row))}: expected finite values up to {LARGEST_VALUE:g}, "
-        f"got {array[row, column]} at position {column}"
-    )
+    for start in range(0, len(array), _CHUNK_ROWS):
+        part = array[start : start + _CHUNK_ROWS]
+        fine = np.abs(part) <= LARGEST_VALUE  # False for NaN too
+        if fine.all():
+            continue
+        row, column = np.argwhere(~fine)[0]
+        raise BadInputError(
+            f"{who(start + int(row))}: expected finite values up to {LARGEST_VALUE:g}, "
+            f"got {part[row, column]} at position {column}"
+        )

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy.typing as npt
 
+from ml.index.exact import Allowed
 from ml.types import ArrayF64, ArrayI64, Progress, no_progress
 
 
@@ -22,6 +23,8 @@ class IndexStats:
         kind: "empty", "flat" (every search is exact) or "ivf" (the base is searched approximately).
         n_delta: live vectors that were added after the base was built.
         n_removed: vectors of the base that were removed and are masked.
+        recall: share of an exact answer that the base's approximate search found of a sample when
+            it was written; 1 where it is exact.
     """
 
     version: int
@@ -31,6 +34,7 @@ class IndexStats:
     kind: str
     n_delta: int
     n_removed: int
+    recall: float = 1.0
 
 
 @runtime_checkable
@@ -44,6 +48,9 @@ class VectorIndex(Protocol):
     @property
     def stats(self) -> IndexStats:
         """The state of the newest version."""
+
+    def ids(self) -> ArrayI64:
+        """(N,) every id it holds, ascending."""
 
     def build(
         self, ids: npt.ArrayLike, vectors: npt.ArrayLike, *, progress: Progress = no_progress
@@ -63,7 +70,7 @@ class VectorIndex(Protocol):
         self,
         q: npt.ArrayLike,
         k: int,
-        allowed: npt.ArrayLike | None = None,
+        allowed: Allowed | None = None,
         excluded: npt.ArrayLike | None = None,
     ) -> tuple[ArrayI64, ArrayF64]:
         """The ``k`` nearest of what is allowed and not excluded: ids and distances."""

@@ -1,8 +1,13 @@
 """One immutable, memory-mapped base of an index, searched by FAISS.
 
 A folder with ``ids.npy`` ((N,) int64, ascending), ``flat.faiss`` (every vector, exact) and, for
-large bases, ``ivf.faiss`` (the same vectors in inverted lists). Row order is id order, so that a
-tie by row is a tie by id. Where a GPU holds the vectors too, it is searched first, and exactly.
+large bases, lists of the same vectors in 8 bits (``ml.index.lists``). Row order is id order, so
+that a tie by row is a tie by id. Where a GPU holds the vectors too, it is searched first, and
+exactly.
+
+What is looked at is chosen by cost. Few permitted rows are all measured, many of a large base are
+looked for in lists, and what is left is scanned. Whoever proposes rows, they are measured in
+float64 here.
 """
 
 from __future__ import annotations
@@ -16,13 +21,13 @@ import numpy as np
 
 from ml.errors import IndexFormatError
 from ml.index.exact import Found, exact_distances, nearest
-from ml.index.gpu import GpuRows, rows_on_gpu, train_on_gpu
+from ml.index.gpu import GpuRows, rows_on_gpu
+from ml.index.lists import SCAN_MOST, Lists, read_lists, write_lists
+from ml.index.rows import Bits, RowSet, bits_without, selector
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 
 # FAISS' Python classes take keyword arguments that its type information does not know.
 _search_parameters: Any = faiss.SearchParameters
-_ivf_search_parameters: Any = faiss.SearchParametersIVF
-_bitmap_selector: Any = faiss.IDSelectorBitmap
 _MAP_FLAT: int = faiss.IO_FLAG_MMAP_IFC
 
 _MARGIN = 16
@@ -30,32 +35,33 @@ _MARGIN = 16
 _ROUNDING = 1e-4
 """Relative slack between FAISS' float32 squared distances and the exact ones: hundreds of times
 float32's own rounding, for sums over a vector's length."""
-_IVF_PROBE_SHARE, _LEAST_PROBES = 8, 8
-"""One list in eight is visited, and eight at least: an eighth of the work, for rows missed."""
-_SCAN_SHARE = 20
-"""Where at most one row in twenty is permitted, those rows are scanned: faster, and exact."""
-_TRAIN_PER_LIST, _TRAIN_ITERATIONS, _TRAIN_SEED = 64, 10, 1
-"""Of the k-means that makes the lists: fewer rows and rounds than FAISS' 256 and 25, for the lists
-only say where to look; a fixed seed, for the same file from the same vectors."""
+_MEASURED_MOST = 256
+"""So few rows are measured in float64 at once, without FAISS."""
+_BY_NUMBER_SHARE = 2
+"""Up to every second row, a scan by row numbers is faster than one that tests a bit a row."""
+_OVERSAMPLING = 4
+"""Rows taken from 8-bit vectors for each that is asked for: their order is only nearly right."""
+_CHUNK_ROWS = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Segment:
     """An opened base. ``ids`` (N,), ``vectors`` (N, D) are views of mapped files.
 
-    ``gpu`` has the vectors on a GPU; None where there is none, or the base is small.
+    ``lists`` are None where the base is small. ``gpu`` has the vectors on a GPU; None where there
+    is none, or the base is small.
     """
 
     ids: ArrayI64
     vectors: ArrayF32
     flat: Any
-    ivf: Any | None
+    lists: Lists | None
     gpu: GpuRows | None = None
 
     @property
     def kind(self) -> str:
         """ "flat" or "ivf"."""
-        return "flat" if self.ivf is None else "ivf"
+        return "flat" if self.lists is None else "ivf"
 
     def rows_of(self, ids: ArrayI64) -> ArrayI64:
         """Rows of those ``ids`` (M,) that the base holds."""
@@ -67,49 +73,85 @@ class Segment:
         result: ArrayI64 = rows[self.ids[rows] == ids]
         return result
 
-    def search(self, q: ArrayF32, k: int, mask: ArrayBool | None) -> Found:
-        """The ``k`` nearest rows where ``mask`` (N,) is True (None: all rows)."""
-        n_permitted = len(self.ids) if mask is None else int(mask.sum())
+    def search(self, q: ArrayF32, k: int, chosen: RowSet | None, gone: ArrayI64) -> Found:
+        """The ``k`` nearest rows of ``chosen`` (None: of all) that are not in ``gone``.
+
+        Args:
+            gone: (G,) rows, ascending and unique.
+        """
+        rows = None if chosen is None else chosen.without(gone)
+        n_permitted = len(self.ids) - len(gone) if rows is None else len(rows)
         k = min(k, n_permitted)
         if k == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-        if mask is not None and n_permitted * _SCAN_SHARE <= len(self.ids):
-            return self._ranked(q, np.flatnonzero(mask), k)
-        if self.gpu is not None and (rows := self.gpu.proposed(q, k, mask)) is not None:
+        if rows is not None and n_permitted <= _MEASURED_MOST:
             return self._ranked(q, rows, k)
-        if self.ivf is not None:
-            found = self._search_ivf(q, k, mask)
-            if len(found[0]) == k:
-                return found
-        return self._search_flat(q, k, mask, n_permitted)
+        if self.gpu is not None and not (rows is not None and n_permitted <= SCAN_MOST):
+            mask = _mask(chosen, gone, len(self.ids))
+            if (proposed := self.gpu.proposed(q, k, mask)) is not None:
+                return self._ranked(q, proposed, k)
+        if self.lists is not None and (found := self._listed(q, k, chosen, gone, n_permitted)):
+            return found
+        return self._scanned(q, k, chosen, gone, n_permitted)
 
-    def _search_flat(self, q: ArrayF32, k: int, mask: ArrayBool | None, n_permitted: int) -> Found:
+    def _listed(
+        self, q: ArrayF32, k: int, chosen: RowSet | None, gone: ArrayI64, n_permitted: int
+    ) -> Found | None:
+        """By 8-bit vectors; None where an exact search of the rows is the better way."""
+        lists = self.lists
+        if lists is None or n_permitted <= k * _OVERSAMPLING + _MARGIN:
+            return None
+        part = None if chosen is None else chosen.part(lists)
+        if chosen is not None and part is None and n_permitted <= SCAN_MOST:
+            return None
+        bits, per_list = None, None
+        if part is None and chosen is not None:
+            bits, per_list = chosen.bits(), chosen.per_list(lists)
+        bits = bits_without(bits, gone, len(self.ids))
+        n = k * _OVERSAMPLING + _MARGIN
+        while True:
+            if part is not None:
+                proposed = part.proposed(lists, q, n, k=k, bits=bits)
+            else:
+                proposed = lists.proposed(q, n, k=k, bits=bits, per_list=per_list)
+            if len(proposed) < k:
+                return None
+            ids, distance = self._ranked(q, proposed, len(proposed))
+            # A tie that reaches the end of what was proposed goes on behind it.
+            if len(proposed) < n or distance[-1] > distance[k - 1]:
+                return ids[:k], distance[:k]
+            n *= _OVERSAMPLING
+
+    def _scanned(
+        self, q: ArrayF32, k: int, chosen: RowSet | None, gone: ArrayI64, n_permitted: int
+    ) -> Found:
+        bits = bits_without(None if chosen is None else chosen.bits(), gone, len(self.ids))
+        if chosen is not None and n_permitted * _BY_NUMBER_SHARE <= len(self.ids):
+            # Kept in a name of its own: FAISS reads it while it searches.
+            numbers = np.ascontiguousarray(chosen.without(gone))
+            parameters = _search_parameters(sel=faiss.IDSelectorArray(numbers))
+        else:
+            parameters = _search_parameters(sel=selector(bits))
         n_fetch = min(k + _MARGIN, n_permitted)
-        squared, rows = self.flat.search(q[None], n_fetch, params=_parameters(mask))
+        squared, rows = self.flat.search(q[None], n_fetch, params=parameters)
         ids, distance = self._ranked(q, rows[0], k)
         # Exact, unless something as near as the k-th may have been left outside the margin.
         bound = float(distance[-1]) ** 2 * (1 + _ROUNDING) + np.finfo(np.float32).tiny
         if n_fetch == n_permitted or squared[0, -1] > bound * (1 + _ROUNDING):
             return ids, distance
-        _, _, rows = self.flat.range_search(q[None], bound, params=_parameters(mask))
+        parameters = _search_parameters(sel=selector(bits))
+        _, _, rows = self.flat.range_search(q[None], bound, params=parameters)
         return self._ranked(q, rows, k)
-
-    def _search_ivf(self, q: ArrayF32, k: int, mask: ArrayBool | None) -> Found:
-        n_probe = max(_LEAST_PROBES, self.ivf.nlist // _IVF_PROBE_SHARE)  # type: ignore[union-attr]
-        parameters = _ivf_search_parameters(sel=_selector(mask), nprobe=n_probe)
-        _, rows = self.ivf.search(q[None], k + _MARGIN, params=parameters)  # type: ignore[union-attr]
-        return self._ranked(q, rows[0][rows[0] >= 0], k)
 
     def _ranked(self, q: ArrayF32, rows: ArrayI64, k: int) -> Found:
         return nearest(self.ids[rows], exact_distances(q, self.vectors[rows]), k)
 
 
-def _parameters(mask: ArrayBool | None) -> Any:
-    return _search_parameters(sel=_selector(mask))
-
-
-def _selector(mask: ArrayBool | None) -> Any:
-    return None if mask is None else _bitmap_selector(np.packbits(mask, bitorder="little"))
+def _mask(chosen: RowSet | None, gone: ArrayI64, count: int) -> ArrayBool | None:
+    bits: Bits | None = bits_without(None if chosen is None else chosen.bits(), gone, count)
+    if bits is None:
+        return None
+    return np.unpackbits(bits, count=count, bitorder="little").view(np.bool_)
 
 
 def write_segment(
@@ -129,25 +171,14 @@ def write_segment(
     folder.mkdir(parents=True)
     np.save(folder / "ids.npy", ids)
     flat = faiss.IndexFlatL2(vectors.shape[1])
-    flat.add(vectors)
+    for start in range(0, len(ids), _CHUNK_ROWS):  # the vectors may be a mapped file
+        flat.add(np.ascontiguousarray(vectors[start : start + _CHUNK_ROWS]))
     faiss.write_index(flat, str(folder / "flat.faiss"))
     progress(1, 2, "vectors")
     if len(ids) > ivf_above:
-        faiss.write_index(_trained_ivf(vectors), str(folder / "ivf.faiss"))
+        del flat
+        write_lists(folder, vectors, progress)
     progress(2, 2, "lists")
-
-
-def _trained_ivf(vectors: ArrayF32) -> Any:
-    n_lists = max(1, int(2 * np.sqrt(len(vectors))))
-    quantizer = faiss.IndexFlatL2(vectors.shape[1])
-    ivf = faiss.IndexIVFFlat(quantizer, vectors.shape[1], n_lists)
-    ivf.cp.max_points_per_centroid = _TRAIN_PER_LIST
-    ivf.cp.niter = _TRAIN_ITERATIONS
-    ivf.cp.seed = _TRAIN_SEED
-    train_on_gpu(ivf, vectors.shape[1])
-    ivf.train(vectors)
-    ivf.add(vectors)
-    return ivf
 
 
 def read_segment(folder: Path, *, dim: int, gpu_above: int) -> Segment:
@@ -162,17 +193,16 @@ def read_segment(folder: Path, *, dim: int, gpu_above: int) -> Segment:
     try:
         ids = np.load(folder / "ids.npy", mmap_mode="r")
         flat = _mapped(folder / "flat.faiss", _MAP_FLAT)
-        has_ivf = (folder / "ivf.faiss").exists()
-        ivf = _mapped(folder / "ivf.faiss", faiss.IO_FLAG_MMAP) if has_ivf else None
     except (ValueError, EOFError, RuntimeError) as error:
         raise IndexFormatError(f"the index's file {folder.name} is damaged") from error
-    if flat.d != dim or flat.ntotal != len(ids) or (ivf and ivf.ntotal != len(ids)):
+    if flat.d != dim or flat.ntotal != len(ids):
         raise IndexFormatError(
             f"{folder.name}: expected {len(ids)} vectors of {dim}, got {flat.ntotal} of {flat.d}"
         )
     vectors = faiss.rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d).reshape(flat.ntotal, flat.d)
     gpu = rows_on_gpu(vectors) if len(ids) > gpu_above else None
-    return Segment(ids=ids, vectors=vectors, flat=flat, ivf=ivf, gpu=gpu)
+    lists = read_lists(folder, vectors)
+    return Segment(ids=ids, vectors=vectors, flat=flat, lists=lists, gpu=gpu)
 
 
 def _mapped(path: Path, flags: int) -> Any:

@@ -12,7 +12,8 @@ from ml.index.delta import Delta, read_delta
 from ml.index.exact import Found, exact_merge, exact_search
 from ml.index.manifest import Manifest, read_manifest
 from ml.index.segment import Segment, read_segment
-from ml.types import ArrayBool, ArrayF32, ArrayI64
+from ml.index.selection import Selection
+from ml.types import ArrayF32, ArrayI64
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +21,13 @@ class Snapshot:
     """A version: a base, what changed since, and what masks the base's rows.
 
     Attributes:
-        live: (N,) bool, the base's rows that were not removed since; None where all are.
+        gone: (G,) rows of the base, ascending, that were removed since.
     """
 
     manifest: Manifest
     segment: Segment | None
     delta: Delta
-    live: ArrayBool | None
+    gone: ArrayI64
 
     @property
     def kind(self) -> str:
@@ -36,42 +37,57 @@ class Snapshot:
         return "empty" if self.manifest.count == 0 else "flat"
 
     @property
+    def recall(self) -> float:
+        """What the base's search found of an exact answer when it was written; 1 where exact."""
+        lists = None if self.segment is None else self.segment.lists
+        return 1.0 if lists is None else min(lists.probes.recall, lists.probes.recall_filtered)
+
+    @property
     def removed(self) -> int:
         """Rows of the base that are masked."""
-        return 0 if self.live is None else int((~self.live).sum())
+        return len(self.gone)
 
     def held(self, ids: ArrayI64) -> ArrayI64:
         """Those of ``ids`` (M,) that are in the index."""
         held = np.isin(ids, self.delta.ids)
         if self.segment is not None:
             rows = self.segment.rows_of(ids)
-            if self.live is not None:
-                rows = rows[self.live[rows]]
+            rows = np.setdiff1d(rows, self.gone)
             held |= np.isin(ids, self.segment.ids[rows])
         return ids[held]
+
+    def ids(self) -> ArrayI64:
+        """(N,) every id, ascending."""
+        if self.segment is None:
+            return self.delta.ids
+        return np.union1d(np.delete(self.segment.ids, self.gone), self.delta.ids)
 
     def entries(self) -> tuple[ArrayI64, ArrayF32]:
         """Every id (N,) ascending, and its vector (N, D), as copies."""
         ids, vectors = self.delta.ids, self.delta.vectors
         if self.segment is not None:
-            rows = slice(None) if self.live is None else self.live
-            ids = np.concatenate([self.segment.ids[rows], ids])
-            vectors = np.concatenate([self.segment.vectors[rows], vectors])
+            keep = np.ones(len(self.segment.ids), dtype=np.bool_)
+            keep[self.gone] = False
+            ids = np.concatenate([self.segment.ids[keep], ids])
+            vectors = np.concatenate([self.segment.vectors[keep], vectors])
         order = np.argsort(ids)
         return ids[order], vectors.reshape(-1, self.manifest.dim)[order]
 
     def search(
-        self, query: ArrayF32, k: int, allowed: ArrayI64 | None, excluded: ArrayI64 | None
+        self, query: ArrayF32, k: int, allowed: Selection | None, excluded: ArrayI64 | None
     ) -> Found:
-        """The ``k`` nearest: the log exactly, the base by FAISS, merged. ``allowed`` is sorted."""
-        delta = self.delta
-        parts = [
-            exact_search(query, delta.ids, delta.vectors, k, allowed=allowed, excluded=excluded)
-        ]
+        """The ``k`` nearest: the log exactly, the base by FAISS, merged."""
+        parts = []
+        if len(self.delta.ids):
+            log = self.delta.ids, self.delta.vectors
+            parts.append(exact_search(query, *log, k, allowed=allowed, excluded=excluded))
         if self.segment is not None:
-            mask = _permitted(self.segment, self.live, allowed, excluded)
-            parts.append(self.segment.search(query, k, mask))
-        return exact_merge(parts, k)
+            chosen = None if allowed is None else allowed.rows_in(self.segment)
+            gone = self.gone
+            if excluded is not None and len(excluded):
+                gone = np.unique(np.concatenate([gone, self.segment.rows_of(excluded)]))
+            parts.append(self.segment.search(query, k, chosen, gone))
+        return parts[0] if len(parts) == 1 else exact_merge(parts, k)
 
 
 def open_snapshot(
@@ -100,24 +116,7 @@ def open_snapshot(
     else:
         segment = read_segment(folder / manifest.base, dim=dim, gpu_above=gpu_above)
     delta = read_delta(folder / manifest.delta, dim=dim, n_records=manifest.n_delta_records)
-    live = None
-    if segment is not None and len(gone := segment.rows_of(delta.touched)):
-        live = np.ones(len(segment.ids), dtype=np.bool_)
-        live[gone] = False
-    return Snapshot(manifest, segment, delta, live)
-
-
-def _permitted(
-    segment: Segment, live: ArrayBool | None, allowed: ArrayI64 | None, excluded: ArrayI64 | None
-) -> ArrayBool | None:
-    """(N,) bool over the base's rows; None where every row may be found."""
-    mask = live
-    if allowed is not None:
-        mask = np.zeros(len(segment.ids), dtype=np.bool_)
-        mask[segment.rows_of(allowed)] = True
-        if live is not None:
-            mask &= live
-    if excluded is not None and len(rows := segment.rows_of(excluded)):
-        mask = np.ones(len(segment.ids), dtype=np.bool_) if mask is None else mask.copy()
-        mask[rows] = False
-    return mask
+    gone = np.empty(0, dtype=np.int64)
+    if segment is not None:
+        gone = np.sort(segment.rows_of(delta.touched))
+    return Snapshot(manifest, segment, delta, gone)

@@ -128,7 +128,21 @@ def _indexes() -> list[Metric]:
         "Embeddings that no index file holds yet; searched from the database.",
         labels=("encoder",),
     )
+    vectors = GaugeMetricFamily(
+        "tessera_index_vectors", "Vectors in the newest index files.", labels=("encoder",)
+    )
+    size = GaugeMetricFamily(
+        "tessera_index_size_bytes", "Size of the newest index files.", labels=("encoder",)
+    )
+    recall = GaugeMetricFamily(
+        "tessera_index_recall",
+        "Share of exact answers found of a sample when the file was written, the least of all.",
+        labels=("encoder",),
+    )
     for row in retrieval.index_states():
         age.add_metric((row.encoder,), row.age_s)
         newer.add_metric((row.encoder,), row.newer)
-    return [age, newer]
+        vectors.add_metric((row.encoder,), row.vectors)
+        size.add_metric((row.encoder,), row.size_bytes)
+        recall.add_metric((row.encoder,), row.recall)
+    return [age, newer, vectors, size, recall]

@@ -171,7 +171,8 @@ class IndexSnapshot(LabOwned):
     """An index file of one encoder and lab: what it held when it was written.
 
     It holds the current embeddings up to ``last_embedding_id`` as of ``read_at``; ``path``,
-    relative to the storage root, is a folder of its own that is never changed.
+    relative to the storage root, is a folder of its own that is never changed. ``recall`` is the
+    share of exact answers that its search found of a sample when it was written.
     """
 
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="snapshots")
@@ -180,6 +181,10 @@ class IndexSnapshot(LabOwned):
     last_embedding_id = models.BigIntegerField()
     read_at = models.DateTimeField()
     count = models.PositiveIntegerField()
+    kind = models.CharField(max_length=12, default="flat", help_text="As IndexStats.kind says")
+    recall = models.FloatField(default=1.0)
+    size_bytes = models.BigIntegerField(default=0)
+    seconds = models.FloatField(default=0, help_text="From the first vector read to the last byte")
 
     class Meta:
         ordering = ("-version",)

@@ -55,6 +55,12 @@ from portal.retrieval.selectors.snapshots import (
     index_states,
     snapshot_latest,
 )
+from portal.retrieval.selectors.verification import (
+    IndexVerdict,
+    index_scopes,
+    index_state_of,
+    index_verify,
+)
 from portal.retrieval.selectors.votes import Tally, Vote
 
 __all__ = [
@@ -75,6 +81,7 @@ __all__ = [
     "Hit",
     "IndexSource",
     "IndexState",
+    "IndexVerdict",
     "NotEmbeddedError",
     "SimilarOptions",
     "SimilarQuery",
@@ -96,8 +103,11 @@ __all__ = [
     "encoder_kind_for",
     "encoder_next",
     "index_entries",
+    "index_scopes",
     "index_source",
+    "index_state_of",
     "index_states",
+    "index_verify",
     "judgements_of",
     "judgements_to_go_by",
     "readers",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ml.index import FaissIndex, exact_merge, exact_search
+from ml.index import FaissIndex, Selection, exact_merge, exact_search
 from ml.index.exact import Found, exact_distances
 from ml.index.expansion import expanded_query, refined_query
 from ml.types import ArrayF32, ArrayF64, ArrayI64
@@ -21,7 +21,7 @@ from portal.retrieval.indexes import Scope
 from portal.retrieval.models import IndexSnapshot
 from portal.retrieval.selectors.candidates import ids_masked, ids_newer
 from portal.retrieval.selectors.embeddings import vectors_by_id
-from portal.retrieval.selectors.readers import deltas, readers
+from portal.retrieval.selectors.readers import deltas, readers, selections
 from portal.retrieval.selectors.snapshots import snapshot_latest
 
 
@@ -83,7 +83,7 @@ class Candidates:
         masked = ids_masked(scope, snapshot)
         self._index: FaissIndex | None = index
         self._newer_ids, self._newer = deltas.get(scope, ids_newer(scope, snapshot))
-        self._allowed: ArrayI64 | None = None
+        self._allowed: Selection | None = None
         self._excluded = masked
         self._dim = scope.encoder.dim
         self.used = _used(snapshot, self._newer_ids, masked)
@@ -94,7 +94,7 @@ class Candidates:
 
     def allow_only(self, ids: ArrayI64) -> None:
         """Find none but these embeddings."""
-        self._allowed = ids
+        self._allowed = selections.get(ids)
 
     def searched(self) -> int:
         """How many embeddings can be found."""

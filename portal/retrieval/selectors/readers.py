@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
 import uuid
@@ -12,7 +13,7 @@ from datetime import datetime
 import numpy as np
 
 from ml.errors import MlError
-from ml.index import FaissIndex, open_index
+from ml.index import FaissIndex, Selection, open_index
 from ml.types import ArrayBool, ArrayF32, ArrayI64
 from portal.archive import storage
 from portal.retrieval.indexes import Scope, encoder_tag
@@ -21,6 +22,7 @@ from portal.retrieval.selectors.embeddings import vectors_by_id
 
 logger = logging.getLogger(__name__)
 _READERS_KEPT = 32  # scopes; files are mapped: their pages are the system's cache
+_SELECTION_BYTES = 128 << 20  # a process: some 1,000 filters of 1,000 regions, or 8 of 100,000
 _DELTAS_KEPT = 16  # each at most some 10,000 vectors, 5 MB at 128 dimensions
 
 
@@ -110,5 +112,34 @@ def _nothing(dim: int) -> tuple[ArrayI64, ArrayF32]:
     return np.empty(0, dtype=np.int64), np.empty((0, dim), dtype=np.float32)
 
 
+class Selections:
+    """Prepared sets of permitted ids, kept between the searches of a process. Thread-safe.
+
+    They are known by what they hold, never by the filter that found it: what a filter permits may
+    have changed since, and then it is another set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[bytes, Selection] = OrderedDict()
+
+    def get(self, ids: ArrayI64) -> Selection:
+        """The set of ``ids`` (N,), as prepared before where it was asked for before."""
+        ids = np.sort(ids)
+        key = hashlib.blake2b(ids.tobytes(), digest_size=16).digest()
+        with self._lock:
+            found = self._kept.pop(key, None)
+        found = found or Selection(ids)
+        with self._lock:
+            self._kept[key] = found
+            left = _SELECTION_BYTES
+            for one in reversed(list(self._kept)):
+                left -= self._kept[one].nbytes
+                if left < 0 and one != key:
+                    del self._kept[one]
+        return found
+
+
 readers = Readers()
+selections = Selections()
 deltas = Deltas()

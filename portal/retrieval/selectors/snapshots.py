@@ -76,28 +76,43 @@ def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64,
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """An encoder's index files, over all labs: the oldest of the newest, and what none holds."""
+    """An encoder's index files, over all labs: the oldest of the newest, and what none holds.
+
+    Attributes:
+        vectors, size_bytes: of the newest files together. recall: the least of them, as measured
+            when they were written; 1 where there is none.
+    """
 
     encoder: str
     age_s: float
     newer: int
+    vectors: int
+    size_bytes: int
+    recall: float
 
 
 def index_states() -> list[IndexState]:
     """Of every encoder that has embeddings in use. Without a file the age is 0."""
     now = timezone.now()
-    newest: dict[tuple[uuid.UUID, uuid.UUID], tuple[datetime, int]] = {}
-    rows = IndexSnapshot.objects.order_by("version")
-    for row in rows.values_list("encoder_id", "lab_id", "created_at", "last_embedding_id"):
-        newest[row[0], row[1]] = (row[2], row[3])
+    newest: dict[tuple[uuid.UUID, uuid.UUID], IndexSnapshot] = {}
+    for row in IndexSnapshot.objects.order_by("version"):
+        newest[row.encoder_id, row.lab_id] = row
     found = []
     for encoder in Encoder.objects.all():
         scopes = {lab: state for (key, lab), state in newest.items() if key == encoder.pk}
         current = Embedding.objects.filter(encoder=encoder, superseded_at__isnull=True)
         held = Q(pk__in=())
-        for lab, (_, last) in scopes.items():
-            held |= Q(lab_id=lab, pk__lte=last)
-        ages = [(now - at).total_seconds() for at, _ in scopes.values()]
-        newer = current.exclude(held).count()
-        found.append(IndexState(str(encoder), max([0.0, *ages]), newer))
+        files = list(scopes.values())
+        for lab, file in scopes.items():
+            held |= Q(lab_id=lab, pk__lte=file.last_embedding_id)
+        found.append(
+            IndexState(
+                str(encoder),
+                max([0.0, *((now - file.created_at).total_seconds() for file in files)]),
+                current.exclude(held).count(),
+                sum(file.count for file in files),
+                sum(file.size_bytes for file in files),
+                min([1.0, *(file.recall for file in files)]),
+            )
+        )
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from django.db import transaction
 from django.db.models import Max
 
+from ml.index import IndexStats
 from portal.archive import storage
 from portal.jobs.models import ENDED, Job
 from portal.jobs.services import job_submit
@@ -76,7 +77,9 @@ def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
     return sum(index_build_if_due(scope=scope) is not None for scope in scopes)
 
 
-def index_publish(*, scope: Scope, source: IndexSource, made: Path, count: int) -> IndexSnapshot:
+def index_publish(
+    *, scope: Scope, source: IndexSource, made: Path, stats: IndexStats, seconds: float
+) -> IndexSnapshot:
     """Put a finished index folder in place by one rename and name it. Call inside ``effect()``.
 
     A reader that knows an older snapshot goes on with its folder, which stays for an hour.
@@ -85,6 +88,7 @@ def index_publish(*, scope: Scope, source: IndexSource, made: Path, count: int) 
     version = (snapshots.aggregate(last=Max("version"))["last"] or 0) + 1
     snapshot_id = uuid.uuid4()
     folder = indexes.scope_folder(scope) / str(snapshot_id)
+    size_bytes = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
     storage.folder_publish(made, folder)
     snapshot = IndexSnapshot.objects.create(
         pk=snapshot_id,
@@ -94,7 +98,11 @@ def index_publish(*, scope: Scope, source: IndexSource, made: Path, count: int) 
         path=storage.relative(folder),
         last_embedding_id=source.last_embedding_id,
         read_at=source.read_at,
-        count=count,
+        count=stats.count,
+        kind=stats.kind,
+        recall=stats.recall,
+        size_bytes=size_bytes,
+        seconds=seconds,
     )
     newest = set(snapshots.order_by("-version").values_list("pk", flat=True)[:2])
     indexes.prune(scope, keep=newest)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import uuid
+from pathlib import Path
 
 import numpy as np
 
 from ml.index import open_index
+from ml.types import ArrayF32, ArrayI64
 from portal.core.errors import NotFoundError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.retrieval import indexes, selectors, services
@@ -22,24 +25,47 @@ from portal.retrieval.indexes import Scope
 def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResult:
     """Write a new index file of what the database holds and name it as the newest snapshot."""
     scope = _scope(encoder_id, lab_id)
+    began = time.monotonic()
     source = selectors.index_source(scope)
-    id_parts, vector_parts = [], []
-    for ids, vectors in selectors.index_entries(scope, source):
-        id_parts.append(ids)
-        vector_parts.append(vectors)
-        context.progress(sum(map(len, id_parts)), source.count, "reading")
-    if not id_parts:
+    if not source.count:
         return {"skipped": "no embeddings"}
     with context.scratch() as scratch:
+        ids, vectors = _read(context, scope, source, scratch)
+        if not len(ids):
+            return {"skipped": "no embeddings"}
         folder = scratch / "index"
         index = open_index(folder, dim=scope.encoder.dim, tag=indexes.encoder_tag(scope.encoder))
-        index.build(
-            np.concatenate(id_parts), np.concatenate(vector_parts), progress=context.progress
-        )
-        count = index.stats.count
+        index.build(ids, vectors, progress=context.progress)
+        stats = index.stats
         with context.effect():
-            snapshot = services.index_publish(scope=scope, source=source, made=folder, count=count)
+            snapshot = services.index_publish(
+                scope=scope,
+                source=source,
+                made=folder,
+                stats=stats,
+                seconds=time.monotonic() - began,
+            )
+    count = stats.count
     return {"snapshot": str(snapshot.pk), "version": snapshot.version, "count": count}
+
+
+def _read(
+    context: JobContext, scope: Scope, source: selectors.IndexSource, scratch: Path
+) -> tuple[ArrayI64, ArrayF32]:
+    """Ids (N,) and vectors (N, D) as a file: millions of them do not fit into a worker's memory."""
+    shape = (source.count, scope.encoder.dim)
+    vectors = np.lib.format.open_memmap(
+        scratch / "vectors.npy", mode="w+", dtype=np.float32, shape=shape
+    )
+    parts: list[ArrayI64] = []
+    done = 0
+    for ids, some in selectors.index_entries(scope, source):
+        # What is superseded while it is read is left out: fewer may come than were counted.
+        vectors[done : done + len(ids)] = some
+        done += len(ids)
+        parts.append(ids)
+        context.progress(done, source.count, "reading")
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts]), vectors[:done]
 
 
 @task(

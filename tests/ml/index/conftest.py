@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ml.index import segment, snapshot
+from ml.index import engine as engine_module
+from ml.index import lists, rows, segment, snapshot
 from ml.index.gpu import GpuRows
 from ml.types import ArrayF32, ArrayI64
 
@@ -35,9 +37,13 @@ def standing_in(vectors: ArrayF32) -> GpuRows:
     return GpuRows(RoughIndex(vectors), vectors)
 
 
-@pytest.fixture(params=["processor", "gpu"])
+@pytest.fixture(params=["processor", "gpu", "lists", "parts"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where bases are searched: on the processor, or first on a GPU (stood in for)."""
+    """How bases are searched: scanned, on a GPU first (stood in for), or by lists of 8 bits.
+
+    "lists" and "parts" do for a few rows what is done for millions, and visit every list; "parts"
+    makes lists of its own for each set of permitted ids.
+    """
     if request.param == "gpu":
         read = segment.read_segment
 
@@ -46,4 +52,23 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
         monkeypatch.setattr(segment, "rows_on_gpu", standing_in)
         monkeypatch.setattr(snapshot, "read_segment", all_on_gpu)
+    elif request.param != "processor":
+        lists_for_few(monkeypatch)
+        if request.param == "parts":
+            monkeypatch.setattr(rows, "PART_SHARE", 1)
+            monkeypatch.setattr(rows, "_USES_BEFORE_PART", 1)
     return str(request.param)
+
+
+def lists_for_few(monkeypatch: pytest.MonkeyPatch, *, recall: float = 2.0) -> None:
+    """Write and use lists whatever the base's size; a recall above 1 visits every list."""
+    write = segment.write_segment
+
+    def with_lists(*args: Any, ivf_above: int, **kwargs: Any) -> None:
+        write(*args, ivf_above=0, **kwargs)
+
+    monkeypatch.setattr(engine_module, "write_segment", with_lists)
+    monkeypatch.setattr(segment, "SCAN_MOST", 0)
+    monkeypatch.setattr(lists, "SCAN_MOST", 0)
+    monkeypatch.setattr(segment, "_MEASURED_MOST", 0)
+    monkeypatch.setattr(lists, "_RECALL", recall)

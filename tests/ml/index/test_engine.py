@@ -58,7 +58,7 @@ def test_an_empty_index_finds_nothing(tmp_path):
     assert not (tmp_path / "i").exists(), "reading makes no folder"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_edits_answer_as_the_slow_search_does(engine, tmp_path, seed):
     rng = np.random.default_rng(seed)
     config = IndexConfig(delta_least=12, delta_share=1000, ivf_above=10**9)
@@ -105,28 +105,6 @@ def test_ties_beyond_any_margin_are_ordered_by_id(engine, tmp_path):
     found, distance = index.search(np.zeros(DIM), 7)
     assert found.tolist() == list(range(7))
     assert len(set(distance.tolist())) == 1
-
-
-def test_inverted_lists_agree_with_the_flat_search(engine, tmp_path):
-    rng = np.random.default_rng(3)
-    centres = rng.standard_normal((40, 16)) * 3
-    v = (centres[rng.integers(0, 40, 3000)] + rng.standard_normal((3000, 16))).astype(np.float32)
-    large = open_index(tmp_path / "ivf", dim=16, config=IndexConfig(ivf_above=1000))
-    flat = open_index(tmp_path / "flat", dim=16)
-    large.build(np.arange(3000), v)
-    flat.build(np.arange(3000), v)
-    assert (large.stats.kind, flat.stats.kind) == ("ivf", "flat")
-    agree = [
-        len(np.intersect1d(large.search(q, 10)[0], flat.search(q, 10)[0])) for q in v[::100] + 0.1
-    ]
-    assert np.mean(agree) / 10 > 0.95
-    few = np.arange(0, 3000, 100)
-    assert (
-        large.search(v[5], 40, allowed=few)[0].tolist()
-        == flat.search(v[5], 40, allowed=few)[0].tolist()
-    ), "a narrow permission is searched exactly, and gives all it permits"
-    excluded = np.arange(2990)
-    assert len(large.search(v[5], 10, excluded=excluded)[0]) == 10
 
 
 def test_more_than_there_is_gives_what_there_is(engine, tmp_path):

@@ -1,0 +1,95 @@
+"""Rows of one base that a search may find: as numbers, as bits, and as an index of their own."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import faiss
+import numpy as np
+import numpy.typing as npt
+
+from ml.types import ArrayI64
+
+if TYPE_CHECKING:
+    from ml.index.lists import Lists, PartLists
+
+Bits = npt.NDArray[np.uint8]
+"""(ceil(N / 8),) a bit a row of a base, the lowest of a byte first."""
+
+_bitmap_selector: Any = faiss.IDSelectorBitmap
+
+PART_SHARE = 5
+"""Up to one row in five gets lists of its own; with more, testing a bit a row costs less than the
+copies are worth."""
+_USES_BEFORE_PART = 2
+"""Searches of a selection before lists are made for it: most are asked once."""
+
+
+class RowSet:
+    """Rows of one base, ascending and unique. Safe to share between threads."""
+
+    def __init__(self, rows: ArrayI64, count: int) -> None:
+        """``rows``: (M,) of a base of ``count`` rows."""
+        self.rows, self._count = rows, count
+        self._lock = threading.Lock()
+        self._bits: Bits | None = None
+        self._per_list: ArrayI64 | None = None
+        self._part: PartLists | None = None
+        self._uses = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all that was prepared."""
+        kept = (self.rows, self._bits, self._per_list, self._part)
+        return sum(int(one.nbytes) for one in kept if one is not None)
+
+    def without(self, gone: ArrayI64) -> ArrayI64:
+        """The rows but those in ``gone`` (G,), which is ascending."""
+        if not len(gone) or not len(self.rows):
+            return self.rows
+        places = np.minimum(np.searchsorted(self.rows, gone), len(self.rows) - 1)
+        keep = np.ones(len(self.rows), dtype=np.bool_)
+        keep[places[self.rows[places] == gone]] = False
+        return self.rows[keep]
+
+    def bits(self) -> Bits:
+        """The rows as bits."""
+        if self._bits is None:
+            mask = np.zeros(self._count, dtype=np.bool_)
+            mask[self.rows] = True
+            self._bits = np.packbits(mask, bitorder="little")
+        return self._bits
+
+    def per_list(self, lists: Lists) -> ArrayI64:
+        """(L,) how many of the rows each list has."""
+        if self._per_list is None:
+            self._per_list = np.bincount(lists.list_of[self.rows], minlength=lists.n_lists)
+        return self._per_list
+
+    def part(self, lists: Lists) -> PartLists | None:
+        """Lists of these rows alone; None where they are not worth it, or not yet."""
+        if len(self.rows) * PART_SHARE > self._count:
+            return None
+        with self._lock:
+            self._uses += 1
+            if self._part is None and self._uses >= _USES_BEFORE_PART:
+                self._part = lists.part(self.rows)
+            return self._part
+
+
+def bits_without(bits: Bits | None, gone: ArrayI64, count: int) -> Bits | None:
+    """``bits`` (None: every one of ``count`` rows) with those of ``gone`` (G,) cleared."""
+    if not len(gone):
+        return bits
+    left = np.full((count + 7) // 8, 255, dtype=np.uint8) if bits is None else bits.copy()
+    np.bitwise_and.at(left, gone >> 3, ~(np.uint8(1) << (gone & 7).astype(np.uint8)))
+    return left
+
+
+def selector(bits: Bits | None) -> Any:
+    """FAISS' form of them; None for all rows. Keep ``bits`` as long as it is used."""
+    return None if bits is None else _bitmap_selector(bits)

@@ -1,0 +1,111 @@
+"""``manage.py index``: what the search's files hold, whether they are right, and new ones."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from portal.jobs.models import ENDED
+from portal.jobs.worker.runner import job_run
+from portal.labs.models import Lab
+from portal.retrieval import selectors, services
+from portal.retrieval.indexes import Scope
+
+LEAST_RECALL = 0.99
+
+
+class Command(BaseCommand):
+    """A line for each lab and encoder. ``verify`` ends with 1 where something does not hold."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What to do, and whose."""
+        parser.add_argument("action", choices=("status", "verify", "rebuild"))
+        parser.add_argument("--lab", default="", help="the slug of one lab; all without it")
+        parser.add_argument("--sample", type=int, default=64, help="verify: how many to ask with")
+        parser.add_argument("--now", action="store_true", help="rebuild: here, not by the worker")
+        parser.add_argument(
+            "--older-than",
+            type=int,
+            default=0,
+            metavar="MINUTES",
+            help="rebuild: only files so old; by it a stopped run goes on where it stopped",
+        )
+
+    def handle(self, *args: Any, action: str, **options: Any) -> None:
+        """Do it and say what came of it."""
+        scopes = list(self._scopes(options["lab"]))
+        if not scopes:
+            self.stdout.write("There is no embedding: nothing to index.")
+        if options["sample"] < 1:
+            raise CommandError(f"--sample: expected at least 1, got {options['sample']}")
+        bad = 0
+        for scope, lab in scopes:
+            name = f"{lab.name}, {scope.encoder}"
+            if action == "status":
+                self._status(name, scope)
+            elif action == "verify":
+                bad += not self._verify(name, scope, options["sample"])
+            else:
+                oldest = timezone.now() - timedelta(minutes=options["older_than"])
+                bad += not self._rebuild(name, scope, is_now=options["now"], before=oldest)
+        if bad:
+            raise CommandError(f"{bad} of {len(scopes)} do not hold; see above.")
+
+    def _scopes(self, slug: str) -> Iterator[tuple[Scope, Lab]]:
+        if slug and not Lab.objects.filter(slug=slug).exists():
+            raise CommandError(f"There is no lab {slug!r}.")
+        return (found for found in selectors.index_scopes() if slug in ("", found[1].slug))
+
+    def _status(self, name: str, scope: Scope) -> None:
+        state = selectors.index_state_of(scope)
+        if state.snapshot is None:
+            self.stdout.write(f"{name}: no file; {state.newer:,} searched from the database")
+            return
+        one = state.snapshot
+        age = (timezone.now() - one.read_at).total_seconds() / 3600
+        self.stdout.write(
+            f"{name}: version {one.version}, {one.kind}, {one.count:,} vectors, "
+            f"{one.size_bytes / 2**20:,.1f} MiB, built in {one.seconds:,.1f} s, {age:,.1f} h old, "
+            f"recall {one.recall:.4f} when built; {state.newer:,} newer, {state.masked:,} masked"
+            + ("" if state.is_readable else "; CANNOT BE READ, the database is searched")
+        )
+
+    def _verify(self, name: str, scope: Scope, sample: int) -> bool:
+        verdict = selectors.index_verify(scope, sample=sample)
+        if verdict is None:
+            has_file = selectors.snapshot_latest(scope) is not None
+            told = "the file cannot be read" if has_file else "no file yet, nothing to verify"
+            self.stdout.write(f"{name}: {told}")
+            return not has_file
+        self.stdout.write(
+            f"{name}: version {verdict.snapshot.version}, {verdict.checked:,} checked, "
+            f"{verdict.missing} missing, {verdict.orphans} orphans, "
+            f"{verdict.altered} of {verdict.sampled} altered, recall {verdict.recall:.4f}"
+        )
+        return verdict.is_good(LEAST_RECALL)
+
+    def _rebuild(self, name: str, scope: Scope, *, is_now: bool, before: datetime) -> bool:
+        last = selectors.snapshot_latest(scope)
+        if last is not None and last.created_at > before:
+            self.stdout.write(f"{name}: version {last.version} is new enough")
+            return True
+        version = last.version + 1 if last else 1
+        job = services.index_build_submit(scope=scope, version=version)
+        if not is_now:
+            self.stdout.write(f"{name}: version {version} waits for the worker ({job.state})")
+            return True
+        if job.state not in ENDED:
+            job_run(job.pk)
+        job.refresh_from_db()
+        after = selectors.snapshot_latest(scope)
+        is_there = after is not None and after.version >= version
+        told = f"version {version} is in use" if is_there else f"{job.state}: {job.error_message}"
+        self.stdout.write(f"{name}: {told}")
+        return is_there
