@@ -101,7 +101,7 @@ class Candidates:
         held = self.used.in_file + self.used.newer
         excluded = np.unique(self._excluded)
         if self._allowed is not None:
-            return int(np.setdiff1d(self._allowed, excluded).size)
+            return len(self._allowed) - int(self._allowed.contains(excluded).sum())
         return max(held - int(excluded.size), 0)
 
     def ranked(

@@ -132,7 +132,8 @@ def test_nothing_close_is_decided_by_the_distance_to_the_roi_itself(world, story
     distance = float(np.linalg.norm(vector(nearest) - vector(query)))
 
     def calibrate(level):
-        calibration = Calibration.from_quantiles([0.05, 0.9], [level, 500.0])
+        # The nearest of four: one in fifty within the level is too many, one in a hundred is not.
+        calibration = Calibration.from_quantiles([0.01, 0.02, 0.9], [level, level + 0.05, 500.0])
         monkeypatch.setattr(
             "portal.retrieval.selectors.hits.calibration_of", lambda config_hash: calibration
         )
