@@ -15,12 +15,15 @@ from typing import Any
 
 import faiss
 import numpy as np
+import numpy.typing as npt
 
 from ml.errors import IndexFormatError
 from ml.files import write_json
 from ml.index.gpu import train_on_gpu
 from ml.index.rows import Bits, selector
 from ml.types import ArrayF32, ArrayI64, Progress
+
+ArrayI32 = npt.NDArray[np.int32]
 
 # FAISS' Python classes take keyword arguments that its type information does not know.
 _parameters: Any = faiss.SearchParametersIVF
@@ -58,15 +61,16 @@ class Probes:
 class PartLists:
     """8-bit copies of some rows of a base. ``index`` is FAISS' and gives rows of the base."""
 
-    def __init__(self, index: Any, per_list: ArrayI64 | None, rows: ArrayI64) -> None:
+    def __init__(self, lists: Lists, index: Any, per_list: ArrayI64 | None, rows: ArrayI64) -> None:
         """``per_list``: (L,) rows a list; None where ``index`` numbers ``rows`` (M,) through."""
-        self._index, self._per_list, self._rows = index, per_list, rows
+        self._lists, self._index, self._per_list, self._rows = lists, index, per_list, rows
         self.nbytes = len(rows) * (int(index.sa_code_size()) + rows.itemsize)
 
-    def proposed(self, lists: Lists, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
+    def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
         """As ``Lists.proposed``, among these rows."""
         if self._per_list is not None:
-            return lists.probed(self._index, q, n, k=k, bits=bits, per_list=self._per_list)
+            per_list = self._per_list
+            return self._lists.probed(self._index, q, n, k=k, bits=bits, per_list=per_list)
         n = min(n, len(self._rows))
         if bits is None:
             _, found = self._index.search(q[None], n)
@@ -80,7 +84,7 @@ class PartLists:
 class Lists:
     """Opened lists of all rows of one base; mapped, so that processes share their pages."""
 
-    def __init__(self, index: Any, list_of: ArrayI64, vectors: ArrayF32, probes: Probes) -> None:
+    def __init__(self, index: Any, list_of: ArrayI32, vectors: ArrayF32, probes: Probes) -> None:
         """``list_of``: (N,) the list of each row. ``vectors``: (N, D), the base's own."""
         self.index, self.list_of, self.probes = index, list_of, probes
         self.n_lists = int(index.nlist)
@@ -161,7 +165,7 @@ class Lists:
             own = np.ascontiguousarray(self._vectors[rows])
             small.train(own)
             small.add(own)
-            return PartLists(small, None, rows)
+            return PartLists(self, small, None, rows)
         part = faiss.IndexIVFScalarQuantizer(
             self.index.quantizer,
             self._vectors.shape[1],
@@ -175,7 +179,7 @@ class Lists:
         for start in range(0, len(rows), _CHUNK_ROWS):
             some = np.ascontiguousarray(rows[start : start + _CHUNK_ROWS])
             _add(part, self._vectors[some], some, list_of[start : start + _CHUNK_ROWS])
-        return PartLists(part, np.bincount(list_of, minlength=self.n_lists), rows)
+        return PartLists(self, part, np.bincount(list_of, minlength=self.n_lists), rows)
 
 
 def write_lists(folder: Path, vectors: ArrayF32, progress: Progress) -> None:
@@ -249,7 +253,7 @@ def _measured(lists: Lists, vectors: ArrayF32) -> Probes:
 
 
 def _fewest(
-    lists: Lists, vectors: ArrayF32, asked: ArrayI64, some: ArrayI64, list_of: ArrayI64 | None
+    lists: Lists, vectors: ArrayF32, asked: ArrayI64, some: ArrayI64, list_of: ArrayI32 | None
 ) -> tuple[int, float]:
     queries = np.ascontiguousarray(vectors[asked])
     truth = _exact(vectors, queries, some, _SAMPLE_K + 1)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import faiss
 import numpy as np
 import numpy.typing as npt
 
-from ml.types import ArrayI64
-
-if TYPE_CHECKING:
-    from ml.index.lists import Lists, PartLists
+from ml.types import ArrayF32, ArrayI64
 
 Bits = npt.NDArray[np.uint8]
 """(ceil(N / 8),) a bit a row of a base, the lowest of a byte first."""
@@ -26,6 +24,15 @@ _USES_BEFORE_PART = 2
 """Searches of a selection before lists are made for it: most are asked once."""
 
 
+class Part(Protocol):
+    """Copies of some rows of a base, searched without looking at any other."""
+
+    nbytes: int
+
+    def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
+        """Up to ``n`` permitted rows of the base among which the ``k`` nearest may be."""
+
+
 class RowSet:
     """Rows of one base, ascending and unique. Safe to share between threads."""
 
@@ -35,7 +42,7 @@ class RowSet:
         self._lock = threading.Lock()
         self._bits: Bits | None = None
         self._per_list: ArrayI64 | None = None
-        self._part: PartLists | None = None
+        self._part: Part | None = None
         self._uses = 0
 
     def __len__(self) -> int:
@@ -64,20 +71,20 @@ class RowSet:
             self._bits = np.packbits(mask, bitorder="little")
         return self._bits
 
-    def per_list(self, lists: Lists) -> ArrayI64:
-        """(L,) how many of the rows each list has."""
+    def per_list(self, list_of: npt.NDArray[np.int32], n_lists: int) -> ArrayI64:
+        """(L,) how many of the rows each list has. ``list_of``: (N,) the list of each row."""
         if self._per_list is None:
-            self._per_list = np.bincount(lists.list_of[self.rows], minlength=lists.n_lists)
+            self._per_list = np.bincount(list_of[self.rows], minlength=n_lists)
         return self._per_list
 
-    def part(self, lists: Lists) -> PartLists | None:
-        """Lists of these rows alone; None where they are not worth it, or not yet."""
+    def part(self, make: Callable[[ArrayI64], Part]) -> Part | None:
+        """Copies of these rows alone; None where they are not worth it, or not yet."""
         if len(self.rows) * PART_SHARE > self._count:
             return None
         with self._lock:
             self._uses += 1
             if self._part is None and self._uses >= _USES_BEFORE_PART:
-                self._part = lists.part(self.rows)
+                self._part = make(self.rows)
             return self._part
 
 

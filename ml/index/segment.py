@@ -101,17 +101,17 @@ class Segment:
         lists = self.lists
         if lists is None or n_permitted <= k * _OVERSAMPLING + _MARGIN:
             return None
-        part = None if chosen is None else chosen.part(lists)
+        part = None if chosen is None else chosen.part(lists.part)
         if chosen is not None and part is None and n_permitted <= SCAN_MOST:
             return None
         bits, per_list = None, None
         if part is None and chosen is not None:
-            bits, per_list = chosen.bits(), chosen.per_list(lists)
+            bits, per_list = chosen.bits(), chosen.per_list(lists.list_of, lists.n_lists)
         bits = bits_without(bits, gone, len(self.ids))
         n = k * _OVERSAMPLING + _MARGIN
         while True:
             if part is not None:
-                proposed = part.proposed(lists, q, n, k=k, bits=bits)
+                proposed = part.proposed(q, n, k=k, bits=bits)
             else:
                 proposed = lists.proposed(q, n, k=k, bits=bits, per_list=per_list)
             if len(proposed) < k:

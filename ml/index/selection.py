@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,16 @@ from ml.index.inputs import checked_ids
 from ml.index.rows import RowSet
 from ml.types import ArrayBool, ArrayI64
 
-if TYPE_CHECKING:
-    from ml.index.segment import Segment
+
+class Base(Protocol):
+    """What ids are looked up in."""
+
+    @property
+    def ids(self) -> ArrayI64:
+        """(N,) those that it holds."""
+
+    def rows_of(self, ids: ArrayI64) -> ArrayI64:
+        """Rows of those ``ids`` (M,) that it holds."""
 
 
 class Selection:
@@ -34,7 +42,7 @@ class Selection:
         self.ids: ArrayI64 = np.unique(checked_ids(ids, name="allowed"))
         self.ids.flags.writeable = False
         self._lock = threading.Lock()
-        self._prepared: weakref.WeakKeyDictionary[Segment, RowSet] = weakref.WeakKeyDictionary()
+        self._prepared: weakref.WeakKeyDictionary[Base, RowSet] = weakref.WeakKeyDictionary()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -53,10 +61,10 @@ class Selection:
         found: ArrayBool = self.ids[places] == ids
         return found
 
-    def rows_in(self, segment: Segment) -> RowSet:
+    def rows_in(self, base: Base) -> RowSet:
         """What it is in one base, prepared by the first search that asks."""
         with self._lock:
-            rows = self._prepared.get(segment)
+            rows = self._prepared.get(base)
             if rows is None:
-                rows = self._prepared[segment] = RowSet(segment.rows_of(self.ids), len(segment.ids))
+                rows = self._prepared[base] = RowSet(base.rows_of(self.ids), len(base.ids))
             return rows
