@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError, IndexFormatError
 from ml.files import sync_folder
+from ml.index.base.segment import write_segment
 from ml.index.delta import added, append_records, removed
 from ml.index.exact import Allowed
 from ml.index.inputs import checked_entries, checked_ids, checked_k, checked_query
 from ml.index.manifest import Manifest, manifest_stamp, write_manifest, writer_lock
 from ml.index.protocol import IndexStats
-from ml.index.segment import write_segment
 from ml.index.selection import Selection
 from ml.index.snapshot import Snapshot, open_snapshot
 from ml.types import ArrayF32, ArrayF64, ArrayI64, Progress, no_progress

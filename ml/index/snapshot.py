@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from ml.errors import IndexFormatError
+from ml.index.base.segment import Segment, read_segment
 from ml.index.delta import Delta, read_delta
 from ml.index.exact import Found, exact_merge, exact_search
 from ml.index.manifest import Manifest, read_manifest
-from ml.index.segment import Segment, read_segment
 from ml.index.selection import Selection
 from ml.types import ArrayF32, ArrayI64
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ml.index import engine as engine_module
-from ml.index import lists, rows, segment, snapshot
-from ml.index.gpu import GpuRows
+from ml.index import rows, snapshot
+from ml.index.base import lists, segment
+from ml.index.base.gpu import GpuRows
 from ml.types import ArrayF32, ArrayI64
 
 

@@ -9,8 +9,8 @@ import pytest
 from ml.errors import BadInputError
 from ml.gpu import MEMORY_VARIABLE, VARIABLE
 from ml.index import IndexConfig, open_index
+from ml.index.base.gpu import MOST_ROWS, GpuRows, rows_on_gpu, train_on_gpu
 from ml.index.exact import exact_distances, nearest
-from ml.index.gpu import MOST_ROWS, GpuRows, rows_on_gpu, train_on_gpu
 from tests.ml.index.conftest import RoughIndex
 
 RNG = np.random.default_rng(5)

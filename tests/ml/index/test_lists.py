@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ml.errors import IndexFormatError
-from ml.index import IndexConfig, Selection, lists, open_index, rows, segment
+from ml.index import IndexConfig, Selection, open_index, rows
+from ml.index.base import lists, segment
 from tests.ml.index.conftest import lists_for_few
 
 DIM, COUNT, K = 24, 6_000, 25

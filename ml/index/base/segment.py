@@ -1,7 +1,7 @@
 """One immutable, memory-mapped base of an index, searched by FAISS.
 
 A folder with ``ids.npy`` ((N,) int64, ascending), ``flat.faiss`` (every vector, exact) and, for
-large bases, lists of the same vectors in 8 bits (``ml.index.lists``). Row order is id order, so
+large bases, lists of the same vectors in 8 bits (``lists``). Row order is id order, so
 that a tie by row is a tie by id. Where a GPU holds the vectors too, it is searched first, and
 exactly.
 
@@ -20,9 +20,9 @@ import faiss
 import numpy as np
 
 from ml.errors import IndexFormatError
+from ml.index.base.gpu import GpuRows, rows_on_gpu
+from ml.index.base.lists import SCAN_MOST, Lists, read_lists, write_lists
 from ml.index.exact import Found, exact_distances, nearest
-from ml.index.gpu import GpuRows, rows_on_gpu
-from ml.index.lists import SCAN_MOST, Lists, read_lists, write_lists
 from ml.index.rows import Bits, RowSet, bits_without, selector
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 

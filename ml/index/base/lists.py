@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ml.errors import IndexFormatError
 from ml.files import write_json
-from ml.index.gpu import train_on_gpu
+from ml.index.base.gpu import train_on_gpu
 from ml.index.rows import Bits, selector
 from ml.types import ArrayF32, ArrayI64, Progress
 
