@@ -27,6 +27,7 @@ class RetrievalConfig(AppConfig):
 
         subscribe("roi.saved")(_roi_saved)
         subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
+        subscribe("canvas.scaled")(_canvas_scaled)
         subscribe_batches("roi.deleted")(_rois_deleted)
         subscribe("job.ended")(_job_ended)
         subscribe("bin.restored")(_restored)
@@ -50,6 +51,15 @@ def _rois_saved_in_bulk(event: Event) -> None:
     from portal.retrieval.services import rois_saved_in_bulk
 
     rois_saved_in_bulk(
+        canvas_id=uuid.UUID(event.payload["canvas_id"]),
+        user_id=uuid.UUID(event.payload["user_id"]),
+    )
+
+
+def _canvas_scaled(event: Event) -> None:
+    from portal.retrieval.services import canvas_scaled
+
+    canvas_scaled(
         canvas_id=uuid.UUID(event.payload["canvas_id"]),
         user_id=uuid.UUID(event.payload["user_id"]),
     )

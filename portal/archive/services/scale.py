@@ -21,7 +21,7 @@ def canvas_scale_set(
     """Say how large a pixel is, or take back what was said. Emits ``canvas.scaled``.
 
     Lengths and areas are computed from it when they are asked for, so they follow at once.
-    Embeddings that were made before keep the scale they were made at.
+    Embeddings that were made before are of the wrong scale: ``retrieval`` hears of it.
 
     Args:
         mpp_x, mpp_y: microns per pixel; without ``mpp_y`` pixels are square. None takes it back.

@@ -3,6 +3,7 @@
 from portal.retrieval.services.embeddings import (
     embedding_save,
     embeddings_supersede,
+    is_scaled_so,
     stain_save,
     unembeddable_save,
 )
@@ -24,6 +25,7 @@ from portal.retrieval.services.judgements import judgement_clear, judgement_set
 from portal.retrieval.services.search import similar_or_embed
 from portal.retrieval.services.submissions import (
     canvas_embed_submit,
+    canvas_scaled,
     canvases_restored,
     embed_request,
     embed_submit_missing,
@@ -35,6 +37,7 @@ __all__ = [
     "INDEX_KIND",
     "EncoderFacts",
     "canvas_embed_submit",
+    "canvas_scaled",
     "canvases_restored",
     "embed_request",
     "embed_submit_missing",
@@ -48,6 +51,7 @@ __all__ = [
     "index_build_submit",
     "index_publish",
     "indexes_forget",
+    "is_scaled_so",
     "judgement_clear",
     "judgement_set",
     "roi_changed",

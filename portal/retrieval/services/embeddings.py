@@ -35,6 +35,29 @@ def embeddings_supersede(*, roi_ids: Sequence[uuid.UUID]) -> int:
     return int(current.update(superseded_at=Now()))
 
 
+def embeddings_forget(*, canvas_id: uuid.UUID) -> int:
+    """Drop all that was computed of a canvas at another scale. Returns how many vectors it were.
+
+    Rows are deleted, not superseded: no version of its ROIs may get such a vector back.
+    """
+    Unembeddable.objects.filter(roi__canvas=canvas_id).delete()
+    CanvasStain.objects.filter(canvas=canvas_id).delete()
+    deleted, _ = Embedding.everything.filter(canvas=canvas_id).delete()
+    return deleted
+
+
+def is_scaled_so(canvas: Canvas, *, lock: bool) -> bool:
+    """Whether the pixel size is still what this canvas, read a while ago, says.
+
+    Args:
+        lock: the row until the transaction ends. Not in a part of the canvas' bulk job, whose own
+            row does that: ``canvas_scaled`` takes both, the canvas first.
+    """
+    rows = Canvas.everything.select_for_update() if lock else Canvas.everything.all()
+    known = rows.filter(pk=canvas.pk, mpp_x=canvas.mpp_x, mpp_y=canvas.mpp_y)
+    return known.first() is not None
+
+
 def embedding_carry_over(roi: Roi) -> bool:
     """Give the ROI a copy of its newest vector, if that is of its present outline."""
     encoder = selectors.encoder_default(selectors.encoder_kind_for(roi.canvas))

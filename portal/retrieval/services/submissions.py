@@ -19,7 +19,11 @@ from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.models import Encoder, EncoderKind, Unembeddable
 from portal.retrieval.selectors import CANVAS_KIND, EMBED_KIND, NO_AREA, NO_TISSUE
-from portal.retrieval.services.embeddings import embedding_carry_over, embeddings_supersede
+from portal.retrieval.services.embeddings import (
+    embedding_carry_over,
+    embeddings_forget,
+    embeddings_supersede,
+)
 
 
 def roi_changed(
@@ -54,6 +58,22 @@ def rois_saved_in_bulk(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job:
     """Many ROIs of a canvas were written at once: see to it that it has a job that embeds them."""
     canvas = Canvas.everything.select_related("lab").get(pk=canvas_id)
     return canvas_embed_submit(canvas=canvas, user=User.objects.filter(pk=user_id).first())
+
+
+def canvas_scaled(*, canvas_id: uuid.UUID, user_id: uuid.UUID) -> Job | None:
+    """The pixel size of a canvas was set or taken back: its vectors are of the wrong scale.
+
+    They leave every search at once, and one job in bulk embeds the ROIs anew, if there are any.
+    """
+    canvas = Canvas.everything.select_related("lab").filter(pk=canvas_id).first()
+    if canvas is None:
+        return None
+    job = None
+    if Roi.objects.live().filter(canvas=canvas).exclude(shape__in=MARKS).exists():
+        user = User.objects.filter(pk=user_id).first()
+        job = canvas_embed_submit(canvas=canvas, user=user)  # first: it waits for a part under way
+    embeddings_forget(canvas_id=canvas_id)
+    return job
 
 
 def canvas_embed_submit(

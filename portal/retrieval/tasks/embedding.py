@@ -43,14 +43,30 @@ def roi_embed(context: JobContext, *, roi_id: str) -> JobResult:
         return {"embedding_id": known.pk, "skipped": "embedded already"}
     context.progress(0, 0, "reading")
     found = _found(context, network, row, roi)
-    if isinstance(found, EmptyRegionError):
-        with context.effect():
-            _save(roi, row, found)
-        return {"outcome": NO_TISSUE, "reason": str(found)}
+    while True:
+        if isinstance(found, BadInputError) and not isinstance(found, EmptyRegionError):
+            raise found
+        try:
+            with context.effect():
+                # the image may have been given another pixel size while this was computed
+                if not services.is_scaled_so(roi.canvas, lock=True):
+                    raise _ScaledMeanwhileError
+                embedding_id = _save(roi, row, found)
+            return _told(found, embedding_id)
+        except _ScaledMeanwhileError:
+            roi = selectors.roi_to_embed(roi.pk)
+            if roi is None:
+                return {"skipped": "deleted"}
+            found = _embedded(context, network, roi)
+
+
+class _ScaledMeanwhileError(Exception):
+    """What was computed is of the wrong scale."""
+
+
+def _told(found: Embedded | BadInputError, embedding_id: int | None) -> JobResult:
     if isinstance(found, BadInputError):
-        raise found
-    with context.effect():
-        embedding_id = _save(roi, row, found)
+        return {"outcome": NO_TISSUE, "reason": str(found)}
     if embedding_id is None:
         return {"skipped": "changed in the meantime"}
     return {
@@ -66,6 +82,10 @@ def _found(
     ahead = context.ahead
     if isinstance(ahead, EmbeddedAhead) and ahead.holds_for(roi, encoder):
         return ahead.found
+    return _embedded(context, network, roi)
+
+
+def _embedded(context: JobContext, network: RegionEncoder, roi: Roi) -> Embedded | BadInputError:
     with regions_open(network, roi.canvas) as embed:
         (found,) = embed([roi], context.progress)
     return found
@@ -93,18 +113,22 @@ def canvas_embed(context: JobContext, *, canvas_id: str, encoder_id: str) -> Job
     waiting = selectors.canvas_rois_waiting(canvas, row)
     counts = {"embedded": 0, "no_tissue": 0, "failed": 0}
     size = PART_FIRST
-    with regions_open(network, canvas) as embed:
-        while True:
-            rois = list(waiting[:size])
-            if not rois and _has_ended(context, waiting):
-                return dict(counts)
-            if not rois:
-                continue
-            began_s = time.perf_counter()
-            _embed_part(context, canvas, row, rois, embed, counts)
-            took_s = max(time.perf_counter() - began_s, 0.001)
-            size = max(1, min(int(len(rois) * PART_S / took_s), 2 * size, PART_MOST))
-            context.give_way()
+    while canvas is not None:
+        with regions_open(network, canvas) as embed:
+            while True:
+                rois = list(waiting[:size])
+                if not rois and _has_ended(context, waiting):
+                    return dict(counts)
+                if not rois:
+                    continue
+                began_s = time.perf_counter()
+                if not _embed_part(context, canvas, row, rois, embed, counts):
+                    break
+                took_s = max(time.perf_counter() - began_s, 0.001)
+                size = max(1, min(int(len(rois) * PART_S / took_s), 2 * size, PART_MOST))
+                context.give_way()
+        canvas = selectors.canvas_to_embed(canvas.pk)  # it was given another pixel size
+    return {"skipped": "deleted"}
 
 
 def _embed_part(  # noqa: PLR0917
@@ -114,7 +138,9 @@ def _embed_part(  # noqa: PLR0917
     rois: Sequence[Roi],
     embed: EmbedRegions,
     counts: dict[str, int],
-) -> None:
+) -> bool:
+    """False where the canvas was given another pixel size meanwhile: nothing was written."""
+
     def tell(*_: object) -> None:
         context.progress(done, total, "embedding regions")
 
@@ -122,6 +148,8 @@ def _embed_part(  # noqa: PLR0917
     tell()
     found = embed(rois, tell)
     with context.part():
+        if not services.is_scaled_so(canvas, lock=False):
+            return False
         for roi, result in zip(rois, found, strict=True):
             _save(roi, encoder, result)
     for result in found:
@@ -129,6 +157,7 @@ def _embed_part(  # noqa: PLR0917
         counts["no_tissue" if is_blank else "failed" if is_error else "embedded"] += 1
     done, total = selectors.canvas_progress(canvas, encoder)
     tell()
+    return True
 
 
 class _MoreToDoError(Exception):

@@ -210,7 +210,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "POST": rest(at_least="manager", writes=True, body=label_order_body),
     },
     "api:label-properties": {  # of one's own lab
-        "GET": rest(),
+        "GET": rest(elsewhere=200, removed=403),
         "PUT": rest(at_least="manager", writes=True, body=property_types_body),
     },
     "api:label-merge": {"POST": rest(at_least="manager", writes=True, body=label_merge_body)},

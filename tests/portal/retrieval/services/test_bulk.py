@@ -7,6 +7,8 @@ import pytest
 from ml.errors import EmptyRegionError, InvalidGeometryError
 from portal.annotations.selectors import rois_embedded
 from portal.annotations.services import roi_import
+from portal.archive.models import Canvas
+from portal.archive.services import canvas_scale_set
 from portal.core.errors import ConflictError
 from portal.jobs.models import Job, JobState
 from portal.jobs.services import job_cancel
@@ -200,3 +202,54 @@ def test_a_canvas_in_the_bin_is_passed_over(world, canvas, monkeypatch):
     monkeypatch.setattr(selectors, "canvas_to_embed", lambda canvas_id: None)
     world.run_jobs()
     assert jobs("canvas_embed")[0].result == {"skipped": "deleted"}
+
+
+def test_a_new_pixel_size_takes_vectors_out_and_makes_them_anew(world, canvas, encoder):
+    Canvas.objects.filter(pk=canvas.pk).update(mpp_x=None, mpp_y=None)
+    canvas.refresh_from_db()
+    imported(world, canvas, 5)
+    world.run_jobs()
+    before = set(Embedding.objects.values_list("pk", flat=True))
+    canvas_scale_set(canvas=canvas, user=world.user, mpp_x=0.5)
+    assert not Embedding.everything.exists()
+    assert [job.state for job in jobs("canvas_embed")].count(JobState.QUEUED) == 1
+    world.run_jobs()
+    after = set(Embedding.objects.values_list("pk", flat=True))
+    assert len(after) == len(before) == 5 and not after & before
+
+
+def test_what_was_computed_at_the_size_before_is_not_written(world, canvas, encoder, monkeypatch):
+    Canvas.objects.filter(pk=canvas.pk).update(mpp_x=None, mpp_y=None)
+    canvas.refresh_from_db()
+    imported(world, canvas, 3)
+    seen = []
+    progress = selectors.canvas_progress
+
+    def scaled_meanwhile(canvas_now, row):
+        seen.append(canvas_now.mpp_x)
+        if len(seen) == 1:
+            canvas_scale_set(canvas=canvas, user=world.user, mpp_x=0.25)
+        return progress(canvas_now, row)
+
+    monkeypatch.setattr(selectors, "canvas_progress", scaled_meanwhile)
+    world.run_jobs()
+    assert (seen[0], set(seen[1:])) == (None, {0.25})
+    assert Embedding.objects.count() == 3
+
+
+def test_an_roi_drawn_at_the_size_before_is_computed_again(world, canvas, encoder, monkeypatch):
+    Canvas.objects.filter(pk=canvas.pk).update(mpp_x=None, mpp_y=None)
+    canvas.refresh_from_db()
+    world.roi(canvas)
+    found, sizes = embedding._embedded, []
+
+    def scaled_meanwhile(context, network, roi):
+        sizes.append(roi.canvas.mpp_x)
+        if len(sizes) == 1:
+            canvas_scale_set(canvas=canvas, user=world.user, mpp_x=0.25)
+        return found(context, network, roi)
+
+    monkeypatch.setattr(embedding, "_embedded", scaled_meanwhile)
+    world.run_jobs()
+    assert sizes == [None, 0.25]
+    assert Embedding.objects.count() == 1
