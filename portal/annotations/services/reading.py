@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, Any
+from typing import IO, Any, TypeGuard
 
 import numpy as np
 import shapely
@@ -30,6 +30,8 @@ from portal.labs.models import User
 
 CHUNK = 100
 """ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
+CHUNK_VERTICES = 200_000
+"""Of a part: two of the largest outlines that an ROI may have; as Python's lists some 30 MB."""
 OUTLINES_MOST, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
 FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
 Source = Callable[[], Iterator[Any]]
@@ -171,7 +173,7 @@ def document_survey(source: Source) -> tuple[int, dict[str, tuple[str, str | Non
 def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
     """What is to be written, so many at a time; the rest is refused."""
     features = enumerate(source())
-    while part := list(islice(features, CHUNK)):
+    while part := list(_part(features)):
         plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
         run.read = part[-1][0] + 1
         if run.read > run.work.done and (new := [p for p in plans if p.index >= run.work.done]):
@@ -179,6 +181,33 @@ def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
         run.part_ends()
         if run.work.progress:
             run.work.progress(run.read, run.tally.total)
+
+
+def _part(features: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
+    """The next features, so many or so large: a hundred of the largest would fill the memory."""
+    vertices = 0
+    for one in islice(features, CHUNK):
+        yield one
+        vertices += _vertices(one[1])
+        if vertices >= CHUNK_VERTICES:
+            return
+
+
+def _vertices(raw: object) -> int:
+    """Of the outline of a feature that nobody has checked yet; what is none has few."""
+    geometry = raw.geometry if isinstance(raw, Feature) else None
+    if isinstance(raw, dict):
+        geometry = raw.get("geometry")
+    found = geometry.get("coordinates") if isinstance(geometry, dict) else None
+    while _is_nested(found):
+        found = [inner for outer in found if isinstance(outer, list) for inner in outer]
+    return len(found) if isinstance(found, list) else 0
+
+
+def _is_nested(found: Any) -> TypeGuard[list[Any]]:
+    """Whether it holds lists of lists: polygons or rings, not points."""
+    first = found[0] if isinstance(found, list) and found else None
+    return isinstance(first, list) and bool(first) and isinstance(first[0], list)
 
 
 def rough_rings(run: ImportRun, plan: Plan) -> list[list[float]]:

@@ -82,6 +82,7 @@ class StudyFindingsApi(APIView):
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
         """With each reader's outline, and the consensus where somebody decided."""
+        selectors.study_get(user_of(request), id)
         query = FindingQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         return _findings(request, id, query.validated_data["canvas"])
@@ -100,10 +101,11 @@ class StudyDecideApi(APIView):
     )
     def post(self, request: Request, id: uuid.UUID) -> Response:
         """For a reviewer who reads not in the study. Each finding gets one consensus region."""
+        user = user_of(request)
+        study = selectors.study_get(user, id)
         body = DecideSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        asked, user = body.validated_data, user_of(request)
-        study = selectors.study_get(user, id)
+        asked = body.validated_data
         canvas = canvas_get(user=user, canvas_id=asked["canvas"])
         if asked["choice"] == "undo":
             for one in asked["findings"]:

@@ -14,6 +14,7 @@ from portal.labs.models import User
 from portal.reading.agreement import Finding, PairAgreement, Tally
 from portal.reading.models import Choice, Decision, Study
 from portal.reading.selectors import ImageResult
+from portal.review.selectors.live import initials_of
 
 NO_LABEL = "No label"
 DRAWING = 320.0  # units of the longer side of an outline's picture
@@ -25,9 +26,10 @@ MEASURES = (("iou", "IoU"), ("dice", "Dice"), ("kappa", "Kappa"))
 
 @dataclass(frozen=True, slots=True)
 class AgreementRow:
-    """A pair of readers and a label (None in the line of a pair without any)."""
+    """A pair of readers and a label; None: regions without one."""
 
     pair: str
+    initials: str
     label: Label | None
     tally: Tally
     kappa_of_labels: float | None
@@ -80,6 +82,7 @@ def agreement_rows(
     return [
         AgreementRow(
             f"{names.get(a, '?')} and {names.get(b, '?')}",
+            f"{initials_of(names.get(a, '?'))} / {initials_of(names.get(b, '?'))}",
             labels.get(label),
             tally,
             agreement.kappa_of_labels,
@@ -100,7 +103,7 @@ def bars(
     for key, name in MEASURES:
         lines = [
             {
-                "name": f"{row.label.name if row.label else NO_LABEL}, {row.pair}",
+                "name": f"{row.label.name if row.label else NO_LABEL} · {row.initials}",
                 "color": row.label.color if row.label else "",
                 "value": value,
                 "width": round(100 * max(0.0, value or 0.0), 1),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from portal.annotations.qupath import FeatureError, feature_read
-from tests.portal.annotations.support import feature
+from portal.annotations.models import Roi
+from portal.annotations.qupath import FeatureError, feature_read, feature_write
+from tests.portal.annotations.support import box, feature
 
 
 def test_other_spellings_of_objects_are_read() -> None:
@@ -33,3 +36,30 @@ def test_a_large_number_stays_one_when_it_comes_back_with_all_its_zeros() -> Non
     found = feature_read(feature(measurements=measured)).foreign["measurements"]
     assert found["As PostgreSQL reads it back"] == 1e305
     assert found["Beyond every float"] == "1" + 39 * "0"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({"properties": {"objectType": "cell"}}, "cell"),
+        ({"properties": {"object_type": "tile"}}, "tile"),
+        ({"properties": {"type": "tma_core", "isMissing": True}}, "tmaCore"),
+        ({"properties": {"type": "gland"}}, None),  # of another program: says nothing
+        ({"id": "PathDetectionObject"}, "detection"),  # QuPath 0.2
+        ({"id": "PathAnnotationObject", "properties": {}}, None),
+    ],
+)
+def test_the_type_of_an_object_is_read_as_qupath_reads_it(
+    written: dict[str, Any], expected: str | None
+) -> None:
+    found = feature_read({"type": "Feature", "geometry": box(1, 1, 9, 9), **written})
+    assert found.foreign.get("objectType") == expected
+    roi = Roi(geometry=box(1, 1, 9, 9), foreign=found.foreign, area_px=64)
+    properties = feature_write(roi, mpp_x=None, mpp_y=None)["properties"]
+    assert properties["objectType"] == (expected or "annotation")
+    assert properties.get("isMissing") is (True if expected == "tmaCore" else None)
+
+
+def test_an_object_without_a_place_is_refused() -> None:
+    with pytest.raises(FeatureError, match="'root' is not an ROI"):
+        feature_read({"type": "Feature", "geometry": None, "id": "PathRootObject"})

@@ -13,13 +13,15 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from portal.annotations.models import Label, Roi
+from portal.annotations.models import Label, Roi, RoiAction, RoiRevision
 from portal.annotations.services import (
     Once,
+    RoiStep,
     roi_create,
     roi_delete,
     roi_restore,
     roi_update,
+    rois_change,
     version_changes,
 )
 from portal.annotations.services.rois import RoiSaved
@@ -141,7 +143,7 @@ class Histories(RuleBasedStateMachine):
             transaction.set_rollback(True)
             self.stack.close()
 
-    def sent(self, write: Callable[[Once], RoiSaved | Roi], crash_at: int) -> None:
+    def sent(self, write: Callable[[Once], RoiSaved | Roi | None], crash_at: int) -> None:
         """A client's write: sent until it is answered, under one key."""
         self.count += 1
         key = Once.of(self.user, key=f"k{self.count}", request=f"r{self.count}")
@@ -154,9 +156,15 @@ class Histories(RuleBasedStateMachine):
             saved = write(key)
         except (StaleVersionError, ConflictError):
             return
-        roi = saved.roi if isinstance(saved, RoiSaved) else saved
-        if roi.revisions.filter(client_key=key.key).exists():
-            self.accepted.setdefault(roi.pk, []).append(key.key)
+        if saved is None:
+            changed = RoiRevision.objects.filter(client_key=key.key).values_list("roi", flat=True)
+            assert len(changed) in (0, Roi.objects.live().filter(pk__in=self.accepted).count())
+            written = list(changed)
+        else:
+            roi = saved.roi if isinstance(saved, RoiSaved) else saved
+            written = [roi.pk] if roi.revisions.filter(client_key=key.key).exists() else []
+        for pk in written:
+            self.accepted.setdefault(pk, []).append(key.key)
 
     def some(self, which: int) -> Roi:
         return Roi.objects.get(pk=sorted(self.accepted)[which % len(self.accepted)])
@@ -202,6 +210,22 @@ class Histories(RuleBasedStateMachine):
             return roi_restore(**common, changes=changes)
 
         self.sent(act, crash_at)
+
+    @rule(behind=st.sampled_from([0, 0, 1]), crash_at=st.integers(0, 12))
+    def write_many(self, behind: int, crash_at: int) -> None:
+        """All that are live as one step: each of them is changed, or none."""
+        rois = list(Roi.objects.live().filter(pk__in=self.accepted).order_by("pk"))
+        if not rois:
+            return
+        name = f"many {self.count}"
+        steps = [
+            RoiStep(RoiAction.UPDATE, roi.pk, max(roi.version - behind, 1), {"name": name})
+            for roi in rois
+        ]
+        self.sent(
+            lambda key: rois_change(canvas=self.canvas, user=self.user, steps=steps, once=key),
+            crash_at,
+        )
 
     def check(self) -> None:
         """Every accepted edit is in the history exactly once."""

@@ -268,3 +268,31 @@ def test_asking_after_an_import_takes_few_queries(
     api = api_as(annotator)
     with django_assert_max_num_queries(8):
         assert api.get(f"/api/v1/roi-imports/{row.pk}/").status_code == 200
+
+
+def test_large_outlines_are_written_in_smaller_parts(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred of the largest at once would take gigabytes."""
+    monkeypatch.setattr(reading, "CHUNK_VERTICES", 10)
+    two = {"type": "MultiPolygon", "coordinates": [box(1, 1, 9, 9)["coordinates"]] * 2}
+    parts = []
+    geometries = [
+        *(box(n, 1, n + 5, 9) for n in range(5)),
+        two,
+        {"type": "Polygon"},
+        box(1, 1, 2, 2),
+    ]
+    run = reading.ImportRun(
+        canvas,
+        annotator,
+        RoiImport(canvas=canvas),
+        reading.Classes(
+            {}, canvas=canvas, user=annotator, chosen={}, may_create=False, is_preview=True
+        ),
+        reading.Tally(8, None, format="geojson"),
+    )
+    source = reading.source_of(collection(*(feature(one) for one in geometries)))
+    for plans in reading.plans_read(run, source):
+        parts.append([plan.index for plan in plans])
+    assert parts == [[0, 1], [2, 3], [4, 5], [7]]  # five vertices a box, ten of two

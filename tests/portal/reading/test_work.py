@@ -1,0 +1,123 @@
+"""Work that is handed out: who sees it, in which order, its mail, its pages."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from portal.archive.models import Canvas, today
+from portal.core.mail import mail_flush
+from portal.labs.models import Lab, User
+from portal.reading.models import Assignment
+from portal.reading.selectors import load_of
+from portal.reading.services import Wanted, work_assign
+from tests.portal.annotations.conftest import make_canvas
+from tests.portal.reading.conftest import draw
+
+PLACE = "/api/v1/assignments/"
+
+
+@pytest.fixture
+def handed(lab: Lab, manager: User, annotator: User, second: User) -> list[Assignment]:
+    """Three images of a case for the annotator, the second of them late; one for another."""
+    rows = []
+    for k, due in enumerate((None, today() - timedelta(days=1), today() + timedelta(days=1))):
+        canvas = make_canvas(lab, name=f"Section {k}")
+        people = [annotator, second] if k == 0 else [annotator]
+        wanted = Wanted(canvases=[canvas], people=people, due_on=due, note="Look at the rim.")
+        rows += work_assign(lab=lab, user=manager, wanted=wanted)
+    return rows
+
+
+def test_ones_own_work_the_most_urgent_first(
+    api_as: Any, handed: list[Assignment], annotator: User, second: User, manager: User
+) -> None:
+    client = api_as(annotator)
+    rows = client.get(PLACE).json()["results"]
+    assert [row["canvas_name"] for row in rows] == ["Section 1", "Section 2", "Section 0"]
+    assert [row["is_late"] for row in rows] == [True, False, False]
+    theirs = Assignment.objects.get(person=second)
+    assert client.get(f"{PLACE}{theirs.pk}/").status_code == 404
+    assert api_as(manager).get(PLACE).json()["count"] == 4
+    assert api_as(manager).get(PLACE, {"person": str(second.pk)}).json()["count"] == 1
+    draw(Canvas.objects.get(pk=rows[0]["canvas"]), annotator, 1, 1, 50, 50)
+    answer = client.post(f"{PLACE}{rows[0]['id']}/submit/")
+    assert (answer.status_code, answer.json()["region_count"]) == (200, 1)
+    assert client.post(f"{PLACE}{rows[0]['id']}/submit/").status_code == 409
+    assert client.get(PLACE, {"done": "true"}).json()["count"] == 1
+    assert client.patch(f"{PLACE}{rows[1]['id']}/", {"note": ""}, format="json").status_code == 403
+
+
+def test_a_case_stands_for_its_images_and_nobody_gets_one_twice(
+    api_as: Any, handed: list[Assignment], annotator: User, manager: User, viewer: User
+) -> None:
+    client, case = api_as(manager), handed[0].canvas.case_id
+    body = {"cases": [str(case)], "people": [str(annotator.pk)]}
+    answer = client.post(PLACE, body, format="json")
+    assert (answer.status_code, answer.json()) == (201, {"made": 0, "known": 3})
+    row = Assignment.objects.filter(person=annotator)[0]
+    assert client.delete(f"{PLACE}{row.pk}/").status_code == 204
+    assert client.post(PLACE, body, format="json").json() == {"made": 1, "known": 2}
+    body["people"] = [str(viewer.pk)]
+    assert client.post(PLACE, body, format="json").json()["code"] == "no-annotator"
+
+
+def test_who_gets_work_is_told_and_no_patient_is_named(
+    django_capture_on_commit_callbacks: Any,
+    lab: Lab,
+    canvas: Canvas,
+    manager: User,
+    annotator: User,
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        wanted = Wanted(canvases=[canvas], people=[annotator, manager], note="Look at the rim.")
+        work_assign(lab=lab, user=manager, wanted=wanted)
+    mail_flush()
+    (message,) = mail.outbox  # who hands out is told nothing
+    assert message.to == [annotator.email]
+    assert "1 image to work on" in message.subject and "Look at the rim." in message.body
+    assert canvas.case.accession not in message.body
+
+
+def test_pages_of_work(
+    client: Client,
+    lab: Lab,
+    handed: list[Assignment],
+    annotator: User,
+    manager: User,
+    django_assert_max_num_queries: Any,
+) -> None:
+    client.force_login(annotator)
+    with django_assert_max_num_queries(14):
+        page = client.get("/work/").content.decode()
+    assert page.count("Hand in</button>") == 3 and "Late" in page
+    first = handed[2]
+    assert client.get("/work/next/")["Location"] == f"/canvases/{first.canvas_id}/"
+    answer = client.post(f"/assignments/{first.pk}/submit/", {"then": "next"})
+    assert answer["Location"] == f"/canvases/{handed[3].canvas_id}/"
+    assert client.get("/work/lab/").status_code == 403
+
+    client.force_login(manager)
+    with django_assert_max_num_queries(16):
+        page = client.get("/work/lab/").content.decode()
+    assert page.count("<tr>") == 8  # two heads, three people who may draw, three images open
+    first_load = load_of(lab)[0]
+    assert (first_load.person, first_load.open, first_load.late, first_load.done) == (
+        annotator,
+        2,
+        0,
+        1,
+    )
+    answer = client.post("/work/assign/", {"lab": lab.slug, "people": [str(annotator.pk)]})
+    assert answer.status_code == 400 and "Choose at least one image." in answer.content.decode()
+    body = {
+        "canvases": [str(first.canvas_id)],
+        "people": [str(annotator.pk)],
+        "due_on": "2031-01-05",
+    }
+    assert client.post("/work/assign/", {"lab": lab.slug, **body}).status_code == 302
+    assert load_of(lab)[0].open == 3
