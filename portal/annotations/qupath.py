@@ -12,22 +12,11 @@ from typing import Any
 from portal.annotations.geometry import area_um2
 from portal.annotations.marks import mark_kind, mark_measures
 from portal.annotations.models import Roi, RoiKind
+from portal.annotations.object_types import OBJECT_TYPES, object_type_of
 from portal.annotations.properties import DESCRIPTION_KEY, metadata_read
 from portal.core.errors import InvalidInputError
 
 MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
-OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
-_TYPE_KEYS = ("objectType", "object_type", "type")
-_OLD_TYPES = {  # what QuPath has written, or takes, in the place of the names above
-    "PathAnnotationObject": "annotation",
-    "PathCellObject": "cell",
-    "PathDetectionObject": "detection",
-    "PathRootObject": "root",
-    "PathTileObject": "tile",
-    "TMACoreObject": "tmaCore",
-    "tma_core": "tmaCore",
-    "unknown": "annotation",
-}
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry", "isMissing")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
 MEASURED = {"length_px": "Length px", "length_um": "Length um", "points": "Num points"}
@@ -117,7 +106,7 @@ def feature_read(raw: object) -> Feature:
     properties = raw.get("properties") or {}
     if not isinstance(properties, Mapping):
         raise FeatureError("properties is not an object")
-    object_type = _object_type(raw, properties)
+    object_type = object_type_of(raw, properties)
     if object_type not in OBJECT_TYPES:
         raise FeatureError(f"objectType {str(object_type)[:40]!r} is not an ROI")
     geometry = raw.get("geometry")
@@ -158,17 +147,6 @@ def _worded(feature: Feature) -> Feature:
     if carried:
         rest["metadata"] = carried
     return replace(feature, properties=said, foreign=rest)
-
-
-def _object_type(raw: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
-    """As QuPath reads it: 0.2 said it by the id. A ``type`` it does not know says nothing."""
-    known = (*OBJECT_TYPES, *_OLD_TYPES)
-    for key in _TYPE_KEYS:
-        found = properties.get(key)
-        if found is not None and (key != "type" or found in known):
-            return _OLD_TYPES.get(found, found) if isinstance(found, str) else found
-    old = raw.get("id")
-    return _OLD_TYPES.get(old, "annotation") if isinstance(old, str) else "annotation"
 
 
 def _track(metadata: object) -> object:

@@ -1,0 +1,30 @@
+"""What kind of object QuPath says a feature is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+OBJECT_TYPES = ("annotation", "detection", "cell", "tile", "tmaCore")
+_TYPE_KEYS = ("objectType", "object_type", "type")
+_OLD_TYPES = {  # what QuPath has written, or takes, in the place of the names above
+    "PathAnnotationObject": "annotation",
+    "PathCellObject": "cell",
+    "PathDetectionObject": "detection",
+    "PathRootObject": "root",
+    "PathTileObject": "tile",
+    "TMACoreObject": "tmaCore",
+    "tma_core": "tmaCore",
+    "unknown": "annotation",
+}
+
+
+def object_type_of(raw: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
+    """As QuPath reads it: 0.2 said it by the id. A ``type`` it does not know says nothing."""
+    known = (*OBJECT_TYPES, *_OLD_TYPES)
+    for key in _TYPE_KEYS:
+        found = properties.get(key)
+        if found is not None and (key != "type" or found in known):
+            return _OLD_TYPES.get(found, found) if isinstance(found, str) else found
+    old = raw.get("id")
+    return _OLD_TYPES.get(old, "annotation") if isinstance(old, str) else "annotation"
