@@ -27,6 +27,7 @@ from ml.errors import BadInputError
 from ml.files import write_json
 from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.memory import batch_as_before, step_that_fits
 from ml.training.common.peers import peers
 from ml.training.common.plots import write_loss_plot
 from ml.types import Progress, no_progress
@@ -177,7 +178,7 @@ class TrainingRun(Generic[C]):
         self._resume(learner)
         peers().begin_alike(learner.modules.values())
         while len(self.losses) < steps:
-            loss = learner.step(len(self.losses), self.history)
+            loss = step_that_fits(learner, len(self.losses), self.history)
             self.losses.append(peers().mean(loss))
             done = len(self.losses)
             if done % checkpoint_every == 0 or done == steps:
@@ -249,6 +250,7 @@ class TrainingRun(Generic[C]):
             module.load_state_dict(state["modules"][name])
         learner.optimiser.load_state_dict(state["optimiser"])
         self.history = state["history"]
+        batch_as_before(learner, self.history)
 
 
 def held_out_lines(history: History) -> dict[str, list[float]]:

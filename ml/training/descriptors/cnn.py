@@ -59,7 +59,9 @@ def train_contrast(
     """
     config = run.config
     with run.learning():
-        learner = ContrastLearner(config, stills, start=run.start, bank=bank, compute=run.compute)
+        learner = ContrastLearner(
+            config, stills, held_out=held_out, start=run.start, bank=bank, compute=run.compute
+        )
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     network = learner.network.eval()
     save_descriptor(

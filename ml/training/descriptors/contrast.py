@@ -21,10 +21,16 @@ from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
 from ml.training.common.peers import peers
 from ml.training.common.run import History
 from ml.training.common.steps import half_cosine, set_rate
+from ml.training.common.watch import looking, watch
 from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.losses import Projection, cross_view
 from ml.training.descriptors.views import KeypointStill, make_view
 from ml.types import ArrayF32, ArrayI64
+
+WATCHED = 4
+"""Held-out stills that are looked at while a run lasts; its end is scored on more."""
+_HELD_OUT = 1 << 21
+"""Keeps what is drawn of held-out stills apart from the steps and the bank."""
 
 
 class ContrastLearner:
@@ -35,12 +41,20 @@ class ContrastLearner:
         config: ContrastConfig,
         stills: Sequence[KeypointStill],
         *,
+        held_out: Sequence[KeypointStill] = (),
         start: Path | None = None,
         bank: dict[int, ViewPair] | None = None,
         compute: Compute = REFERENCE,
     ) -> None:
-        """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed."""
+        """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed.
+
+        ``held_out``: stills that are only looked at now and then.
+        """
         self.config, self.stills, self.device = config, stills, compute.device
+        chosen = np.unique(
+            np.linspace(0, len(held_out) - 1, min(WATCHED, len(held_out))).astype(int)
+        )
+        self.held_out = [held_out[i] for i in chosen]
         self._bank = {} if bank is None else bank
         self.network = KeypointCnn(config.network)
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
@@ -76,12 +90,25 @@ class ContrastLearner:
             total += float(loss.detach())
         peers().average(self.optimiser)
         self.optimiser.step()
+        if self.held_out:
+            watch(history, number, self._held_out_loss)
         return total
+
+    def _held_out_loss(self) -> float:
+        """Over views of the held-out stills, always the same ones."""
+        losses = []
+        with looking(self.modules.values()):
+            for number, still in enumerate(self.held_out):
+                rng = np.random.default_rng((self.config.seed, _HELD_OUT, number))
+                losses.append(float(self._loss(self._drawn(rng, [still]), rng)))
+        return float(np.mean(losses))
 
     def _pair_loss(self, rng: np.random.Generator) -> Tensor:
         """Equation 6 over one still and one view of it."""
+        return self._loss(self._pair(rng), rng)
+
+    def _loss(self, pair: ViewPair, rng: np.random.Generator) -> Tensor:
         config = self.config
-        pair = self._pair(rng)
         rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
         first, second = (self._projected(pair, side, rows) for side in (0, 1))
         nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
@@ -91,15 +118,15 @@ class ContrastLearner:
     def _pair(self, rng: np.random.Generator) -> ViewPair:
         """A pair drawn afresh, or one of the bank, whose features are computed once."""
         if self.config.train_cnn or not self.config.bank:
-            return self._drawn(rng)
+            return self._drawn(rng, self.stills)
         number = int(rng.integers(self.config.bank))
         if number not in self._bank:
             own = np.random.default_rng((self.config.seed, 1 << 20, number))
-            self._bank[number] = self._drawn(own)
+            self._bank[number] = self._drawn(own, self.stills)
         return self._bank[number]
 
-    def _drawn(self, rng: np.random.Generator) -> ViewPair:
-        still = self.stills[int(rng.integers(len(self.stills)))]
+    def _drawn(self, rng: np.random.Generator, stills: Sequence[KeypointStill]) -> ViewPair:
+        still = stills[int(rng.integers(len(stills)))]
         view = make_view(rng, still, self.config.view)
         moved = transform_points(view.H_view_from_still, still.xy).astype(np.float32)
         seen = seen_rows(moved, still.grey.shape)
@@ -107,7 +134,7 @@ class ContrastLearner:
         xy = (still.xy[seen], moved[seen] + jitter)
         step = self.config.network.map_px
         planes = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
-        with torch.set_grad_enabled(self.config.train_cnn):
+        with torch.set_grad_enabled(self.config.train_cnn and torch.is_grad_enabled()):
             shared = self.network.shared(torch.cat(planes).to(self.device))
             features = [
                 self.network.at_points(

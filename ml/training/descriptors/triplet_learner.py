@@ -51,6 +51,7 @@ class TripletLearner:
         compute: Compute = REFERENCE,
     ) -> None:
         self.config, self.stills, self.device = config, stills, compute.device
+        self.batch = config.batch
         self.network = TripletCnn(config.network)
         if start is not None:
             _load(self.network, start)
@@ -102,7 +103,7 @@ class TripletLearner:
         return total / seen, shares / seen
 
     def _batches(self, rng: np.random.Generator, triplets: TripletSet) -> list[ArrayI64]:
-        size = self.config.batch
+        size = self.batch
         if self.config.by_still:
             batches = still_batches(rng, triplets.still, size)
         else:

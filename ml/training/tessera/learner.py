@@ -39,6 +39,7 @@ class TesseraLearner:
         compute: Compute = REFERENCE,
     ) -> None:
         self.config, self.stills, self.compute = config, stills, compute
+        self.batch = config.batch
         self.network = TesseraNet(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if start is not None:
             take_weights(self.network, read_tessera(start), start)
@@ -59,7 +60,7 @@ class TesseraLearner:
         grid = grid_of(config.network)
         parts = draw_pool(self.stills, rng, pool=config.pool, view=config.view, grid=grid)
         groups = [draw_groups(parts, rng, config.group) for _ in range(config.passes)]
-        per_batch = max(1, config.batch // config.group)
+        per_batch = max(1, self.batch // config.group)
         batches = [
             drawn[start : start + per_batch]
             for drawn in groups

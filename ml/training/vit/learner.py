@@ -50,6 +50,7 @@ class VitLearner:
         compute: Compute = REFERENCE,
     ) -> None:
         self.config, self.stills, self.device = config, stills, compute.device
+        self.batch = config.batch
         self.network = VitMatcher(config.network)
         if start is not None:
             take_weights(self.network, read_network(start)[0], start)
@@ -91,7 +92,7 @@ class VitLearner:
     def _descended(self, step: int) -> float | None:
         set_rate(self.optimiser, self._learning_rate(step))
         rng = np.random.default_rng((self.config.seed, peers().drawn(step)))
-        pairs = [self._draw(rng, self.stills) for _ in range(self.config.batch)]
+        pairs = [self._draw(rng, self.stills) for _ in range(self.batch)]
         self.network.train()
         if not self.config.train_backbone:
             self.network.backbone.eval()

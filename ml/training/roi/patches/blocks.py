@@ -20,6 +20,8 @@ from ml.imaging.slides import open_slide
 from ml.roi.stain import optical_density
 from ml.types import ArrayBool, ArrayF32, ArrayI64, ImageU8, Progress
 
+TRAINED_ON, WATCHED = "train", "dev-eval"
+"""Uses of the atlas' tiles: what is learned from, and patients that trainings only look at."""
 BLOCK_PX = 508
 """Four tiles of the atlas side by side; what other sources are cut into."""
 _OVERLAP_PX = 1
@@ -71,20 +73,25 @@ class Blocks:
 
 
 def read_blocks(
-    data: Path, atlas: Path | None, slides: Sequence[tuple[str, str, float]], progress: Progress
+    data: Path,
+    atlas: Path | None,
+    slides: Sequence[tuple[str, str, float]],
+    progress: Progress,
+    *,
+    use: str = TRAINED_ON,
 ) -> Blocks:
     """Read every source.
 
     Args:
         data: folder they are in.
-        atlas: table whose rows with ``use`` = "train" are tiles, four a block; None for none.
+        atlas: table whose rows of that ``use`` are tiles, four a block; None for none.
         slides: (file or folder, patient, microns per pixel to take where the file says none).
     Raises:
         BadInputError: a source or a column of the table is missing, or there is no tissue in any.
     """
     found: dict[str, list[Block]] = defaultdict(list)
     if atlas is not None:
-        for patient, block in _atlas_blocks(atlas, progress):
+        for patient, block in _atlas_blocks(atlas, use, progress):
             found[patient].append(block)
     for name, patient, mpp in slides:
         found[patient] += _slide_blocks(data / name, mpp, progress)
@@ -116,7 +123,7 @@ def _cells(tissue: ArrayBool) -> ArrayI64:
     return np.stack([x, y], axis=1).astype(np.int64)
 
 
-def _atlas_blocks(path: Path, progress: Progress) -> Iterator[tuple[str, Block]]:
+def _atlas_blocks(path: Path, use: str, progress: Progress) -> Iterator[tuple[str, Block]]:
     if not path.is_file():
         raise BadInputError(f"{path.name}: no such table of tiles")
     with path.open(newline="") as file:
@@ -124,7 +131,7 @@ def _atlas_blocks(path: Path, progress: Progress) -> Iterator[tuple[str, Block]]
         missing = sorted(set(_COLUMNS) - set(reader.fieldnames or ()))
         if missing:
             raise BadInputError(f"{path.name}: column {missing[0]!r} is missing")
-        rows = [row for row in reader if row["use"] == "train"]
+        rows = [row for row in reader if row["use"] == use]
     tiles: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in rows:
         tiles[row["block"]].append(row)

@@ -7,28 +7,32 @@ from __future__ import annotations
 
 import argparse
 import copy
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ml.config import config_from_file
-from ml.errors import WeightsError
+from ml.errors import BadInputError, WeightsError
 from ml.networks.device import REFERENCE, Compute
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.roi.encoders.patch_cnn import load_patch_cnn, save_patch_cnn
 from ml.training.common.peers import peers
 from ml.training.common.run import History, RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.steps import descend, set_rate
-from ml.training.roi.patches.blocks import Blocks, read_blocks
+from ml.training.common.watch import looking, watch
+from ml.training.roi.patches.blocks import WATCHED, Blocks, read_blocks
 from ml.training.roi.patches.config import PatchTrainConfig
 from ml.training.roi.patches.device_views import DeviceViews
 from ml.training.roi.patches.ssl import Scheme
 from ml.training.roi.patches.views import draw_pair, restained
 from ml.types import Progress
+
+_HELD_OUT = 1 << 30
+"""The number that held-out views are drawn by: no run has so many steps."""
 
 
 class PatchSummary(RunSummary):
@@ -68,7 +72,13 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
             if run.compute.batched
             else TissueViews(config, blocks)
         )
-        learner = PatchLearner(config, views, start=run.start, compute=run.compute)
+        learner = PatchLearner(
+            config,
+            views,
+            held_out=_held_out_views(config, data, run),
+            start=run.start,
+            compute=run.compute,
+        )
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     save_patch_cnn(
         run.weights, name=config.name, version=config.version, network=learner.average.eval()
@@ -82,11 +92,20 @@ def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSum
     return summary
 
 
+class Views(Protocol):
+    """Draws the batch of a step: (2 * batch, 3, crop, crop)."""
+
+    batch: int
+
+    def __call__(self, step: int) -> Tensor:
+        """Row i and row ``batch`` + i are of one example."""
+
+
 class TissueViews:
     """Draws the batch of a step."""
 
     def __init__(self, config: PatchTrainConfig, blocks: Blocks) -> None:
-        self.config, self.blocks = config, blocks
+        self.config, self.blocks, self.batch = config, blocks, config.batch
         share = np.array([len(own) for own in blocks.of_patient]) ** config.patient_power
         self.share = share / share.sum()
 
@@ -94,7 +113,7 @@ class TissueViews:
         """(2 * batch, 3, crop, crop): row i and row batch + i are of one example."""
         config = self.config
         rng = np.random.default_rng((config.seed, step))
-        patients = rng.choice(len(self.share), config.batch, p=self.share)
+        patients = rng.choice(len(self.share), self.batch, p=self.share)
         chosen = [self.blocks.of_patient[patient] for patient in patients]
         pairs = [draw_pair(own[int(rng.integers(len(own)))], rng, config.view) for own in chosen]
         views = [pair[side] for side in range(2) for pair in pairs]
@@ -112,12 +131,15 @@ class PatchLearner:
     def __init__(
         self,
         config: PatchTrainConfig,
-        draw: Callable[[int], Tensor],
+        draw: Views,
         *,
+        held_out: Tensor | None = None,
         start: Path | None = None,
         compute: Compute = REFERENCE,
     ) -> None:
+        """``held_out``: views as ``draw`` gives, of patients that are only looked at."""
         self.config, self.draw, self.device = config, draw, compute.device
+        self.held_out = held_out
         network = PatchCnn(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if start is not None:
             network.load_state_dict(_trained(start, config.network).state_dict())
@@ -152,7 +174,22 @@ class PatchLearner:
         self.scheme.after_step()
         # Early on the average must not remember the random start.
         self._follow(min(self.config.average, (number + 1) / (number + 10)))
+        if self.held_out is not None:
+            watch(history, number, self._held_out_loss)
         return value
+
+    @property
+    def batch(self) -> int:
+        """Examples of a step; set, the batch that was drawn ahead is drawn again."""
+        return self.draw.batch
+
+    @batch.setter
+    def batch(self, batch: int) -> None:
+        self.draw.batch, self._next = batch, None
+
+    def _held_out_loss(self) -> float:
+        with looking([self.scheme]), torch.autocast(self.device.type, torch.bfloat16):
+            return float(self.scheme(self.held_out))
 
     def _views(self, number: int) -> Tensor:
         known = self._next
@@ -177,6 +214,19 @@ class PatchLearner:
                     value.lerp_(fast[name], 1 - rate)
                 else:
                     value.copy_(fast[name])
+
+
+def _held_out_views(
+    config: PatchTrainConfig, data: Path, run: TrainingRun[PatchTrainConfig]
+) -> Tensor | None:
+    """One batch of tissue of the atlas' patients that are not learned from; None without any."""
+    if not config.atlas:
+        return None
+    try:
+        blocks = read_blocks(data, data / config.atlas, (), run.progress, use=WATCHED)
+    except BadInputError:  # a table of one's own need not keep any patient back
+        return None
+    return TissueViews(config, blocks)(_HELD_OUT).to(run.compute.device)
 
 
 def _trained(path: Path, config: PatchCnnConfig) -> PatchCnn:

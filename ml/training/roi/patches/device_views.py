@@ -42,7 +42,7 @@ class DeviceViews:
     """Draws the batch of a step, as ``TissueViews`` does, on the device of ``compute``."""
 
     def __init__(self, config: PatchTrainConfig, blocks: Blocks, compute: Compute) -> None:
-        self.config, self.device = config, compute.device
+        self.config, self.device, self.batch = config, compute.device, config.batch
         sizes = np.array([len(own) for own in blocks.of_patient])
         self.share = sizes**config.patient_power / (sizes**config.patient_power).sum()
         self.first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -63,7 +63,7 @@ class DeviceViews:
         """(2 * batch, 3, crop, crop): row i and row batch + i are of one example."""
         rng = np.random.default_rng((self.config.seed, step))
         noise = torch.Generator(self.device).manual_seed(self.config.seed * 1_000_003 + step)
-        patients = rng.choice(len(self.share), self.config.batch, p=self.share)
+        patients = rng.choice(len(self.share), self.batch, p=self.share)
         views = self.sampled(self.windows(patients, rng))
         views = self._degraded(views, rng)
         return self._restained(views, np.tile(patients, 2), rng, noise)

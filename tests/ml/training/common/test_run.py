@@ -73,6 +73,40 @@ def test_interrupted_and_resumed_it_ends_as_a_run_that_nothing_interrupted(tmp_p
     assert resumed.history["number"] == [0, 1, 2, 3, 4, 5]
 
 
+class NarrowLearner(LineLearner):
+    """Does not fit above a batch of 3."""
+
+    def __init__(self, config: LineConfig) -> None:
+        super().__init__(config)
+        self.batch, self.tried = 12, []
+
+    def step(self, number: int, history: History) -> float:
+        self.tried.append((number, self.batch))
+        if self.batch > 3:
+            raise torch.OutOfMemoryError
+        return super().step(number, history)
+
+
+def _narrow(run: TrainingRun[LineConfig], steps: int) -> NarrowLearner:
+    with run.learning():
+        learner = NarrowLearner(run.config)
+        run.train(learner, steps=steps, checkpoint_every=2)
+    return learner
+
+
+def test_a_step_that_does_not_fit_is_taken_with_half_the_batch(tmp_path: Path) -> None:
+    run = TrainingRun(LineConfig(), tmp_path)
+    assert _narrow(run, 2).tried == [(0, 12), (0, 6), (0, 3), (1, 3)]
+    assert run.history["batch"] == [[0, 6], [0, 3]] and len(run.losses) == 2
+    assert _narrow(TrainingRun(LineConfig(), tmp_path), 3).tried == [(2, 3)]
+
+
+def test_what_fits_at_no_batch_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ml.training.common.memory.LEAST_BATCH", 4)
+    with pytest.raises(torch.OutOfMemoryError):
+        _narrow(TrainingRun(LineConfig(), tmp_path), 2)
+
+
 def test_a_longer_run_goes_on_and_a_finished_one_takes_no_step(tmp_path: Path) -> None:
     first = TrainingRun(LineConfig(), tmp_path)
     _trained(first)

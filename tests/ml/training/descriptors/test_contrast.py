@@ -59,6 +59,18 @@ def data(tmp_path_factory):
     return folder
 
 
+def test_a_run_watches_the_loss_of_held_out_stills_and_learns_the_same(data, tmp_path):
+    stills, held_out = read_stills(data, TINY.stills, progress=no_progress)
+    with_them, without = (TrainingRun(TINY, tmp_path / name) for name in ("with", "without"))
+    train_contrast(with_them, stills, held_out)
+    train_contrast(without, stills)
+    line = with_them.history["held_out"]
+    assert len(line) == TINY.steps and np.isfinite(line).all()
+    assert "held_out" not in without.history
+    one, other = (load_file(run.weights) for run in (with_them, without))
+    assert all(np.array_equal(one[key], other[key]) for key in one)
+
+
 def trained(config, data, *, out, **more):
     stills, held_out = read_stills(data, config.stills, progress=no_progress)
     return train_contrast(TrainingRun(config, out, **more), stills, held_out)

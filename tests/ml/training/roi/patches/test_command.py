@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from ml.training.roi.patches.command import PatchLearner, TissueViews, train_pat
 from ml.training.roi.patches.config import PatchTrainConfig
 from ml.training.roi.patches.views import ViewConfig
 from tests.ml.training.losses import assert_first_losses
-from tests.ml.training.roi.conftest import dense_tissue
+from tests.ml.training.roi.conftest import dense_tissue, write_block, write_table
 
 TINY = PatchTrainConfig(
     atlas="index.csv",
@@ -51,6 +53,33 @@ def differing(one, other):
     expected, found = load_file(one), load_file(other)
     assert expected.keys() == found.keys()
     return [key for key in expected if not np.array_equal(expected[key], found[key])]
+
+
+@pytest.fixture(scope="module")
+def with_kept_back(data, tmp_path_factory):
+    """The same table with a patient that is not learned from."""
+    folder = tmp_path_factory.mktemp("kept-back") / "atlas"
+    shutil.copytree(data, folder)
+    with (folder / "index.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    pixels = dense_tissue(510, 510, seed=9, nuclei_per_mpx=900)
+    rows += write_block(folder, pixels, "b9", patient="p9", use="dev-eval")
+    write_table(folder / "index.csv", rows)
+    return folder
+
+
+@pytest.mark.parametrize("scheme", ["simclr", "byol"])
+def test_a_run_watches_the_loss_of_patients_it_does_not_learn_from(
+    data, with_kept_back, tmp_path, scheme
+):
+    config = dataclasses.replace(TINY, scheme=scheme)
+    watching, alone = (TrainingRun(config, tmp_path / name) for name in ("watching", "alone"))
+    assert train_patches(watching, data=with_kept_back)["patients"] == 3
+    train_patches(alone, data=data)
+    line = watching.history["held_out"]
+    assert len(line) == config.steps and np.isfinite(line).all()
+    assert "held_out" not in alone.history
+    assert differing(watching.weights, alone.weights) == []
 
 
 @pytest.mark.parametrize("scheme", ["simclr", "byol"])
