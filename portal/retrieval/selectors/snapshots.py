@@ -86,9 +86,9 @@ class IndexState:
     encoder: str
     age_s: float
     newer: int
-    vectors: int
-    size_bytes: int
-    recall: float
+    vectors: int = 0
+    size_bytes: int = 0
+    recall: float = 1.0
 
 
 def index_states() -> list[IndexState]:
