@@ -75,9 +75,8 @@ class PartLists:
         if bits is None:
             _, found = self._index.search(q[None], n)
             return np.asarray(self._rows[found[0]])
-        kept = np.flatnonzero((bits[self._rows >> 3] >> (self._rows & 7)) & 1)
-        sel = faiss.IDSelectorBatch(kept)
-        _, found = self._index.search(q[None], n, params=_plain_parameters(sel=sel))
+        kept = np.packbits((bits[self._rows >> 3] >> (self._rows & 7)) & 1, bitorder="little")
+        _, found = self._index.search(q[None], n, params=_plain_parameters(sel=selector(kept)))
         return np.asarray(self._rows[found[0][found[0] >= 0]])
 
 
