@@ -111,7 +111,7 @@ def roi_import_run(
     """
     canvas, user = row.canvas, _author(row)
     may_create = _may_create(canvas, user, choices)
-    total, classes = document_survey(source)
+    total, classes = document_survey(source, counted=work.counted)
     tally = Tally(total, work.told, format=format_of(source))
     with work.part():
         decided = Classes(
@@ -150,7 +150,7 @@ def roi_import_preview(
     """What ``roi_import`` would do now; nothing is written."""
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
-    total, classes = document_survey(source)
+    total, classes = document_survey(source, counted=work.counted)
     decided = Classes(
         classes,
         canvas=canvas,

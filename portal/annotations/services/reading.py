@@ -32,6 +32,7 @@ CHUNK = 100
 """ROIs in a transaction: SQLite's only writer is kept for some tenths of a second at most."""
 CHUNK_VERTICES = 200_000
 """Of a part: two of the largest outlines that an ROI may have; as Python's lists some 30 MB."""
+COUNTED = 20  # a large document has a feature of megabytes; its count is told in seconds
 OUTLINES_MOST, OUTLINES_PX = 1_000, 500  # of a preview, on a drawing so many pixels wide
 FEATURES_MOST = 1_000_000  # their ids are kept to find doubles: some 150 MB
 Source = Callable[[], Iterator[Any]]
@@ -82,6 +83,7 @@ class ImportWork:
     Attributes:
         part: the transaction of a part. kept: called in it, when all of the part was written.
         progress: features read so far, of how many; outside of it, and between previewed parts.
+        counted: features counted so far, before it is known how many there are.
         done: so many features were dealt with before.
         told: hears of every feature, in the order of the document.
     """
@@ -89,6 +91,7 @@ class ImportWork:
     part: Callable[[], AbstractContextManager[None]] = transaction.atomic
     kept: Callable[[ImportRun], None] | None = None
     progress: Callable[[int, int], None] | None = None
+    counted: Callable[[int], None] | None = None
     done: int = 0
     told: Callable[[ImportItem], None] | None = None
 
@@ -150,7 +153,9 @@ def source_of(document: object) -> Source:
     return lambda: iter(features)
 
 
-def document_survey(source: Source) -> tuple[int, dict[str, tuple[str, str | None, int]]]:
+def document_survey(
+    source: Source, *, counted: Callable[[int], None] | None = None
+) -> tuple[int, dict[str, tuple[str, str | None, int]]]:
     """How many features there are, and of which classes. Raises what the document as a whole is
     refused for."""
     classes: dict[str, tuple[str, str | None, int]] = {}
@@ -163,6 +168,8 @@ def document_survey(source: Source) -> tuple[int, dict[str, tuple[str, str | Non
                 " imported already is recognised.",
                 details={"limit": FEATURES_MOST},
             )
+        if counted and total % COUNTED == 0:
+            counted(total)
         name, color = class_of(raw)
         if name:
             first, known_color, count = classes.get(name.lower(), (name, color, 0))

@@ -171,6 +171,7 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
         if row.stage == ImportStage.PREVIEWING:
             work = ImportWork(
                 progress=lambda done, total: context.progress(done, total, "previewing"),
+                counted=lambda count: context.progress(count, 0, "counting"),
                 told=table.add,
             )
             report = roi_import_preview(
@@ -212,7 +213,12 @@ def _import_work(row: RoiImport, context: JobContext, table: _Table) -> ImportWo
         context.give_way()
 
     return ImportWork(
-        part=context.part, kept=kept, progress=progress, done=row.done, told=table.add
+        part=context.part,
+        kept=kept,
+        progress=progress,
+        counted=lambda count: context.progress(count, 0, "counting"),
+        done=row.done,
+        told=table.add,
     )
 
 

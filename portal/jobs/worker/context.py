@@ -90,7 +90,8 @@ class LedgerContext:
         self._raise_if_stopped()
         now = time.monotonic()
         last_at, last_phase = self._last
-        if phase == last_phase and now - last_at < PROGRESS_EVERY_S and done < total:
+        is_last = 0 < total <= done  # of a total that is not known yet there is none
+        if phase == last_phase and now - last_at < PROGRESS_EVERY_S and not is_last:
             return
         self._last = (now, phase)
         try:

@@ -296,3 +296,21 @@ def test_large_outlines_are_written_in_smaller_parts(
     for plans in reading.plans_read(run, source):
         parts.append([plan.index for plan in plans])
     assert parts == [[0, 1], [2, 3], [4, 5], [7]]  # five vertices a box, ten of two
+
+
+def test_the_features_of_a_large_document_are_counted_aloud(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first pass over a gigabyte takes minutes: until it ends nobody knows how many."""
+    monkeypatch.setattr(reading, "COUNTED", 2)
+    said: list[tuple[int, int, str]] = []
+    monkeypatch.setattr(
+        "portal.jobs.worker.context.LedgerContext.progress",
+        lambda self, *told: said.append(told),
+    )
+    run(stage(canvas, annotator, document(5), is_preview=True))
+    assert [told for told in said if told[2] == "counting"] == [
+        (2, 0, "counting"),
+        (4, 0, "counting"),
+        (6, 0, "counting"),
+    ]
