@@ -223,6 +223,8 @@ def _options(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> Simila
     }
     if "expand" in wanted:
         options["expand"] = wanted["expand"]
+    if wanted.get("diffuse") is not None:
+        options["diffuse"] = wanted["diffuse"]
     return options
 
 

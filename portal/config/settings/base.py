@@ -239,7 +239,8 @@ TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay on the worker's device
     environment.number("TESSERA_EMBED_TOGETHER", default=0, minimum=0)
 )
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
-TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=3, minimum=0))
+TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=0, minimum=0))
+TESSERA_SEARCH_DIFFUSE = environment.flag("TESSERA_SEARCH_DIFFUSE", default=True)
 
 # --- Watching it (portal/config/metrics.py, docs/operations.md) ----------------------------------
 TESSERA_METRICS_TOKEN = environment.text("TESSERA_METRICS_TOKEN", "")

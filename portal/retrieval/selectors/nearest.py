@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ml.index import FaissIndex, Selection, exact_merge, exact_search
+from ml.index.diffusion import DiffusionConfig, diffused_distances
 from ml.index.exact import Found, exact_distances
 from ml.index.expansion import expanded_query, refined_query
 from ml.types import ArrayF32, ArrayF64, ArrayI64
@@ -23,6 +24,8 @@ from portal.retrieval.selectors.candidates import ids_masked, ids_newer
 from portal.retrieval.selectors.embeddings import vectors_by_id
 from portal.retrieval.selectors.readers import deltas, readers, selections
 from portal.retrieval.selectors.snapshots import snapshot_latest
+
+DIFFUSION = DiffusionConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Ranking:
         nearest: distance of the nearest that may be found; None where there is none.
         expanded_by: embeddings that the query was expanded by, the nearest first; then ``ids`` are
             ordered by the distance to the expanded query, and ``distance`` need not ascend; the
-            same where examples moved the query.
+            same where examples moved the query, or where the order is that of diffusion.
     """
 
     ids: ArrayI64
@@ -105,25 +108,39 @@ class Candidates:
         return max(held - int(excluded.size), 0)
 
     def ranked(
-        self, vector: ArrayF32, k: int, *, expand: int = 0, examples: Examples | None = None
+        self,
+        vector: ArrayF32,
+        k: int,
+        *,
+        expand: int = 0,
+        diffuse: bool = False,
+        examples: Examples | None = None,
     ) -> Ranking:
         """The ``k`` best for a vector (D,), which is expanded by its ``expand`` nearest.
 
         Args:
+            diffuse: order them by diffusion over the nearest, see ``diffused_distances``.
             examples: what a person marked; it moves the vector in the place of its nearest.
         """
         if examples is not None:
             return self._refined(vector, k, examples)
         if not expand:
-            ids, vectors = self._nearest_present(vector, k)
-            return _ranking(vector, ids, vectors)
+            return self._asked_once(vector, vector, k, diffuse=diffuse)
         near_ids, near = self._nearest_present(vector, expand)
         moved = expanded_query(vector.astype(np.float64), near.astype(np.float64))
-        ids, vectors = self._nearest_present(moved.astype(np.float32), k)
+        found = self._asked_once(vector, moved.astype(np.float32), k, diffuse=diffuse)
         nearest = _ranking(vector, near_ids, near).nearest
-        return replace(
-            _ranking(vector, ids, vectors), nearest=nearest, expanded_by=tuple(near_ids.tolist())
-        )
+        return replace(found, nearest=nearest, expanded_by=tuple(near_ids.tolist()))
+
+    def _asked_once(self, vector: ArrayF32, moved: ArrayF32, k: int, *, diffuse: bool) -> Ranking:
+        """The first ``k`` for a vector that was moved, by its distance or by diffusion."""
+        if not diffuse:
+            return _ranking(vector, *self._nearest_present(moved, k))
+        ids, vectors = self._nearest_present(moved, max(k, DIFFUSION.reach))
+        away = diffused_distances(moved.astype(np.float64), vectors.astype(np.float64), DIFFUSION)
+        order = np.argsort(away, kind="stable")[:k]
+        nearest = _ranking(vector, ids, vectors).nearest
+        return replace(_ranking(vector, ids[order], vectors[order]), nearest=nearest)
 
     def _refined(self, vector: ArrayF32, k: int, examples: Examples) -> Ranking:
         near_ids, near = self._nearest_present(vector, 1)

@@ -49,6 +49,7 @@ class SimilarOptions(TypedDict, total=False):
     exclude_same_patient: bool
     filters: Filters
     expand: int
+    diffuse: bool
     by_case: bool
     liked: tuple[uuid.UUID, ...]
     unliked: tuple[uuid.UUID, ...]
@@ -69,6 +70,8 @@ class SimilarQuery:
             own lab only.
         expand: by how many of its nearest the query is expanded, 0 to 10; 0 orders by distance
             alone. Each pass finds only what the filters and the patient allow.
+        diffuse: order hits by diffusion, in which near regions hand on what reaches them from the
+            query, over what the filters and the patient allow.
         by_case: one hit a case, its others beside it.
         liked, unliked: ROIs of the lab, up to 50 each, that move the query towards and away from
             them, in the place of ``expand``. What is unliked is not found.
@@ -81,6 +84,7 @@ class SimilarQuery:
     exclude_same_patient: bool = True
     filters: Filters = field(default_factory=Filters)
     expand: int = 0
+    diffuse: bool = False
     by_case: bool = False
     liked: tuple[uuid.UUID, ...] = ()
     unliked: tuple[uuid.UUID, ...] = ()
@@ -166,7 +170,13 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
     candidates = _candidates(user, query, embedding)
     examples = _examples(user, query, candidates)
-    ask = partial(candidates.ranked, vector_of(embedding), expand=query.expand, examples=examples)
+    ask = partial(
+        candidates.ranked,
+        vector_of(embedding),
+        expand=query.expand,
+        diffuse=query.diffuse,
+        examples=examples,
+    )
     meaning = Meaning(calibration_for(query.encoder), candidates.searched())
     found, hits = _found(user, query, ask, meaning)
     facets = _facets(user, query, embedding) if query.with_facets else None

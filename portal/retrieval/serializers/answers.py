@@ -179,7 +179,10 @@ class SimilarSerializer(serializers.Serializer[Any]):
     expand = serializers.IntegerField()
     expanded_by = serializers.ListField(
         child=serializers.IntegerField(),
-        help_text="Embeddings that the query was expanded by; none: ordered by distance",
+        help_text="Embeddings that the query was expanded by",
+    )
+    diffuse = serializers.BooleanField(
+        help_text="Ordered by diffusion; if not, and neither expanded nor refined: by distance"
     )
     refined_by = serializers.IntegerField(help_text="Examples that moved the query")
     encoder = EncoderSerializer()
@@ -204,6 +207,7 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
         "exclude_same_patient": query.exclude_same_patient,
         "expand": query.expand,
         "expanded_by": list(result.expanded_by),
+        "diffuse": query.diffuse and not result.refined_by,
         "refined_by": result.refined_by,
         "encoder": EncoderSerializer(query.encoder).data,
         "index": {

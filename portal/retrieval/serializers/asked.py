@@ -48,8 +48,14 @@ class SimilarOptionsSerializer(serializers.Serializer[Any]):
         required=False,
         min_value=0,
         max_value=EXPAND_MOST,
-        help_text="By how many of its nearest the query is expanded; 0: order by distance alone; "
-        "left out: as the portal is set",
+        help_text="By how many of its nearest the query is expanded; 0: order by distance alone, "
+        "unless `diffuse` is asked for; left out: as the portal is set",
+    )
+    diffuse = serializers.BooleanField(
+        required=False,
+        allow_null=True,
+        help_text="Order by diffusion: near regions hand on what reaches them from the ROI; left "
+        "out: as the portal is set",
     )
     by_case = serializers.BooleanField(
         default=False, help_text="One result a case, up to `k` cases, its others in `also`"

@@ -41,7 +41,9 @@ def similar_or_embed(
         roi: seen by ``user``, with its canvas and case.
         lab_id: whose regions are searched, see ``roi_to_search``; None for the lab of the ROI. For
             another lab's ROI nothing is submitted.
-        options: without ``expand`` the query is expanded as ``TESSERA_SEARCH_EXPAND`` says.
+        options: without ``expand`` the query is expanded as ``TESSERA_SEARCH_EXPAND`` says, and
+            without ``diffuse`` it is diffused as ``TESSERA_SEARCH_DIFFUSE`` says, unless an
+            ``expand`` of 0 asks for the order by distance.
         by_marks: the person's own judgements join ``liked`` and ``unliked``.
         encoder_id: the encoder to search with; None for the one that ROIs of this kind go to.
     Returns:
@@ -55,7 +57,11 @@ def similar_or_embed(
     encoder = encoder_get(encoder_id) if encoder_id else encoder_for(roi)
     if encoder is not None:
         try:
-            asked: SimilarOptions = {"expand": expand_default(encoder), **options}
+            asked: SimilarOptions = {
+                "expand": expand_default(encoder),
+                "diffuse": diffuse_default(encoder) and options.get("expand") != 0,
+                **options,
+            }
             if by_marks and lab_id in (None, roi.lab_id):
                 asked |= _with_marks(user, roi, encoder, asked)
             return similar_search(
@@ -83,6 +89,11 @@ def expand_default(encoder: Encoder) -> int:
     if encoder.kind != EncoderKind.HISTOLOGY:
         return 0
     return min(int(settings.TESSERA_SEARCH_EXPAND), EXPAND_MOST)
+
+
+def diffuse_default(encoder: Encoder) -> bool:
+    """Whether a search with this encoder is diffused unless told: as ``expand_default``."""
+    return encoder.kind == EncoderKind.HISTOLOGY and bool(settings.TESSERA_SEARCH_DIFFUSE)
 
 
 def _with_marks(user: User, roi: Roi, encoder: Encoder, asked: SimilarOptions) -> SimilarOptions:

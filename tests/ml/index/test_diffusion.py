@@ -20,14 +20,14 @@ def test_a_chain_of_neighbours_brings_its_end_nearer_than_a_lone_region():
     gallery = arc(10, 20, 30, 40, 50, -45)
     plain = np.linalg.norm(gallery - query, axis=1)
     assert plain[5] < plain[4]
-    found = diffused_distances(query, gallery, DiffusionConfig(neighbours=2))
+    found = diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=0))
     assert found.argmax() == 5
 
 
 def test_it_is_the_limit_of_passing_on_step_by_step():
     rng = np.random.default_rng(1)
     gallery, query = rng.standard_normal((12, 4)) + 1, rng.standard_normal(4) + 1
-    config = DiffusionConfig(neighbours=4)
+    config = DiffusionConfig(neighbours=4, direct=0)
     unit = [row / np.linalg.norm(row) for row in gallery]
     near = [
         sorted((j for j in range(12) if j != i), key=lambda j, i=i: -(unit[i] @ unit[j]))[:4]
@@ -48,14 +48,31 @@ def test_it_is_the_limit_of_passing_on_step_by_step():
     found = diffused_distances(query, gallery, config)
     reached = state > 1e-12
     assert reached.sum() >= 4
-    assert found[reached] == pytest.approx(-state[reached])
+    assert found[reached] == pytest.approx(-state[reached] / state.max())
     assert (found[~reached] >= 0).all()
+
+
+def test_what_lies_beyond_its_reach_keeps_the_order_of_its_distance():
+    gallery, query = arc(10, 20, 30, 40, 50, -45), arc(0)[0]
+    found = diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=0, reach=3))
+    assert (found[:3] < 0).all() and np.argsort(found)[3:].tolist() == [3, 5, 4]
+    near = diffused_distances(query, gallery[:3], DiffusionConfig(neighbours=2, direct=0))
+    assert found[:3] == pytest.approx(near)
 
 
 def test_what_nothing_reaches_keeps_the_order_of_its_distance():
     gallery = arc(5, 6, 170, 120)  # the last two see only each other, from behind
-    found = diffused_distances(arc(0)[0], gallery, DiffusionConfig(neighbours=1))
+    found = diffused_distances(arc(0)[0], gallery, DiffusionConfig(neighbours=1, direct=0))
     assert np.argsort(found).tolist() == [0, 1, 3, 2]
+
+
+def test_the_more_is_direct_the_more_the_order_is_that_of_the_distance():
+    gallery, query = arc(10, 20, 30, 40, 50, -45), arc(0)[0]
+    orders = [
+        np.argsort(diffused_distances(query, gallery, DiffusionConfig(neighbours=2, direct=d)))
+        for d in (0, 100)
+    ]
+    assert orders[0].tolist() != orders[1].tolist() == [0, 1, 2, 3, 5, 4]
 
 
 @pytest.mark.parametrize("count", [0, 1])
