@@ -114,7 +114,7 @@ def run(args: argparse.Namespace, progress: Progress) -> PlacesReport:
             again = _again(views, scenes, vectors, args.rerank, progress)
             scores |= again
     if args.card:
-        update_card(args.card, "places", scores_table(scores))
+        update_card(args.card, "places", f"{scores_table(scores)}\n\n{close_lines(close)}")
     return {
         "config": config,
         "scenes": [scene.name for scene in scenes],
@@ -153,6 +153,22 @@ def scores_table(scores: dict[str, Scores]) -> str:
     for name, own in scores.items():
         rows.append([name, *(_cell(own.get(case)) for case in cases)])
     return markdown_table(heads, rows)
+
+
+def close_lines(close: dict[str, dict[str, dict[str, CalledClose]]]) -> str:
+    """How often each calibrated encoder calls the nearest close, a line each."""
+    return "\n".join(
+        f"{name} calls the right place close in "
+        + ", ".join(
+            f"{of.found:.2f} ({truth}, {distance})"
+            for truth, own in nested.items()
+            for distance, of in own.items()
+        )
+        + " of searches, and the nearest of as many regions of other operations in "
+        + ", ".join(f"{of.unrelated:.2f}" for own in nested.values() for of in own.values())
+        + "."
+        for name, nested in close.items()
+    )
 
 
 def _order(case: tuple[str, str]) -> tuple[str, int]:

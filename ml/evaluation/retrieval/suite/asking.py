@@ -20,6 +20,8 @@ from ml.types import ArrayF32, ArrayF64
 class Asking:
     """How a query is asked; by default by the distance of its vector.
 
+    An expanded query may be diffused, too: so the portal asks.
+
     Attributes:
         expand: neighbours that a query is expanded by, see ``expanded_query``.
         diffuse: by diffusion over the gallery, see ``diffused_distances``.
@@ -69,10 +71,7 @@ def _learned(task: Task, query: Query, found: ArrayF32) -> LearnedMetric | None:
 
 
 def _distances(query: ArrayF64, gallery: ArrayF64, asking: Asking) -> ArrayF64:
-    if asking.diffuse:
-        return diffused_distances(query, gallery)
-    distance = cdist(query[None], gallery)[0]
-    if not asking.expand:
-        return distance
-    nearest = np.argsort(distance, kind="stable")[: asking.expand]
-    return cdist(expanded_query(query, gallery[nearest])[None], gallery)[0]
+    if asking.expand:
+        nearest = np.argsort(cdist(query[None], gallery)[0], kind="stable")[: asking.expand]
+        query = expanded_query(query, gallery[nearest])
+    return diffused_distances(query, gallery) if asking.diffuse else cdist(query[None], gallery)[0]

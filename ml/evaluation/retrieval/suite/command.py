@@ -109,6 +109,9 @@ def _asked_otherwise(encoders: Sequence[Method], args: argparse.Namespace) -> li
     ways = {
         "expanded": Asking(expand=args.expand) if args.expand else None,
         "diffused": Asking(diffuse=True) if args.diffuse else None,
+        "expanded, diffused": (
+            Asking(expand=args.expand, diffuse=True) if args.expand and args.diffuse else None
+        ),
         "learned": Asking(learn=True) if args.learn else None,
     }
     return [

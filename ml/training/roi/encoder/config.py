@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import MOMENTS, PatchCnnConfig
+from ml.networks.vertex_mean import vertex_mean_config
 from ml.roi.config import EncoderConfig
 from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.sampling import SamplingConfig
@@ -27,7 +27,7 @@ def _encoder() -> EncoderConfig:
         patch_cnn=patch_cnn,
         stain="none",
         sampling=SamplingConfig(density=2.0),
-        network=GcnConfig(in_dim=patch_cnn.out_dim, vertex_dim=80, context_weight=0.35),
+        network=vertex_mean_config(patch_cnn.out_dim, vertex_dim=80),
     )
 
 
@@ -36,7 +36,7 @@ class RoiTrainConfig:
     """One training run."""
 
     name: str = "roi-default"  # of the encoder
-    version: str = "5.0"  # of the encoder
+    version: str = "5.1"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
     atlas: str = ATLAS  # table of tiles: what the metric is learned from
     pool_density: float = 1.2  # patches per patch area of a slide
