@@ -19,12 +19,12 @@ from portal.annotations.models import Label, RoiKind
 from portal.annotations.qupath import Feature, FeatureError, Problem, name_read, one_line
 
 _KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset")
-_MOST_IMAGES = 1_000_000
-_MOST_POLYGONS = 10_000
+_MOST_IMAGES = 1_000_000  # their names are held in memory: some 350 MB
+_MOST_POLYGONS = 10_000  # of one region: uniting them takes seconds
 _LONGEST_RUN = 2**40  # more pixels than any image has
 _LAST_NUMBER = re.compile(r"(\d{1,9})(?=\.[A-Za-z]+$|$)")
-_METADATA_MOST = 50
 _VISIBLE = 2  # of a key point; 0: not labelled
+_METADATA_MOST = 50  # of one region: a person wrote them, not a program
 
 
 @dataclass(slots=True)

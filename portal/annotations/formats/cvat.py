@@ -22,7 +22,7 @@ from portal.annotations.qupath import Feature, FeatureError, Problem, one_line
 _MARKS = ("points", "polyline")  # they have no key frames: each is a region of its own
 _SHAPES = ("box", "polygon", "ellipse", "mask", "polyline", "points", "cuboid", "skeleton")
 _STEPS = 64  # vertices of an ellipse: its area is right to .2 %
-_MOST_ATTRIBUTES = 50
+_MOST_ATTRIBUTES = 50  # of one region: a person wrote them, not a program
 _LONGEST_RUN = 2**40  # more pixels than any image has
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}$")
 

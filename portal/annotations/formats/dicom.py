@@ -19,7 +19,7 @@ from portal.core.errors import InvalidInputError
 _IDS = uuid.UUID("0d4f1c4e-7a5b-5f0e-9a55-9f0d1c6f8f10")  # of what a slide has no DICOM id for
 _NO_LABEL = "No label"
 _GRAPHICS = {"point": "POINT", "line": "POLYLINE"}
-_CHUNK = 2**20
+_CHUNK = 2**20  # sent at once: few calls, little memory
 
 
 class DicomAnnotations:

@@ -32,7 +32,7 @@ from portal.labs.models import User
 
 IMPORT_KIND = "rois_import"
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
-_COPY_BYTES = 2**20
+_COPY_BYTES = 2**20  # at once: few calls, little memory
 
 
 def roi_import_known(once: Once) -> RoiImport | None:

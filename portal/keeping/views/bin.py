@@ -26,7 +26,7 @@ from portal.labs.models import Lab
 from portal.labs.requests import user_of
 from portal.labs.selectors import lab_get
 
-PER_PAGE = 50
+PER_PAGE = 50  # two screens
 
 
 @never_cache

@@ -22,7 +22,7 @@ from portal.labs.models import Lab, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.selectors import lab_get
 
-SHOWN = 50
+SHOWN = 50  # the newest: two screens; the audit log has all
 
 
 @never_cache

@@ -22,7 +22,7 @@ from portal.core.errors import ConflictError
 from portal.reading.agreement import Finding, PairAgreement, Region, findings, pair_agreement
 from portal.reading.models import Assignment, Study, SubmittedRegion
 
-KEPT_S = 24 * 3600.0
+KEPT_S = 24 * 3600.0  # named by what was submitted, it never goes stale: a day frees the place
 Pair = tuple[uuid.UUID, uuid.UUID]
 
 

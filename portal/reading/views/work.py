@@ -25,7 +25,7 @@ from portal.reading.models import Assignment
 from portal.reading.rules import may_assign, require_assign
 from portal.reading.selectors.choosing import images_to_choose
 
-PER_PAGE = 50
+PER_PAGE = 50  # two screens
 OFFERED = 200  # images to tick at once; a filter finds the others
 
 

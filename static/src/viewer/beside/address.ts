@@ -6,6 +6,7 @@
 
 import type { LinkTarget } from "../map/deep_link";
 
+/** Two by two: more would be too small to compare. */
 export const MOST = 4;
 
 export interface BesideLink {

@@ -23,6 +23,7 @@ export function timeline(root: HTMLElement, player: VideoPlayer, store: RoiStore
   return made;
 }
 
+/** The band of the frames' status stands along the lower third; marks of ROIs above it stay visible. */
 const STATUS_SHARE = 0.34;
 /** Of an ROI on several frames; more than three share the lanes. */
 const LANE_PX = 7;

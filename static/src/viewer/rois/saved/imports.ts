@@ -70,6 +70,7 @@ export interface ImportUndone {
 /** By name of a class: a label's id, or null for none. Classes that are not in it go by the server's rule. */
 export type ImportLabels = Record<string, string | null>;
 
+/** A small file is read in less; a large one shows that it goes on. */
 const POLL_MS = 400;
 const one = (id: string): string => `${API_ROOT}/roi-imports/${id}/`;
 

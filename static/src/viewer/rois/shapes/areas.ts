@@ -9,6 +9,7 @@ import type { Path64, Paths64, PolyPath64 } from "clipper2-ts";
 import type { AreaGeometry, Position, RoiGeometry } from "../../lib/types";
 import { isArea } from "./outlines";
 
+/** Clipper computes in whole numbers: a hundredth of a pixel is finer than any pointer. */
 const UNITS_PER_PX = 100;
 /** Vertices of the circle that lies around what is split: far enough out to be a circle. */
 const ARC_STEPS = 16;
