@@ -20,7 +20,7 @@ from portal.annotations.qupath import Feature, FeatureError, Problem, name_read,
 
 _KEYS = ("images", "annotations", "categories", "info", "licenses", "dataset")
 _MOST_IMAGES = 1_000_000  # their names are held in memory: some 350 MB
-_MOST_POLYGONS = 10_000  # of one region: uniting them takes seconds
+_MOST_POLYGONS = 10_000  # of one region: uniting them takes a second
 _LONGEST_RUN = 2**40  # more pixels than any image has
 _LAST_NUMBER = re.compile(r"(\d{1,9})(?=\.[A-Za-z]+$|$)")
 _VISIBLE = 2  # of a key point; 0: not labelled
