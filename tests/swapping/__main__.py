@@ -1,0 +1,257 @@
+"""``python -m tests.swapping``: 10,000 searches, four writers, an index swapped all the while.
+
+Every search is held against what was surely true while it ran: a region that was deleted before
+it began may not come back, and one that was saved before it began, and is not being deleted, may
+not be missing where it is nearer than the last hit. A process that ends with an error fails the
+run. It runs on SQLite, unless ``TESSERA_DATABASE_URL`` names an empty PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WRITERS, SEARCHERS, DIM, K = 4, 2, 16, 20
+FIRST = 600  # regions before anything begins: above what makes an index file due
+
+
+@dataclass
+class Log:
+    """What writers say, one file each; the reader keeps its place."""
+
+    folder: Path
+    places: dict[Path, int] = field(default_factory=dict)
+    saved: dict[str, float] = field(default_factory=dict)
+    leaving: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+
+    def read(self) -> None:
+        """Take in what was said since."""
+        for path in self.folder.glob("*.log"):
+            with path.open("rb") as file:
+                file.seek(self.places.get(path, 0))
+                text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self.places[path] = self.places.get(path, 0) + len(whole)
+            for line in whole.decode().splitlines():
+                word, roi, distance = line.split()
+                if word == "saved":
+                    self.saved[roi] = float(distance)
+                else:
+                    (self.leaving if word == "deleting" else self.gone).add(roi)
+
+
+@dataclass(frozen=True)
+class Story:
+    """What every process knows."""
+
+    folder: Path
+    canvas_ids: tuple[Any, ...]
+    roi_id: Any
+    user_id: Any
+    lab_id: Any
+    stop: Event
+
+
+def origin() -> np.ndarray:
+    """The vector that is searched with, (DIM,)."""
+    return np.full(DIM, 0.25, dtype=np.float32)
+
+
+def save(canvas: Any, user: Any, number: int, rng: np.random.Generator) -> tuple[str, float]:
+    """Draw a region whose vector is nearer to the origin than all before: its id and distance."""
+    from portal.annotations.services import roi_create
+    from portal.retrieval import services
+    from portal.retrieval.models import Encoder
+
+    left = 10 + number % 300
+    ring = [[left, 10], [left + 20, 10], [left + 20, 30], [left, 30], [left, 10]]
+    roi = roi_create(
+        canvas=canvas, user=user, geometry={"type": "Polygon", "coordinates": [ring]}
+    ).roi
+    away = rng.standard_normal(DIM)
+    vector = (origin() + away / np.linalg.norm(away) * 10 / (number + 10)).astype(np.float32)
+    services.embedding_save(
+        roi_id=roi.pk,
+        geometry=roi.geometry,
+        encoder=Encoder.objects.get(name="swapping"),
+        vector=vector,
+        patch_count=1,
+        seconds=0.0,
+    )
+    distance = np.linalg.norm(vector.astype(np.float64) - origin().astype(np.float64))
+    return str(roi.pk), float(distance)
+
+
+def write(story: Story, n: int) -> None:
+    """Save and delete until told to stop, and say so before and after."""
+    from portal.annotations.services import roi_delete
+    from portal.archive.models import Canvas
+    from portal.labs.models import User
+
+    user = User.objects.get(pk=story.user_id)
+    canvas = Canvas.objects.get(pk=story.canvas_ids[n])
+    rng, mine, number = np.random.default_rng(n), [], FIRST
+    with (story.folder / f"{n}.log").open("a", buffering=1) as log:
+        while not story.stop.is_set():
+            number += 1
+            roi, distance = save(canvas, user, number, rng)
+            log.write(f"saved {roi} {distance!r}\n")
+            mine.append(roi)
+            if rng.random() < 0.6:
+                from portal.annotations.models import Roi
+
+                doomed = mine.pop(int(rng.integers(max(0, len(mine) - 6), len(mine))))
+                log.write(f"deleting {doomed} 0\n")
+                roi_delete(roi=Roi.objects.get(pk=doomed), user=user, expected_version=1)
+                log.write(f"deleted {doomed} 0\n")
+
+
+def swap(story: Story) -> None:
+    """Build index files, one after the other."""
+    from portal.jobs.worker.runner import job_run
+    from portal.retrieval import selectors, services
+    from portal.retrieval.indexes import Scope
+    from portal.retrieval.models import Encoder
+
+    scope = Scope(Encoder.objects.get(name="swapping"), story.lab_id)
+    while not story.stop.is_set():
+        before = selectors.snapshot_latest(scope)
+        version = before.version + 1 if before else 1
+        job_run(services.index_build_submit(scope=scope, version=version).pk)
+
+
+def search(story: Story, n: int, count: int) -> None:
+    """Search ``count`` times and hold each answer against the logs; write what was found."""
+    from portal.annotations.models import Roi
+    from portal.labs.models import User
+    from portal.retrieval.models import Encoder
+    from portal.retrieval.selectors import SimilarQuery, similar_search
+
+    user = User.objects.get(pk=story.user_id)
+    roi = Roi.objects.select_related("canvas__case").get(pk=story.roi_id)
+    query = SimilarQuery(roi=roi, encoder=Encoder.objects.get(name="swapping"), k=K)
+    log, wrong, versions, seconds = Log(story.folder), [], set(), []
+    for _ in range(count):
+        log.read()
+        gone, saved = set(log.gone), dict(log.saved)
+        began = time.perf_counter()
+        result = similar_search(user, query)  # an error ends the process, and the run says so
+        seconds.append(time.perf_counter() - began)
+        versions.add(result.index.version)
+        log.read()
+        found = {str(hit.roi.pk): hit.distance for hit in result.hits}
+        wrong += [f"deleted, yet found: {roi}" for roi in found if roi in gone]
+        # What is deleted between the search and the reading of its hits leaves the answer shorter.
+        is_whole = len(found) == K or bool(log.leaving - gone)
+        reach = max(found.values(), default=0.0) if is_whole else np.inf
+        wrong += [
+            f"missing: {roi} at {distance}, reach {reach}"
+            for roi, distance in saved.items()
+            if distance < reach - 1e-6 and roi not in found and roi not in log.leaving
+        ]
+    told = {
+        "searches": count,
+        "wrong": wrong,
+        "versions": len(versions),
+        "p50_ms": float(np.median(seconds) * 1e3),
+        "p95_ms": float(np.percentile(seconds, 95) * 1e3),
+        "saved": len(log.saved),
+        "deleted": len(log.gone),
+    }
+    (story.folder / f"searcher-{n}.json").write_text(json.dumps(told))
+
+
+def run(searches: int, folder: Path) -> dict[str, Any]:
+    """Start the processes, wait, and add up what they found."""
+    from tests.bench.portal import portal_open
+
+    url = os.environ.get("TESSERA_DATABASE_URL")
+    portal = portal_open(folder, {"TESSERA_DATABASE_URL": url} if url else None)
+    from django.db import connections
+
+    from portal.archive.models import Canvas, Case
+    from portal.retrieval.models import Encoder
+
+    Encoder.objects.update(is_default=False)
+    Encoder.objects.create(
+        name="swapping", version="1", config_hash="0" * 64, dim=DIM, is_default=True
+    )
+    canvases = [
+        Canvas.objects.create(
+            lab=portal.lab,
+            case=Case.objects.create(lab=portal.lab, accession=f"W-{n}", patient_key=f"w{n}"),
+            kind="still",
+            name="W",
+            width_px=400,
+            height_px=400,
+            pixels_path="none",
+            content_hash="0" * 64,
+        )
+        for n in range(WRITERS + 1)
+    ]
+    rng = np.random.default_rng(0)
+    asked, _ = save(canvases[WRITERS], portal.user, 10**9, rng)
+    with (folder / "first.log").open("w") as log:
+        for number in range(min(FIRST, searches)):
+            roi, distance = save(canvases[number % WRITERS], portal.user, number, rng)
+            log.write(f"saved {roi} {distance!r}\n")
+    connections.close_all()
+    context = multiprocessing.get_context("fork")
+    story = Story(
+        folder,
+        tuple(canvas.pk for canvas in canvases),
+        asked,
+        portal.user.pk,
+        portal.lab.pk,
+        context.Event(),
+    )
+    makers = [context.Process(target=write, args=(story, n)) for n in range(WRITERS)]
+    makers.append(context.Process(target=swap, args=(story,)))
+    share = -(-searches // SEARCHERS)
+    askers = [context.Process(target=search, args=(story, n, share)) for n in range(SEARCHERS)]
+    for process in [*makers, *askers]:
+        process.start()
+    for process in askers:
+        process.join()
+    story.stop.set()
+    for process in makers:
+        process.join()
+    failed = [process.name for process in [*makers, *askers] if process.exitcode]
+    told = [json.loads(path.read_text()) for path in folder.glob("searcher-*.json")]
+    return {
+        "searches": sum(one["searches"] for one in told),
+        "wrong": [line for one in told for line in one["wrong"]],
+        "failed": failed,
+        "versions": max((one["versions"] for one in told), default=0),
+        "saved": max((one["saved"] for one in told), default=0),
+        "deleted": max((one["deleted"] for one in told), default=0),
+        "p50_ms": max((one["p50_ms"] for one in told), default=0.0),
+        "p95_ms": max((one["p95_ms"] for one in told), default=0.0),
+    }
+
+
+def main() -> int:
+    """Run, print, and end with 1 where an answer was wrong or a process failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--searches", type=int, default=10_000)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        told = run(asked.searches, Path(name))
+    print(json.dumps(told | {"wrong": told["wrong"][:20]}, indent=1))
+    return 1 if told["wrong"] or told["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
