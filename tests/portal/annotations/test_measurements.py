@@ -66,7 +66,7 @@ def test_the_table_is_read_in_few_queries(
     measured: Canvas, client: Client, viewer: User, django_assert_max_num_queries: Any
 ) -> None:
     client.force_login(viewer)
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         client.get(f"/canvases/{measured.pk}/measurements/")
 
 

@@ -74,7 +74,7 @@ def test_pages_of_the_log_cost_a_few_queries(
     for _ in range(120):
         entry_note("case.viewed", lab_ids=[lab.pk], actor_id=viewer.pk)
     entries_seal()
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(19):
         answer = managing.get(PAGE, {"page": 2})
     assert len(answer.context["rows"]) == 50
     assert answer.context["page_obj"].number == 2

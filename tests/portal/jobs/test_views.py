@@ -132,7 +132,7 @@ def test_lists_ask_the_same_number_of_queries_for_one_and_for_thirty(
     for _ in range(30):
         job_submit(kind=name, args={}, lab=lab, user=annotator)
     caller = api if url.startswith("/api") else page
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         assert caller.get(url).status_code == 200
 
 

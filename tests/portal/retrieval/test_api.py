@@ -157,7 +157,7 @@ def test_encoders_are_listed(api, pair):
 
 def test_a_search_is_few_queries(api, pair, django_assert_max_num_queries):
     api.post(URL, {"roi": str(pair[0].pk)})
-    with django_assert_max_num_queries(14):  # three of them are the audit log's
+    with django_assert_max_num_queries(15):  # three of them are the audit log's
         api.post(URL, {"roi": str(pair[0].pk)})
 
 

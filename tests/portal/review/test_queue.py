@@ -85,7 +85,7 @@ def test_the_page_shows_the_queue_in_few_queries(
     client.force_login(reviewer)
     text = client.get("/review/").content.decode()
     assert str(roi.pk) in text and "Accept" in text
-    with django_assert_max_num_queries(18):
+    with django_assert_max_num_queries(19):
         text = client.get("/review/", {"state": "draft"}).content.decode()
     assert text.count("data-review-row") == 20
     assert "Nothing matches" in client.get("/review/", {"case": "none"}).content.decode()

@@ -341,5 +341,5 @@ def test_writing_asks_a_fixed_number_of_times(
     api: APIClient, roi: Roi, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
     monkeypatch.setattr("portal.core.events._HANDLERS", defaultdict(list))  # mine alone
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         api.patch(url(roi), {"geometry": box(0, 0, 5, 5)}, headers=if_match(1))

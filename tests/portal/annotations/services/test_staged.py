@@ -266,7 +266,7 @@ def test_asking_after_an_import_takes_few_queries(
     row = stage(canvas, annotator, document(30), is_preview=True)
     run(row)
     api = api_as(annotator)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert api.get(f"/api/v1/roi-imports/{row.pk}/").status_code == 200
 
 

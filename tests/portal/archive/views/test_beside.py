@@ -44,9 +44,9 @@ def test_the_choices_cost_the_same_for_one_and_twenty(
     for number in range(count):
         canvas.pk, canvas.name, canvas._state.adding = None, f"n-{number}", True
         canvas.save(force_insert=True)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         assert (
             text_of(page.get(f"/canvases/{still.canvas_id}/beside/choices/")).count("n-") >= count
         )
-    with django_assert_max_num_queries(14):
+    with django_assert_max_num_queries(15):
         page.get(f"/canvases/{still.canvas_id}/beside/?with={canvas.pk}")

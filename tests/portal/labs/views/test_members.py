@@ -83,7 +83,7 @@ def test_pages_ask_the_database_as_often_for_many_rows(
         services.token_create(
             manager, name="x", scope=TokenScope.READ, expires_in=timedelta(days=1)
         )
-    with django_assert_max_num_queries(7):
+    with django_assert_max_num_queries(8):
         client.get("/lab/")
-    with django_assert_max_num_queries(5):
+    with django_assert_max_num_queries(6):
         client.get("/account/tokens/")
