@@ -101,7 +101,6 @@ def test_the_command_scores_encoder_and_baselines(data_set, tmp_path, monkeypatc
     assert set(table) == {
         "chance",
         "roi-default",
-        "vertex_mean",
         "hsv_histogram",
         "lbp_of_stains",
         "bag_of_sift",
