@@ -21,7 +21,7 @@ class ArchiveConfig(AppConfig):
 
         Tell the audit log what its cases are called.
         """
-        from portal.archive.models import Canvas, Slide, Video
+        from portal.archive.models import Canvas, Slide, Upload, Video
         from portal.archive.selectors import case_names
         from portal.audit.naming import namer_register
         from portal.core.events import subscribe
@@ -33,13 +33,15 @@ class ArchiveConfig(AppConfig):
         namer_register("case", case_names)
         target_register("canvas", Canvas.objects.all)
         target_register("slide", Slide.objects.all)
+        target_register("upload", Upload.objects.all)
         target_register("video", Video.objects.all)
 
 
 def _job_ended(event: Event) -> None:
-    from portal.archive.services import item_job_ended
+    from portal.archive.services import item_job_ended, upload_job_ended
 
     item_job_ended(payload=event.payload)
+    upload_job_ended(payload=event.payload)
 
 
 def _sweep() -> object:

@@ -1,11 +1,18 @@
-"""Who may: members see, annotators fill the archive, managers share and delete for good."""
+"""Who may: members see, annotators fill the archive, managers share and delete for good.
+
+And for how long what nobody finished is kept.
+"""
 
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 
 from portal.labs.models import Role, User
 from portal.labs.rules import has_role, require_role
+
+KEPT = timedelta(hours=48)
+"""Files of work that is under way are younger: the sweep deletes what is not."""
 
 
 def may_edit(user: User, lab_id: uuid.UUID) -> bool:

@@ -15,13 +15,39 @@ from typing import TypeVar
 
 from ml.errors import MlError
 from ml.imaging.formats.sniff import PIXELS_NAME
-from portal.archive import inspection, storage
-from portal.archive.models import ItemState, Slide, Video
+from portal.archive import inspection, services, storage
+from portal.archive.models import ItemState, Slide, Upload, Video
 from portal.archive.services import item_preparing, slide_ready, video_ready
+from portal.core.errors import PortalError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 
 _Item = TypeVar("_Item", Slide, Video)
 _Found = TypeVar("_Found")
+
+
+@task(
+    "upload_finish",
+    title="Check upload",
+    priority=Priority.INGEST,
+    max_attempts=3,
+    retry_on=(OSError,),
+)
+def upload_finish(context: JobContext, *, upload_id: str) -> JobResult:
+    """Check a file that arrived in pieces, keep it, and have it prepared."""
+    upload = Upload.objects.select_related("case", "created_by").filter(pk=upload_id).first()
+    if upload is None:
+        raise UserError("The upload was deleted before it was checked.", code="gone")
+    if upload.asset_id is not None:
+        return {"sha256": upload.sha256}
+    try:
+        received, kind = services.upload_finish(upload=upload, progress=context.progress)
+        with services.upload_placing(upload=upload, received=received), context.effect():
+            services.upload_store(upload=upload, received=received, kind=kind)
+    except PortalError as error:
+        if isinstance(error, OSError):
+            raise  # the store is away for the moment
+        raise UserError(error.message, code=error.code) from error
+    return {"sha256": upload.sha256}
 
 
 @task(

@@ -88,6 +88,10 @@ ACTIONS: Mapping[str, str] = {
     "study.viewed": "Looked at a study",
     "token.created": "Created an API token",
     "token.revoked": "Revoked an API token",
+    "upload.begun": "Began to send a file",
+    "upload.discarded": "Gave a transfer up",
+    "upload.listed": "Looked at transfers",
+    "upload.sent": "Sent a piece of a file",
     "video.played": "Played a video",
     "work.viewed": "Looked at assigned work",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 from django.conf import settings as django_settings
 
-from portal.archive.models import Slide
+from portal.archive.models import Slide, Upload
 from portal.archive.services import case_create, item_receive
+from portal.archive.storage import file_sha256
 from portal.jobs.models import Job
 from tests.browser.conftest import DATABASE, run_job
 
@@ -68,6 +70,22 @@ def test_the_list_narrows_while_one_types(open_page: Callable[[str], Any], case:
     assert page.complaints == []
 
 
+def _check_uploads(count: int) -> None:
+    """Run the jobs that check what arrived, once there are so many."""
+    from portal.jobs.worker.runner import job_run
+
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with DATABASE:
+            jobs = list(Job.objects.filter(kind="upload_finish", state="queued"))
+            if len(jobs) == count:
+                for job in jobs:
+                    job_run(job.pk)
+                return
+        time.sleep(0.1)
+    raise AssertionError("the files did not arrive")
+
+
 def test_each_file_is_sent_with_its_own_answer(
     open_page: Callable[[str], Any], case: Any, slide_file: Path, tmp_path: Path
 ) -> None:
@@ -76,14 +94,39 @@ def test_each_file_is_sent_with_its_own_answer(
     page = open_page(f"/cases/{case.pk}/upload/")
     page.locator("input[type=file]").set_input_files([words, slide_file])
     page.get_by_role("button", name="Upload").click()
+    page.get_by_text("Arrived; being checked").first.wait_for()
+    _check_uploads(2)
     page.get_by_text("notes.svs was not stored: the file is a text file").wait_for()
-    page.get_by_text("Received").wait_for()
+    page.locator("[data-state=stored]").wait_for()
     assert page.url.endswith("/upload/")  # a refusal is read before one leaves
-    page.locator("input[type=file]").set_input_files([slide_file])
-    page.get_by_role("button", name="Upload").click()
+    page.get_by_role("button", name="Remove notes.svs").click()
     page.wait_for_url(f"**/cases/{case.pk}/")
     with DATABASE:
         assert list(Slide.objects.values_list("name", flat=True)) == [slide_file.name]
+    assert page.complaints == []
+
+
+def test_a_transfer_goes_on_after_pauses_lost_connections_and_another_visit(
+    open_page: Callable[[str], Any], case: Any, slide_file: Path
+) -> None:
+    page = open_page(f"/cases/{case.pk}/upload/")
+    page.on("dialog", lambda dialog: dialog.accept())  # it asks before one leaves
+    page.route("**/api/v1/uploads/*/", lambda route: route.abort())
+    page.locator("input[type=file]").set_input_files([slide_file])
+    page.get_by_role("button", name="Upload").click()
+    page.get_by_text("trying again").wait_for()
+    page.get_by_role("button", name="Pause").first.click()
+    page.locator("[data-state=paused]").wait_for()
+    page.unroute("**/api/v1/uploads/*/")
+    page.reload()
+    page.locator(f'[data-interrupted="{slide_file.name}"]').wait_for()
+    page.locator("input[type=file]").set_input_files([slide_file])
+    page.get_by_role("button", name="Upload").click()
+    page.locator("[data-interrupted]").wait_for(state="detached")
+    _check_uploads(1)
+    page.wait_for_url(f"**/cases/{case.pk}/")
+    with DATABASE:
+        assert Upload.objects.get().asset.sha256 == file_sha256(slide_file)
     assert page.complaints == []
 
 

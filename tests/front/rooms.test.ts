@@ -31,6 +31,7 @@ describe("a breach is refused", () => {
     ["static/src/viewer/page/bindings.ts", "../../app/toasts"],
     ["static/src/app/toasts.ts", "../viewer/lib/stage_notice"],
     ["static/src/theme/choice.ts", "../app/toasts"],
+    ["static/src/app/toasts.ts", "../upload/pace"],
     ["static/src/dom/elements.ts", "../viewer/lib/events"],
   ] as const;
 

@@ -20,7 +20,7 @@ from drf_spectacular.generators import SchemaGenerator
 
 from portal.annotations.models import LabelMerge, RoiImport
 from portal.archive.serializers import tile_url
-from portal.archive.services import case_create, case_delete, share_offer
+from portal.archive.services import case_create, case_delete, share_offer, upload_begin
 from portal.keeping.models import Erasure
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.services import invitation_create
@@ -75,6 +75,7 @@ def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         "roi-imports": imported,
         "shares": share,
         "studies": study,
+        "uploads": upload_begin(case=swept.case, filename="a.svs", size_bytes=9, user=manager),
     }
     return swept.ids() | {word: str(row.pk) for word, row in rows.items()}
 

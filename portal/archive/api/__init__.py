@@ -10,6 +10,7 @@ from portal.archive.api.canvases import CanvasViewSet, SignedConverter
 from portal.archive.api.cases import CaseViewSet
 from portal.archive.api.items import SlideViewSet, VideoViewSet
 from portal.archive.api.sharing import CaseSharesApi, ShareViewSet
+from portal.archive.api.uploads import UploadViewSet
 
 register_converter(SignedConverter, "signed")
 
@@ -21,6 +22,24 @@ router_entries: list[tuple[str, Any, str]] = [
     ("shares", ShareViewSet, "share"),
 ]
 urlpatterns = [
+    path(
+        "uploads/",
+        UploadViewSet.as_view({"get": "list", "post": "create", "options": "discover"}),
+        name="upload-list",
+    ),
+    path(
+        "uploads/<uuid:pk>/",
+        UploadViewSet.as_view(
+            {
+                "get": "retrieve",
+                "head": "offset",
+                "patch": "append",
+                "delete": "destroy",
+                "options": "discover",
+            }
+        ),
+        name="upload-detail",
+    ),
     path("cases/<uuid:case_id>/shares/", CaseSharesApi.as_view(), name="case-shares"),
     path(
         "canvases/<uuid:pk>/tiles/<int:z>/<int:x>/<int:y>.jpg",

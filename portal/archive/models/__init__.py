@@ -17,6 +17,7 @@ from portal.archive.models.records import (
     Slide,
     StorageIdentity,
     Upload,
+    UploadState,
     Video,
     canvases_in_bin,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Slide",
     "StorageIdentity",
     "Upload",
+    "UploadState",
     "Video",
     "canvases_in_bin",
     "cases_shared_with",

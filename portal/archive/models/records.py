@@ -167,13 +167,35 @@ class LabQuota(LabOwned):
         constraints = (models.UniqueConstraint(fields=["lab"], name="lab_quota_unique"),)
 
 
+class UploadState(models.TextChoices):
+    """Where a transfer stands."""
+
+    RECEIVING = "receiving", "Receiving"
+    CHECKING = "checking", "Checking"
+    STORED = "stored", "Stored"
+    REFUSED = "refused", "Refused"
+
+
 class Upload(LabOwned):
-    """A transfer of one file into a case, at once or in pieces; once complete, it has an asset."""
+    """A transfer of one file into a case, at once or in pieces; once stored, it has an asset.
+
+    In pieces it may arrive as several parts at once: rows of their own, of which ``whole`` is made.
+    """
 
     case = models.ForeignKey(Case, on_delete=models.CASCADE, related_name="uploads")
     filename = models.CharField(max_length=255)
+    name = models.CharField(max_length=200, blank=True, help_text="The title it shall have")
     size_bytes = models.BigIntegerField(default=0)
-    received_bytes = models.BigIntegerField(default=0)
+    received_bytes = models.BigIntegerField(default=0, help_text="Of these it is certain")
+    sha256 = models.CharField(max_length=64, blank=True, help_text="Announced, then as measured")
+    state = models.CharField(
+        max_length=10, choices=UploadState.choices, default=UploadState.RECEIVING
+    )
+    error_code = models.CharField(max_length=60, blank=True)
+    error_message = models.TextField(blank=True)
+    is_part = models.BooleanField(default=False)
+    whole = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="parts")
+    part_number = models.PositiveIntegerField(default=0)
     asset = models.ForeignKey(Asset, null=True, on_delete=models.PROTECT, related_name="uploads")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"

@@ -43,9 +43,17 @@ from portal.archive.selectors.sharing import (
     shares_of_case,
     shares_received,
 )
+from portal.archive.selectors.uploads import (
+    UploadSeen,
+    upload_get,
+    upload_list,
+    uploads_interrupted,
+    uploads_seen,
+)
 
 __all__ = [
     "ItemCard",
+    "UploadSeen",
     "canvas_get",
     "canvas_list",
     "canvas_video",
@@ -75,6 +83,10 @@ __all__ = [
     "shares_of_case",
     "shares_received",
     "slide_list",
+    "upload_get",
+    "upload_list",
+    "uploads_interrupted",
+    "uploads_seen",
     "video_get",
     "video_list",
     "with_thumbnails",

@@ -1,5 +1,6 @@
 """Writes of the archive."""
 
+from portal.archive.rules import KEPT
 from portal.archive.services.assets import (
     asset_purge,
     asset_release,
@@ -28,24 +29,32 @@ from portal.archive.services.items import (
 from portal.archive.services.quotas import quota_limit_bytes, quota_set, quota_used_bytes
 from portal.archive.services.scale import MPP_LEAST, MPP_MOST, canvas_scale_set
 from portal.archive.services.sharing import LONGEST_SHARE, share_accept, share_end, share_offer
-from portal.archive.services.sweep import CACHE_BYTES, OLDER_THAN, Swept, storage_sweep
-from portal.archive.services.uploads import (
-    name_clean,
-    upload_admit,
+from portal.archive.services.sweep import CACHE_BYTES, Swept, storage_sweep
+from portal.archive.services.transfers import (
+    CHECKSUMS,
+    Checksum,
     upload_append,
     upload_begin,
-    upload_complete,
-    upload_receive,
+    upload_discard,
+    upload_expires,
+    upload_finish,
+    upload_job_ended,
+    upload_join,
+    upload_placing,
+    upload_store,
 )
+from portal.archive.services.uploads import name_clean, upload_admit, upload_receive
 
 __all__ = [
     "CACHE_BYTES",
+    "CHECKSUMS",
+    "KEPT",
     "LONGEST_SHARE",
     "MAX_TAGS",
     "MAX_TAG_LENGTH",
     "MPP_LEAST",
     "MPP_MOST",
-    "OLDER_THAN",
+    "Checksum",
     "ItemReceived",
     "Swept",
     "asset_purge",
@@ -81,7 +90,13 @@ __all__ = [
     "upload_admit",
     "upload_append",
     "upload_begin",
-    "upload_complete",
+    "upload_discard",
+    "upload_expires",
+    "upload_finish",
+    "upload_job_ended",
+    "upload_join",
+    "upload_placing",
     "upload_receive",
+    "upload_store",
     "video_ready",
 ]

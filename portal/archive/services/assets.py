@@ -28,16 +28,20 @@ def asset_lock(*assets: tuple[uuid.UUID, str]) -> None:
 
 
 @contextmanager
-def asset_placing(lab_id: uuid.UUID, sha256: str, *, received: Path) -> Iterator[None]:
+def asset_placing(lab_id: uuid.UUID, sha256: str, *, received: Path | None) -> Iterator[None]:
     """A transaction that holds the lock of a content: place its bytes and write its rows inside.
 
     Where the store is slow, the bytes are sent to it before the locks are taken. Where the block
     fails, no row is written, and bytes that were placed are deleted at once.
+
+    Args:
+        received: None where the store has the bytes already.
     """
     name = storage.asset_name(lab_id, sha256)
     was_there = storage.the_store().stat(name) is not None
     try:
-        storage.the_store().send(received, name)
+        if received is not None:
+            storage.the_store().send(received, name)
         with transaction.atomic():
             # The lab's lock as well: two files at once must not both fit into its last room.
             transaction_lock(f"lab {lab_id}", _lock_name(lab_id, sha256))

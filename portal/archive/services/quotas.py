@@ -7,7 +7,7 @@ import uuid
 from django.conf import settings
 from django.db.models import F, Sum
 
-from portal.archive.models import Asset, LabQuota, Upload
+from portal.archive.models import Asset, LabQuota, Upload, UploadState
 from portal.archive.storage import human_size
 from portal.core.errors import StorageFullError
 from portal.labs.models import Lab
@@ -30,7 +30,10 @@ def quota_limit_bytes(lab_id: uuid.UUID) -> int:
 def quota_used_bytes(lab_id: uuid.UUID) -> int:
     """Bytes of a lab's originals, and what transfers under way have still announced."""
     stored = Asset.objects.filter(lab_id=lab_id).aggregate(sum=Sum("size_bytes"))["sum"] or 0
-    coming = Upload.objects.filter(lab_id=lab_id, asset=None).aggregate(sum=Sum(F("size_bytes")))
+    under_way = Upload.objects.filter(
+        lab_id=lab_id, whole=None, state__in=(UploadState.RECEIVING, UploadState.CHECKING)
+    )  # a whole counts for its parts
+    coming = under_way.aggregate(sum=Sum(F("size_bytes")))
     return int(stored + (coming["sum"] or 0))
 
 

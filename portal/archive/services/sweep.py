@@ -19,14 +19,14 @@ from django.conf import settings
 from django.utils import timezone
 
 from portal.archive import storage
-from portal.archive.models import Asset, Upload
+from portal.archive.models import Asset, Upload, UploadState
+from portal.archive.rules import KEPT
 from portal.archive.services.assets import asset_restore, asset_trash
 from portal.archive.services.identity import identity_problem
-from portal.archive.services.uploads import upload_discard
+from portal.archive.services.transfers import upload_discard
 
 logger = logging.getLogger(__name__)
 
-OLDER_THAN = timedelta(hours=48)  # files of work that is under way are younger
 CACHE_BYTES = 20 * 2**30  # decoded tiles of some hundred slides
 MOST_ORPHANS = 20  # crashes leave a few; many mean that the database is wrong
 MOST_ORPHANS_SHARE = 0.01  # of all files, where that is fewer: a small archive has few crashes
@@ -56,7 +56,7 @@ class Swept:
 
 def storage_sweep(
     *,
-    older_than: timedelta = OLDER_THAN,
+    older_than: timedelta = KEPT,
     cache_bytes: int = CACHE_BYTES,
     many_orphans: bool = False,
     dry_run: bool = False,
@@ -105,7 +105,7 @@ def _refused(swept: Swept) -> Swept:
 
 def _transfers(before_s: float, older_than: timedelta, dry_run: bool) -> int:
     stale = Upload.objects.filter(asset=None, updated_at__lt=timezone.now() - older_than)
-    uploads = list(stale)
+    uploads = list(stale.exclude(state=UploadState.CHECKING).filter(whole=None))
     if not dry_run:
         for upload in uploads:
             upload_discard(upload=upload)

@@ -1,10 +1,9 @@
-"""Transfers of files into a case: at once (a form) or in pieces (resumable)."""
+"""Files of a form, received at once. Those that come in pieces: ``transfers``."""
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,14 @@ from django.core.files.base import File
 from ml.errors import BadInputError
 from ml.imaging.formats.sniff import FileKind
 from portal.archive import inspection, storage
-from portal.archive.models import Asset, Case, Upload
+from portal.archive.models import Asset, Case, Upload, UploadState
 from portal.archive.receiving import ReceivedFile
 from portal.archive.rules import require_edit
 from portal.archive.services.assets import asset_placing
 from portal.archive.services.identity import identity_mark
 from portal.archive.services.quotas import require_quota
-from portal.core.disk import full_disk_refused, require_room
-from portal.core.errors import ConflictError, InvalidInputError, StorageFullError
+from portal.core.disk import require_room
+from portal.core.errors import InvalidInputError
 from portal.labs.models import User
 
 MEDIA_TYPES: dict[FileKind, str] = {
@@ -98,7 +97,7 @@ def upload_receiving(
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
         with asset_placing(case.lab_id, incoming.sha256, received=incoming.path):
-            upload = _keep(
+            upload = upload_keep(
                 case=case,
                 received=incoming.path,
                 sha256=incoming.sha256,
@@ -108,116 +107,6 @@ def upload_receiving(
                 user=user,
             )
             yield Received(upload, kind)
-
-
-def upload_begin(*, case: Case, filename: str, size_bytes: int, user: User) -> Upload:
-    """Open a transfer that arrives in pieces. Pieces follow with ``upload_append``."""
-    upload_admit(case=case, user=user, size_bytes=size_bytes)
-    upload = Upload.objects.create(
-        lab=case.lab,
-        case=case,
-        filename=name_clean(filename),
-        size_bytes=size_bytes,
-        created_by=user,
-    )
-    storage.incoming_path(str(upload.pk)).touch()
-    return upload
-
-
-def upload_append(*, upload: Upload, offset: int, chunks: Iterable[bytes]) -> Upload:
-    """Append at ``offset``, which must be where the last piece ended. Keeps what arrived.
-
-    Raises:
-        ConflictError: another offset is due (``details["offset"]``), or it is complete.
-        StorageFullError: the disk has no room left; the transfer is discarded.
-    """
-    if upload.asset_id is not None or offset != upload.received_bytes:
-        raise ConflictError(
-            f"The next piece of this upload begins at byte {upload.received_bytes}, not {offset}.",
-            code="upload-offset",
-            details={"offset": upload.received_bytes},
-        )
-    path = storage.incoming_path(str(upload.pk))
-    try:
-        _append(path, upload, offset, chunks)
-    except StorageFullError:
-        upload_discard(upload=upload)  # what cannot be finished must not hold the room
-        raise
-    except BaseException:
-        _note_received(upload, path)
-        raise
-    _note_received(upload, path)
-    return upload
-
-
-def _append(path: Path, upload: Upload, offset: int, chunks: Iterable[bytes]) -> None:
-    with full_disk_refused(), path.open("r+b", buffering=0) as file:
-        file.seek(offset)
-        file.truncate()
-        for chunk in chunks:
-            at = file.tell()
-            if at + len(chunk) > upload.size_bytes:
-                raise InvalidInputError(
-                    f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
-                    code="upload-size",
-                )
-            if at % storage.ROOM_EVERY_BYTES < len(chunk):
-                require_room()
-            storage.write_whole(file, chunk)
-        os.fsync(file.fileno())
-
-
-def _note_received(upload: Upload, path: Path) -> None:
-    upload.received_bytes = path.stat().st_size
-    upload.save(update_fields=["received_bytes", "updated_at"])
-
-
-def upload_complete(*, upload: Upload, user: User, sha256: str = "") -> Upload:
-    """Keep a complete transfer as an asset.
-
-    Args:
-        sha256: what the sender says it sent, checked where given.
-    Raises:
-        ConflictError: bytes are missing.
-        InvalidInputError: another hash, or no kind Tessera opens; the transfer is discarded.
-    """
-    if upload.asset_id is not None:
-        return upload
-    if upload.received_bytes != upload.size_bytes:
-        raise ConflictError(
-            f"{upload.size_bytes - upload.received_bytes} bytes of this upload are missing.",
-            code="upload-incomplete",
-            details={"offset": upload.received_bytes},
-        )
-    path = storage.incoming_path(str(upload.pk))
-    actual = storage.file_sha256(path)
-    try:
-        if sha256 and sha256.lower() != actual:
-            raise InvalidInputError(
-                f"The file arrived damaged: its SHA-256 is {actual}, not {sha256}.",
-                code="upload-hash",
-            )
-        kind = content_kind(path, filename=upload.filename)
-    except InvalidInputError:
-        upload_discard(upload=upload)
-        raise
-    with asset_placing(upload.lab_id, actual, received=path):
-        return _keep(
-            case=upload.case,
-            received=path,
-            sha256=actual,
-            size_bytes=upload.size_bytes,
-            kind=kind,
-            filename=upload.filename,
-            user=user,
-            upload=upload,
-        )
-
-
-def upload_discard(*, upload: Upload) -> None:
-    """Forget a transfer that was not completed, with its bytes."""
-    storage.incoming_path(str(upload.pk)).unlink(missing_ok=True)
-    upload.delete()
 
 
 def content_kind(
@@ -275,25 +164,33 @@ def _chunks(file: BinaryIO | File[Any]) -> Iterator[bytes]:
         yield chunk
 
 
-def _keep(
+def upload_keep(
     *,
     case: Case,
-    received: Path,
+    received: Path | None,
     sha256: str,
     size_bytes: int,
     kind: FileKind,
     filename: str,
-    user: User,
+    user: User | None,
     upload: Upload | None = None,
 ) -> Upload:
     """Bytes first, then rows: a crash in between leaves a stray file, never a row without bytes.
 
     Call inside ``asset_placing``.
+
+    Args:
+        received: None where the store has the bytes already.
+        upload: the transfer that brought them; None where they came at once.
+    Returns:
+        The upload of these bytes in this case: an older one where there is one, ``upload`` or a
+        new one else.
     """
     if not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
         announced = size_bytes if upload is None else 0  # one in pieces is counted already
         require_quota(case.lab_id, announced)
-    storage.the_store().put(received, storage.asset_name(case.lab_id, sha256))
+    if received is not None:
+        storage.the_store().put(received, storage.asset_name(case.lab_id, sha256))
     identity_mark()
     asset, _ = Asset.objects.get_or_create(
         lab_id=case.lab_id,
@@ -301,12 +198,11 @@ def _keep(
         defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
     )
     before = Upload.objects.filter(case=case, asset=asset).first()
-    if before is not None:
-        if upload is not None:
-            upload.delete()
+    if before is not None and upload is None:
         return before
     row = upload or Upload(pk=uuid.uuid4(), lab_id=case.lab_id, case=case, created_by=user)
-    row.filename, row.asset = name_clean(filename), asset
+    row.filename, row.asset, row.sha256 = name_clean(filename), asset, sha256
     row.size_bytes = row.received_bytes = size_bytes
+    row.state = UploadState.STORED
     row.save()
     return row

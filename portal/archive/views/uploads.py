@@ -9,16 +9,14 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from portal.archive import selectors, services, storage
 from portal.archive.models import Case
 from portal.archive.receiving import admitted, announced_bytes, files_receive
 from portal.archive.rules import require_edit
-from portal.core.api.problems import CONTENT_TYPE, problem_of
 from portal.core.errors import ForbiddenError, PortalError
 from portal.core.http.bodies import receives_files, require_csrf
 from portal.labs.requests import user_of
@@ -28,32 +26,19 @@ from portal.labs.requests import user_of
 @login_required
 @require_http_methods(["GET", "POST"])
 def case_upload(request: HttpRequest, case_id: uuid.UUID) -> HttpResponse:
-    """Receive files: one at a time (the script, which wants JSON) or all of a plain form."""
+    """Receive the files of a plain form. Where scripts run, they come in pieces over REST."""
     user = user_of(request)
     case = selectors.case_get(user=user, case_id=case_id)
     require_edit(user, case.lab_id)
     if request.method == "POST":
-        wants_json = "application/json" in request.headers.get("Accept", "")
-        return _received_json(request, case) if wants_json else _received_form(request, case)
-    context = {"case": case, "limit": storage.human_size(storage.limit_bytes())}
-    return render(request, "archive/upload.html", context)
-
-
-def _received_json(request: HttpRequest, case: Case) -> JsonResponse:
-    try:
-        files = _files(request, case)
-        if len(files) != 1:
-            raise PortalError("Send one file.", code="invalid-input")
-        received = _receive(request, case, files[0])
-    except PortalError as error:
-        return JsonResponse(problem_of(error), status=error.status, content_type=CONTENT_TYPE)
-    body = {
-        "id": str(received.item.pk),
-        "name": received.item.name,
-        "is_new": received.is_new,
-        "case_url": reverse("archive:case_detail", args=[case.pk]),
+        return _received_form(request, case)
+    context = {
+        "case": case,
+        "limit": storage.human_size(storage.limit_bytes()),
+        "interrupted": selectors.uploads_interrupted(case=case, user=user),
+        "kept_hours": round(services.KEPT.total_seconds() / 3600),
     }
-    return JsonResponse(body, status=202)
+    return render(request, "archive/upload.html", context)
 
 
 def _received_form(request: HttpRequest, case: Case) -> HttpResponse:

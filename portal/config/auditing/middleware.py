@@ -18,7 +18,7 @@ from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch
 
 from portal.annotations.models import Label, Roi
-from portal.archive.models import Canvas, Case, CaseShare, Slide, Video
+from portal.archive.models import Canvas, Case, CaseShare, Slide, Upload, Video
 from portal.audit.models import Outcome
 from portal.audit.services import Details, entry_note, keyed_hash, labs_of
 from portal.config.auditing.watched import ITEM, WATCHED, Watch
@@ -50,6 +50,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "roi": (Roi, "canvas__case_id"),
     "share": (CaseShare, "case_id"),
     "slide": (Slide, "case_id"),
+    "upload": (Upload, "case_id"),
     "video": (Video, "case_id"),
 }
 

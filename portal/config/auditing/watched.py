@@ -184,6 +184,12 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "DELETE": _told("bin.put", "slide", "pk"),
     },
     "api:slide-list": {"GET": Watch("item.listed"), "POST": _told("item.received")},
+    "api:upload-detail": {
+        "GET": Watch("upload.listed", "upload", "pk", every_s=HOUR_S),
+        "PATCH": Watch("upload.sent", "upload", "pk", every_s=HOUR_S),
+        "DELETE": Watch("upload.discarded", "upload", "pk"),
+    },
+    "api:upload-list": {"GET": Watch("upload.listed"), "POST": Watch("upload.begun", "upload")},
     "api:video-detail": {
         "GET": Watch("item.viewed", "video", "pk"),
         "DELETE": _told("bin.put", "video", "pk"),

@@ -181,6 +181,7 @@ SPECTACULAR_SETTINGS = {
         "ReviewStateEnum": "portal.annotations.models.ReviewState",
         "ShareStateEnum": ("offered", "accepted", "over", "ended"),
         "ImportStageEnum": "portal.annotations.models.ImportStage",
+        "UploadStateEnum": "portal.archive.models.UploadState",
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
         "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
@@ -211,6 +212,7 @@ TESSERA_JOB_REAP_EVERY_S = environment.number("TESSERA_JOB_REAP_EVERY_S", defaul
 # what honest work takes on two slow cores: they end what hangs, not what is slow.
 TESSERA_JOB_LIMIT_S = 6 * 3600.0  # kinds not named below
 TESSERA_JOB_LIMITS_S = {
+    "upload_finish": 4 * 3600.0,  # 100 GiB to join, to hash and, to a bucket, to send
     "slide_ingest": 4 * 3600.0,  # 20 GiB to hash, a large still to tile; its child has an hour
     "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes

@@ -15,7 +15,6 @@ import { watchRows } from "./rows";
 import { watchTheme } from "./theme_toggle";
 import { localiseTimes } from "./times";
 import { watchRequests } from "./toasts";
-import { watchUploads } from "./upload";
 
 declare global {
   interface Window {
@@ -39,7 +38,6 @@ watchPasskeys();
 watchRequests();
 watchReview();
 watchRows();
-watchUploads();
 
 function refresh(root: ParentNode): void {
   localiseTimes(root);

@@ -42,6 +42,8 @@ interface CallOptions {
   etag?: string;
   /** The page asks by itself: it keeps no session alive. */
   isUnattended?: boolean;
+  /** More of them. */
+  headers?: Record<string, string>;
   /** Goes out even while the page is left. */
   keepalive?: boolean;
 }
@@ -53,7 +55,7 @@ export function actFor(user: string): void {
   actingUser = user;
 }
 
-function csrfToken(): string {
+export function csrfToken(): string {
   const cookie = /(?:^|;\s*)csrftoken=([^;]+)/.exec(document.cookie);
   if (cookie?.[1]) return decodeURIComponent(cookie[1]);
   const field = document.querySelector<HTMLInputElement>("[name=csrfmiddlewaretoken]");
@@ -76,7 +78,7 @@ async function problemOf(response: Response): Promise<ApiError> {
 
 export async function call(url: string, options: CallOptions = {}): Promise<Response> {
   const method = options.method ?? "GET";
-  const headers: Record<string, string> = { Accept: "application/json" };
+  const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
   if (method !== "GET") headers["X-CSRFToken"] = csrfToken();
   if (method !== "GET" && actingUser) headers["X-Acting-User"] = actingUser;
   if (options.etag) headers["If-None-Match"] = options.etag;

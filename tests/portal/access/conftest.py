@@ -17,8 +17,8 @@ from django.test.utils import override_settings
 from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
 from portal.annotations.services import label_create, label_merge, roi_create, roi_delete
 from portal.archive import storage
-from portal.archive.models import BinEntry, today
-from portal.archive.services import case_create, case_delete, share_offer
+from portal.archive.models import BinEntry, Upload, today
+from portal.archive.services import case_create, case_delete, share_offer, upload_begin
 from portal.keeping.models import Erasure
 from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope, User
 from portal.labs.services import invitation_create, program_create, token_create
@@ -116,9 +116,15 @@ def _built(folder: Path) -> Scene:
         "label-merges": str(_merge(made, cast).pk),
         "spare_labels": str(_label(made, cast, "Spare").pk),
         "roi-imports": str(RoiImport.objects.create(lab=lab, canvas=made.canvas).pk),
+        "uploads": str(_transfer(made, cast).pk),
         "video_canvases": str(made.video.canvas_id),
     }
     return Scene(world=made, cast=cast, ids=ids, folder=folder)
+
+
+def _transfer(made: world.World, cast: Cast) -> Upload:
+    """A file of which nothing has arrived."""
+    return upload_begin(case=made.case, filename="a.svs", size_bytes=9, user=cast.users["manager"])
 
 
 def _deleted(made: world.World, cast: Cast) -> tuple[BinEntry, Roi]:

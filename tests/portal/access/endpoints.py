@@ -52,6 +52,7 @@ OBJECTS: Mapping[str, str] = {
     "slide": "slides",
     "study": "studies",
     "token": "tokens",
+    "upload": "uploads",
     "video": "videos",
 }
 EXCEPTIONS: Mapping[tuple[str, str], str] = {

@@ -35,6 +35,7 @@ OF_WORD = {
     "share": TokenArea.LAB,
     "slide": TokenArea.CASES,
     "study": TokenArea.ROIS,
+    "upload": TokenArea.CASES,
     "video": TokenArea.CASES,
 }
 """The area of an address, by the first word of its name."""

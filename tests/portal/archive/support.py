@@ -47,6 +47,10 @@ def run_job(job: Job) -> Job:
     return job
 
 
+def files_below(folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+
+
 def png(name: str = "a.png", seed: int = 0) -> SimpleUploadedFile:
     return SimpleUploadedFile(name, picture(40, 30, seed=seed))
 

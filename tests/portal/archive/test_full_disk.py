@@ -61,10 +61,10 @@ def test_a_transfer_in_pieces_gives_its_room_back(
     case: Case, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = services.upload_begin(case=case, filename="a", size_bytes=6, user=annotator)
-    services.upload_append(upload=upload, offset=0, chunks=[b"abc"])
+    services.upload_append(upload=upload, offset=0, chunks=[b"abc"], user=annotator)
     monkeypatch.setattr("portal.archive.storage.write_whole", _fail)
     with pytest.raises(StorageFullError):
-        services.upload_append(upload=upload, offset=3, chunks=[b"def"])
+        services.upload_append(upload=upload, offset=3, chunks=[b"def"], user=annotator)
     assert [path for path in storage.rglob("*") if path.is_file()] == []
     assert not Upload.objects.exists()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from portal.archive.services import CACHE_BYTES, OLDER_THAN, identity_adopt, storage_sweep
+from portal.archive.services import CACHE_BYTES, KEPT, identity_adopt, storage_sweep
 
 
 class Command(BaseCommand):
@@ -18,9 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Age and size limits, and what an administrator confirms."""
-        parser.add_argument(
-            "--older-than-hours", type=float, default=OLDER_THAN.total_seconds() / 3600
-        )
+        parser.add_argument("--older-than-hours", type=float, default=KEPT.total_seconds() / 3600)
         parser.add_argument("--cache-gib", type=float, default=CACHE_BYTES / 2**30)
         parser.add_argument("--dry-run", action="store_true", help="count only, change nothing")
         parser.add_argument(

@@ -33,6 +33,7 @@ _SIGNED_OUT = ("anonymous", "deactivated", "deactivated_token", "unknown_token")
 _TILE: dict[str, Answer] = dict.fromkeys(ACTORS, 404)
 _TILE |= dict.fromkeys(_SIGNED_OUT, 403) | dict.fromkeys((*ROLES, *BY_TOKEN), 200)
 _IF_MATCH = {"If-Match": '"1"'}
+_TUS = {"Tus-Resumable": "1.0.0"}
 
 RECORDS: Mapping[str, Mapping[str, Rule]] = {
     # --- archive ----------------------------------------------------------------------------------
@@ -90,6 +91,15 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:slide-detail": {
         "GET": rest(),
         "DELETE": rest(204, at_least="annotator", writes=True),
+    },
+    "api:upload-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(400, writes=True, elsewhere=400, headers=_TUS),  # which case, it does not say
+    },
+    "api:upload-detail": {
+        "GET": rest(),
+        "PATCH": rest(415, at_least="annotator", writes=True, headers=_TUS),  # JSON is no piece
+        "DELETE": rest(204, at_least="annotator", writes=True, headers=_TUS),
     },
     "api:video-list": {
         "GET": rest(elsewhere=200),

@@ -15,13 +15,9 @@ from portal.archive import storage as volume
 from portal.archive.models import Asset, Case, Slide, Upload
 from portal.jobs.models import Job
 from portal.labs.models import User
-from tests.portal.archive.support import picture
+from tests.portal.archive.support import files_below, picture
 
 pytestmark = pytest.mark.django_db
-
-
-def files_below(folder: Path) -> list[str]:
-    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
 
 
 @pytest.fixture

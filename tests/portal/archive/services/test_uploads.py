@@ -13,18 +13,12 @@ from portal.archive import services
 from portal.archive.models import Asset, Case, Slide, Upload
 from portal.archive.services import name_clean
 from portal.core.errors import (
-    ConflictError,
-    InvalidInputError,
     TooLargeInputError,
 )
 from portal.labs.models import Lab, User
-from tests.portal.archive.support import picture
+from tests.portal.archive.support import files_below, picture
 
 pytestmark = pytest.mark.django_db
-
-
-def files_below(folder: Path) -> list[str]:
-    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
 
 
 def test_an_asset_lies_under_its_hash(case: Case, annotator: User, storage: Path) -> None:
@@ -75,52 +69,6 @@ def test_beyond_the_limit_nothing_is_kept(
         )
     with pytest.raises(TooLargeInputError):
         services.upload_begin(case=case, filename="a.png", size_bytes=101, user=annotator)
-    assert files_below(storage) == []
-    assert not Upload.objects.exists()
-
-
-def test_a_transfer_in_pieces_resumes_where_it_stopped(
-    case: Case, annotator: User, storage: Path
-) -> None:
-    content = picture()
-    upload = services.upload_begin(
-        case=case, filename="a.png", size_bytes=len(content), user=annotator
-    )
-    services.upload_append(upload=upload, offset=0, chunks=[content[:100], content[100:150]])
-    with pytest.raises(ConflictError) as wrong:
-        services.upload_append(upload=upload, offset=100, chunks=[b""])
-    assert wrong.value.details == {"offset": 150}
-    with pytest.raises(ConflictError, match="are missing"):
-        services.upload_complete(upload=upload, user=annotator)
-
-    def broken() -> Any:
-        yield content[150:180]
-        raise ConnectionError
-
-    with pytest.raises(ConnectionError):
-        services.upload_append(upload=upload, offset=150, chunks=broken())
-    assert upload.received_bytes == 180
-    services.upload_append(upload=upload, offset=180, chunks=[content[180:]])
-    services.upload_complete(
-        upload=upload, user=annotator, sha256=hashlib.sha256(content).hexdigest()
-    )
-    assert services.item_create(upload=upload, user=annotator).is_new
-    assert len(files_below(storage)) == 1
-
-
-def test_more_than_announced_is_refused(case: Case, annotator: User) -> None:
-    upload = services.upload_begin(case=case, filename="a", size_bytes=3, user=annotator)
-    with pytest.raises(InvalidInputError, match="announced with 3 bytes"):
-        services.upload_append(upload=upload, offset=0, chunks=[b"four"])
-
-
-def test_a_transfer_that_arrived_damaged_is_discarded(
-    case: Case, annotator: User, storage: Path
-) -> None:
-    upload = services.upload_begin(case=case, filename="a", size_bytes=3, user=annotator)
-    services.upload_append(upload=upload, offset=0, chunks=[b"abc"])
-    with pytest.raises(InvalidInputError, match="arrived damaged"):
-        services.upload_complete(upload=upload, user=annotator, sha256="0" * 64)
     assert files_below(storage) == []
     assert not Upload.objects.exists()
 

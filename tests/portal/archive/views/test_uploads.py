@@ -9,7 +9,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from portal.archive import services
 from portal.archive.models import Case
+from portal.labs.models import User
 from tests.portal.archive.support import picture
 
 pytestmark = pytest.mark.django_db
@@ -22,19 +24,10 @@ def test_the_form_receives_several_files(page: Client, case: Case) -> None:
     assert sorted(case.slides.values_list("name", flat=True)) == ["0.png", "1.png"]
 
 
-def test_the_script_gets_json(page: Client, case: Case) -> None:
-    sent = {"file": SimpleUploadedFile("a.png", picture())}
-    response = page.post(f"/cases/{case.pk}/upload/", sent, headers={"Accept": "application/json"})
-    assert response.status_code == 202
-    assert response.json()["case_url"] == f"/cases/{case.pk}/"
-
-
-def test_the_script_learns_why_a_file_was_refused(page: Client, case: Case, storage: Path) -> None:
+def test_a_form_learns_why_a_file_was_refused(page: Client, case: Case, storage: Path) -> None:
     sent = {"file": SimpleUploadedFile("a.svs", b"just text")}
-    response = page.post(f"/cases/{case.pk}/upload/", sent, headers={"Accept": "application/json"})
-    assert response.status_code == 400
-    assert response.headers["Content-Type"] == "application/problem+json"
-    assert "a.svs was not stored: the file is a text file" in response.json()["detail"]
+    response = page.post(f"/cases/{case.pk}/upload/", sent, follow=True)
+    assert "a.svs was not stored: the file is a text file" in response.content.decode()
     assert not [path for path in storage.rglob("*") if path.is_file()]
 
 
@@ -43,10 +36,19 @@ def test_a_file_beyond_the_limit_names_the_limit(
 ) -> None:
     settings.TESSERA_UPLOAD_MAX_BYTES = 1000
     sent = {"file": SimpleUploadedFile("a.png", picture())}
-    response = page.post(f"/cases/{case.pk}/upload/", sent, headers={"Accept": "application/json"})
-    assert response.status_code == 413
-    assert "the limit is 1,000 bytes" in response.json()["detail"]
+    response = page.post(f"/cases/{case.pk}/upload/", sent, follow=True)
+    assert "the limit is 1,000 bytes" in response.content.decode()
     assert not [path for path in storage.rglob("*") if path.is_file()]
+
+
+def test_what_was_not_finished_is_named_to_who_began_it(
+    page: Client, case: Case, annotator: User, manager: User
+) -> None:
+    for user, name in ((annotator, "mine.svs"), (manager, "theirs.svs")):
+        services.upload_begin(case=case, filename=name, size_bytes=2048, user=user)
+    text = page.get(f"/cases/{case.pk}/upload/").content.decode()
+    assert "mine.svs" in text and "2.0\xa0KB" in text and "deleted\n" in text
+    assert "theirs.svs" not in text
 
 
 def test_the_page_says_what_comes_as_one_archive(page: Client, case: Case) -> None:

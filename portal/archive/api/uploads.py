@@ -1,0 +1,357 @@
+"""REST: files in pieces, by the protocol tus 1.0.0 (https://tus.io/protocols/resumable-upload).
+
+Core, creation, expiration, checksum, termination and concatenation. Beside it an upload is read as
+JSON, like anything else of the API: what became of it, and of which slide or video.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest, UnreadablePostError
+from django.urls import Resolver404, resolve, reverse
+from django.utils.http import http_date
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
+from rest_framework import serializers, viewsets
+from rest_framework import status as http_status
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.archive import selectors, services, storage
+from portal.archive.models import Upload, UploadState
+from portal.archive.rules import require_edit
+from portal.archive.selectors import UploadSeen
+from portal.archive.services import CHECKSUMS, Checksum
+from portal.core.errors import InvalidInputError, PortalError
+from portal.core.http.acting import about
+from portal.core.http.bodies import body_length
+from portal.jobs.serializers import JobSerializer
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+VERSION = "1.0.0"
+EXTENSIONS = "creation,expiration,checksum,termination,concatenation"
+PIECE_TYPE = "application/offset+octet-stream"
+READ_BYTES = 2**20
+MOST_METADATA = 8192  # characters of Upload-Metadata; a name and a few ids
+
+
+class ProtocolError(PortalError):
+    """Another version of tus than the one spoken here."""
+
+    status, code, title = 412, "tus-version", "Another version of the protocol"
+
+
+class WrongTypeError(PortalError):
+    """A piece is sent as what it is, so that nobody parses it."""
+
+    status, code, title = 415, "unsupported-media-type", "Unsupported media type"
+
+
+class PieceParser(BaseParser):
+    """Leaves a piece unread: the view streams it to the disk."""
+
+    media_type = PIECE_TYPE
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        """The stream itself."""
+        return stream
+
+
+class UploadErrorSerializer(serializers.Serializer[Any]):
+    """Why a file was not stored."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class UploadItemSerializer(serializers.Serializer[Any]):
+    """The slide or video that was made of a file."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=("slide", "video"))
+    name = serializers.CharField()
+
+
+class UploadSerializer(serializers.Serializer[Any]):
+    """A transfer: how far it is, and what became of it."""
+
+    id = serializers.UUIDField(source="upload.pk")
+    case = serializers.UUIDField(source="upload.case_id")
+    filename = serializers.CharField(source="upload.filename")
+    state = serializers.ChoiceField(choices=UploadState.choices, source="upload.state")
+    offset = serializers.IntegerField(source="upload.received_bytes")
+    size_bytes = serializers.IntegerField(source="upload.size_bytes")
+    sha256 = serializers.CharField(source="upload.sha256", help_text="Announced, then as measured")
+    error = serializers.SerializerMethodField()
+    item = serializers.SerializerMethodField()
+    job = JobSerializer(allow_null=True, help_text="The job that checks the file")
+    expires_at = serializers.SerializerMethodField()
+    created_at = serializers.DateTimeField(source="upload.created_at")
+
+    @extend_schema_field(UploadErrorSerializer(allow_null=True))
+    def get_error(self, seen: UploadSeen) -> dict[str, str] | None:
+        """Null unless the state is *refused*."""
+        if seen.upload.state != UploadState.REFUSED:
+            return None
+        return {"code": seen.upload.error_code, "message": seen.upload.error_message}
+
+    @extend_schema_field(UploadItemSerializer(allow_null=True))
+    def get_item(self, seen: UploadSeen) -> dict[str, str] | None:
+        """Null until the file is stored."""
+        if seen.item is None:
+            return None
+        kind = str(seen.item._meta.model_name)
+        return {"id": str(seen.item.pk), "kind": kind, "name": seen.item.name}
+
+    def get_expires_at(self, seen: UploadSeen) -> datetime | None:
+        """When it is given up if nothing more arrives; null once it has arrived."""
+        is_open = seen.upload.state == UploadState.RECEIVING
+        return services.upload_expires(seen.upload) if is_open else None
+
+
+def _tus(*more: OpenApiParameter) -> list[OpenApiParameter | type[serializers.Serializer[Any]]]:
+    version = OpenApiParameter(
+        "Tus-Resumable", str, OpenApiParameter.HEADER, required=True, enum=[VERSION]
+    )
+    return [version, *more]
+
+
+def _header(name: str, kind: Any, text: str, *, required: bool = False) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, kind, OpenApiParameter.HEADER, required=required, description=text
+    )
+
+
+class UploadViewSet(viewsets.GenericViewSet[Any]):
+    """Files in pieces. A piece that was cut off is gone on with where it stopped."""
+
+    area = TokenArea.CASES
+    receives_files = True  # a piece is read as a stream, once it is known who sends it
+    serializer_class = UploadSerializer
+    parser_classes = (PieceParser,)
+    queryset = Upload.objects.none()
+    filter_backends = ()
+
+    def finalize_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Every answer names the version."""
+        response = super().finalize_response(*args, **kwargs)
+        response["Tus-Resumable"] = VERSION
+        if response.status_code == http_status.HTTP_412_PRECONDITION_FAILED:
+            response["Tus-Version"] = VERSION
+        return response
+
+    def get_queryset(self) -> Any:
+        """Transfers of one's own labs."""
+        return selectors.upload_list(user=user_of(self.request))
+
+    @extend_schema(exclude=True)
+    def discover(self, request: Request, pk: uuid.UUID | None = None) -> Response:
+        """What is spoken here (OPTIONS)."""
+        response = Response(status=http_status.HTTP_204_NO_CONTENT)
+        response["Tus-Version"] = VERSION
+        response["Tus-Extension"] = EXTENSIONS
+        response["Tus-Max-Size"] = str(storage.limit_bytes())
+        response["Tus-Checksum-Algorithm"] = ",".join(CHECKSUMS)
+        return response
+
+    def list(self, request: Request) -> Response:
+        """Transfers, newest first."""
+        rows = self.paginate_queryset(self.get_queryset())
+        seen = selectors.uploads_seen(rows or [])
+        return self.get_paginated_response(UploadSerializer(seen, many=True).data)
+
+    def retrieve(self, request: Request, pk: uuid.UUID) -> Response:
+        """What became of a transfer."""
+        seen = selectors.uploads_seen([self._upload(pk)])
+        return Response(UploadSerializer(seen[0]).data)
+
+    @extend_schema(
+        parameters=_tus(
+            _header("Upload-Length", int, "Bytes of the file; left out of a final upload"),
+            _header(
+                "Upload-Metadata",
+                str,
+                "`filename` and `case` (its id), and where wanted `name`, `sha256` of the file:"
+                " keys with base64 values, separated by commas",
+                required=True,
+            ),
+            _header("Upload-Concat", str, "`partial`, or `final;` and the addresses of the parts"),
+        ),
+        request=None,
+        responses={201: OpenApiResponse(description="`Location` takes the pieces")},
+    )
+    def create(self, request: Request) -> Response:
+        """Announce a file. Where the lab has its `sha256` already, nothing needs to be sent."""
+        http = request._request
+        _require_version(http)
+        said = _metadata(http.headers.get("Upload-Metadata", ""))
+        filename, name = said.get("filename", "unnamed"), said.get("name", "")
+        concat = http.headers.get("Upload-Concat", "")
+        if concat.startswith("final"):
+            upload = services.upload_join(
+                parts=self._parts(concat),
+                filename=filename,
+                name=name,
+                sha256=said.get("sha256", ""),
+                user=user_of(request),
+            )
+        elif concat not in ("", "partial"):
+            raise InvalidInputError("Upload-Concat: expected partial, or final; and addresses.")
+        else:
+            upload = services.upload_begin(
+                case=selectors.case_get(user=user_of(request), case_id=_case_id(said)),
+                filename=filename,
+                name=name,
+                size_bytes=_whole(http, "Upload-Length"),
+                sha256=said.get("sha256", ""),
+                is_part=concat == "partial",
+                user=user_of(request),
+            )
+        about(request, upload.pk)
+        response = self._standing(upload, http_status.HTTP_201_CREATED)
+        response["Location"] = reverse("api:upload-detail", args=[upload.pk])
+        return response
+
+    @extend_schema(exclude=True)
+    def offset(self, request: Request, pk: uuid.UUID) -> Response:
+        """How far it is (HEAD)."""
+        upload = self._upload(pk)
+        _require_version(request._request)
+        response = self._standing(upload, http_status.HTTP_200_OK)
+        response["Upload-Length"] = str(upload.size_bytes)
+        response["Upload-Metadata"] = f"filename {_base64(upload.filename)}"
+        if upload.is_part:
+            response["Upload-Concat"] = "partial"
+        return response
+
+    @extend_schema(
+        parameters=_tus(
+            _header("Upload-Offset", int, "Where the piece begins", required=True),
+            _header("Upload-Checksum", str, "`sha1`, `sha256` or `md5`, and the digest in base64"),
+        ),
+        request={PIECE_TYPE: OpenApiTypes.BINARY},
+        responses={204: OpenApiResponse(description="`Upload-Offset` says where the next begins")},
+    )
+    def append(self, request: Request, pk: uuid.UUID) -> Response:
+        """Send a piece. With the last one the file is checked, by a job."""
+        http, upload = request._request, self._upload(pk)
+        require_edit(user_of(request), upload.lab_id)
+        _require_version(http)
+        if http.content_type != PIECE_TYPE:
+            raise WrongTypeError(f"Send the piece as {PIECE_TYPE}.")
+        upload = services.upload_append(
+            upload=upload,
+            offset=_whole(http, "Upload-Offset"),
+            chunks=_chunks(http),
+            checksum=_checksum(http.headers.get("Upload-Checksum", "")),
+            user=user_of(request),
+        )
+        return self._standing(upload, http_status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(parameters=_tus(), responses={204: None})
+    def destroy(self, request: Request, pk: uuid.UUID) -> Response:
+        """Give a transfer up. 409 once the file has arrived."""
+        upload = self._upload(pk)
+        _require_version(request._request)
+        services.upload_discard(upload=upload, user=user_of(request))
+        return Response(status=http_status.HTTP_204_NO_CONTENT)
+
+    def _upload(self, pk: uuid.UUID) -> Upload:
+        return selectors.upload_get(user=user_of(self.request), upload_id=pk)
+
+    def _parts(self, concat: str) -> Sequence[Upload]:
+        """The parts that a final upload names by their addresses, whole or path only."""
+        parts = []
+        for address in concat.partition(";")[2].split():
+            path = "/" + address.split("://", 1)[-1].partition("/")[2]
+            try:
+                found = resolve(path)
+            except Resolver404:
+                found = None
+            if found is None or found.view_name != "api:upload-detail":
+                raise InvalidInputError(f"Upload-Concat: {address[:200]} is no upload.")
+            parts.append(self._upload(found.kwargs["pk"]))
+        return parts
+
+    @staticmethod
+    def _standing(upload: Upload, status: int) -> Response:
+        response = Response(status=status)
+        response["Upload-Offset"] = str(upload.received_bytes)
+        if upload.state == UploadState.RECEIVING:
+            response["Upload-Expires"] = http_date(services.upload_expires(upload).timestamp())
+        return response
+
+
+def _require_version(request: HttpRequest) -> None:
+    if request.headers.get("Tus-Resumable") != VERSION:
+        raise ProtocolError(f"Send Tus-Resumable: {VERSION}.")
+
+
+def _whole(request: HttpRequest, name: str) -> int:
+    sent = request.headers.get(name, "")
+    if not (sent.isascii() and sent.isdecimal() and len(sent) < 16):
+        raise InvalidInputError(f"{name}: expected a whole number of bytes.")
+    return int(sent)
+
+
+def _metadata(sent: str) -> dict[str, str]:
+    """Keys with base64 values. What is no text is named."""
+    if len(sent) > MOST_METADATA:
+        raise InvalidInputError(f"Upload-Metadata: at most {MOST_METADATA} characters.")
+    said = {}
+    for pair in filter(None, (part.strip() for part in sent.split(","))):
+        key, _, value = pair.partition(" ")
+        try:
+            said[key] = base64.b64decode(value.strip(), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"Upload-Metadata: {key[:40]} is no base64 text.") from error
+    return said
+
+
+def _case_id(said: dict[str, str]) -> uuid.UUID:
+    try:
+        return uuid.UUID(said.get("case", ""))
+    except ValueError as error:
+        raise InvalidInputError("Upload-Metadata: name the case by its id, as case.") from error
+
+
+def _checksum(sent: str) -> Checksum | None:
+    if not sent:
+        return None
+    algorithm, _, digest = sent.partition(" ")
+    if algorithm not in CHECKSUMS:
+        raise InvalidInputError(f"Upload-Checksum: expected one of {', '.join(CHECKSUMS)}.")
+    try:
+        return Checksum(algorithm, base64.b64decode(digest.strip(), validate=True))
+    except binascii.Error as error:
+        raise InvalidInputError("Upload-Checksum: the digest is no base64.") from error
+
+
+def _chunks(request: HttpRequest) -> Iterator[bytes]:
+    """The body. One that ends before its announced length broke off."""
+    rest = body_length(request)
+    try:
+        while rest and (chunk := request.read(min(READ_BYTES, rest))):
+            rest -= len(chunk)
+            yield chunk
+    except UnreadablePostError:
+        pass  # the client went away
+    if rest:
+        raise InvalidInputError("The piece broke off.", code="body-incomplete")
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

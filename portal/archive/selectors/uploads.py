@@ -1,0 +1,63 @@
+"""Reads of transfers. Each begins from what the person may see."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from portal.archive.models import Case, Slide, Upload, UploadState, Video
+from portal.core.errors import NotFoundError
+from portal.jobs.models import Job
+from portal.jobs.selectors import job_latest_for
+from portal.labs.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class UploadSeen:
+    """A transfer, the newest job that checks it, and what was made of it, as far as there is."""
+
+    upload: Upload
+    job: Job | None
+    item: Slide | Video | None
+
+
+def upload_list(*, user: User) -> QuerySet[Upload]:
+    """The transfers into the cases of the person's labs, newest first; no parts of them."""
+    uploads = Upload.objects.owned_by(user).filter(is_part=False)
+    return uploads.select_related("case", "lab").order_by("-created_at", "id")
+
+
+def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:
+    """A transfer or a part of one, or ``NotFoundError``."""
+    uploads = Upload.objects.owned_by(user).select_related("case", "lab")
+    upload = uploads.filter(pk=upload_id).first()
+    if upload is None:
+        raise NotFoundError("No such upload.")
+    return upload
+
+
+def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:
+    """What this person began to send to a case and has not finished."""
+    waiting = upload_list(user=user).filter(case=case, created_by=user)
+    return list(waiting.filter(state=UploadState.RECEIVING))
+
+
+def uploads_seen(uploads: Sequence[Upload]) -> list[UploadSeen]:
+    """What became of transfers, in as many queries for one as for a page of them."""
+    jobs = job_latest_for(target_type="upload", target_ids=[upload.pk for upload in uploads])
+    assets = {upload.asset_id for upload in uploads if upload.asset_id}
+    items: dict[tuple[uuid.UUID, uuid.UUID], Slide | Video] = {}
+    for model in (Slide, Video) if assets else ():
+        for item in model.objects.filter(asset__in=assets):
+            items[(item.case_id, item.asset_id)] = item
+    return [
+        UploadSeen(
+            upload,
+            jobs.get(upload.pk),
+            items.get((upload.case_id, upload.asset_id)) if upload.asset_id else None,
+        )
+        for upload in uploads
+    ]

@@ -1,0 +1,109 @@
+/** One file on the page of uploads: its name, its bar, what is happening, and what can be done. */
+
+import { element } from "../dom/elements";
+import { Pace, sizeText, timeText } from "./pace";
+
+export type RowState = "waiting" | "sending" | "paused" | "checking" | "stored" | "refused" | "gone";
+
+interface RowDoes {
+  pause: () => void;
+  goOn: () => void;
+  remove: () => void;
+}
+
+const PERCENT = 100;
+
+export class Row {
+  readonly element: HTMLElement;
+  private readonly note = element("span", { class: "num", "data-upload-note": true });
+  private readonly bar: HTMLProgressElement;
+  private readonly reason = element("p", { class: "field__error", role: "alert", hidden: true });
+  private readonly turn: HTMLButtonElement;
+  private readonly away: HTMLButtonElement;
+  private readonly pace = new Pace();
+  private now: RowState = "waiting";
+
+  constructor(
+    readonly file: File,
+    does: RowDoes,
+  ) {
+    this.bar = element("progress", { class: "progress", "aria-label": file.name });
+    this.bar.max = Math.max(file.size, 1);
+    this.bar.value = 0;
+    this.turn = element("button", { type: "button", class: "btn btn--small", "data-upload-turn": true }, "Pause");
+    this.turn.addEventListener("click", () => (this.now === "sending" || this.now === "waiting" ? does.pause() : does.goOn()));
+    this.away = element(
+      "button",
+      { type: "button", class: "btn btn--small btn--quiet", "aria-label": `Remove ${file.name}`, "data-upload-remove": true },
+      "Remove",
+    );
+    this.away.addEventListener("click", () => does.remove());
+    const name = element("span", { class: "truncate", title: file.name }, file.name);
+    this.element = element(
+      "div",
+      { class: "upload-row", role: "listitem" },
+      element("div", { class: "progress-line" }, name, this.note),
+      element("div", { class: "upload-row__bar" }, this.bar, this.turn, this.away),
+      this.reason,
+    );
+    this.show("waiting");
+  }
+
+  get state(): RowState {
+    return this.now;
+  }
+
+  /** Nothing more will happen to it by itself. */
+  get isOver(): boolean {
+    return ["stored", "refused", "gone"].includes(this.now);
+  }
+
+  show(state: RowState, text = ""): void {
+    this.now = state;
+    this.element.dataset.state = state;
+    this.reason.hidden = true;
+    const words: Record<RowState, string> = {
+      waiting: `${sizeText(this.file.size)} · waiting`,
+      sending: "Sending",
+      paused: `Paused at ${this.percent()}`,
+      checking: "Arrived; being checked",
+      stored: "Received",
+      refused: "Not stored",
+      gone: "Removed",
+    };
+    this.note.textContent = text || words[state];
+    this.turn.textContent = state === "paused" ? "Go on" : state === "refused" ? "Try again" : "Pause";
+    this.turn.hidden = state === "checking" || state === "stored";
+    this.away.hidden = state === "checking" || state === "stored";
+    this.bar.classList.toggle("progress--ok", state === "stored");
+    this.bar.classList.toggle("progress--bad", state === "refused");
+    if (state === "checking" || state === "stored") this.bar.value = this.bar.max;
+    if (state !== "sending") this.pace.reset();
+  }
+
+  sent(bytes: number): void {
+    this.bar.value = bytes;
+    this.pace.add(performance.now() / 1000, bytes);
+    const [rate, left] = [this.pace.rate, this.pace.left(this.file.size)];
+    const how = rate !== null && left !== null ? ` · ${sizeText(rate)}/s · ${timeText(left)} left` : "";
+    this.note.textContent = `${this.percent()} of ${sizeText(this.file.size)}${how}`;
+  }
+
+  /** The connection is lost: it is tried again without anybody's help. */
+  waits(): void {
+    this.pace.reset();
+    this.note.textContent = `No answer at ${this.percent()}; trying again`;
+  }
+
+  /** `isFinal`: the same file would be refused again. */
+  refused(reason: string, isFinal: boolean): void {
+    this.show("refused");
+    this.turn.hidden = isFinal;
+    this.reason.textContent = reason;
+    this.reason.hidden = false;
+  }
+
+  private percent(): string {
+    return `${Math.floor((PERCENT * this.bar.value) / this.bar.max)} %`;
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * One file on its way: sent in pieces by tus, gone on with where it stopped (also after this page, the
+ * browser or the server was closed), and watched until it is stored or refused.
+ */
+
+import { Upload } from "tus-js-client";
+import type { DetailedError } from "tus-js-client";
+
+import { API_ROOT, call, csrfToken, getJson } from "../dom/http";
+import { Row } from "./row";
+
+/** Small enough that several people's transfers take turns, large enough to cost no speed. */
+const PIECE_BYTES = 16 * 2 ** 20;
+/** A server that restarts is back within a minute. */
+const RETRY_MS = [0, 1000, 3000, 5000, 10_000, 20_000, 30_000, 60_000];
+const LOOK_EVERY_MS = 1000;
+const LOOK_SELDOM_MS = 5000;
+const SELDOM_AFTER = 30;
+/** The server knows the transfer no more: it is begun anew. */
+const GONE = [404, 410];
+
+interface Seen {
+  state: "receiving" | "checking" | "stored" | "refused";
+  error: { message: string } | null;
+}
+
+export class Transfer {
+  readonly row: Row;
+  private readonly upload: Upload;
+  private isRemoved = false;
+
+  constructor(
+    readonly file: File,
+    readonly caseId: string,
+    private readonly changed: () => void,
+  ) {
+    this.row = new Row(file, {
+      pause: () => void this.pause(),
+      goOn: () => this.changedTo("waiting"),
+      remove: () => void this.remove(),
+    });
+    this.upload = new Upload(file, {
+      endpoint: `${API_ROOT}/uploads/`,
+      chunkSize: PIECE_BYTES,
+      retryDelays: RETRY_MS,
+      metadata: { filename: file.name, case: caseId },
+      removeFingerprintOnSuccess: true,
+      fingerprint: () => Promise.resolve(["tessera", caseId, file.name, file.size, file.lastModified].join("/")),
+      onBeforeRequest: (request) => {
+        request.setHeader("X-CSRFToken", csrfToken());
+        request.setHeader("Accept", "application/json");
+      },
+      onShouldRetry: (error, _attempt, _options) => this.shouldRetry(error),
+      onProgress: (bytes) => this.row.sent(bytes),
+      onSuccess: () => void this.watch(),
+      onError: (error) => this.failed(error),
+    });
+  }
+
+  /** Send it, or what is left of it. */
+  async start(): Promise<void> {
+    this.row.show("sending");
+    if (!this.upload.url) {
+      const [before] = await this.upload.findPreviousUploads();
+      if (before) this.upload.resumeFromPreviousUpload(before);
+    }
+    if (this.row.state === "sending") this.upload.start();
+  }
+
+  async pause(): Promise<void> {
+    if (this.row.state === "sending") await this.upload.abort();
+    this.changedTo("paused");
+  }
+
+  /** Give it up; what had arrived is deleted on the server. */
+  async remove(): Promise<void> {
+    this.isRemoved = true;
+    try {
+      await this.upload.abort(this.upload.url !== null);
+    } catch {
+      // the server keeps it for two days; nobody waits for it
+    }
+    this.changedTo("gone");
+    this.row.element.remove();
+  }
+
+  private shouldRetry(error: DetailedError): boolean {
+    const status = error.originalResponse?.getStatus() ?? 0;
+    const isPassing = status === 0 || status === 409 || status === 423 || status === 429 || (status >= 500 && status !== 507);
+    if (isPassing) this.row.waits();
+    return isPassing;
+  }
+
+  private failed(error: Error | DetailedError): void {
+    if (this.isRemoved) return;
+    const response = "originalResponse" in error ? error.originalResponse : null;
+    const status = response?.getStatus() ?? 0;
+    if (GONE.includes(status)) this.upload.url = null;
+    this.row.refused(reasonOf(response?.getBody() ?? "", status), status === 413);
+    this.changed();
+  }
+
+  /** All bytes have arrived: the server checks them. */
+  private async watch(): Promise<void> {
+    this.row.show("checking");
+    this.changed();
+    for (let looks = 0; ; looks += 1) {
+      try {
+        const seen = await getJson<Seen>(this.upload.url ?? "");
+        if (seen.state === "stored") return this.changedTo("stored");
+        if (seen.state === "refused") {
+          this.row.refused(seen.error?.message ?? "The file was refused.", true);
+          return this.changed();
+        }
+      } catch {
+        // no answer for the moment; the file has arrived all the same
+      }
+      await new Promise((resolve) => setTimeout(resolve, looks < SELDOM_AFTER ? LOOK_EVERY_MS : LOOK_SELDOM_MS));
+    }
+  }
+
+  private changedTo(state: "waiting" | "paused" | "stored" | "gone"): void {
+    this.row.show(state);
+    this.changed();
+  }
+}
+
+/** Give up a transfer that was begun from elsewhere. */
+export async function giveUp(id: string): Promise<void> {
+  await call(`${API_ROOT}/uploads/${id}/`, { method: "DELETE", headers: { "Tus-Resumable": "1.0.0" } });
+}
+
+export function reasonOf(body: string, status: number): string {
+  try {
+    const { detail } = JSON.parse(body) as { detail?: string };
+    if (detail) return detail;
+  } catch {
+    // no problem+json
+  }
+  if (status === 0) return "The connection broke. What has arrived is kept: try again to go on.";
+  return `The server answered ${status}. Try again.`;
+}

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+
+import { Pace, sizeText, timeText } from "@/upload/pace";
+import { reasonOf } from "@/upload/transfer";
+
+describe("the pace of a transfer", () => {
+  it("is not told before a second has passed", () => {
+    const pace = new Pace();
+    pace.add(0, 0);
+    pace.add(0.5, 1000);
+    expect([pace.rate, pace.left(5000)]).toEqual([null, null]);
+  });
+
+  it("is that of the last seconds only", () => {
+    const pace = new Pace();
+    pace.add(0, 0);
+    for (let at = 1; at <= 30; at += 1) pace.add(at, at < 20 ? 10 : 10 + 1000 * (at - 20));
+    expect(pace.rate).toBe(1000);
+    expect(pace.left(12_010)).toBeCloseTo(2);
+  });
+
+  it("begins anew after a pause, and never promises what does not move", () => {
+    const pace = new Pace();
+    pace.add(0, 100);
+    pace.add(5, 100);
+    expect(pace.left(200)).toBeNull();
+    pace.reset();
+    expect(pace.rate).toBeNull();
+  });
+
+  it.each([
+    [0, "0 bytes"],
+    [1536, "1.5 KiB"],
+    [100 * 2 ** 30, "100.0 GiB"],
+  ])("says %d bytes as %s", (bytes, text) => expect(sizeText(bytes)).toBe(text));
+
+  it.each([
+    [0.2, "1 s"],
+    [75, "1 min"],
+    [5400, "1 h 30 min"],
+  ])("says %d seconds as %s", (seconds, text) => expect(timeText(seconds)).toBe(text));
+});
+
+describe("why a transfer was refused", () => {
+  it("is what the server says, or else what is known", () => {
+    expect(reasonOf('{"detail": "No room is left."}', 507)).toBe("No room is left.");
+    expect(reasonOf("<html>", 502)).toBe("The server answered 502. Try again.");
+    expect(reasonOf("", 0)).toContain("try again to go on");
+  });
+});
