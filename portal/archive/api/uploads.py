@@ -6,8 +6,6 @@ JSON, like anything else of the API: what became of it, and of which slide or vi
 
 from __future__ import annotations
 
-import base64
-import binascii
 import uuid
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -30,10 +28,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.archive import selectors, services, storage
+from portal.archive.api.tus import base64_of, case_id_of, checksum_of, metadata_of, whole_of
 from portal.archive.models import Upload, UploadState
 from portal.archive.rules import require_edit
 from portal.archive.selectors import UploadSeen
-from portal.archive.services import CHECKSUMS, Checksum
+from portal.archive.services import CHECKSUMS
 from portal.core.errors import InvalidInputError, PortalError
 from portal.core.http.acting import about
 from portal.core.http.bodies import body_length
@@ -45,7 +44,6 @@ VERSION = "1.0.0"
 EXTENSIONS = "creation,expiration,checksum,termination,concatenation"
 PIECE_TYPE = "application/offset+octet-stream"
 READ_BYTES = 2**20
-MOST_METADATA = 8192  # characters of Upload-Metadata; a name and a few ids
 
 
 class ProtocolError(PortalError):
@@ -197,7 +195,7 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
         """Announce a file. Where the lab has its `sha256` already, nothing needs to be sent."""
         http = request._request
         _require_version(http)
-        said = _metadata(http.headers.get("Upload-Metadata", ""))
+        said = metadata_of(http.headers.get("Upload-Metadata", ""))
         filename, name = said.get("filename", "unnamed"), said.get("name", "")
         concat = http.headers.get("Upload-Concat", "")
         if concat.startswith("final"):
@@ -212,10 +210,10 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
             raise InvalidInputError("Upload-Concat: expected partial, or final; and addresses.")
         else:
             upload = services.upload_begin(
-                case=selectors.case_get(user=user_of(request), case_id=_case_id(said)),
+                case=selectors.case_get(user=user_of(request), case_id=case_id_of(said)),
                 filename=filename,
                 name=name,
-                size_bytes=_whole(http, "Upload-Length"),
+                size_bytes=whole_of(http, "Upload-Length"),
                 sha256=said.get("sha256", ""),
                 is_part=concat == "partial",
                 user=user_of(request),
@@ -232,7 +230,7 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
         _require_version(request._request)
         response = self._standing(upload, http_status.HTTP_200_OK)
         response["Upload-Length"] = str(upload.size_bytes)
-        response["Upload-Metadata"] = f"filename {_base64(upload.filename)}"
+        response["Upload-Metadata"] = f"filename {base64_of(upload.filename)}"
         if upload.is_part:
             response["Upload-Concat"] = "partial"
         return response
@@ -254,9 +252,9 @@ class UploadViewSet(viewsets.GenericViewSet[Any]):
             raise WrongTypeError(f"Send the piece as {PIECE_TYPE}.")
         upload = services.upload_append(
             upload=upload,
-            offset=_whole(http, "Upload-Offset"),
+            offset=whole_of(http, "Upload-Offset"),
             chunks=_chunks(http),
-            checksum=_checksum(http.headers.get("Upload-Checksum", "")),
+            checksum=checksum_of(http.headers.get("Upload-Checksum", "")),
             user=user_of(request),
         )
         return self._standing(upload, http_status.HTTP_204_NO_CONTENT)
@@ -300,46 +298,6 @@ def _require_version(request: HttpRequest) -> None:
         raise ProtocolError(f"Send Tus-Resumable: {VERSION}.")
 
 
-def _whole(request: HttpRequest, name: str) -> int:
-    sent = request.headers.get(name, "")
-    if not (sent.isascii() and sent.isdecimal() and len(sent) < 16):
-        raise InvalidInputError(f"{name}: expected a whole number of bytes.")
-    return int(sent)
-
-
-def _metadata(sent: str) -> dict[str, str]:
-    """Keys with base64 values. What is no text is named."""
-    if len(sent) > MOST_METADATA:
-        raise InvalidInputError(f"Upload-Metadata: at most {MOST_METADATA} characters.")
-    said = {}
-    for pair in filter(None, (part.strip() for part in sent.split(","))):
-        key, _, value = pair.partition(" ")
-        try:
-            said[key] = base64.b64decode(value.strip(), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"Upload-Metadata: {key[:40]} is no base64 text.") from error
-    return said
-
-
-def _case_id(said: dict[str, str]) -> uuid.UUID:
-    try:
-        return uuid.UUID(said.get("case", ""))
-    except ValueError as error:
-        raise InvalidInputError("Upload-Metadata: name the case by its id, as case.") from error
-
-
-def _checksum(sent: str) -> Checksum | None:
-    if not sent:
-        return None
-    algorithm, _, digest = sent.partition(" ")
-    if algorithm not in CHECKSUMS:
-        raise InvalidInputError(f"Upload-Checksum: expected one of {', '.join(CHECKSUMS)}.")
-    try:
-        return Checksum(algorithm, base64.b64decode(digest.strip(), validate=True))
-    except binascii.Error as error:
-        raise InvalidInputError("Upload-Checksum: the digest is no base64.") from error
-
-
 def _chunks(request: HttpRequest) -> Iterator[bytes]:
     """The body. One that ends before its announced length broke off."""
     rest = body_length(request)
@@ -351,7 +309,3 @@ def _chunks(request: HttpRequest) -> Iterator[bytes]:
         pass  # the client went away
     if rest:
         raise InvalidInputError("The piece broke off.", code="body-incomplete")
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()

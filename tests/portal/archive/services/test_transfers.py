@@ -76,15 +76,13 @@ def test_a_job_that_runs_twice_stores_once(
     case: Case, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker dies after the bytes were placed and before the rows were committed."""
-    from portal.archive.services import transfers
+    from portal.archive import storage as files
 
     upload = _begin(case, annotator)
     services.upload_append(upload=upload, offset=0, chunks=[CONTENT], user=annotator)
     path, kind = services.upload_finish(upload=upload, progress=lambda *_: None)
     assert path is not None
-    transfers.storage.the_store().put(
-        path, transfers.storage.asset_name(case.lab_id, upload.sha256)
-    )
+    files.the_store().put(path, files.asset_name(case.lab_id, upload.sha256))
     assert not path.exists()
     assert (kind, _finish(upload).state) == ("still", JobState.SUCCEEDED)
     assert (Slide.objects.count(), Asset.objects.count()) == (1, 1)

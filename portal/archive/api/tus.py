@@ -1,0 +1,62 @@
+"""Reading the headers of tus 1.0.0: whole numbers, metadata in base64, digests."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+
+from django.http import HttpRequest
+
+from portal.archive.services import CHECKSUMS, Checksum
+from portal.core.errors import InvalidInputError
+
+MOST_METADATA = 8192  # characters of Upload-Metadata; a name and a few ids
+
+
+def whole_of(request: HttpRequest, name: str) -> int:
+    """A header that counts bytes."""
+    sent = request.headers.get(name, "")
+    if not (sent.isascii() and sent.isdecimal() and len(sent) < 16):
+        raise InvalidInputError(f"{name}: expected a whole number of bytes.")
+    return int(sent)
+
+
+def metadata_of(sent: str) -> dict[str, str]:
+    """Keys with base64 values. What is no text is named."""
+    if len(sent) > MOST_METADATA:
+        raise InvalidInputError(f"Upload-Metadata: at most {MOST_METADATA} characters.")
+    said = {}
+    for pair in filter(None, (part.strip() for part in sent.split(","))):
+        key, _, value = pair.partition(" ")
+        try:
+            said[key] = base64.b64decode(value.strip(), validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"Upload-Metadata: {key[:40]} is no base64 text.") from error
+    return said
+
+
+def case_id_of(said: dict[str, str]) -> uuid.UUID:
+    """The case that metadata name."""
+    try:
+        return uuid.UUID(said.get("case", ""))
+    except ValueError as error:
+        raise InvalidInputError("Upload-Metadata: name the case by its id, as case.") from error
+
+
+def checksum_of(sent: str) -> Checksum | None:
+    """The digest of a piece; None where none was sent."""
+    if not sent:
+        return None
+    algorithm, _, digest = sent.partition(" ")
+    if algorithm not in CHECKSUMS:
+        raise InvalidInputError(f"Upload-Checksum: expected one of {', '.join(CHECKSUMS)}.")
+    try:
+        return Checksum(algorithm, base64.b64decode(digest.strip(), validate=True))
+    except binascii.Error as error:
+        raise InvalidInputError("Upload-Checksum: the digest is no base64.") from error
+
+
+def base64_of(text: str) -> str:
+    """A value of metadata."""
+    return base64.b64encode(text.encode()).decode()

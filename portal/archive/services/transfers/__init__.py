@@ -1,0 +1,42 @@
+"""Files that arrive in pieces: whoever of the two dies meanwhile, the other goes on from there.
+
+``upload_begin`` announces a file, ``upload_append`` takes its pieces, and the last byte submits the
+job ``upload_finish``, which checks the file and makes a slide or a video of it. Of a large file,
+several parts may arrive at once (``is_part``), which ``upload_join`` makes one whole of.
+"""
+
+from portal.archive.services.transfers.arriving import (
+    upload_append,
+    upload_begin,
+    upload_discard,
+    upload_expires,
+    upload_join,
+)
+from portal.archive.services.transfers.finishing import (
+    upload_finish,
+    upload_job_ended,
+    upload_placing,
+    upload_store,
+)
+from portal.archive.services.transfers.writing import (
+    CHECKSUMS,
+    Checksum,
+    ChecksumError,
+    UploadBusyError,
+)
+
+__all__ = [
+    "CHECKSUMS",
+    "Checksum",
+    "ChecksumError",
+    "UploadBusyError",
+    "upload_append",
+    "upload_begin",
+    "upload_discard",
+    "upload_expires",
+    "upload_finish",
+    "upload_job_ended",
+    "upload_join",
+    "upload_placing",
+    "upload_store",
+]

@@ -1,0 +1,199 @@
+"""A file is announced, arrives in pieces, in parts that are joined, or is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from portal.archive import storage
+from portal.archive.models import Case, Upload, UploadState
+from portal.archive.rules import KEPT, require_edit
+from portal.archive.services.transfers.writing import (
+    Checksum,
+    bytes_drop,
+    has_content,
+    transfer_write,
+    transfer_writing,
+)
+from portal.archive.services.uploads import name_clean, upload_admit
+from portal.core.errors import ConflictError, InvalidInputError, StorageFullError
+from portal.jobs.models import Job
+from portal.jobs.services import job_submit
+from portal.labs.models import User
+
+FINISH_KIND = "upload_finish"
+MOST_PARTS = 64  # of one file: no client sends more than a few at once
+
+
+def upload_begin(
+    *,
+    case: Case,
+    filename: str,
+    size_bytes: int,
+    user: User,
+    name: str = "",
+    sha256: str = "",
+    is_part: bool = False,
+) -> Upload:
+    """Open a transfer. Pieces follow with ``upload_append``.
+
+    Args:
+        name: the title of the slide or video; the file's name where it is empty.
+        sha256: of the whole file, where the sender knows it. If the lab has these bytes already,
+            nothing needs to be sent: the transfer is complete at once.
+        is_part: of a file that arrives in several transfers at once.
+    Raises:
+        InvalidInputError: an empty file, or no SHA-256.
+    """
+    if size_bytes < 1:
+        raise InvalidInputError("The file is empty.", code="empty-file")
+    sha256 = sha256.lower()
+    if sha256 and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
+        raise InvalidInputError("sha256: expected 64 hexadecimal digits.")
+    upload_admit(case=case, user=user, size_bytes=size_bytes)
+    upload = Upload(
+        lab=case.lab,
+        case=case,
+        filename=name_clean(filename),
+        name=name_clean(name) if name else "",
+        size_bytes=size_bytes,
+        sha256=sha256,
+        is_part=is_part,
+        created_by=user,
+    )
+    if sha256 and not is_part and has_content(upload):
+        upload.received_bytes = size_bytes
+        with transaction.atomic():
+            upload.save()
+            _submit_finish(upload, user)
+        return upload
+    storage.incoming_path(str(upload.pk)).touch()
+    upload.save()
+    return upload
+
+
+def upload_join(
+    *, parts: Sequence[Upload], filename: str, user: User, name: str = "", sha256: str = ""
+) -> Upload:
+    """A transfer whose bytes are those of complete parts, in this order. Submits its finish.
+
+    Raises:
+        InvalidInputError: none or too many, one twice, not parts, or of several cases.
+        ConflictError: a part is not complete, or belongs to another whole already.
+    """
+    if not 1 <= len(parts) <= MOST_PARTS or len({part.pk for part in parts}) != len(parts):
+        raise InvalidInputError(f"Name 1 to {MOST_PARTS} parts, each once.", code="upload-parts")
+    if not all(part.is_part for part in parts) or len({part.case_id for part in parts}) > 1:
+        raise InvalidInputError("Name parts of one case only.", code="upload-parts")
+    case = parts[0].case
+    require_edit(user, case.lab_id)
+    size_bytes = sum(part.size_bytes for part in parts)
+    storage.require_size(size_bytes)
+    with transaction.atomic():
+        whole = Upload.objects.create(
+            lab=case.lab,
+            case=case,
+            filename=name_clean(filename),
+            name=name_clean(name) if name else "",
+            size_bytes=size_bytes,
+            received_bytes=size_bytes,
+            sha256=sha256.lower(),
+            created_by=user,
+        )
+        for number, part in enumerate(parts):
+            taken = Upload.objects.filter(
+                pk=part.pk, whole=None, received_bytes=part.size_bytes
+            ).update(whole=whole, part_number=number)
+            if not taken:
+                raise ConflictError(
+                    f"Part {number + 1} is not complete, or part of another file.",
+                    code="upload-parts",
+                )
+        _submit_finish(whole, user)
+    return whole
+
+
+def upload_append(
+    *,
+    upload: Upload,
+    offset: int,
+    chunks: Iterable[bytes],
+    user: User,
+    checksum: Checksum | None = None,
+) -> Upload:
+    """Append at ``offset``, which must be where the last piece ended. Keeps what arrived.
+
+    With the last byte the job is submitted that checks the whole.
+
+    Raises:
+        ConflictError: another offset is due (``details["offset"]``), or it is complete.
+        UploadBusyError: another request is writing to it.
+        ChecksumError: the piece is damaged; nothing of it is kept.
+        StorageFullError: the disk has no room left; the transfer is discarded.
+    """
+    require_edit(user, upload.lab_id)
+    with transfer_writing(upload) as file:
+        if upload.state != UploadState.RECEIVING or offset != upload.received_bytes:
+            raise ConflictError(
+                f"The next piece of this upload begins at byte {upload.received_bytes},"
+                f" not {offset}.",
+                code="upload-offset",
+                details={"offset": upload.received_bytes},
+            )
+        try:
+            transfer_write(file, upload, chunks, checksum)
+        except StorageFullError:
+            upload_discard(upload=upload)  # what cannot be finished must not hold the room
+            raise
+    if upload.received_bytes == upload.size_bytes and not upload.is_part:
+        with transaction.atomic():
+            _submit_finish(upload, user)
+    return upload
+
+
+def upload_discard(*, upload: Upload, user: User | None = None) -> None:
+    """Forget a transfer that was not stored, with its bytes and parts.
+
+    Args:
+        user: who gives it up; None for the sweep.
+    Raises:
+        ConflictError: it is being checked.
+    """
+    if user is not None:
+        require_edit(user, upload.lab_id)
+    names = [str(upload.pk), *(str(part.pk) for part in upload.parts.all())]
+    with transaction.atomic():
+        open_ones = Upload.objects.filter(pk=upload.pk, asset=None).exclude(
+            state=UploadState.CHECKING
+        )
+        if not open_ones.delete()[0] and Upload.objects.filter(pk=upload.pk).exists():
+            raise ConflictError(
+                f"{upload.filename} has arrived: cancel its job, or delete what was made of it.",
+                code="upload-complete",
+            )
+    bytes_drop(names)
+
+
+def upload_expires(upload: Upload) -> datetime:
+    """Until when the sweep lets a transfer be if nothing more arrives."""
+    return upload.updated_at + KEPT
+
+
+def _submit_finish(upload: Upload, user: User) -> Job:
+    """Once: whoever finds it still receiving."""
+    changed = Upload.objects.filter(pk=upload.pk, state=UploadState.RECEIVING).update(
+        state=UploadState.CHECKING
+    )
+    if not changed:
+        raise ConflictError("This upload is complete.", code="upload-offset")
+    upload.state = UploadState.CHECKING
+    return job_submit(
+        kind=FINISH_KIND,
+        args={"upload_id": str(upload.pk)},
+        lab=upload.lab,
+        user=user,
+        target=upload,
+        target_name=upload.name or upload.filename,
+    )

@@ -1,0 +1,132 @@
+"""What arrived is checked, stored and made a slide or a video of; or refused, with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from ml.imaging.formats.sniff import FileKind
+from portal.archive import storage
+from portal.archive.models import Case, Upload, UploadState
+from portal.archive.services.assets import asset_placing
+from portal.archive.services.items import ItemReceived, item_create
+from portal.archive.services.transfers.arriving import FINISH_KIND, upload_discard
+from portal.archive.services.transfers.writing import bytes_drop, has_content
+from portal.archive.services.uploads import content_kind, upload_keep
+from portal.core.disk import full_disk_refused
+from portal.core.errors import ConflictError, InvalidInputError
+
+Progress = Callable[[int, int, str], None]
+
+
+def upload_finish(*, upload: Upload, progress: Progress) -> tuple[Path | None, FileKind]:
+    """Check a complete transfer: join its parts, hash it, look what it is.
+
+    Everything here may be done twice. ``upload_store`` follows.
+
+    Returns:
+        The file, to be placed, or None where the store has its bytes; and what its content is.
+    Raises:
+        InvalidInputError: another hash than announced, or no kind Tessera opens.
+    """
+    path = storage.incoming_path(str(upload.pk))
+    if upload.parts.exists():
+        _join(path, upload, progress)
+    if not path.exists() and has_content(upload):
+        stored = storage.asset_path(upload.lab_id, upload.sha256)
+        return None, content_kind(stored, filename=upload.filename)
+    announced, upload.sha256 = upload.sha256, _sha256(path, upload.size_bytes, progress)
+    if announced and announced != upload.sha256:
+        raise InvalidInputError(
+            f"The file arrived damaged: its SHA-256 is {upload.sha256}, not {announced}.",
+            code="upload-hash",
+        )
+    Upload.objects.filter(pk=upload.pk).update(sha256=upload.sha256)  # a second run may need it
+    return path, content_kind(path, filename=upload.filename)
+
+
+@contextmanager
+def upload_placing(*, upload: Upload, received: Path | None) -> Iterator[None]:
+    """The transaction in which ``upload_store`` is called; its parts are dropped once it is over.
+
+    Args:
+        received: what ``upload_finish`` gave.
+    """
+    with asset_placing(upload.lab_id, upload.sha256, received=received):
+        yield
+    for part in upload.parts.all():
+        upload_discard(upload=part)
+
+
+def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> ItemReceived:
+    """Keep a checked transfer as an asset, and make a slide or a video of it.
+
+    Raises:
+        ConflictError: its case was deleted meanwhile, or the account that sent it.
+    """
+    user = upload.created_by
+    if user is None or not Case.objects.filter(pk=upload.case_id).exists():
+        gone = "case" if user else "account that sent it"
+        raise ConflictError(f"{upload.filename}: the {gone} was deleted meanwhile.", code="gone")
+    upload_keep(
+        case=upload.case,
+        received=received,
+        sha256=upload.sha256,
+        size_bytes=upload.size_bytes,
+        kind=kind,
+        filename=upload.filename,
+        user=user,
+        upload=upload,
+    )
+    return item_create(upload=upload, user=user, name=upload.name)
+
+
+def upload_job_ended(*, payload: Mapping[str, Any]) -> None:
+    """Mark the transfer of a failed or cancelled job as refused, and drop its bytes.
+
+    Heard from ``job.ended``.
+    """
+    if payload.get("kind") != FINISH_KIND or payload.get("state") not in ("failed", "cancelled"):
+        return
+    upload = Upload.objects.filter(
+        pk=payload["target_id"], state=UploadState.CHECKING, asset=None
+    ).first()
+    if upload is None:
+        return
+    upload.state = UploadState.REFUSED
+    upload.error_code = str(payload.get("error_code") or payload["state"])
+    upload.error_message = str(payload.get("error_message") or "The work was cancelled.")
+    upload.save(update_fields=["state", "error_code", "error_message", "updated_at"])
+    names = [str(upload.pk), *(str(part.pk) for part in upload.parts.all())]
+    upload.parts.all().delete()
+    transaction.on_commit(lambda: bytes_drop(names), robust=True)
+
+
+def _join(path: Path, whole: Upload, progress: Progress) -> None:
+    """Write the parts one after the other; begun anew where it was broken off."""
+    done = 0
+    with full_disk_refused(), path.open("wb") as out:
+        for part in whole.parts.order_by("part_number"):
+            with storage.incoming_path(str(part.pk)).open("rb") as source:
+                while chunk := source.read(storage.CHUNK_BYTES):
+                    out.write(chunk)
+                    done += len(chunk)
+                    progress(done, 2 * whole.size_bytes, "Joining the parts")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _sha256(path: Path, size_bytes: int, progress: Progress) -> str:
+    hashed, done = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(storage.CHUNK_BYTES):
+            hashed.update(chunk)
+            done += len(chunk)
+            progress(done, size_bytes, "Checking the bytes")
+    return hashed.hexdigest()

@@ -1,0 +1,139 @@
+"""The file of a transfer: written by one request at a time, and never more promised than it has."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import RawIOBase
+
+from portal.archive import storage
+from portal.archive.models import Upload, UploadState
+from portal.core.disk import full_disk_refused, require_room
+from portal.core.errors import InvalidInputError, PortalError, StorageFullError
+
+CERTAIN_EVERY_BYTES = 64 * 2**20
+"""How often a piece is brought to the disk and noted: a crash costs at most so much."""
+CHECKSUMS = ("sha1", "sha256", "md5")
+
+
+class UploadBusyError(PortalError):
+    """Another request is writing to this transfer."""
+
+    status, code, title = 423, "upload-busy", "Another request is sending to this upload"
+
+
+class ChecksumError(PortalError):
+    """A piece arrived damaged. Nothing of it was kept. The status is that of tus 1.0.0."""
+
+    status, code, title = 460, "checksum-mismatch", "The piece arrived damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """What a piece must hash to: one of ``CHECKSUMS``, and the digest."""
+
+    algorithm: str
+    digest: bytes
+
+
+@contextmanager
+def transfer_writing(upload: Upload) -> Iterator[RawIOBase]:
+    """The transfer's file, held by this request alone; released by the kernel if it dies.
+
+    ``upload`` is read again, and promises no more than the file has.
+    """
+    path = storage.incoming_path(str(upload.pk))
+    with full_disk_refused():
+        path.touch()
+    with path.open("r+b", buffering=0) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UploadBusyError(
+                "Another request is still sending to this upload. Try again in a moment.",
+                details={"retry_after_s": 2},
+            ) from error
+        upload.refresh_from_db()
+        _no_more_than_there_is(file, upload)
+        yield file
+
+
+def _no_more_than_there_is(file: RawIOBase, upload: Upload) -> None:
+    """A restored database may promise bytes that the folder of transfers does not have."""
+    size_bytes = os.fstat(file.fileno()).st_size
+    if size_bytes < upload.received_bytes and upload.state == UploadState.RECEIVING:
+        upload.received_bytes = size_bytes
+        upload.save(update_fields=["received_bytes", "updated_at"])
+
+
+def transfer_write(
+    file: RawIOBase, upload: Upload, chunks: Iterable[bytes], checksum: Checksum | None
+) -> None:
+    """Add a piece where the last one ended, and note how far it came.
+
+    Raises:
+        InvalidInputError: more bytes than announced. ChecksumError: a damaged piece.
+        StorageFullError: no room is left; nothing is noted.
+    """
+    begin = upload.received_bytes
+    hashed = hashlib.new(checksum.algorithm, usedforsecurity=False) if checksum else None
+    file.truncate(begin)
+    file.seek(begin)
+    end = begin
+    try:
+        with full_disk_refused():
+            for chunk in chunks:
+                if end + len(chunk) > upload.size_bytes:
+                    raise InvalidInputError(
+                        f"This upload was announced with {upload.size_bytes} bytes; more arrived.",
+                        code="upload-size",
+                    )
+                if end % storage.ROOM_EVERY_BYTES < len(chunk):
+                    require_room()
+                storage.write_whole(file, chunk)
+                end += len(chunk)
+                if hashed is not None:
+                    hashed.update(chunk)
+                elif end - upload.received_bytes >= CERTAIN_EVERY_BYTES:
+                    _certain(file, upload, end)
+    except StorageFullError:
+        raise
+    except BaseException:
+        # A piece that broke off is good as far as it came, unless its hash was to be checked.
+        _certain(file, upload, begin if checksum else end)
+        raise
+    if checksum and hashed and hashed.digest() != checksum.digest:
+        file.truncate(begin)
+        raise ChecksumError(
+            f"The piece from byte {begin} on arrived damaged: its {checksum.algorithm} is"
+            f" {hashed.hexdigest()}, not {checksum.digest.hex()}. Send it again."
+        )
+    _certain(file, upload, end)
+
+
+def _certain(file: RawIOBase, upload: Upload, end: int) -> None:
+    """Bring what came to the disk, then note it: the row never promises more than the file has."""
+    file.truncate(end)
+    with full_disk_refused():
+        os.fsync(file.fileno())
+    upload.received_bytes = end
+    upload.save(update_fields=["received_bytes", "updated_at"])
+
+
+def has_content(upload: Upload) -> bool:
+    """Whether the lab has these bytes. Nobody learns so of another lab's."""
+    if not upload.sha256:
+        return False
+    name = storage.asset_name(upload.lab_id, upload.sha256)
+    found = storage.the_store().stat(name)
+    return found is not None and found.size_bytes == upload.size_bytes
+
+
+def bytes_drop(names: Iterable[str]) -> None:
+    """Delete the files of transfers, by the ids of their rows."""
+    for name in names:
+        storage.incoming_path(name).unlink(missing_ok=True)
