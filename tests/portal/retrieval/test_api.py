@@ -44,16 +44,18 @@ def test_get_gives_the_same_answer(api, pair):
     assert api.get(f"/api/v1/rois/{query.pk}/similar/?organ=Lung").json()["results"] == []
 
 
-def test_an_answer_names_what_its_query_was_expanded_by_and_can_be_repeated(api, world, pair):
+def test_an_answer_names_how_it_was_asked_and_can_be_repeated(api, world, pair, settings):
+    settings.TESSERA_SEARCH_EXPAND = 3
     query, hit = pair
     for left in (140, 160, 180):
         world.embedded(hit.canvas, left, 100)
     body = api.post(URL, {"roi": str(query.pk)}).json()
-    assert body["expand"] == 3 and len(body["expanded_by"]) == 3
-    again = {"roi": str(query.pk), "expand": body["expand"], "encoder": body["encoder"]["id"]}
+    assert body["expand"] == 3 and len(body["expanded_by"]) == 3 and body["diffuse"]
+    again = {"roi": str(query.pk), "encoder": body["encoder"]["id"]}
+    again |= {name: body[name] for name in ("expand", "diffuse")}
     assert api.post(URL, again).json() == body
     plain = api.get(f"/api/v1/rois/{query.pk}/similar/", {"expand": 0}).json()
-    assert (plain["expand"], plain["expanded_by"]) == (0, [])
+    assert (plain["expand"], plain["expanded_by"], plain["diffuse"]) == (0, [], False)
     distances = [found["distance"] for found in plain["results"]]
     assert distances == sorted(distances)
     assert sorted(found["distance"] for found in body["results"]) == distances
@@ -155,7 +157,7 @@ def test_encoders_are_listed(api, pair):
 
 def test_a_search_is_few_queries(api, pair, django_assert_max_num_queries):
     api.post(URL, {"roi": str(pair[0].pk)})
-    with django_assert_max_num_queries(14):  # three of them are the audit log's
+    with django_assert_max_num_queries(15):  # three of them are the audit log's
         api.post(URL, {"roi": str(pair[0].pk)})
 
 

@@ -129,5 +129,5 @@ def test_both_labs_can_tell_that_it_was_searched_with(api_as, stranger, lab, oth
 def test_it_costs_as_few_queries(api_as, stranger, shared, django_assert_max_num_queries):
     client = api_as(stranger)
     search(client, shared[0])
-    with django_assert_max_num_queries(24):
+    with django_assert_max_num_queries(26):
         search(client, shared[0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ml.index.calibration import Calibration
+from ml.index.diffusion import diffused_distances
 from ml.index.expansion import expanded_query
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_delete
@@ -82,6 +83,27 @@ def test_the_order_is_the_expanded_querys_and_the_distances_are_the_rois_own(
     )
     assert set(result.expanded_by) == {embedding_id(roi) for roi in nearest}
     assert plain.expanded_by == ()
+
+
+@pytest.mark.parametrize("expand", [0, 3])
+def test_diffusion_goes_by_way_of_what_may_be_found(world, story, expand):
+    """The order is that of ``diffused_distances``; distances stay the ROI's own."""
+    query, sibling, others = story
+    moved = vector(query)
+    if expand:
+        nearest, _ = plain_expansion(query, others, expand)
+        moved = expanded_query(moved, np.stack([vector(roi) for roi in nearest]))
+    stacked = np.stack([vector(roi) for roi in others])
+    by_distance = np.argsort(np.linalg.norm(stacked - moved, axis=1))
+    away = diffused_distances(moved, stacked[by_distance])
+    expected = [others[i] for i in by_distance[np.argsort(away, kind="stable")]]
+    result = search(world, query, expand=expand, diffuse=True)
+    assert [hit.roi for hit in result.hits] == expected
+    assert len(search(world, query, expand=expand, diffuse=True, k=2).hits) == 2
+    assert [hit.distance for hit in result.hits] == pytest.approx(
+        [np.linalg.norm(vector(roi) - vector(query)) for roi in expected]
+    )
+    assert sibling not in [hit.roi for hit in result.hits]
 
 
 def test_the_same_patient_neither_expands_nor_is_found(world, story):

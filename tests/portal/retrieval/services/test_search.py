@@ -1,4 +1,4 @@
-"""How the portal is set decides by how many neighbours a query is expanded."""
+"""How the portal is set decides whether hits are diffused, and queries expanded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
 from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.services import similar_or_embed
-from portal.retrieval.services.search import expand_default
+from portal.retrieval.services.search import diffuse_default, expand_default
 
 
 @pytest.fixture
@@ -23,16 +23,13 @@ def ask(world):
     return lambda **options: similar_or_embed(roi=roi, user=world.user, options=options)
 
 
-def test_queries_are_expanded_by_three_unless_told(ask):
+def test_queries_are_expanded_as_the_portal_is_set_unless_told(ask, settings):
+    assert ask().expanded_by == ()
+    assert len(ask(expand=2).expanded_by) == 2
+    settings.TESSERA_SEARCH_EXPAND = 3
     assert len(ask().expanded_by) == 3
     assert len(ask(expand=1).expanded_by) == 1
     assert ask(expand=0).expanded_by == ()
-
-
-def test_the_setting_turns_it_off_and_a_request_may_still_ask(ask, settings):
-    settings.TESSERA_SEARCH_EXPAND = 0
-    assert ask().expanded_by == ()
-    assert len(ask(expand=2).expanded_by) == 2
 
 
 def test_a_setting_beyond_the_most_is_the_most(ask, settings):
@@ -40,9 +37,21 @@ def test_a_setting_beyond_the_most_is_the_most(ask, settings):
     assert ask().query.expand == 10
 
 
-def test_a_place_is_asked_for_as_it_is():
-    assert expand_default(Encoder(kind=EncoderKind.ENDOSCOPY)) == 0
-    assert expand_default(Encoder(kind=EncoderKind.HISTOLOGY)) == 3
+def test_a_place_is_asked_for_as_it_is(settings):
+    settings.TESSERA_SEARCH_EXPAND = 3
+    for kind, by, over in ((EncoderKind.ENDOSCOPY, 0, False), (EncoderKind.HISTOLOGY, 3, True)):
+        assert (expand_default(Encoder(kind=kind)), diffuse_default(Encoder(kind=kind))) == (
+            by,
+            over,
+        )
+
+
+def test_hits_are_diffused_unless_told_or_asked_for_by_distance(ask, settings):
+    assert ask().query.diffuse and ask(expand=2).query.diffuse
+    assert not ask(expand=0).query.diffuse and not ask(diffuse=False).query.diffuse
+    assert ask(expand=0, diffuse=True).query.diffuse
+    settings.TESSERA_SEARCH_DIFFUSE = False
+    assert not ask().query.diffuse
 
 
 def test_a_region_whose_slide_went_into_the_bin_meanwhile_is_not_found(world):
