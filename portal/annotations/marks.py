@@ -78,7 +78,7 @@ def _points(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
     if not isinstance(points, list) or not points:
         raise InvalidRoiGeometryError(f"geometry: a {geometry['type']} needs coordinates.")
     _refuse_too_many(len(points))
-    return shapely.multipoints(_vertices(points, "point", notes))
+    return MultiPoint(_vertices(points, "point", notes))
 
 
 def _lines(geometry: Mapping[str, Any], notes: list[str]) -> BaseGeometry:
@@ -130,7 +130,7 @@ def _of_kind(found: BaseGeometry, whole: BaseGeometry) -> BaseGeometry:
         for part in shapely.get_parts(found)
         if (part.geom_type == "Point") == is_points and not part.is_empty
     ]
-    rounded = shapely.transform(parts, lambda xy: np.round(xy, DECIMALS)) if parts else []
+    rounded: Any = shapely.transform(parts, lambda xy: np.round(xy, DECIMALS)) if parts else []
     if is_points:
         return MultiPoint(list(rounded))
     return MultiLineString([line for line in rounded if line.length > 0])

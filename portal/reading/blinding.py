@@ -30,9 +30,8 @@ def blinding_register() -> None:
     for model in (Embedding, Followup, RoiComment):
         hide_register(model, lambda user: Q(roi__in=rois_hidden_from(user)))
     hide_register(Judgement, _judgements)
-    for model in (RoiImport, CanvasPresence):
-        name = "author" if model is RoiImport else "user"
-        hide_register(model, lambda user, name=name: _on_blind_canvas(user, author=name))
+    hide_register(RoiImport, lambda user: _on_blind_canvas(user, author="author"))
+    hide_register(CanvasPresence, lambda user: _on_blind_canvas(user, author="user"))
     hide_register(Job, _jobs)
     hide_register(AuditEntry, _entries)
 
@@ -63,7 +62,7 @@ def _on_blind_canvas(user: User, *, author: str, canvas: str = "canvas_id") -> Q
     mine = _blind().filter(person=user).values("canvas_id")
     theirs = _blind().filter(canvas=OuterRef(canvas), person=OuterRef(f"{author}_id"))
     not_own = ~Q(**{author: user})
-    return not_own & (Q(**{f"{canvas.removesuffix('_id')}__in": mine}) | Exists(theirs))
+    return not_own & (Q(**{f"{canvas.removesuffix('_id')}__in": mine}) | Q(Exists(theirs)))
 
 
 def _judgements(user: User) -> Q:
@@ -76,12 +75,14 @@ def _jobs(user: User) -> Q:
     own = Q(created_by=user) & Q(created_by__isnull=False)
     mine = _blind().filter(person=user).values("canvas_id")
     theirs = _blind().filter(canvas=OuterRef("target_id"), person=OuterRef("created_by_id"))
-    on_canvas = Q(target_type="canvas") & ~own & (Q(target_id__in=mine) | Exists(theirs))
+    on_canvas = Q(target_type="canvas") & ~own & (Q(target_id__in=mine) | Q(Exists(theirs)))
     return Q(target_type="roi", target_id__in=rois_hidden_from(user)) | on_canvas
 
 
 def _entries(user: User) -> Q:
     """What the log says of a hidden region, and of what a reader did to an image being read."""
     theirs = _blind().filter(person=OuterRef("actor_id"), canvas=OuterRef("object_id"))
-    on_canvas = Q(kind="canvas", action__startswith="roi.") & ~Q(actor_id=user.pk) & Exists(theirs)
+    on_canvas = (
+        Q(kind="canvas", action__startswith="roi.") & ~Q(actor_id=user.pk) & Q(Exists(theirs))
+    )
     return Q(kind="roi", object_id__in=rois_hidden_from(user)) | on_canvas

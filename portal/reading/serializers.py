@@ -32,7 +32,7 @@ class StudySerializer(serializers.ModelSerializer[Study]):
     blind_count = serializers.IntegerField(
         read_only=True, help_text="Readings whose regions nobody else sees"
     )
-    labels = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
+    labels = serializers.PrimaryKeyRelatedField[Any](many=True, read_only=True)
     created_by = serializers.StringRelatedField(read_only=True)  # type: ignore[var-annotated]
     unblinded_by = serializers.StringRelatedField(read_only=True)  # type: ignore[var-annotated]
 

@@ -144,7 +144,7 @@ class Lists:
         sizes = self._sizes if per_list is None else per_list
         far = np.empty(self.n_lists, dtype=np.float32)
         # One thread, unlike a product of numpy's: on a busy machine two wait for each other.
-        faiss.fvec_L2sqr_ny(
+        faiss.fvec_L2sqr_ny(  # type: ignore[attr-defined] # its stubs lack it
             faiss.swig_ptr(far),
             faiss.swig_ptr(q),
             faiss.swig_ptr(self._centres),

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import distributed as dist
@@ -138,7 +139,7 @@ def joined() -> Iterator[Peers]:
         dist.destroy_process_group()
 
 
-def _part(store: dist.Store, here: Peers) -> None:
+def _part(store: Any, here: Peers) -> None:
     """Wait until no process needs another any more.
 
     A process that has its part of the last exchange may close its connections while another one

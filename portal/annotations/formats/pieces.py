@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,17 +20,17 @@ from portal.annotations.qupath import FeatureError
 MAX_RUNS = 200_000  # of one mask: beyond, an outline would have more vertices than an ROI may
 
 
-def single_rings(geometry: dict[str, Any]) -> list[list[list[float]]]:
+def single_rings(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
     """Rings, not closed, that cover the outline together without overlapping.
 
     A polygon with holes is cut along a vertical line through each of them.
     """
-    shape = shapely.geometry.shape(geometry)
+    shape = shapely.geometry.shape(dict(geometry))
     parts = [part for part in shapely.get_parts(shape) if isinstance(part, Polygon)]
     return [_open(piece) for part in parts for piece in _without_holes(part)]
 
 
-def pieces_of(geometry: dict[str, Any]) -> list[list[list[float]]]:
+def pieces_of(geometry: Mapping[str, Any]) -> list[list[list[float]]]:
     """Vertices of each piece, for formats without parts: rings of areas, lines, all points."""
     kind = mark_kind(geometry)
     if kind is None:

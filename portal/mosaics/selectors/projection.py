@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import shapely
 from django.db.models import Q
-from shapely.geometry import MultiPolygon, Polygon, mapping
+from shapely.geometry import MultiLineString, MultiPoint, MultiPolygon, Polygon, mapping
 from shapely.geometry.base import BaseGeometry
 
 from ml.geometry import inverse, project_points
@@ -170,9 +170,7 @@ def _projected_mark(
             return None
         moved.append(xy[0])
     is_line = mark_kind(geometry) == RoiKind.LINE
-    whole: BaseGeometry = (
-        shapely.multilinestrings(moved) if is_line else shapely.multipoints(np.vstack(moved))
-    )
+    whole: BaseGeometry = MultiLineString(moved) if is_line else MultiPoint(np.vstack(moved))
     parts = shapely.get_parts(shapely.intersection(whole, seen))
     left = [part for part in parts if (part.geom_type == "LineString") == is_line]
     if not left:

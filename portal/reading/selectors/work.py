@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from django.db.models import (
     BooleanField,
@@ -148,10 +149,10 @@ def load_of(lab: Lab) -> list[Load]:
             next=Min("due_on", filter=is_open),
         )
     )
-    known = {row["person"]: row for row in rows}
+    known: dict[Any, dict[str, Any]] = {row["person"]: dict(row) for row in rows}
     roles = [role for role in Role if role.rank >= Role.ANNOTATOR.rank]
     members = Membership.objects.filter(lab=lab, role__in=roles, user__is_service=False)
-    nothing = {"open": 0, "late": 0, "done": 0, "next": None}
+    nothing: dict[str, Any] = {"open": 0, "late": 0, "done": 0, "next": None}
     loads = []
     for member in members.select_related("user").order_by("user__full_name", "user__email"):
         row = known.get(member.user_id, nothing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -160,7 +161,7 @@ def assignment_remove(*, assignment: Assignment, user: User) -> None:
             lift_where_complete(study, canvas_id)
 
 
-def lift_where_complete(study: Study, canvas_id: object) -> None:
+def lift_where_complete(study: Study, canvas_id: uuid.UUID) -> None:
     """Lift the blinding of an image, or of the study, once all its readings are handed in."""
     rows = Assignment.everything.select_for_update().filter(study=study, is_blind=True)
     if study.blind_until == BlindUntil.IMAGE:
@@ -171,7 +172,7 @@ def lift_where_complete(study: Study, canvas_id: object) -> None:
         study_tell("completed", study, readings=len(readings))
 
 
-def _revisions(assignment: Assignment, study: Study) -> list[object]:
+def _revisions(assignment: Assignment, study: Study) -> list[uuid.UUID]:
     """The newest revisions of what the reader drew since they were asked, of the study's labels."""
     rois = Roi.objects.live().filter(
         canvas=assignment.canvas_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -57,4 +58,4 @@ def mail_readers(rows: Sequence[Assignment], *, by: User) -> None:
             "note": own[0].note,
         }
         message = mail_make("reading/mail/assigned", to=person.email, context=context)
-        transaction.on_commit(lambda message=message: mail_later(message))
+        transaction.on_commit(partial(mail_later, message))
