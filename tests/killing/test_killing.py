@@ -14,6 +14,7 @@ import pytest
 
 from tests import services
 from tests.killing.harness import Portal, is_alive
+from tests.killing.uploads import send_among_kills
 
 pytestmark = [
     pytest.mark.slow,
@@ -216,3 +217,8 @@ def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
     _once(portal.wait_until_ended()["a"])
     time.sleep(2.5)  # the one that was paused has had time to finish, were it allowed to
     _once(portal.control("state")["a"])
+
+
+def test_files_sent_in_pieces_arrive_whole_whoever_is_killed_on_the_way(portal: Portal) -> None:
+    done = send_among_kills(portal, files=2, port=8799, seed=3)
+    assert sum(count for what, count in done.items() if what.startswith("kills of")) == 4

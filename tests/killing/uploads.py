@@ -1,0 +1,197 @@
+"""Files sent in pieces while the sender or the portal is killed at random points.
+
+``python -m tests.killing.uploads --files 100`` does it at length; a test does it briefly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import http.client
+import io
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from tests.killing.harness import Portal
+
+CONTROL = "tests.killing.uploads_control"
+PIECE_BYTES = 64 * 2**10  # of a request's body, between which the axe may fall
+PATIENCE_S = 120.0  # for the portal to be back after a kill
+_GONE = (OSError, http.client.HTTPException)
+
+
+@dataclass
+class Sender:
+    """A client that remembers nothing but the address of its transfer, as one that was killed."""
+
+    port: int
+    token: str
+    rng: random.Random
+    tree: subprocess.Popen[bytes]
+    done: Counter[str] = field(default_factory=Counter)
+
+    def send(self, name: str, content: bytes, case: str) -> None:
+        """The whole file, with about two deaths on the way."""
+        said = {"filename": name, "case": case, "sha256": hashlib.sha256(content).hexdigest()}
+        meta = ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items())
+        headers = {"Upload-Length": str(len(content)), "Upload-Metadata": meta}
+        address = ""
+        while not address:  # one whose answer was lost is left behind; the sweep takes it
+            answer = self._ask("POST", "/api/v1/uploads/", headers)
+            address = answer.get("Location", "") if answer else ""
+            if not address:
+                time.sleep(0.2)
+        deaths = sorted(self.rng.sample(range(len(content)), 2))
+        while (at := self._offset(address)) < len(content):
+            cut = next((death for death in deaths if death > at), None)
+            deaths = [death for death in deaths if cut is not None and death > cut]
+            self._piece(address, content, at, cut)
+
+    def _offset(self, address: str) -> int:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            answer = self._ask("HEAD", address, {})
+            if answer is not None and "Upload-Offset" in answer:
+                return int(answer["Upload-Offset"])
+            time.sleep(0.2)
+        raise AssertionError(f"the portal did not come back; so far: {dict(self.done)}")
+
+    def _piece(self, address: str, content: bytes, at: int, cut: int | None) -> None:
+        """What is left, or as much as comes before somebody dies."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.putrequest("PATCH", address)
+            for key, value in self._headers().items():
+                connection.putheader(key, value)
+            connection.putheader("Content-Type", "application/offset+octet-stream")
+            connection.putheader("Upload-Offset", str(at))
+            connection.putheader("Content-Length", str(len(content) - at))
+            connection.endheaders()
+            for start in range(at, len(content), PIECE_BYTES):
+                connection.send(content[start : start + PIECE_BYTES])
+                if cut is not None and start + PIECE_BYTES > cut:
+                    self._strike()
+                    return
+            connection.getresponse().read()
+        except _GONE:
+            self.done["connections lost"] += 1
+        finally:
+            connection.close()
+
+    def _strike(self) -> None:
+        """The client dies (its connection ends), or a process of the portal does, by kill -9."""
+        victim = self.rng.choice(["client", "gunicorn", "front", "worker"])
+        self.done[f"kills of {victim}"] += 1
+        if victim != "client":
+            for pid in self._processes(victim)[:1]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _processes(self, word: str) -> list[int]:
+        found, open_ones = [], [self.tree.pid]
+        while open_ones:
+            pid = open_ones.pop()
+            with suppress(FileNotFoundError, ProcessLookupError):
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                if pid != self.tree.pid and word.encode() in command:
+                    found.append(pid)
+                children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+                open_ones += [int(child) for child in children.split()]
+        self.rng.shuffle(found)
+        return found
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Tus-Resumable": "1.0.0"}
+
+    def _ask(self, method: str, path: str, headers: dict[str, str]) -> dict[str, str] | None:
+        """The headers of the answer; None where there was none, or a passing refusal."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, headers=self._headers() | headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status >= 500:
+                return None
+            assert answer.status < 400, (method, path, answer.status, body[:500])
+            return dict(answer.headers)
+        except _GONE:
+            self.done["calls lost"] += 1
+            return None
+        finally:
+            connection.close()
+
+
+def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dict[str, Any]:
+    """Send so many files of 1 to 6 MB, kill on the way, and compare every byte.
+
+    Raises:
+        AssertionError: a file is not stored, differs, or was made a slide more than once.
+    """
+    rng = random.Random(seed)
+    tree = portal.start([sys.executable, "manage.py", "serve", "--port", str(port)])
+    place = portal.ask(CONTROL, "seat", f"seat-{seed}")
+    sender = Sender(port, place["token"], rng, tree)
+    sent = {}
+    for number in range(files):
+        content = _picture(number) + rng.randbytes(rng.randrange(10**6, 6 * 10**6))
+        name = f"{number}.png"
+        sent[name] = hashlib.sha256(content).hexdigest()
+        sender.send(name, content, place["case"])
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = {
+            name: row
+            for name, row in portal.ask(CONTROL, "stored", place["case"]).items()
+            if name in sent
+        }
+        waiting = [name for name in sent if found.get(name, {}).get("state") != "stored"]
+        if not waiting or time.monotonic() > deadline:
+            break
+        time.sleep(0.3)
+    assert not waiting, {name: found.get(name) for name in waiting}
+    for name, sha256 in sent.items():
+        row = found[name]
+        assert (row["sha256"], row["on_disk"], row["slides"]) == (sha256, sha256, 1), row
+    return {"files": files, **sender.done}
+
+
+def _picture(number: int) -> bytes:
+    """A small PNG: what is sent must be of a kind that is kept."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (64, 48), (number % 256, 90, 160)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def main() -> None:
+    """Print what was done."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--port", type=int, default=8797)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="tessera-uploads-"))
+    portal = Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", lambda: None)
+    try:
+        print(send_among_kills(portal, files=given.files, port=given.port, seed=given.seed))
+    finally:
+        portal.ask_no_more()
+        portal.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
