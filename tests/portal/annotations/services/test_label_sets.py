@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.utils import IntegrityError
 
-from portal.annotations.models import Label, LabelSet, Roi, RoiAction, RoiRevision
+from portal.annotations.models import Label, Roi, RoiAction, RoiRevision
 from portal.annotations.selectors import label_tree, label_versions
 from portal.annotations.services import (
     label_create,
@@ -203,20 +201,3 @@ def test_a_merge_keeps_reviews_and_refuses_what_makes_no_sense(
         label_merge(source=label, target=foreign_label, user=manager)
     label_merge(source=label, target=gland, user=manager)
     assert Roi.objects.get(pk=roi.pk).review_state == "accepted"
-
-
-def test_an_upgrade_tells_twins_apart_and_gives_keys_and_names(
-    lab: Lab, canvas: Canvas, annotator: User, label: Label
-) -> None:
-    roi_create(canvas=canvas, user=annotator, geometry=box(1, 1, 9, 9), label=label)
-    label_set = LabelSet.objects.get(lab=lab)
-    with connection.cursor() as cursor:
-        cursor.execute("DROP INDEX label_name_unique_in_any_case")
-    Label.objects.create(lab=lab, label_set=label_set, name="tumor", position=20)
-    Label.objects.update(key="")
-    RoiRevision.objects.update(label_name="")
-    import_module("portal.annotations.migrations.0008_label_words").to_words(apps, None)
-    assert Label.objects.get(position=20).name == "tumor (2)"
-    keys = Label.objects.filter(lab=lab).order_by("position").values_list("key", flat=True)
-    assert "".join(keys) == "123456789"
-    assert RoiRevision.objects.get().label_name == "Tumor"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 
 from portal.annotations.models import ReviewState, Roi, RoiRevision
 from portal.annotations.services import RoiChanges, roi_create, roi_delete, roi_update
@@ -74,11 +71,3 @@ def test_an_ellipse_that_the_edge_cuts_is_a_polygon(canvas: Canvas, annotator: U
 def test_an_unknown_shape_is_refused(canvas: Canvas, annotator: User) -> None:
     with pytest.raises(InvalidInputError, match="polygon, ellipse"):
         roi_create(canvas=canvas, user=annotator, geometry=box(0, 0, 9, 9), kind="circle")
-
-
-def test_locks_and_ellipses_of_earlier_imports_are_carried_over(roi: Roi) -> None:
-    Roi.objects.update(foreign={"isLocked": True, "isEllipse": True})
-    migration = import_module("portal.annotations.migrations.0003_shapes_and_locks")
-    migration.carry_over(apps, None)
-    now = Roi.objects.get()
-    assert (now.is_locked, now.shape) == (True, "ellipse")
