@@ -77,6 +77,37 @@ def test_lines_that_stand_twice_are_found(tmp_path: Path) -> None:
     assert [[Path(one).name for one in at] for at in places.values()] == [["a.py:1", "b.py:2"]]
 
 
+_NUMBER = re.compile(r"(?:export )?(?:const )?_?[A-Z][A-Z0-9_]+(?:: [\w\[\]., ]+)? = -?[0-9]")
+_CONSTANT = re.compile(r"(?:export )?(?:const )?_?[A-Z][A-Z0-9_, ]+(?:: [\w\[\]., ]+)? = ")
+
+
+def _bare_numbers(path: Path) -> Iterator[str]:
+    """Module constants that are numbers, with no words beside them or around their group."""
+    lines = [*_lines(path), "", ""]
+    for number, line in enumerate(lines):
+        if not _NUMBER.match(line) or re.search(r"#|//", line):
+            continue
+        first, last = number, number
+        while _CONSTANT.match(lines[first]):
+            first -= 1
+        while _CONSTANT.match(lines[last]):
+            last += 1
+        above, below = lines[first].strip(), lines[last]
+        if not (above.startswith(("#", "//")) or above.endswith("*/") or below.startswith('"""')):
+            yield f"{path.name}:{number + 1}: {line}"
+
+
+def test_a_number_says_why_it_is_so() -> None:
+    assert [found for path in (*PYTHON, *TS) for found in _bare_numbers(path)] == []
+
+
+def test_a_number_without_words_is_found(tmp_path: Path) -> None:
+    told = 'A = 1  # why\n\nB = 2\nC: int = 3\n"""Why."""\n\n# Both so.\nD_PX = 4\nE = 5\n'
+    path = tmp_path / "a.py"
+    path.write_text(f"{told}\nBARE_S = 6.0\nname = 7\n")
+    assert list(_bare_numbers(path)) == ["a.py:11: BARE_S = 6.0"]
+
+
 def _drawn() -> Iterator[str]:
     """The folders that the tree of the architecture names, as paths."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

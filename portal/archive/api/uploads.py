@@ -43,7 +43,7 @@ from portal.labs.requests import user_of
 VERSION = "1.0.0"
 EXTENSIONS = "creation,expiration,checksum,termination,concatenation"
 PIECE_TYPE = "application/offset+octet-stream"
-READ_BYTES = 2**20
+READ_BYTES = 2**20  # as large as what is hashed and written at once
 
 
 class ProtocolError(PortalError):

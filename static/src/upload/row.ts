@@ -11,7 +11,7 @@ interface RowDoes {
   remove: () => void;
 }
 
-const PERCENT = 100;
+const PERCENT = 100; // of a whole
 
 export class Row {
   readonly element: HTMLElement;
