@@ -153,9 +153,7 @@ def search(story: Story, n: int, count: int) -> None:
         log.read()
         found = {str(hit.roi.pk): hit.distance for hit in result.hits}
         wrong += [f"deleted, yet found: {roi}" for roi in found if roi in gone]
-        # What is deleted between the search and the reading of its hits leaves the answer shorter.
-        is_whole = len(found) == K or bool(log.leaving - gone)
-        reach = max(found.values(), default=0.0) if is_whole else np.inf
+        reach = max(found.values()) if len(found) == K else np.inf
         wrong += [
             f"missing: {roi} at {distance}, reach {reach}"
             for roi, distance in saved.items()

@@ -202,17 +202,21 @@ def _found(
     ask: Callable[[int], Ranking],
     meaning: Meaning,
 ) -> tuple[Ranking, tuple[Hit, ...]]:
-    """The ranking and its hits; with one a case, of as many regions as k cases take."""
-    if not query.by_case:
-        found = ask(query.k)
-        return found, _hits(user, found, meaning)
-    n = query.k
+    """The ranking and its hits: as many as are asked for, wherever there are so many.
+
+    One hit a case takes more regions than cases, and so does a region that is deleted between its
+    being found and its being read.
+    """
+    n = query.k * _CASES_FETCH if query.by_case else query.k
     while True:
-        n = min(n * _CASES_FETCH, _FETCH_MOST)
+        n = min(n, _FETCH_MOST)
         found = ask(n)
-        hits = one_a_case(_hits(user, found, meaning))
+        hits = _hits(user, found, meaning)
+        if query.by_case:
+            hits = one_a_case(hits)
         if len(hits) >= query.k or len(found.ids) < n or n == _FETCH_MOST:
             return found, hits[: query.k]
+        n *= _CASES_FETCH
 
 
 def _hits(user: User, found: Ranking, meaning: Meaning) -> tuple[Hit, ...]:

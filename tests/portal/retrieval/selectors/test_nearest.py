@@ -148,6 +148,25 @@ def test_what_was_deleted_no_longer_expands(world, story):
     assert set(result.expanded_by) == {embedding_id(roi) for roi in nearest}
 
 
+def test_what_is_deleted_while_one_searches_leaves_the_answer_whole(world, story, monkeypatch):
+    """A region goes after it was found and before its row is read: the next one takes its place."""
+    from portal.retrieval.selectors import search as search_module
+
+    query, _, others = story
+    before = [hit.roi.pk for hit in search(world, query, k=4).hits]
+    read, gone = search_module.hits_of, []
+
+    def slow(user, ids):
+        if not gone:
+            gone.append(roi_delete(roi=others[0], user=world.user, expected_version=1))
+        return read(user, ids)
+
+    monkeypatch.setattr(search_module, "hits_of", slow)
+    after = [hit.roi.pk for hit in search(world, query, k=3).hits]
+    assert others[0].pk in before[:3] and len(after) == 3
+    assert after == [pk for pk in before if pk != others[0].pk]
+
+
 def test_nothing_close_is_decided_by_the_distance_to_the_roi_itself(world, story, monkeypatch):
     query, _, others = story
     nearest = min(others, key=lambda roi: np.linalg.norm(vector(roi) - vector(query)))
