@@ -22,15 +22,15 @@ from portal.core.events import event_emit
 from portal.labs.models import Lab, User
 
 DEFAULT_SET = "Default"
-# They stand apart for every kind of colour vision, and from tissue (portal.annotations.colors).
+# They stand apart for every kind of colour vision, and out on a dark page (portal.annotations.colors).
 STARTER_LABELS = (
     ("Tumor", "#d40000"),
     ("Normal", "#84b997"),
     ("Stroma", "#098b7b"),
-    ("Immune cells", "#982ec7"),
-    ("Necrosis", "#224c6d"),
+    ("Immune cells", "#a800f0"),
+    ("Necrosis", "#a8d8f0"),
     ("Polyp", "#d8ce4b"),
-    ("Vessel", "#9a0029"),
+    ("Vessel", "#f060f0"),
     ("Artifact", "#aa9246"),
 )
 KEYS = tuple("123456789")

@@ -65,3 +65,5 @@ def test_one_colour_has_nothing_to_be_close_to() -> None:
 
 def test_the_starter_labels_stand_apart_for_everybody() -> None:
     assert too_close([color for _, color in STARTER_LABELS]) == []
+    dark = [name for name, color in STARTER_LABELS if contrast(color, DARK) < 2.95]
+    assert not dark  # as graphics ask for, on a dark page

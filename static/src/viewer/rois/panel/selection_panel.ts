@@ -4,6 +4,7 @@ import { element, required } from "../../../dom/elements";
 import { areaText } from "../../lib/units";
 import { geometryFromL0 } from "../../map/pixel_plane";
 import { polygonsOf, simplified } from "../shapes/areas";
+import { isArea } from "../shapes/outlines";
 import { areaOfAll } from "../tools/commands";
 import type { RoiCommands } from "../tools/commands";
 import type { Labels } from "../saved/labels";
@@ -62,13 +63,17 @@ export class SelectionPanel {
     this.host.hidden = states.length === 0;
     const isOne = states.length < 2;
     for (const one of this.host.querySelectorAll<HTMLElement>("[data-for-several]")) one.hidden = isOne;
+    const areas = states.filter(({ geometry }) => isArea(geometry)).length;
+    for (const one of this.host.querySelectorAll<HTMLElement>("[data-for-areas]")) {
+      one.hidden = areas < Number(one.dataset.forAreas);
+    }
     const lock = this.host.querySelector("[data-command=lock]");
     if (lock) lock.textContent = states.length && states.every((state) => state.locked) ? "Unlock" : "Lock";
     if (isOne) return;
     const area = areaOfAll(states);
     const { mpp_x, mpp_y } = this.canvas;
-    const text = areaText(area, mpp_x && mpp_y ? area * mpp_x * mpp_y : null);
-    required(this.host, "[data-selection-count]").textContent = `${states.length} ROIs · ${text}`;
+    const text = areas ? ` · ${areaText(area, mpp_x && mpp_y ? area * mpp_x * mpp_y : null)}` : "";
+    required(this.host, "[data-selection-count]").textContent = `${states.length} ROIs${text}`;
     const labels = new Set(states.map((state) => state.label ?? ""));
     if (this.label) this.label.value = labels.size === 1 ? ([...labels][0] ?? "") : "several";
   }
