@@ -22,7 +22,7 @@ from portal.core.events import event_emit
 from portal.labs.models import Lab, User
 
 DEFAULT_SET = "Default"
-# They stand apart for every kind of colour vision, and out on a dark page (portal.annotations.colors).
+# They stand apart for every kind of colour vision, and out on a dark page (annotations.colors).
 STARTER_LABELS = (
     ("Tumor", "#d40000"),
     ("Normal", "#84b997"),
