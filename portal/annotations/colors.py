@@ -73,6 +73,8 @@ def color_suggest(taken: Iterable[str]) -> str:
     if names:
         from_taken = np.linalg.norm(away - _seen(names)[:, None], axis=-1).min(axis=(0, 2))
         score = np.minimum(from_taken, from_tissue + APART)  # labels first, then what lies below
+        clear = np.where(from_tissue > APART, score, 0.0)
+        score = clear if clear.max() > APART else score
     return candidates[int(score.argmax())]
 
 

@@ -190,11 +190,18 @@ def test_after_a_lost_worker_each_is_tried_alone_and_once(
 def test_leases_of_all_are_renewed_while_the_common_work_goes_on(
     doubling: Kind, submit: Any, settings: Any
 ) -> None:
-    settings.TESSERA_JOB_LEASE_S = 0.6
+    settings.TESSERA_JOB_LEASE_S = 6  # renewed three times as often
     jobs = [submit(n) for n in range(3)]
 
+    def leases() -> list[Any]:
+        rows = Job.objects.filter(pk__in=[job.pk for job in jobs]).order_by("pk")
+        return list(rows.values_list("lease_until", flat=True))
+
     def slow(pairs: Any) -> None:
-        time.sleep(1.3)
+        before, deadline_s = leases(), time.monotonic() + 30
+        while not all(new > old for new, old in zip(leases(), before, strict=True)):
+            assert time.monotonic() < deadline_s, "not all leases are renewed"
+            time.sleep(0.05)
         assert reap()[0] == 0
 
     doubling.before = slow
