@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,20 +42,19 @@ class Sender:
     port: int
     token: str
     rng: random.Random
-    tree: subprocess.Popen[bytes]
+    start: Callable[[], subprocess.Popen[bytes]]
     done: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.tree = self.start()
 
     def send(self, name: str, content: bytes, case: str) -> None:
         """The whole file, with about two deaths on the way."""
         said = {"filename": name, "case": case, "sha256": hashlib.sha256(content).hexdigest()}
         meta = ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items())
         headers = {"Upload-Length": str(len(content)), "Upload-Metadata": meta}
-        address = ""
-        while not address:  # one whose answer was lost is left behind; the sweep takes it
-            answer = self._ask("POST", "/api/v1/uploads/", headers)
-            address = answer.get("Location", "") if answer else ""
-            if not address:
-                time.sleep(0.2)
+        # One whose answer was lost is left behind; the sweep takes it.
+        address = self._told("POST", "/api/v1/uploads/", headers, "Location")
         deaths = sorted(self.rng.sample(range(len(content)), 2))
         while (at := self._offset(address)) < len(content):
             cut = next((death for death in deaths if death > at), None)
@@ -62,11 +62,18 @@ class Sender:
             self._piece(address, content, at, cut)
 
     def _offset(self, address: str) -> int:
+        return int(self._told("HEAD", address, {}, "Upload-Offset"))
+
+    def _told(self, method: str, path: str, headers: dict[str, str], name: str) -> str:
+        """A header of the answer, asked for until the portal is back."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
-            answer = self._ask("HEAD", address, {})
-            if answer is not None and "Upload-Offset" in answer:
-                return int(answer["Upload-Offset"])
+            answer = self._ask(method, path, headers)
+            if answer is not None and name in answer:
+                return answer[name]
+            if self.tree.poll() is not None:  # six deaths of a role within half a minute end it
+                self.done["starts by the service manager"] += 1
+                self.tree = self.start()
             time.sleep(0.2)
         raise AssertionError(f"the portal did not come back; so far: {dict(self.done)}")
 
@@ -142,9 +149,9 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
         AssertionError: a file is not stored, differs, or was made a slide more than once.
     """
     rng = random.Random(seed)
-    tree = portal.start([sys.executable, "manage.py", "serve", "--port", str(port)])
+    serve = [sys.executable, "manage.py", "serve", "--port", str(port)]
     place = portal.ask(CONTROL, "seat", f"seat-{seed}")
-    sender = Sender(port, place["token"], rng, tree)
+    sender = Sender(port, place["token"], rng, lambda: portal.start(serve))
     sent = {}
     for number in range(files):
         content = _picture(number) + rng.randbytes(rng.randrange(10**6, 6 * 10**6))
