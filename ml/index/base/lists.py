@@ -143,7 +143,7 @@ class Lists:
         least = self.probes.plain if per_list is None else self.probes.filtered
         sizes = self._sizes if per_list is None else per_list
         far = np.empty(self.n_lists, dtype=np.float32)
-        # One thread, unlike a product of numpy's: on a busy machine two wait for each other.
+        # One thread, unlike a product of numpy's: the processors belong to other searches.
         faiss.fvec_L2sqr_ny(  # type: ignore[attr-defined] # its stubs lack it
             faiss.swig_ptr(far),
             faiss.swig_ptr(q),

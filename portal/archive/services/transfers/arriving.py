@@ -147,9 +147,10 @@ def upload_append(
         except StorageFullError:
             upload_discard(upload=upload)  # what cannot be finished must not hold the room
             raise
-    if upload.received_bytes == upload.size_bytes and not upload.is_part:
-        with transaction.atomic():
-            _submit_finish(upload, user)
+        with transaction.atomic():  # a row that has all its bytes has its job
+            upload.save(update_fields=["received_bytes", "updated_at"])
+            if upload.received_bytes == upload.size_bytes and not upload.is_part:
+                _submit_finish(upload, user)
     return upload
 
 

@@ -73,7 +73,9 @@ def _no_more_than_there_is(file: RawIOBase, upload: Upload) -> None:
 def transfer_write(
     file: RawIOBase, upload: Upload, chunks: Iterable[bytes], checksum: Checksum | None
 ) -> None:
-    """Add a piece where the last one ended, and note how far it came.
+    """Add a piece where the last one ended.
+
+    The caller saves ``received_bytes``: with the last piece, the job is written in the same step.
 
     Raises:
         InvalidInputError: more bytes than announced. ChecksumError: a damaged piece.
@@ -98,7 +100,7 @@ def transfer_write(
                 end += len(chunk)
                 if hashed is not None:
                     hashed.update(chunk)
-                elif end - upload.received_bytes >= CERTAIN_EVERY_BYTES:
+                elif end - upload.received_bytes >= CERTAIN_EVERY_BYTES and end < upload.size_bytes:
                     _certain(file, upload, end)
     except StorageFullError:
         raise
@@ -112,14 +114,19 @@ def transfer_write(
             f"The piece from byte {begin} on arrived damaged: its {checksum.algorithm} is"
             f" {hashed.hexdigest()}, not {checksum.digest.hex()}. Send it again."
         )
-    _certain(file, upload, end)
+    _sync(file, end)
+    upload.received_bytes = end
+
+
+def _sync(file: RawIOBase, end: int) -> None:
+    file.truncate(end)
+    with full_disk_refused():
+        os.fsync(file.fileno())
 
 
 def _certain(file: RawIOBase, upload: Upload, end: int) -> None:
     """Bring what came to the disk, then note it: the row never promises more than the file has."""
-    file.truncate(end)
-    with full_disk_refused():
-        os.fsync(file.fileno())
+    _sync(file, end)
     upload.received_bytes = end
     upload.save(update_fields=["received_bytes", "updated_at"])
 

@@ -99,6 +99,25 @@ def test_what_the_row_promises_and_the_folder_has_not_is_asked_for_again(
     assert wrong.value.details == {"offset": 0}
 
 
+def test_the_last_byte_and_the_job_are_noted_in_one_step(
+    case: Case, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a client would hear that all has arrived, and nobody would ever check it."""
+    from portal.archive.services.transfers import arriving
+
+    def die(**_: Any) -> None:
+        raise ConnectionError
+
+    upload = _begin(case, annotator)
+    with monkeypatch.context() as patch, pytest.raises(ConnectionError):
+        patch.setattr(arriving, "job_submit", die)
+        services.upload_append(upload=upload, offset=0, chunks=[CONTENT], user=annotator)
+    upload.refresh_from_db()
+    assert (upload.received_bytes, upload.state) == (0, "receiving")
+    services.upload_append(upload=upload, offset=0, chunks=[CONTENT], user=annotator)
+    assert _finish(upload).state == JobState.SUCCEEDED
+
+
 def test_two_requests_do_not_write_to_one_transfer(case: Case, annotator: User) -> None:
     upload = _begin(case, annotator)
     with incoming_path(str(upload.pk)).open("r+b") as other:
