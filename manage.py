@@ -10,9 +10,13 @@ import sys
 def main() -> None:
     """Run a management command."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.development")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        sys.exit(f"Tessera is not set up rightly: {error}")
 
 
 if __name__ == "__main__":

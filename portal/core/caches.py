@@ -121,6 +121,12 @@ class SteadyCache(BaseCache):
         """As Django's."""
         return bool(self._ask("has_key", key, version))
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the shared one failed just now, and this process's own takes its place."""
+        is_own = self._shared is self._own
+        return is_own or time.monotonic() < self._away_until.get(self._location, 0.0)
+
     def clear(self) -> None:
         """Both."""
         self._own.clear()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from portal.config.doctor import machine, running, servers
+from portal.config.doctor import machine, pages, running, servers
 from portal.config.doctor.findings import Finding, Level
 
 CHECKS: tuple[Callable[[], list[Finding]], ...] = (
@@ -14,6 +14,7 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     machine.sandbox,
     machine.libraries,
     machine.models,
+    pages.front_end,
     running.settings_are_safe,
     running.of_database,
 )

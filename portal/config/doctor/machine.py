@@ -114,7 +114,7 @@ def models() -> list[Finding]:
     try:
         found = _loaded()
     except (OSError, ValueError, subprocess.SubprocessError) as failed:
-        says = f"The networks cannot be loaded ({type(failed).__name__})."
+        says = f"The networks cannot be loaded: {_last_line(failed)}."
         return [error("device", says, "Correct TESSERA_DEVICE; see: python -m ml embed --help")]
     device = found["device"]
     wanted = os.environ.get("TESSERA_DEVICE", "auto")
@@ -123,7 +123,7 @@ def models() -> list[Finding]:
         name = settings.TESSERA_ENCODERS[kind]
         if "error" in state:
             do = f"Correct TESSERA_ENCODER_{kind.upper()}, or put its weights into TESSERA_MODELS."
-            lines.append(error("encoders", f"{kind}: {name}: {state['error']}", do))
+            lines.append(error("encoders", f"{kind}: {name}: {state['error']}.", do))
         else:
             lines.append(ok("encoders", f"{kind}: {name}, version {state['version']}."))
     return lines
@@ -139,6 +139,12 @@ def _loaded() -> dict[str, Any]:
     )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def _last_line(failed: Exception) -> str:
+    """What the child said last, without the trace before it."""
+    said = getattr(failed, "stderr", None) or str(failed)
+    return str(said).strip().splitlines()[-1].rstrip(".")
 
 
 def _version(name: str) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import smtplib
+import socket
 import time
 from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
@@ -31,9 +36,26 @@ def database() -> list[Finding]:
         now = database_now()
         took_s = time.perf_counter() - began
     except DatabaseError as found:
-        says = f"The database does not answer ({type(found).__name__})."
+        says = f"The database does not answer ({_why(found)})."
         return [error("database", says, "Start it, or correct TESSERA_DATABASE_URL.")]
+    if problem := _read_only():
+        return [error("database", problem, "Give this user the file and its folder.")]
     return [_speed(took_s), _migrations(), _clock((datetime.now(UTC) - now).total_seconds())]
+
+
+def _why(failed: Exception) -> str:
+    """The first line of a driver's message: it names host and user, never the password."""
+    return next(iter(str(failed).strip().splitlines()), "") or type(failed).__name__
+
+
+def _read_only() -> str:
+    """SQLite reads what it may not write, and says so only when somebody saves."""
+    if connection.vendor != "sqlite":
+        return ""
+    file = Path(connection.settings_dict["NAME"])
+    if not file.exists() or (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+        return ""
+    return f"{file} can be read but not written."
 
 
 def _speed(took_s: float) -> Finding:
@@ -62,15 +84,15 @@ def _clock(ahead_s: float) -> Finding:
 
 def broker() -> list[Finding]:
     """Reachable."""
-    kind = settings.CELERY_BROKER_URL.partition(":")[0]
     try:
         with current_app.connection_for_read(connect_timeout=BROKER_WAIT_S) as found:
             found.ensure_connection(max_retries=1, timeout=BROKER_WAIT_S)
     except (OSError, KombuError) as failed:
-        says = f"The broker ({kind}) does not answer ({type(failed).__name__})."
+        where = _without_password(settings.CELERY_BROKER_URL)
+        says = f"The broker {where} does not answer ({_why(failed)})."
         do = "Start it, or correct TESSERA_BROKER_URL. Until then jobs wait; none is lost."
         return [error("broker", says, do)]
-    return [ok("broker", f"{kind} answers.")]
+    return [ok("broker", f"{urlsplit(settings.CELERY_BROKER_URL).scheme} answers.")]
 
 
 def cached() -> list[Finding]:
@@ -82,6 +104,10 @@ def cached() -> list[Finding]:
     except Exception as failed:  # noqa: BLE001 - each backend has errors of its own
         says = f"The cache does not answer ({type(failed).__name__})."
         return [error("cache", says, "Start Redis, or make the cache's folder writable.")]
+    if getattr(cache, "is_away", False):
+        says = "The shared cache does not answer: each process counts attempts by itself."
+        do = "Start Redis, or make the cache's folder writable. Sign-in goes on meanwhile."
+        return [warning("cache", says, do)]
     if not kept:
         says = "The cache forgets what is put into it."
         return [error("cache", says, "Sign-in limits need it: see CACHES.")]
@@ -93,11 +119,23 @@ def mail() -> list[Finding]:
     if not mail_works():
         says = "No mail is sent; invitations and new passwords are shown as links."
         return [warning("mail", says, "Set TESSERA_EMAIL_URL and TESSERA_EMAIL_FROM.")]
+    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
         found = get_connection()
         found.open()
         found.close()
+    except smtplib.SMTPAuthenticationError as failed:
+        says = f"The mail server {where} refuses user or password (it says {failed.smtp_code})."
+        return [error("mail", says, "Correct user and password in TESSERA_EMAIL_URL.")]
+    except socket.gaierror:
+        says = f"No machine is known by the name {settings.EMAIL_HOST}."
+        return [error("mail", says, "Correct the host in TESSERA_EMAIL_URL.")]
     except OSError as failed:  # smtplib's errors are OSErrors
-        says = f"The mail server does not answer ({type(failed).__name__})."
+        says = f"The mail server {where} does not answer ({_why(failed)})."
         return [error("mail", says, "Correct TESSERA_EMAIL_URL, or start the server.")]
     return [ok("mail", "The mail server answers.")]
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from portal.config.doctor.pages import front_end_problem
 from portal.config.processes import free_port, reaper, web, worker
 from portal.config.supervision import ProcessTree
+
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - as the image listens, behind its proxy
 
 
 class Command(BaseCommand):
@@ -35,7 +39,9 @@ class Command(BaseCommand):
         processes = web(host, port, reload=reload)
         if not options["web_only"]:
             processes += [worker(reload=reload), reaper()]
-        where = {} if options["web_only"] else {"url": f"http://{host}:{port}"}
+        if problem := front_end_problem():
+            self.stderr.write(problem)
+        where = {"url": f"http://{host}:{port}"} if _is_reached_there(host) else {}
         call_command("first_run", stdout=self.stdout, **where)
         self.stdout.flush()
         connections.close_all()  # this process only watches the others
@@ -53,3 +59,8 @@ class Command(BaseCommand):
     def _say(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()  # also where the output is a file
+
+
+def _is_reached_there(host: str) -> bool:
+    """Whether people type this address: not where a proxy brings TLS or the host names."""
+    return host not in EVERYWHERE and not settings.SECURE_SSL_REDIRECT

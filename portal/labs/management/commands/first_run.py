@@ -27,7 +27,10 @@ class Command(BaseCommand):
         try:
             secret = first_run_open()
         except DatabaseError:
-            self.stderr.write("The database does not answer or has not been migrated yet.")
+            self.stderr.write(
+                "The database does not answer or has not been migrated yet. Run manage.py migrate,"
+                " then manage.py first_run: it prints how to make the first lab."
+            )
             return
         if secret is None:
             return

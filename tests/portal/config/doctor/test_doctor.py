@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,8 +19,9 @@ from django.utils import timezone
 
 from ml.imaging.sandbox import Confinement
 from portal.config import doctor
-from portal.config.doctor import machine, running, servers
+from portal.config.doctor import machine, pages, running
 from portal.config.doctor.findings import Finding, error, ok, warning
+from portal.config.settings.base import STORAGES_PRODUCTION
 from portal.core.tasks import REGISTRY, task
 from portal.jobs import selectors as jobs
 from portal.jobs.models import Job, WorkerSign
@@ -28,93 +30,10 @@ from portal.jobs.worker import heartbeat
 from portal.keeping.models import Backup
 from portal.labs.models import Lab
 from portal.retrieval.selectors import IndexState
+from tests.portal.config.doctor.support import only
 
 pytestmark = pytest.mark.django_db
 Usage = type("Usage", (), {})
-
-
-def only(findings: list[Finding], part: str = "") -> Finding:
-    (found,) = [finding for finding in findings if not part or finding.part == part]
-    assert (found.do == "") == (found.level == "ok"), "what is wrong has something to do"
-    return found
-
-
-# --- servers ---------------------------------------------------------------------------------
-
-
-def test_a_database_that_is_well() -> None:
-    levels = {
-        finding.part: finding.level
-        for finding in servers.database()
-        if finding.part != "migrations"
-    }
-    assert levels == {"database": "ok", "clock": "ok"}
-
-
-def test_a_database_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    def away() -> None:
-        raise DatabaseError("no")
-
-    monkeypatch.setattr(servers, "database_now", away)
-    found = only(servers.database())
-    assert (found.level, "TESSERA_DATABASE_URL" in found.do) == ("error", True)
-
-
-def test_a_slow_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert servers._speed(0.2).level == "warning"
-    assert servers._speed(0.001).level == "ok"
-
-
-def test_migrations_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Executor:
-        def __init__(self, connection: object) -> None:
-            self.loader = type("L", (), {"graph": type("G", (), {"leaf_nodes": list})})
-
-        def migration_plan(self, targets: object) -> list[tuple[str, bool]]:
-            return plan
-
-    monkeypatch.setattr(servers, "MigrationExecutor", Executor)
-    plan: list[tuple[str, bool]] = [("jobs.0002_payload_and_request", False)]
-    found = servers._migrations()
-    assert found.level == "error" and "1 migrations" in found.says and "migrate" in found.do
-    plan = []
-    assert servers._migrations().level == "ok"
-
-
-@pytest.mark.parametrize(("hours", "word"), [(1, "ahead of"), (-1, "behind")])
-def test_a_wrong_clock(monkeypatch: pytest.MonkeyPatch, hours: int, word: str) -> None:
-    real = jobs.database_now
-    monkeypatch.setattr(servers, "database_now", lambda: real() - timedelta(hours=hours))
-    found = only(servers.database(), "clock")
-    assert found.level == "warning" and word in found.says
-
-
-def test_a_broker_that_is_away(settings: Any) -> None:
-    assert only(servers.broker()).level == "ok"
-    settings.CELERY_BROKER_URL = "redis://127.0.0.1:1/0"
-    found = only(servers.broker())
-    assert (found.level, found.says) == (
-        "error",
-        "The broker (redis) does not answer (OperationalError).",
-    )
-
-
-def test_a_cache_that_is_away_or_forgets(settings: Any) -> None:
-    assert only(servers.cached()).level == "ok"
-    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
-    assert "forgets" in only(servers.cached()).says
-    backend = "django.core.cache.backends.redis.RedisCache"
-    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": "redis://127.0.0.1:1/0"}}
-    assert "does not answer" in only(servers.cached()).says
-
-
-def test_mail_that_is_not_set_up_or_does_not_answer(settings: Any) -> None:
-    assert only(servers.mail()).level == "ok"
-    settings.EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
-    assert only(servers.mail()).level == "warning"
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    assert only(servers.mail()).level == "error"
 
 
 # --- machine ---------------------------------------------------------------------------------
@@ -184,10 +103,12 @@ def test_a_device_and_encoders_that_cannot_be_loaded(
     assert "TESSERA_ENCODER_ENDOSCOPY" in machine.models()[2].do
 
     def fails() -> dict[str, Any]:
-        raise subprocess.CalledProcessError(1, "python")
+        trace = "Traceback:\n  line 1\nDeviceError: there is no GPU.\n"
+        raise subprocess.CalledProcessError(1, "python", stderr=trace)
 
     monkeypatch.setattr(machine, "_loaded", fails)
-    assert only(machine.models()).level == "error"
+    found = only(machine.models())
+    assert found.level == "error" and "there is no GPU" in found.says
 
 
 @pytest.mark.slow
@@ -196,6 +117,31 @@ def test_the_default_encoders_load_in_a_process_of_their_own(settings: Any) -> N
     found = machine._loaded()
     assert found["device"] and "version" in found["encoders"]["histology"]
     assert "no-such-encoder" in found["encoders"]["endoscopy"]["error"]
+
+
+# --- pages -----------------------------------------------------------------------------------
+
+
+def test_pages_without_styles_or_with_those_of_another_build(settings: Any, tmp_path: Path) -> None:
+    settings.STATICFILES_DIRS = [tmp_path / "dist"]
+    settings.STATIC_ROOT = tmp_path / "root"
+    (tmp_path / "src").mkdir()
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "src" / "app.ts").write_text("let one = 1")
+    assert "not built" in only(pages.front_end()).says
+    script = tmp_path / "dist" / "app.js"
+    script.write_text("let one=1")
+    assert only(pages.front_end()).level == "ok"
+    os.utime(script, (1, 1))
+    assert "before their sources changed" in only(pages.front_end()).says
+    os.utime(script)
+    settings.STORAGES = STORAGES_PRODUCTION  # a server shows what was collected
+    assert "not collected" in only(pages.front_end()).says
+    assert "collectstatic" in pages.front_end_problem()
+    call_command("collectstatic", interactive=False, verbosity=0)
+    assert only(pages.front_end()).level == "ok" and not pages.front_end_problem()
+    script.write_text("let two=2")
+    assert "another build" in only(pages.front_end()).says
 
 
 # --- running ---------------------------------------------------------------------------------
@@ -316,8 +262,6 @@ def test_one_line_a_finding_and_json_for_programs(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 def test_a_fresh_installation_is_told_what_it_lacks(tmp_path: Path) -> None:
     """A real process on an empty database: it ends with findings, not with a trace."""
-    import os
-
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
         "TESSERA_DATABASE_URL": f"sqlite:///{tmp_path / 'db.sqlite3'}",

@@ -1,0 +1,64 @@
+"""What the browser gets beside the pages: built by Node.js, collected by Django."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.staticfiles.storage import staticfiles_storage
+
+from portal.config.doctor.findings import Finding, error, ok, warning
+
+SCRIPT = "app.js"  # on every page: where it is not found, no page is shown
+SOURCES = ("src", "css")  # beside what is built; images are shipped without them
+COLLECT = "Run: manage.py collectstatic --no-input, then start the portal again."
+BUILD = "Run: npm ci && npm run build"
+
+
+def front_end() -> list[Finding]:
+    """Styles and scripts are built, of these sources, and collected."""
+    built = Path(settings.STATICFILES_DIRS[0])
+    return [_collected(built, Path(settings.STATIC_ROOT)) or _built(built) or _WELL]
+
+
+def front_end_problem() -> str:
+    """What keeps every page from being shown; empty where nothing does."""
+    found = front_end()[0]
+    return f"{found.says} {found.do}" if found.level == "error" else ""
+
+
+def _collected(built: Path, root: Path) -> Finding | None:
+    """Only where pages are served from what was collected: on a server."""
+    if not hasattr(staticfiles_storage, "manifest_name"):
+        return None
+    try:
+        staticfiles_storage.url(SCRIPT)
+    except ValueError:
+        do = COLLECT if (built / SCRIPT).is_file() else f"{BUILD}. {COLLECT}"
+        return error(_PART, "Styles and scripts are not collected: no page can be shown.", do)
+    if (built / SCRIPT).is_file() and not _is_same(built / SCRIPT, root / SCRIPT):
+        return error(_PART, "The collected scripts are of another build than this one.", COLLECT)
+    return None
+
+
+def _built(built: Path) -> Finding | None:
+    script = built / SCRIPT
+    sources = [
+        path.stat().st_mtime
+        for folder in SOURCES
+        for path in (built.parent / folder).rglob("*")
+        if path.is_file()
+    ]
+    if not script.is_file():
+        return error(_PART, "Styles and scripts are not built.", BUILD) if sources else None
+    if sources and max(sources) > script.stat().st_mtime:
+        return warning(_PART, "Styles and scripts were built before their sources changed.", BUILD)
+    return None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return other.is_file() and one.read_bytes() == other.read_bytes()
+
+
+_PART = "pages"
+_WELL = ok(_PART, "Styles and scripts are built and collected.")

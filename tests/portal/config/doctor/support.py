@@ -1,0 +1,11 @@
+"""Reading what the doctor found."""
+
+from __future__ import annotations
+
+from portal.config.doctor.findings import Finding
+
+
+def only(findings: list[Finding], part: str = "") -> Finding:
+    (found,) = [finding for finding in findings if not part or finding.part == part]
+    assert (found.do == "") == (found.level == "ok"), "what is wrong has something to do"
+    return found
