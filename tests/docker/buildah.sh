@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Build the processor image for real, without Docker and without a registry of images: bases by
+# Build an image for real, without Docker and without a registry of images: bases by
 # debootstrap, layers by buildah in chroot isolation. Needs root, buildah, debootstrap, Node.js.
 #   tests/docker/buildah.sh FOLDER     # 15 GB free; prints the root of a container of the image, which stays
 # TESSERA_BUILD_MOUNTS: "SOURCE:TARGET ..." to show read-only to every step, such as a pip.conf.
+# ACCELERATOR=gpu: the image with torch and FAISS for CUDA (45 GB free), beside the one for processors.
 # TORCH_WHEELS: a page or folder (among the mounts) with torch's wheel for processors.
 # TESSERA_BUILT=1: the image that is there, without building it again.
 # DEBIAN_MIRROR: where debootstrap and apt-get look.
@@ -11,6 +12,9 @@ folder=$(realpath -m "${1:?a folder to build in}")
 here=$(realpath "$(dirname "$0")/../..")
 suite=bookworm
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+accelerator=${ACCELERATOR:-cpu}
+name=tessera
+[ "$accelerator" = cpu ] || name=tessera-$accelerator
 mkdir -p "$folder"
 image() { nice -n 10 buildah --root "$folder/images" --runroot "$folder/run" --storage-driver vfs "$@"; }
 
@@ -53,15 +57,16 @@ fi
 mounts=()
 for mount in ${TESSERA_BUILD_MOUNTS:-}; do mounts+=(--volume "$mount:ro"); done
 if [ "${TESSERA_BUILT:-}" != 1 ]; then
-  image rm tessera-tried >/dev/null 2>&1 || true
+  image rm "$name-tried" >/dev/null 2>&1 || true
   image build --isolation chroot --network host --format docker --layers=false \
-    "${mounts[@]}" --file "$here/docker/Dockerfile" --tag localhost/tessera \
+    "${mounts[@]}" --file "$here/docker/Dockerfile" --tag "localhost/$name" \
+    --build-arg ACCELERATOR="$accelerator" \
     --build-arg NODE_IMAGE=localhost/tessera-node-base \
     --build-arg PYTHON_IMAGE=localhost/tessera-python-base \
     --build-arg TORCH_WHEELS="${TORCH_WHEELS:-}" "$here" >&2
   image rmi --prune >&2
 fi
 
-image inspect --type image localhost/tessera >"$folder/config.json"
-root=$(image mount tessera-tried 2>/dev/null) || root=$(image mount "$(image from --name tessera-tried localhost/tessera)")
+image inspect --type image "localhost/$name" >"$folder/config.json"
+root=$(image mount "$name-tried" 2>/dev/null) || root=$(image mount "$(image from --name "$name-tried" "localhost/$name")")
 echo "$root"
