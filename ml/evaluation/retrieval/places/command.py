@@ -17,6 +17,7 @@ import numpy as np
 
 from ml.errors import BadInputError
 from ml.evaluation.common.sequence import read_sequence
+from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.places.methods import (
     Method,
     baseline_methods,
@@ -26,7 +27,6 @@ from ml.evaluation.retrieval.places.methods import (
 from ml.evaluation.retrieval.places.scenes import Scene
 from ml.evaluation.retrieval.places.scores import (
     DISTANCES,
-    CalledClose,
     PlaceScore,
     Query,
     by_truth,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ml.evaluation.retrieval.closeness import CalledClose, drawn, is_close
 from ml.evaluation.retrieval.metrics import average_precision_at_k, bootstrap_interval
 from ml.evaluation.retrieval.places.scenes import Scene
 from ml.index.calibration import Calibration
@@ -109,24 +110,10 @@ def summed(scenes: Sequence[Scene], asked: Sequence[Query], values: Sequence[flo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CalledClose:
-    """How often a search calls its nearest close, by an encoder's calibration for so many regions.
-
-    Attributes:
-        found: share of queries whose nearest region of their own place is called close.
-        unrelated: share of queries whose nearest region of another operation is, of as many as
-            their own gallery holds: the others are left out at random.
-    """
-
-    found: float
-    unrelated: float
-
-
 def called_close(
     scenes: Sequence[Scene], vectors: Sequence[ArrayF32], calibration: Calibration
 ) -> dict[str, dict[str, CalledClose]]:
-    """By truth and distance; a recording is named by its operation first."""
+    """By truth and distance; a recording is named by its operation first, others are unrelated."""
     operation = [scene.name.split("-", 1)[0] for scene in scenes]
     nested: dict[str, dict[str, CalledClose]] = defaultdict(dict)
     for truth in sorted({scene.truth for scene in scenes}):
@@ -142,24 +129,15 @@ def called_close(
                     ]
                     or [np.zeros((0, own.shape[1]), np.float32)]
                 )
-                rng = np.random.default_rng((query.scene, query.index))
-                others = others[rng.permutation(len(others))[: len(query.gallery)]]
+                others = drawn(others, len(query.gallery), query.scene, query.index)
                 vector, same = own[query.index], own[query.gallery[query.same]]
-                found.append(_is_close(vector, same, len(query.gallery), calibration))
-                unrelated.append(_is_close(vector, others, len(others), calibration))
+                found.append(is_close(vector, same, len(query.gallery), calibration))
+                unrelated.append(is_close(vector, others, len(others), calibration))
             if found:
                 nested[truth][distance] = CalledClose(
                     float(np.mean(found)), float(np.mean(unrelated))
                 )
     return dict(nested)
-
-
-def _is_close(vector: ArrayF32, others: ArrayF32, searched: int, calibration: Calibration) -> bool:
-    if not len(others):
-        return False
-    away = np.nan_to_num(others - vector, nan=np.inf)
-    smallest = float(np.linalg.norm(away, axis=1).min())
-    return not calibration.says_nothing_close(smallest, searched)
 
 
 def _chance(query: Query) -> float:

@@ -29,6 +29,7 @@ class SetConfig:
     tasks: dict[str, list[str]] = field(default_factory=dict)  # name to NAME=LABEL,LABEL groups
     choice: bool = True  # whether it has a say in what is chosen
     swap: bool = True  # whether its gallery is re-stained
+    unrelated: tuple[str, ...] = ()  # sets of other organs, laboratories and patients
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,9 @@ def _check(config: SuiteConfig, where: str) -> None:
             raise BadInputError(
                 f"{where}: {s.name}: expected a cell_um above 0 and a stride_um of 0 or more"
             )
+        for other in s.unrelated:
+            if other not in names or other == s.name:
+                raise BadInputError(f"{where}: {s.name}: unrelated: no other set is called {other}")
         if s.kind not in KINDS:
             raise BadInputError(
                 f"{where}: {s.name}: kind: expected one of {', '.join(KINDS)}, got {s.kind!r}"

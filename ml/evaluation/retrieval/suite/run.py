@@ -6,20 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Required, TypedDict
 
+import numpy as np
+
 from ml.errors import BadInputError
+from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.regions import RegionImage
+from ml.evaluation.retrieval.suite.asking import PLAINLY
 from ml.evaluation.retrieval.suite.cells import section_set
 from ml.evaluation.retrieval.suite.choice import Cell, Choice, choose, margins_of
 from ml.evaluation.retrieval.suite.config import SetConfig, SuiteConfig
 from ml.evaluation.retrieval.suite.methods import Method, MethodAbout
 from ml.evaluation.retrieval.suite.scores import (
     TaskScores,
+    called_close,
     chance,
     labels_alone_pull,
     patient_pull,
     task_scores,
 )
-from ml.evaluation.retrieval.suite.sets import SuiteSet, labelled_set
+from ml.evaluation.retrieval.suite.sets import SuiteSet, Task, labelled_set
 from ml.evaluation.retrieval.suite.swap import (
     Recolouring,
     Stained,
@@ -28,6 +33,7 @@ from ml.evaluation.retrieval.suite.swap import (
     recolourings,
 )
 from ml.evaluation.retrieval.suite.vectors import SetVectors, set_vectors
+from ml.index.calibration import calibration_of
 from ml.types import Progress
 
 AS_IS, SWAPPED = "as_is", "swapped"
@@ -41,12 +47,17 @@ class Pull(TypedDict):
 
 
 class TaskResult(TypedDict):
-    """A task: queries of each class, those without a right answer, and the scores by method."""
+    """A task: queries of each class, those without a right answer, and the scores by method.
+
+    Attributes:
+        called_close: of encoders that have a calibration, where the set names unrelated ones.
+    """
 
     classes: dict[str, int]
     unscored: int
     chance: float
     methods: dict[str, TaskScores]
+    called_close: dict[str, CalledClose]
 
 
 class SetResult(TypedDict):
@@ -114,11 +125,11 @@ def run_suite(
         for s, regions in zip(sets, read, strict=True)
     ]
     donors = [unit for s, own in zip(sets, stained, strict=True) if s.config.choice for unit in own]
-    found: dict[str, SetResult] = {}
+    vectors: dict[str, dict[str, SetVectors]] = {}
     for s, regions, own in zip(sets, read, stained, strict=True):
         swaps = _swaps(s, own, donors, config)
-        vectors = set_vectors(s, regions, swaps, methods, cache, progress)
-        found[s.config.name] = _set_result(s, vectors, methods, config)
+        vectors[s.config.name] = set_vectors(s, regions, swaps, methods, cache, progress)
+    found = {s.config.name: _set_result(s, vectors, methods, config) for s in sets}
     return {
         "options": config,
         "methods": {m.name: {"baseline": m.baseline, **m.about} for m in methods},
@@ -155,10 +166,11 @@ def _swaps(
 
 def _set_result(
     suite_set: SuiteSet,
-    vectors: dict[str, SetVectors],
+    all_vectors: dict[str, dict[str, SetVectors]],
     methods: Sequence[Method],
     config: SuiteConfig,
 ) -> SetResult:
+    vectors = all_vectors[suite_set.config.name]
     tasks: dict[str, TaskResult] = {}
     for task in suite_set.tasks:
         counts: dict[str, int] = {}
@@ -171,6 +183,7 @@ def _set_result(
             "methods": {
                 m.name: task_scores(task, vectors[m.name], config, m.asking) for m in methods
             },
+            "called_close": _close(suite_set, task, all_vectors, methods),
         }
     return {
         "items": len(suite_set.items),
@@ -180,6 +193,24 @@ def _set_result(
         "patient_pull": _pull(suite_set, vectors),
         "seconds": {name: v.seconds for name, v in vectors.items()},
     }
+
+
+def _close(
+    suite_set: SuiteSet,
+    task: Task,
+    vectors: dict[str, dict[str, SetVectors]],
+    methods: Sequence[Method],
+) -> dict[str, CalledClose]:
+    """By the distances of the vectors, as the portal says it: once for each encoder."""
+    names = suite_set.config.unrelated
+    close = {}
+    for method in methods if names else ():
+        calibration = calibration_of(method.about.get("config_hash", ""))
+        if calibration is not None and method.asking == PLAINLY:
+            others = np.concatenate([vectors[name][method.name].clean for name in names])
+            own = vectors[suite_set.config.name][method.name].clean
+            close[method.name] = called_close(task, own, others, calibration)
+    return close
 
 
 def _pull(suite_set: SuiteSet, vectors: dict[str, SetVectors]) -> Pull | None:

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from ml.evaluation.retrieval.closeness import CalledClose, drawn, is_close
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.metrics import average_precision_at_k, macro_bootstrap, macro_mean
 from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking, asker
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.sets import Task, same_label
 from ml.evaluation.retrieval.suite.vectors import SetVectors
+from ml.index.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 _RANDOM_RUNS = 100
@@ -76,6 +78,23 @@ def query_precisions(
     """
     ask = asker(task, queries, gallery, asking)
     return np.array([_precision(query.relevant, ask(query), k) for query in task.queries])
+
+
+def called_close(
+    task: Task, vectors: ArrayF32, unrelated: ArrayF32, calibration: Calibration
+) -> CalledClose:
+    """How often the nearest right answer is called close, and the nearest of something unrelated.
+
+    Args:
+        vectors: (N, D) of all items. unrelated: (M, D) of regions that are nothing to any item.
+    """
+    found, wrong = [], []
+    for number, query in enumerate(task.queries):
+        own, count = vectors[query.item], len(query.gallery)
+        found.append(is_close(own, vectors[query.gallery[query.relevant]], count, calibration))
+        others = drawn(unrelated, count, number)
+        wrong.append(is_close(own, others, len(others), calibration))
+    return CalledClose(float(np.mean(found)), float(np.mean(wrong)))
 
 
 def chance(task: Task, config: SuiteConfig) -> float:

@@ -23,7 +23,12 @@ def card_figures(result: Mapping[str, Any]) -> str:
     methods = result["methods"]
     own = _own_rows(methods)
     shown = [m for m in methods if m in own or methods[m]["baseline"]]
-    parts = [score_table(result, shown), _pull_line(result, own[0]), *_margin_lines(result)]
+    parts = [
+        score_table(result, shown),
+        _pull_line(result, own[0]),
+        _close_line(result, own[0]),
+        *_margin_lines(result),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -118,6 +123,21 @@ def _pull_line(result: Mapping[str, Any], method: str) -> str:
     ]
     return (
         f"How often the nearest is of the same patient, where that is allowed: {', '.join(shares)}."
+    )
+
+
+def _close_line(result: Mapping[str, Any], method: str) -> str:
+    """Empty without a calibration, and where no set names unrelated ones."""
+    shares = [
+        f"{title} {close.found:.2f} ({close.unrelated:.2f})"
+        for title, scores in _tasks(result)
+        if (close := scores["called_close"].get(method)) is not None
+    ]
+    if not shares:
+        return ""
+    return (
+        f"{method} calls the nearest right answer close in so many searches (and the nearest of as"
+        f" many regions of another organ, laboratory and patient): {', '.join(shares)}."
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.places.scenes import PlaceRegion, Scene, square
 from ml.evaluation.retrieval.places.scores import (
-    CalledClose,
     Query,
     by_truth,
     called_close,

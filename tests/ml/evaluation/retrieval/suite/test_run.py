@@ -12,13 +12,16 @@ from PIL import Image
 
 from ml.cli import main
 from ml.errors import BadInputError
+from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.regions import RegionImage
+from ml.evaluation.retrieval.suite import run
 from ml.evaluation.retrieval.suite.asking import Asking
 from ml.evaluation.retrieval.suite.command import write_card
 from ml.evaluation.retrieval.suite.config import read_suite
 from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines, describe
+from ml.index.calibration import Calibration
 from ml.networks.vertex_mean import VertexMean, vertex_mean_config
 from ml.roi import RoiEncoder
 from ml.roi.load import load_graph_encoder
@@ -109,6 +112,28 @@ def test_the_same_vectors_asked_otherwise_are_computed_once_and_labels_are_no_ca
     own = len(calls)
     run_suite(config, sets, [plain, methods[-1]], cache=None, progress=no_progress)
     assert len(calls) == 2 * own
+
+
+def test_what_is_called_close_stands_on_the_card_of_an_encoder_that_is_calibrated(
+    data, monkeypatch
+):
+    config = read_suite(data / "suite.toml")
+    dots = replace(config.sets[0], unrelated=("more",), swap=False)
+    config = replace(config, sets=(dots, replace(dots, name="more", unrelated=())), draws=0)
+    methods = [
+        Method("colour", "c", True, mean_colour),
+        Method("structure", "s", False, roughness, {"config_hash": "known"}),
+        Method("structure, diffused", "s", False, roughness, asking=Asking(diffuse=True)),
+    ]
+    everything = Calibration.from_quantiles([0.001, 0.9], [10.0, 20.0])
+    monkeypatch.setattr(run, "calibration_of", {"known": everything}.get)
+    sets = read_sets(config, data, no_progress)
+    result = run_suite(config, sets, methods, cache=None, progress=no_progress)
+    close = {name: s["tasks"]["sizes"]["called_close"] for name, s in result["sets"].items()}
+    assert close == {"dots": {"structure": CalledClose(1.0, 1.0)}, "more": {}}
+    text = card_figures({**result, "choose": False})
+    assert "structure calls the nearest right answer close" in text
+    assert text.count("dots: sizes 1.00 (1.00).") == 1
 
 
 def test_the_tables_show_every_method_and_the_chance(result):

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from ml.evaluation.retrieval.closeness import CalledClose
 from ml.evaluation.retrieval.manifest import RoiRecord
 from ml.evaluation.retrieval.protocols import RetrievalOptions, other_patients_scores
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.scores import (
+    called_close,
     chance,
     labels_alone_pull,
     patient_pull,
@@ -20,6 +22,7 @@ from ml.evaluation.retrieval.suite.scores import (
 )
 from ml.evaluation.retrieval.suite.sets import label_task
 from ml.evaluation.retrieval.suite.vectors import SetVectors
+from ml.index.calibration import Calibration
 
 CONFIG = SuiteConfig(bootstrap=200)
 
@@ -91,3 +94,11 @@ def test_pull_is_how_often_the_nearest_is_of_the_same_patient():
 def test_labels_alone_pull_is_the_share_of_the_patient_among_its_label():
     # 0 and 1: one of two others with x is of A; 2: none of two; 3 (y): none of one
     assert labels_alone_pull(RECORDS) == pytest.approx((1 / 2 + 1 / 2 + 0 + 0) / 4)
+
+
+def test_what_is_called_close_by_hand():
+    """Close is nearer than 2; the right answers are 5, 4.99, 4.99, .1 and .1 away."""
+    calibration = Calibration.from_quantiles([0.001, 0.9], [2.0, 20.0])
+    unrelated = np.array([[5.5]], np.float32)  # near the third region alone
+    found = called_close(label_task("t", RECORDS), LINE, unrelated, calibration)
+    assert found == CalledClose(found=2 / 5, unrelated=1 / 5)
