@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from ml.errors import ShapeError
 from ml.types import ArrayF64
@@ -46,6 +45,8 @@ def diffused_distances(
         raise ShapeError("gallery", expected=f"(N, {query.size})", actual=str(gallery.shape))
     if len(gallery) < 2:
         return np.zeros(len(gallery))
+    from scipy.spatial.distance import cdist
+
     plain = cdist(query[None], gallery)[0]
     # What is not reached is ordered behind all that is, by its distance.
     found = plain / max(float(plain.max()), 1e-12)
@@ -82,4 +83,6 @@ def _joints(gallery: ArrayF64, config: DiffusionConfig) -> ArrayF64:
 
 
 def _weights(a: ArrayF64, b: ArrayF64, power: float) -> ArrayF64:
+    from scipy.spatial.distance import cdist
+
     return np.asarray(np.maximum(1 - cdist(a, b, "cosine"), 0.0) ** power)

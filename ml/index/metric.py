@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.files import write_npz
@@ -178,6 +177,8 @@ def _precisions(
     learn: Callable[[_Labelled], Sequence[ArrayF64]],
 ) -> ArrayF64:
     """(C, N) share of right labels among the nearest of other folds; NaN where there is none."""
+    from scipy.spatial.distance import cdist
+
     out: list[ArrayF64] = []
     for fold in range(int(folds.max()) + 1):
         asks = folds == fold

@@ -21,7 +21,6 @@ from itertools import combinations
 
 import numpy as np
 import shapely
-from scipy.optimize import linear_sum_assignment
 from shapely import STRtree
 from shapely.geometry.base import BaseGeometry
 
@@ -141,6 +140,8 @@ def matches(
     Args:
         by_label: only regions of one label.
     """
+    from scipy.optimize import linear_sum_assignment
+
     overlaps = {
         (i, j): iou
         for i, j in _meeting(a, b)
