@@ -70,6 +70,8 @@ check-templates:
 test: export OMP_NUM_THREADS := 1
 test: export OPENBLAS_NUM_THREADS := 1
 test: export OPENCV_FOR_THREADS_NUM := 1
+# Hundreds of processes are started: each would compile every module again.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: check ## every check and every test
 	npm run --silent test
 	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile --no-loadscope-reorder)
