@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from django.db import transaction
+from django.test.utils import override_settings
 
 from ml.imaging.slides.pyramids import write_pyramid
 from portal.annotations.models import Label, Roi
@@ -91,6 +94,28 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         return function(**arguments, progress=options["progress"])
 
     monkeypatch.setattr("portal.archive.inspection.run_limited", run)
+
+
+class _RolledBack(Exception):
+    pass
+
+
+@contextmanager
+def rolled_back(folder: Path) -> Iterator[None]:
+    """For fixtures of a module: files are kept in ``folder``, and rows last until its end.
+
+    Each test of the module is a savepoint within.
+    """
+    patch = pytest.MonkeyPatch()
+    in_process(patch)
+    try:
+        with override_settings(TESSERA_STORAGE=folder), transaction.atomic():
+            yield
+            raise _RolledBack
+    except _RolledBack:
+        pass
+    finally:
+        patch.undo()
 
 
 def build(lab: Lab, user: User, folder: Path) -> World:

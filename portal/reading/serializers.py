@@ -33,8 +33,12 @@ class StudySerializer(serializers.ModelSerializer[Study]):
         read_only=True, help_text="Readings whose regions nobody else sees"
     )
     labels = serializers.PrimaryKeyRelatedField[Any](many=True, read_only=True)
-    created_by = serializers.StringRelatedField(read_only=True)  # type: ignore[var-annotated]
-    unblinded_by = serializers.StringRelatedField(read_only=True)  # type: ignore[var-annotated]
+    created_by: serializers.StringRelatedField[Any] = serializers.StringRelatedField(
+        read_only=True, allow_null=True
+    )
+    unblinded_by: serializers.StringRelatedField[Any] = serializers.StringRelatedField(
+        read_only=True, allow_null=True
+    )
 
     class Meta:
         model = Study

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,31 +35,56 @@ NOT_OF_A_LAB = {"tokens", "encoders"}
 FRAME_PTS = "0"
 
 
-@pytest.fixture
-def swept(
-    lab: Lab,
-    manager: User,
-    storage: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> world.World:
-    world.in_process(monkeypatch)
-    return world.build(lab, manager, tmp_path_factory.mktemp("files"))
+@dataclass
+class Scene:
+    """A world, what stands in a path by its first word, and a manager of another lab."""
+
+    world: world.World
+    ids: dict[str, str]
+    stranger: User
+
+
+@pytest.fixture(scope="module")
+def scene(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    """Built once: it decodes a slide and a video."""
+    folder = tmp_path_factory.mktemp("isolation")
+    with django_db_blocker.unblock(), world.rolled_back(folder):
+        lab = Lab.objects.create(name="Ours", slug="ours")
+        manager = User.objects.create_user("manager@ours.example", "correct horse battery")
+        Membership.objects.create(user=manager, lab=lab, role=Role.MANAGER)
+        stranger = User.objects.create_user("manager@theirs.example", "correct horse battery")
+        theirs = Lab.objects.create(name="Theirs", slug="theirs")
+        Membership.objects.create(user=stranger, lab=theirs, role=Role.MANAGER)
+        made = world.build(lab, manager, folder)
+        yield Scene(made, _ids(made, lab, manager), stranger)
 
 
 @pytest.fixture
-def ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
-    """What stands in a path, by its first word; a deleted case lies in the bin.
+def swept(scene: Scene, db: None) -> world.World:
+    return scene.world
 
-    One case is shared, with a lab that is not the stranger's.
-    """
+
+@pytest.fixture
+def ids(scene: Scene, db: None) -> dict[str, str]:
+    return scene.ids
+
+
+@pytest.fixture
+def stranger(scene: Scene, db: None) -> User:
+    return scene.stranger
+
+
+def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
+    """A deleted case lies in the bin. One case is shared, with a lab that is not the stranger's."""
     case = case_create(lab=lab, user=manager, accession="W-9")
     imported = RoiImport.objects.create(lab=lab, canvas=swept.canvas)
     deleted = case_delete(case=case, user=manager)
     Lab.objects.create(name="Third", slug="third")
     until = timezone.localdate() + timedelta(days=30)
     share = share_offer(case=swept.case, with_lab="third", until=until, user=manager)
-    invitation, _ = invitation_create(lab, email="new@north.example", role=Role.VIEWER, by=manager)
+    invitation, _ = invitation_create(lab, email="new@ours.example", role=Role.VIEWER, by=manager)
     study = study_create(lab=lab, user=manager, name="Grades")
     wanted = Wanted(canvases=[swept.canvas], people=[manager])
     (work,) = work_assign(lab=lab, user=manager, wanted=wanted)

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
-from django.db import transaction
 from django.test import Client
-from django.test.utils import override_settings
 
 from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
 from portal.annotations.services import label_create, label_merge, roi_create, roi_delete
@@ -27,10 +25,6 @@ from portal.reading.models import Assignment, Study
 from portal.reading.services import Wanted, readings_assign, study_create, work_assign
 from tests import world
 from tests.portal.access.actors import Cast, cast_of
-
-
-class _RolledBack(Exception):
-    pass
 
 
 @dataclass
@@ -49,21 +43,8 @@ def scene(
 ) -> Iterator[Scene]:
     """Built once: it decodes a slide and a video."""
     folder = tmp_path_factory.mktemp("access")
-    patch = pytest.MonkeyPatch()
-    world.in_process(patch)
-    with (
-        override_settings(TESSERA_STORAGE=folder),
-        django_db_blocker.unblock(),
-        patch.context(),
-    ):
-        try:
-            with transaction.atomic():
-                yield _built(folder)
-                raise _RolledBack
-        except _RolledBack:
-            pass
-        finally:
-            patch.undo()
+    with django_db_blocker.unblock(), world.rolled_back(folder):
+        yield _built(folder)
 
 
 @pytest.fixture(autouse=True)
