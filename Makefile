@@ -50,6 +50,7 @@ check: setup ## ruff, mypy, imports, Django's checks, templates, tsc, eslint
 
 check-types:
 	$(BIN)/mypy ml portal
+	cd clients/python && ../../$(BIN)/mypy src
 check-pages:
 	npm run --silent lint
 check-page-types:

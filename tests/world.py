@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import cv2
 import numpy as np
 import pytest
 from django.db import transaction
@@ -82,6 +83,26 @@ def video_file(folder: Path) -> Path:
                 picture = np.ascontiguousarray(scene[:, 2 * step : 2 * step + 96])
                 container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
             container.mux(stream.encode())
+    return path
+
+
+def moving_video_file(folder: Path) -> Path:
+    """Twelve frames over a spotted plane, each 12 px to the right of the one before."""
+    path = folder / "sweep.mp4"
+    rng = np.random.default_rng(5)
+    width, height, count, step_px = 256, 192, 12, 12
+    scene = np.full((height, width + step_px * count, 3), 120, np.uint8)
+    for _ in range(400):
+        centre = (int(rng.integers(scene.shape[1])), int(rng.integers(height)))
+        color = [int(v) for v in rng.integers(30, 255, 3)]
+        cv2.circle(scene, centre, int(rng.integers(3, 12)), color, -1)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=25, options={"crf": "12"})
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for i in range(count):
+            view = np.ascontiguousarray(scene[:, step_px * i : step_px * i + width])
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
+        container.mux(stream.encode(None))
     return path
 
 

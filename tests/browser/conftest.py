@@ -14,6 +14,7 @@ from django.conf import settings as django_settings
 from django.core.handlers.wsgi import WSGIHandler
 
 from tests.browser.chromium import FLAGS, executable
+from tests.world import moving_video_file
 
 SLIDE_SIZE = (2000, 1500)
 FRAME_SIZE = (256, 192)
@@ -130,26 +131,8 @@ def video_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def sweep_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve frames over a spotted plane, each 12 px to the right of the one before."""
-    import av
-    import cv2
-
-    rng = np.random.default_rng(5)
-    (width, height), count, step_px = FRAME_SIZE, 12, 12
-    scene = np.full((height, width + step_px * count, 3), 120, np.uint8)
-    for _ in range(400):
-        centre = (int(rng.integers(scene.shape[1])), int(rng.integers(height)))
-        color = [int(v) for v in rng.integers(30, 255, 3)]
-        cv2.circle(scene, centre, int(rng.integers(3, 12)), color, -1)
-    path = tmp_path_factory.mktemp("videos") / "sweep.mp4"
-    with av.open(str(path), "w") as container:
-        stream: Any = container.add_stream("libx264", rate=25, options={"crf": "12"})
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        for i in range(count):
-            view = np.ascontiguousarray(scene[:, step_px * i : step_px * i + width])
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(view, format="rgb24")))
-        container.mux(stream.encode(None))
-    return path
+    """See ``moving_video_file``."""
+    return moving_video_file(tmp_path_factory.mktemp("videos"))
 
 
 @pytest.fixture(autouse=True)

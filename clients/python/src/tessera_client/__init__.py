@@ -1,0 +1,59 @@
+"""Tessera's REST from Python.
+
+``Client`` waits, ``AsyncClient`` is the same for an event loop.
+"""
+
+from tessera_client.aio import AsyncClient
+from tessera_client.problems import (
+    BusyError,
+    ConflictError,
+    InvalidError,
+    JobError,
+    NotAllowedError,
+    NotFoundError,
+    SignInError,
+    TesseraError,
+    UnreachableError,
+)
+from tessera_client.shapes import geojson_of, shape_of, table_of
+from tessera_client.sync import Client
+from tessera_client.things import (
+    Canvas,
+    Case,
+    Hit,
+    Job,
+    Label,
+    Mosaic,
+    Roi,
+    Similar,
+    Slide,
+    Video,
+)
+
+__all__ = [
+    "AsyncClient",
+    "BusyError",
+    "Canvas",
+    "Case",
+    "Client",
+    "ConflictError",
+    "Hit",
+    "InvalidError",
+    "Job",
+    "JobError",
+    "Label",
+    "Mosaic",
+    "NotAllowedError",
+    "NotFoundError",
+    "Roi",
+    "SignInError",
+    "Similar",
+    "Slide",
+    "TesseraError",
+    "UnreachableError",
+    "Video",
+    "geojson_of",
+    "shape_of",
+    "table_of",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""The client as classes of one idea each; ``sync`` is written from ``aio``, see ``unasync.py``."""
+
+from tessera_client.aio.client import AsyncClient
+
+__all__ = ["AsyncClient"]

@@ -1,0 +1,122 @@
+"""Requests: tried again where that is safe, errors by their kind, pages of lists, downloads."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import httpx2 as httpx
+
+from tessera_client import asking
+from tessera_client.files import Download, OpenTransfers
+from tessera_client.problems import UnreachableError
+from tessera_client.things import made
+from tessera_client.waiting import a_call, a_sleep
+
+T = TypeVar("T")
+
+
+class Requests:
+    """A portal, by its addresses. See ``AsyncClient`` for the arguments."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout_s: float = 60.0,
+        transfers: Path | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._transfers = OpenTransfers(transfers)
+        self._http = httpx.AsyncClient(
+            base_url=f"{self.url}/api/v1/",
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            timeout=timeout_s,
+            transport=transport,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Any request below ``/api/v1/``, for what has no method here."""
+        sent = dict(headers or {})
+        known = {k: v for k, v in (params or {}).items() if v is not None}
+        for tried in range(1, asking.TRIES + 1):
+            last = tried == asking.TRIES or not asking.is_repeatable(method, sent)
+            try:
+                answer = await self._http.request(
+                    method, path, params=known, json=json, content=content, headers=sent
+                )
+            except httpx.TransportError as error:
+                if last:
+                    raise UnreachableError(
+                        f"{self.url}: {error or type(error).__name__}"
+                    ) from error
+                await a_sleep(asking.pause_s(tried))
+                continue
+            if answer.is_success:
+                return answer
+            if last or answer.status_code not in asking.TRY_AGAIN:
+                raise asking.error_of(answer)
+            await a_sleep(asking.pause_s(tried, answer))
+        raise AssertionError("the last try returns or raises")
+
+    async def get(self, path: str, **params: Any) -> Any:
+        """The JSON at an address below ``/api/v1/``."""
+        return (await self.ask("GET", path, params=params)).json()
+
+    async def _one(self, kind: type[T], path: str) -> T:
+        return made(kind, await self.get(path))
+
+    async def _all(self, kind: type[T], path: str, params: Mapping[str, Any]) -> AsyncIterator[T]:
+        page = 1
+        while True:
+            said = await self.get(path, page=page, **params)
+            for row in said["results"]:
+                yield made(kind, row)
+            if not said["next"]:
+                return
+            page += 1
+
+    async def _write(
+        self, method: str, path: str, json: Any, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """A write of ROIs: carried out once, however often it is sent."""
+        named = {"Idempotency-Key": str(uuid.uuid4()), **(headers or {})}
+        answer = await self.ask(method, path, json=json, headers=named)
+        return answer.json() if answer.content else None
+
+    async def _download(self, address: str, path: str | Path, params: Mapping[str, Any]) -> Path:
+        download = Download(path)
+        async with self._http.stream("GET", address, params=params) as answer:
+            if not answer.is_success:
+                await answer.aread()
+                raise asking.error_of(answer)
+            try:
+                with download as file:
+                    async for chunk in answer.aiter_bytes():
+                        await a_call(file.write, chunk)
+            except httpx.TransportError as error:
+                raise UnreachableError(f"{self.url}: {error}") from error
+        return download.path

@@ -1,0 +1,114 @@
+"""Files in pieces, by tus: what was sent stays sent, whoever dies on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tessera_client import asking
+from tessera_client.aio.requests import Requests
+from tessera_client.files import LocalFile, Progress, bar, checksum, metadata, transfer_key
+from tessera_client.problems import InvalidError, JobError, NotFoundError, TesseraError
+from tessera_client.things import Case, Slide, Upload, Video, id_of
+from tessera_client.waiting import a_call, a_sleep
+
+
+class Uploads(Requests):
+    """Uploads of slides, still images and videos."""
+
+    async def upload(
+        self,
+        case: Case | str,
+        path: str | Path,
+        *,
+        name: str = "",
+        progress: Progress | bool = False,
+    ) -> Slide | Video:
+        """Send a file in pieces, and wait until it can be looked at.
+
+        A lost connection or a portal that restarts costs one piece. Where this process ends on the
+        way, the same call goes on where it was. Bytes that the lab has already are not sent again.
+
+        Args:
+            name: title; the file's name unless given.
+            progress: called with bytes sent and bytes in all; True draws a bar (tqdm).
+        Raises:
+            InvalidError: the portal refused the file; ``code`` says why.
+            JobError: the file could not be prepared.
+            OSError: the file cannot be read.
+        """
+        file = await a_call(LocalFile.of, path)
+        shown = bar(file.path.name) if progress is True else progress or None
+        key = transfer_key(self.url, id_of(case), file)
+        address, offset = await self._transfer(key, id_of(case), file, name)
+        await self._send(address, file, offset, shown)
+        item = await self._stored(address)
+        self._transfers.put(key, None)
+        return item
+
+    async def _transfer(self, key: str, case: str, file: LocalFile, name: str) -> tuple[str, int]:
+        """The address of a transfer, one that was begun before or a new one, and how far it is."""
+        known = self._transfers.get(key)
+        if known:
+            try:
+                return known, await self._offset(known)
+            except NotFoundError:
+                self._transfers.put(key, None)  # it stood still for too long
+        said = metadata(case=case, filename=file.path.name, name=name, sha256=file.sha256)
+        headers = {**asking.TUS, "Upload-Length": str(file.size), "Upload-Metadata": said}
+        answer = await self.ask("POST", "uploads/", headers=headers)
+        address = answer.headers["Location"].partition("/api/v1/")[2]
+        self._transfers.put(key, address)
+        return address, int(answer.headers["Upload-Offset"])
+
+    async def _offset(self, address: str) -> int:
+        answer = await self.ask("HEAD", address, headers=asking.TUS)
+        return int(answer.headers["Upload-Offset"])
+
+    async def _send(
+        self, address: str, file: LocalFile, offset: int, progress: Progress | None
+    ) -> None:
+        failed = 0
+        while offset < file.size:
+            if progress:
+                progress(offset, file.size)
+            piece = await a_call(file.piece, offset)
+            headers = {
+                **asking.TUS,
+                "Content-Type": "application/offset+octet-stream",
+                "Upload-Offset": str(offset),
+                "Upload-Checksum": checksum(piece),
+            }
+            try:
+                answer = await self.ask("PATCH", address, content=piece, headers=headers)
+                offset, failed = int(answer.headers["Upload-Offset"]), 0
+            except TesseraError as error:
+                failed += 1
+                passes = not error.status or error.status in {400, 409, 423, 460} | asking.TRY_AGAIN
+                if failed == asking.TRIES or not passes:
+                    raise
+                await a_sleep(asking.pause_s(failed))
+                offset = await self._offset(address)
+        if progress:
+            progress(file.size, file.size)
+
+    async def _stored(self, address: str) -> Slide | Video:
+        pause = asking.POLL_S
+        while True:
+            upload = await self._one(Upload, address)
+            if upload.state == "refused":
+                error = upload.error
+                raise InvalidError(
+                    error.message if error else "refused", code=error.code if error else ""
+                )
+            if upload.item is not None:
+                kind: type[Slide | Video] = Slide if upload.item.kind == "slide" else Video
+                item = await self._one(kind, f"{upload.item.kind}s/{upload.item.id}/")
+                if item.state == "ready":
+                    return item
+                if item.state == "failed":
+                    raise JobError(
+                        item.error.message if item.error else "The file could not be prepared.",
+                        code=item.error.code if item.error else "",
+                    )
+            await a_sleep(pause)
+            pause = min(pause * asking.POLL_GROWTH, asking.SLOWEST_POLL_S)

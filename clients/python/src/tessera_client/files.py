@@ -1,0 +1,139 @@
+"""Files on this side: what is sent in pieces, what is kept to go on later, what is downloaded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that the portal has, and those of the file."""
+
+PIECE_BYTES = 8 * 2**20
+"""One request: a lost connection costs at most this much, and it stays in memory once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file to send: its path, size and SHA-256."""
+
+    path: Path
+    size: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: str | Path) -> LocalFile:
+        """Read it through once.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return cls(path, os.fstat(file.fileno()).st_size, digest)
+
+    def piece(self, offset: int) -> bytes:
+        """The bytes from ``offset`` on, ``PIECE_BYTES`` at most."""
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            return file.read(PIECE_BYTES)
+
+
+def checksum(piece: bytes) -> str:
+    """``Upload-Checksum`` of a piece."""
+    return f"sha256 {base64.b64encode(hashlib.sha256(piece).digest()).decode()}"
+
+
+def metadata(**said: str) -> str:
+    """``Upload-Metadata``: keys with base64 values."""
+    return ",".join(f"{k} {base64.b64encode(v.encode()).decode()}" for k, v in said.items() if v)
+
+
+def transfer_key(server: str, case: str, file: LocalFile) -> str:
+    """What names a transfer that is gone on with later."""
+    return hashlib.sha256(f"{server} {case} {file.sha256}".encode()).hexdigest()
+
+
+class OpenTransfers:
+    """Where unfinished transfers are, by key: a small JSON file that outlives this process."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or _cache_folder() / "transfers.json"
+
+    def get(self, key: str) -> str | None:
+        """The address of a transfer that was begun."""
+        address = self._read().get(key)
+        return address if isinstance(address, str) else None
+
+    def put(self, key: str, address: str | None) -> None:
+        """Keep an address, or forget it. A folder that cannot be written keeps nothing."""
+        known = {**self._read(), key: address}
+        kept = {name: value for name, value in known.items() if value}
+        part = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(kept))
+            part.replace(self.path)
+        except OSError:
+            part.unlink(missing_ok=True)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            known = json.loads(self.path.read_text())
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+
+class Download:
+    """A file that is there when it is whole, and not before."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._part = self.path.with_name(f".{self.path.name}.part")
+
+    def __enter__(self) -> IO[bytes]:
+        self._file = self._part.open("wb")
+        return self._file
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+        if kind is None:
+            self._part.replace(self.path)
+        else:
+            self._part.unlink(missing_ok=True)
+
+
+def bar(title: str) -> Progress:
+    """A progress bar of tqdm (``tessera-client[bars]``)."""
+    from tqdm.auto import tqdm
+
+    shown = tqdm(desc=title, unit="B", unit_scale=True)
+
+    def show(done: int, total: int) -> None:
+        shown.total = total
+        shown.update(done - shown.n)
+        if done >= total:
+            shown.close()
+
+    return show
+
+
+def _cache_folder() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "tessera-client"
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tessera-client"

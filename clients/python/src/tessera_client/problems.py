@@ -1,0 +1,90 @@
+"""What goes wrong, by what a program can do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class TesseraError(Exception):
+    """Anything that the portal refuses, or that this client cannot do.
+
+    Attributes:
+        status: of HTTP; 0 where no answer came. code: stable, for programs. detail: for people.
+        errors: messages by field, where a value was refused.
+        said: the whole answer.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int = 0,
+        code: str = "",
+        said: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.detail, self.status, self.code = detail, status, code
+        self.said: Mapping[str, Any] = said or {}
+        self.errors: Mapping[str, Any] = self.said.get("errors") or {}
+        fields = "; ".join(f"{name}: {what}" for name, what in self.errors.items())
+        super().__init__(f"{detail} ({fields})" if fields else detail)
+
+
+class UnreachableError(TesseraError):
+    """No answer came, or it was cut short, and trying again did not help."""
+
+
+class SignInError(TesseraError):
+    """The token is missing, unknown, expired or revoked."""
+
+
+class NotAllowedError(TesseraError):
+    """The role or the token does not allow it."""
+
+
+class NotFoundError(TesseraError):
+    """Not there, or not to be seen with this token."""
+
+
+class ConflictError(TesseraError):
+    """Somebody else was faster, or the state of the thing does not allow it.
+
+    ``said["current"]`` has the ROI as it is now, where the portal tells it.
+    """
+
+
+class InvalidError(TesseraError):
+    """A value was refused; ``errors`` names the fields."""
+
+
+class BusyError(TesseraError):
+    """Too many requests, or the portal cannot answer now; trying again did not help."""
+
+
+class JobError(TesseraError):
+    """Long work failed or was cancelled; ``code`` and ``detail`` say why."""
+
+
+_BY_STATUS = {
+    400: InvalidError,
+    401: SignInError,
+    403: NotAllowedError,
+    404: NotFoundError,
+    409: ConflictError,
+    412: ConflictError,
+    422: InvalidError,
+    423: ConflictError,
+    429: BusyError,
+    502: BusyError,
+    503: BusyError,
+    504: BusyError,
+}
+
+
+def problem(status: int, said: Any) -> TesseraError:
+    """The error of an answer, from its ``application/problem+json`` where it has one."""
+    kind = _BY_STATUS.get(status, TesseraError)
+    if not isinstance(said, Mapping):
+        return kind(f"The portal answered {status}.", status=status)
+    detail = str(said.get("detail") or said.get("title") or f"The portal answered {status}.")
+    return kind(detail, status=status, code=str(said.get("code", "")), said=said)

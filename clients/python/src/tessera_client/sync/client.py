@@ -1,0 +1,191 @@
+# Written by unasync.py from aio/client.py: change that one.
+"""One class for everything that a lab's program does with the portal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+
+from tessera_client import asking
+from tessera_client.problems import ConflictError, JobError
+from tessera_client.sync.rois import Rois
+from tessera_client.sync.uploads import Uploads
+from tessera_client.things import (
+    Canvas,
+    Case,
+    Job,
+    Label,
+    Membership,
+    Mosaic,
+    Roi,
+    Similar,
+    Slide,
+    Video,
+    id_of,
+    made,
+)
+from tessera_client.waiting import sleep
+
+OnJob = Callable[[Job], None]
+
+
+class Client(Uploads, Rois):
+    """A portal, as one person or program sees it.
+
+    Args:
+        url: of the portal, ``https://tessera.example.org``.
+        token: an API token (page *API tokens*).
+        transfers: file that remembers unfinished uploads; in the cache folder unless given.
+        transport: of httpx, for tests and special networks.
+    Raises: every method raises ``TesseraError``, of the kind that ``problems`` names.
+    """
+
+    # Labs, cases, labels
+
+    def memberships(self) -> tuple[Membership, ...]:
+        """The labs that the token is for, with one's role in each."""
+        return tuple(made(Membership, one) for one in (self.get("me/"))["memberships"])
+
+    def cases(self, **filters: Any) -> Iterator[Case]:
+        """Cases, newest first: by ``organ``, ``diagnosis``, ``q`` and so on."""
+        return self._all(Case, "cases/", filters)
+
+    def case(self, case: Case | str) -> Case:
+        """One case by its id."""
+        return self._one(Case, f"cases/{id_of(case)}/")
+
+    def create_case(self, accession: str, **fields: Any) -> Case:
+        """A new case; ``lab`` (an id) where one is in several, ``patient_key`` and so on."""
+        said = {"accession": accession, **fields}
+        return made(Case, (self.ask("POST", "cases/", json=said)).json())
+
+    def labels(self, **filters: Any) -> Iterator[Label]:
+        """Labels of one's labs."""
+        return self._all(Label, "labels/", filters)
+
+    def create_label(self, name: str, **fields: Any) -> Label:
+        """A new label; managers only."""
+        return made(Label, (self.ask("POST", "labels/", json={"name": name, **fields})).json())
+
+    # Slides, videos, canvases
+
+    def slides(self, **filters: Any) -> Iterator[Slide]:
+        """Slides and still images: by ``case``, ``lab``, ``state``."""
+        return self._all(Slide, "slides/", filters)
+
+    def videos(self, **filters: Any) -> Iterator[Video]:
+        """Videos: by ``case``, ``lab``, ``state``."""
+        return self._all(Video, "videos/", filters)
+
+    def slide(self, slide: Slide | str) -> Slide:
+        """One slide by its id."""
+        return self._one(Slide, f"slides/{id_of(slide)}/")
+
+    def video(self, video: Video | str) -> Video:
+        """One video by its id."""
+        return self._one(Video, f"videos/{id_of(video)}/")
+
+    def canvas(self, canvas: Canvas | str) -> Canvas:
+        """One canvas by its id."""
+        return self._one(Canvas, f"canvases/{id_of(canvas)}/")
+
+    def tile(self, canvas: Canvas | str, z: int, x: int, y: int) -> bytes:
+        """A JPEG tile; z 0 is the coarsest level."""
+        return (self.ask("GET", f"canvases/{id_of(canvas)}/tiles/{z}/{x}/{y}.jpg")).content
+
+    def thumbnail(self, canvas: Canvas | str) -> bytes:
+        """A small JPEG of a canvas."""
+        return (self.ask("GET", f"canvases/{id_of(canvas)}/thumbnail.jpg")).content
+
+    # Jobs
+
+    def job(self, job: Job | str) -> Job:
+        """A job as it is now."""
+        return self._one(Job, f"jobs/{id_of(job)}/")
+
+    def wait(self, job: Job | str, on_job: OnJob | None = None) -> Job:
+        """Wait for the end of a job; ``on_job`` is called with what is known of it on the way.
+
+        Raises:
+            JobError: it failed or was cancelled.
+        """
+        pause = asking.POLL_S
+        while not (found := self.job(job)).is_over:
+            if on_job:
+                on_job(found)
+            sleep(pause)
+            pause = min(pause * asking.POLL_GROWTH, asking.SLOWEST_POLL_S)
+        if on_job:
+            on_job(found)
+        if found.state != "succeeded":
+            why = found.error or {}
+            raise JobError(
+                why.get("message") or f"{found.title}: {found.state}",
+                code=why.get("code", found.state),
+            )
+        return found
+
+    # Similar regions
+
+    def search(
+        self,
+        roi: Roi | str,
+        k: int = 20,
+        *,
+        liked: Sequence[Roi | str] = (),
+        unliked: Sequence[Roi | str] = (),
+        filters: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Similar:
+        """The ``k`` most similar regions; waits while the ROI is being embedded.
+
+        Args:
+            liked, unliked: examples to go by.
+            filters: ``organ``, ``label``, ``review_state`` and so on.
+            options: ``by_case``, ``facets``, ``exclude_same_patient``, ``diffuse`` and so on.
+        """
+        said: dict[str, Any] = {"roi": id_of(roi), "k": k, **options}
+        if filters:
+            said["filters"] = dict(filters)
+        for name, examples in (("liked", liked), ("unliked", unliked)):
+            if examples:
+                said[name] = [id_of(one) for one in examples]
+        for _ in range(asking.TRIES):
+            answer = self.ask("POST", "search/", json=said)
+            if answer.status_code != httpx.codes.ACCEPTED:
+                return made(Similar, answer.json())
+            self.wait(answer.json()["job"]["id"])
+        raise ConflictError("The ROI changes faster than it can be embedded.")
+
+    # Mosaics
+
+    def mosaics(self, **filters: Any) -> Iterator[Mosaic]:
+        """Mosaics: by ``case``, ``video``, ``canvas``, ``state``."""
+        return self._all(Mosaic, "mosaics/", filters)
+
+    def mosaic(self, mosaic: Mosaic | str) -> Mosaic:
+        """One mosaic by its id."""
+        return self._one(Mosaic, f"mosaics/{id_of(mosaic)}/")
+
+    def create_mosaic(
+        self, video: Video | str, *, on_job: OnJob | None = None, **config: Any
+    ) -> Mosaic:
+        """Stitch a video, or a span of it, and wait for the mosaic.
+
+        Args:
+            config: ``start_s``, ``end_s``, ``step``, ``motion_model``; each may be left out.
+        """
+        said = {"video": id_of(video), "config": config}
+        accepted = (self.ask("POST", "mosaics/", json=said)).json()
+        if accepted["job"]:
+            self.wait(accepted["job"]["id"], on_job)
+        return self.mosaic(accepted["id"])
+
+    def download_mosaic(
+        self, mosaic: Mosaic | str, path: str | Path, *, what: str = "image.png", **params: Any
+    ) -> Path:
+        """Write ``image.png`` (``size``), ``pyramid.tif`` or ``manifest.json`` to a file."""
+        return self._download(f"mosaics/{id_of(mosaic)}/{what}", path, params)

@@ -1,0 +1,97 @@
+# Written by unasync.py from aio/rois.py: change that one.
+"""Regions of interest: drawn, changed, listed, read from files and written to them."""
+
+from __future__ import annotations
+
+import json as json_text
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tessera_client import asking
+from tessera_client.shapes import geojson_of
+from tessera_client.sync.requests import Requests
+from tessera_client.things import Canvas, Roi, id_of, made
+from tessera_client.waiting import call
+
+
+class Rois(Requests):
+    """ROIs of a canvas. A write is carried out once, however often it has to be sent."""
+
+    def rois(self, canvas: Canvas | str, **filters: Any) -> Iterator[Roi]:
+        """ROIs of a canvas: by ``label``, ``review_state``, ``frame_pts``, ``left`` and so on."""
+        known = {"canvas": id_of(canvas), "page_size": asking.ROIS_A_REQUEST, **filters}
+        return self._all(Roi, "rois/", known)
+
+    def roi(self, roi: Roi | str) -> Roi:
+        """One ROI by its id."""
+        return self._one(Roi, f"rois/{id_of(roi)}/")
+
+    def create_roi(self, canvas: Canvas | str, outline: Any, **fields: Any) -> Roi:
+        """Draw an ROI.
+
+        Args:
+            outline: see ``shapes.geojson_of``.
+            fields: ``label`` (an id), ``name``, ``properties``, ``frame`` (``{"index": 12}``).
+        """
+        said = {
+            "id": str(uuid.uuid4()),
+            "canvas": id_of(canvas),
+            "geometry": geojson_of(outline),
+            **fields,
+        }
+        return made(Roi, self._write("POST", "rois/", said))
+
+    def create_rois(
+        self, canvas: Canvas | str, outlines: Iterable[Any], **fields: Any
+    ) -> list[Roi]:
+        """Draw many, in steps of a thousand, each of them whole or not at all."""
+        new = [
+            {"do": "create", "id": str(uuid.uuid4()), "geometry": geojson_of(one), **fields}
+            for one in outlines
+        ]
+        made_now: list[Roi] = []
+        for start in range(0, len(new), asking.ROIS_A_REQUEST):
+            changes = new[start : start + asking.ROIS_A_REQUEST]
+            said = self._write("POST", "rois/bulk/", {"canvas": id_of(canvas), "changes": changes})
+            made_now += [made(Roi, row) for row in said["rois"]]
+        return made_now
+
+    def change_roi(self, roi: Roi, **fields: Any) -> Roi:
+        """Change ``outline``, ``label``, ``name``, ``properties`` and so on.
+
+        Raises:
+            ConflictError: somebody changed it since ``roi`` was read.
+        """
+        if "outline" in fields:
+            fields["geometry"] = geojson_of(fields.pop("outline"))
+        said = self._write("PATCH", f"rois/{roi.id}/", fields, asking.etag(roi.version))
+        return made(Roi, said)
+
+    def delete_roi(self, roi: Roi) -> None:
+        """Into the bin; ``ConflictError`` where somebody changed it since it was read."""
+        self._write("DELETE", f"rois/{roi.id}/", None, asking.etag(roi.version))
+
+    def import_rois(self, canvas: Canvas | str, path: str | Path, **options: Any) -> Any:
+        """Read GeoJSON, ASAP, COCO or CVAT from a file; the report of what was made of it.
+
+        Args:
+            options: ``dry_run=1``, ``create_labels=0``, ``labels`` (class names to ids or None).
+        """
+        if "labels" in options:
+            options["labels"] = json_text.dumps(options["labels"])
+        answer = self.ask(
+            "POST",
+            f"canvases/{id_of(canvas)}/roi-file/",
+            params=options,
+            content=call(Path(path).read_bytes),
+            headers={"Idempotency-Key": str(uuid.uuid4()), "Content-Type": "application/json"},
+        )
+        return answer.json()
+
+    def export_rois(
+        self, canvas: Canvas | str, path: str | Path, *, format: str = "geojson"
+    ) -> Path:
+        """Write the ROIs of a canvas to a file: geojson, asap, coco, csv, mask and so on."""
+        return self._download(f"canvases/{id_of(canvas)}/roi-file/", path, {"format": format})

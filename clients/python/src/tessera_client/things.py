@@ -1,0 +1,345 @@
+"""What the portal answers, as frozen values. Fields have the names that REST gives them.
+
+A field that a newer portal adds is left out; ``tests/client`` compares these with the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a file, a mosaic or a job failed."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab that the token's owner is a member of."""
+
+    id: str
+    name: str
+    slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A lab and one's role in it: viewer, annotator, reviewer or manager."""
+
+    lab: Lab
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case: what belongs to one accession number."""
+
+    id: str
+    lab: str
+    accession: str
+    patient_key: str
+    organ: str
+    procedure: str
+    diagnosis: str
+    tags: tuple[str, ...]
+    slide_count: int
+    video_count: int
+    mosaic_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """A slide or still image. ``canvas`` is what is drawn on, once the state is *ready*."""
+
+    id: str
+    case: str
+    name: str
+    state: str
+    error: Failure | None
+    canvas: str | None
+    sha256: str
+    size_bytes: int
+    vendor: str
+    objective_power: float | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """A video. ``canvas`` is what is drawn on, once the state is *ready*."""
+
+    id: str
+    case: str
+    name: str
+    state: str
+    error: Failure | None
+    canvas: str | None
+    sha256: str
+    size_bytes: int
+    duration_s: float
+    fps: float
+    frame_count: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a canvas' pyramid, in pixels; tiles of ``tile_width`` by ``tile_height``."""
+
+    width: int
+    height: int
+    downsample: float
+    tile_width: int
+    tile_height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """What ROIs are drawn on: ``width`` by ``height`` level-0 pixels, y down."""
+
+    id: str
+    kind: str
+    name: str
+    width: int
+    height: int
+    mpp_x: float | None
+    mpp_y: float | None
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a video, by number, presentation time stamp and seconds."""
+
+    index: int
+    pts: int
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Roi:
+    """A region of interest. ``geometry``: GeoJSON in level-0 pixels, see ``shapes.shape_of``."""
+
+    id: str
+    canvas: str
+    frame: Frame | None
+    geometry: Mapping[str, Any] | None
+    area_px: float
+    area_um2: float | None
+    label: str | None
+    name: str
+    description: str
+    properties: Mapping[str, str]
+    shape: str
+    locked: bool
+    review_state: str
+    version: int
+    is_embedded: bool
+    created_by: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label of a lab."""
+
+    id: str
+    lab: str
+    name: str
+    color: str
+    parent: str | None
+    retired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Long work. ``state``: queued, running, succeeded, failed or cancelled."""
+
+    id: str
+    kind: str
+    title: str
+    state: str
+    outcome: str
+    phase: str
+    progress: Mapping[str, int]
+    seconds_left: float | None
+    target_id: str | None
+    error: Mapping[str, str] | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more happens."""
+        return self.state in {"succeeded", "failed", "cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class UploadItem:
+    """The slide or video that was made of a file."""
+
+    id: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file in pieces. ``state``: receiving, checking, stored or refused."""
+
+    id: str
+    case: str
+    filename: str
+    state: str
+    offset: int
+    size_bytes: int
+    error: Failure | None
+    item: UploadItem | None
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One connected part of a mosaic, a canvas of its own."""
+
+    index: int
+    canvas: str
+    width: int
+    height: int
+    registered_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mosaic:
+    """A mosaic of a video. ``state``: preparing, ready or failed."""
+
+    id: str
+    case: str
+    video: str
+    canvas: str | None
+    name: str
+    state: str
+    error: Failure | None
+    frame_count: int
+    registered_count: int
+    motion_model: str
+    components: tuple[Component, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelName:
+    """A label in an answer."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HitRoi:
+    """The region of a hit; ``bounds``: left, top, right, bottom in level-0 pixels."""
+
+    id: str
+    name: str
+    version: int
+    label: LabelName | None
+    review_state: str
+    bounds: tuple[float, ...]
+    frame_pts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HitCase:
+    """The case of a hit."""
+
+    id: str
+    accession: str
+    organ: str
+    diagnosis: str
+
+
+@dataclass(frozen=True, slots=True)
+class HitCanvas:
+    """The canvas of a hit."""
+
+    id: str
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A similar region.
+
+    Attributes:
+        p_value: share of unrelated regions that come as close; None for an encoder without
+            calibration.
+    """
+
+    rank: int
+    distance: float
+    p_value: float | None
+    is_close: bool | None
+    roi: HitRoi
+    case: HitCase
+    canvas: HitCanvas
+    viewer_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """An answer. ``nothing_close``: no result is nearer than unrelated regions would be."""
+
+    roi: str
+    k: int
+    nothing_close: bool
+    votes: Mapping[str, Any]
+    facets: Mapping[str, Any] | None
+    results: tuple[Hit, ...]
+
+
+def id_of(thing: Any) -> str:
+    """The id of a thing, or the id itself."""
+    return thing if isinstance(thing, str) else str(thing.id)
+
+
+def made(kind: type[T], said: Any) -> T:
+    """A value of ``kind`` from JSON: nested values, tuples and times included.
+
+    Raises:
+        TypeError: a field is missing: the answer is of another portal than this client speaks to.
+    """
+    values = {}
+    for name, hint, needed in _fields(kind):  # type: ignore[arg-type]
+        if name in said:
+            values[name] = _value(hint, said[name])
+        elif needed:
+            raise TypeError(f"{kind.__name__}: the portal's answer has no {name}")
+    return kind(**values)
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    hints = get_type_hints(kind)
+    return tuple((f.name, hints[f.name], f.default is MISSING) for f in fields(kind))
+
+
+def _value(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(hint, UnionType):
+        hint = next(one for one in get_args(hint) if one is not type(None))
+    if get_origin(hint) is tuple:
+        return tuple(_value(get_args(hint)[0], one) for one in value)
+    if hint is datetime:
+        return datetime.fromisoformat(value)
+    return made(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value

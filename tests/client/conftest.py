@@ -1,0 +1,52 @@
+"""A portal with its worker, as ``manage.py serve`` starts it, and a token of an annotator."""
+
+from __future__ import annotations
+
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from portal.config.processes import free_port
+from tests.killing.harness import Portal
+from tests.killing.uploads import CONTROL
+
+SOURCES = Path(__file__).resolve().parents[2] / "clients" / "python"
+HOST, PORT_FROM, PATIENCE_S = "127.0.0.1", 8850, 120.0
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where the portal answers, and to whom."""
+
+    url: str
+    token: str
+
+
+@pytest.fixture(scope="session")
+def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
+    """Started once: it takes seconds."""
+    folder = tmp_path_factory.mktemp("client")
+    portal = Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", lambda: None)
+    try:
+        token = portal.ask(CONTROL, "seat", "client")["token"]
+        portal.env["TESSERA_JOB_LEASE_S"] = "60"  # nobody is killed here
+        url = f"http://{HOST}:{free_port(HOST, PORT_FROM)}"
+        portal.start([sys.executable, "manage.py", "serve", "--port", url.rpartition(":")[2]])
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            with suppress(urllib.error.URLError, OSError):
+                urllib.request.urlopen(f"{url}/healthz", timeout=5).close()
+                break
+            assert time.monotonic() < deadline, portal.output.read_text()[-2000:]
+            time.sleep(0.2)
+        yield Seat(url, token)
+    finally:
+        portal.ask_no_more()
+        portal.close()

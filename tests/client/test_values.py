@@ -1,0 +1,122 @@
+"""Values against the schema, outlines in and out, and the two faces of the client being one."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from drf_spectacular.generators import SchemaGenerator
+from shapely.geometry import box
+
+from tessera_client import geojson_of, problems, shape_of, things
+from tests.client.conftest import SOURCES
+
+SCHEMAS = {
+    things.Case: "Case",
+    things.Slide: "Slide",
+    things.Video: "Video",
+    things.Canvas: "Canvas",
+    things.Level: "Level",
+    things.Roi: "Roi",
+    things.Frame: "FrameOut",
+    things.Label: "Label",
+    things.Job: "Job",
+    things.Upload: "Upload",
+    things.UploadItem: "UploadItem",
+    things.Mosaic: "Mosaic",
+    things.Component: "MosaicComponent",
+    things.Similar: "Similar",
+    things.Hit: "Hit",
+    things.HitRoi: "HitRoi",
+    things.HitCase: "HitCase",
+    things.HitCanvas: "HitCanvas",
+    things.LabelName: "LabelRef",
+    things.Failure: "ItemError",
+    things.Lab: "Lab",
+    things.Membership: "Membership",
+}
+
+
+def _may_be_null(said: dict[str, Any]) -> bool:
+    """As OpenAPI 3.0 says it, and as 3.1 does."""
+    choices = [*said.get("anyOf", ()), *said.get("oneOf", ())]
+    return (
+        said.get("nullable", False) or "null" in said.get("type", ()) or {"type": "null"} in choices
+    )
+
+
+def test_every_field_is_one_of_the_schema_and_may_be_null_where_it_may_be_there():
+    known = SchemaGenerator().get_schema(public=True)["components"]["schemas"]
+    for kind, name in SCHEMAS.items():
+        properties = known[name]["properties"]
+        for one in fields(kind):
+            assert one.name in properties, f"{name} has no {one.name}"
+            nullable = _may_be_null(properties[one.name])
+            assert ("None" in str(one.type)) == nullable, f"{name}.{one.name}"
+
+
+def test_no_value_is_left_out_of_that_comparison():
+    own = [
+        v for v in vars(things).values() if isinstance(v, type) and v.__module__ == things.__name__
+    ]
+    assert set(own) == set(SCHEMAS)
+
+
+def _spoken(text: str) -> tuple[set[tuple[str, str]], list[str]]:
+    """What a module imports, and its other statements."""
+    imported, rest = set(), []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", "")
+            imported |= {(module, ast.dump(alias)) for alias in node.names}
+        else:
+            rest.append(ast.dump(node))
+    return imported, rest
+
+
+@pytest.mark.parametrize("name", ["__init__", "client", "requests", "rois", "uploads"])
+def test_both_clients_are_one(name):
+    """Renew by ``python clients/python/unasync.py``."""
+    spec = importlib.util.spec_from_file_location("unasync", SOURCES / "unasync.py")
+    unasync = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(unasync)
+    folder = SOURCES / "src" / "tessera_client"
+    written = unasync.unasync(f"{name}.py", (folder / "aio" / f"{name}.py").read_text())
+    assert _spoken(written) == _spoken((folder / "sync" / f"{name}.py").read_text())
+
+
+def test_outlines_go_in_as_arrays_shapes_and_geojson_and_come_back():
+    square = [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]]
+    drawn = geojson_of(np.array(square))
+    assert drawn == {"type": "Polygon", "coordinates": [[*square, square[0]]]}
+    assert geojson_of(drawn) == drawn
+    assert shape_of(geojson_of(box(0, 0, 2, 2))).equals(shape_of(drawn))
+    for wrong in (3, [[0, 0], [1, 1]], [[0, 0, 0]] * 4, "outline"):
+        with pytest.raises(TypeError, match="expected GeoJSON"):
+            geojson_of(wrong)
+
+
+def test_values_are_made_with_times_and_nested_values_and_say_what_is_missing():
+    said = {"id": "j", "kind": "k", "title": "t", "state": "queued", "outcome": "", "phase": ""}
+    job = things.made(
+        things.Job,
+        {**said, "progress": {}, "seconds_left": None, "target_id": None, "error": None, "new": 1},
+    )
+    assert not job.is_over
+    upload = {"id": "u", "case": "c", "filename": "f", "state": "stored", "offset": 1}
+    item = {"id": "s", "kind": "slide", "name": "n"}
+    made = things.made(things.Upload, {**upload, "size_bytes": 1, "error": None, "item": item})
+    assert made.item == things.UploadItem("s", "slide", "n")
+    with pytest.raises(TypeError, match="has no progress"):
+        things.made(things.Job, said)
+    assert things._value(datetime, "2026-01-02T03:04:05Z").year == 2026
+
+
+def test_an_answer_that_is_no_problem_json_still_has_its_kind():
+    error = problems.problem(503, None)
+    assert isinstance(error, problems.BusyError) and "503" in str(error)

@@ -1,0 +1,183 @@
+"""The client against a portal: the notebook, lost connections, errors by their kind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx2 as httpx
+import numpy as np
+import pytest
+from PIL import Image
+
+from tessera_client import (
+    AsyncClient,
+    Client,
+    ConflictError,
+    InvalidError,
+    JobError,
+    NotFoundError,
+    SignInError,
+    files,
+)
+from tests.client.conftest import SOURCES
+from tests.world import moving_video_file, slide_file
+
+
+@pytest.fixture
+def tessera(seat, tmp_path):
+    with Client(seat.url, seat.token, transfers=tmp_path / "transfers.json") as client:
+        yield client
+
+
+class Flaky(httpx.BaseTransport):
+    """Counts requests, and loses the answers to some of them."""
+
+    def __init__(self, lose=lambda request: False):
+        self.inner, self.lose, self.sent = httpx.HTTPTransport(), lose, []
+
+    def handle_request(self, request):
+        self.sent.append(request.method)
+        answer = self.inner.handle_request(request)
+        if self.lose(request):
+            answer.close()
+            raise httpx.ReadError("lost on the way")
+        return answer
+
+
+def flaky(seat, tmp_path, lose):
+    transport = Flaky(lose)
+    transfers = tmp_path / "transfers.json"
+    return Client(seat.url, seat.token, transfers=transfers, transport=transport), transport
+
+
+def noise(path: Path, seed: int) -> Path:
+    pixels = np.random.default_rng(seed).integers(0, 255, (200, 300, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def test_the_notebook_runs_from_upload_to_mosaic(seat, tmp_path, monkeypatch):
+    values = {
+        "TESSERA_URL": seat.url,
+        "TESSERA_TOKEN": seat.token,
+        "SLIDE": str(slide_file(tmp_path)),
+        "VIDEO": str(moving_video_file(tmp_path)),
+        "FOLDER": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    book = json.loads((SOURCES / "examples" / "walk.ipynb").read_text())
+    found: dict[str, object] = {}
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), found)
+    drawn = json.loads((tmp_path / "rois.geojson").read_text())
+    assert len(drawn["features"]) == 4
+    assert {hit.roi.id for hit in found["answer"].results} <= {roi.id for roi in found["others"]}
+    assert found["mosaic"].state == "ready" and found["mosaic"].registered_count > 1
+    with Image.open(tmp_path / "mosaic.png") as image:
+        assert image.width > 100
+    assert json.loads((tmp_path / "tessera-client" / "transfers.json").read_text()) == {}
+
+
+def test_an_upload_goes_on_where_the_connection_was_lost_and_is_not_sent_twice(
+    seat, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)
+    lost = []
+
+    def lose(request):
+        if request.method == "PATCH" and len(lost) < 2:
+            lost.append(request)
+            return True
+        return False
+
+    picture = noise(tmp_path / "noise.png", 1)
+    client, transport = flaky(seat, tmp_path, lose)
+    case = client.create_case("LOST-1")
+    seen = []
+    slide = client.upload(case, picture, progress=lambda done, size: seen.append((done, size)))
+    size = picture.stat().st_size
+    assert (slide.state, slide.size_bytes, slide.name) == ("ready", size, "noise.png")
+    pieces = -(-size // files.PIECE_BYTES)
+    assert transport.sent.count("PATCH") == pieces  # the portal had what its answer did not say
+    assert seen[-1] == (size, size) and len(lost) == 2
+    again, counted = flaky(seat, tmp_path, lambda request: False)
+    other = again.upload(again.create_case("LOST-2"), picture)
+    assert other.sha256 == slide.sha256 and "PATCH" not in counted.sent
+
+
+def test_another_process_goes_on_with_an_upload_that_was_cut_off(seat, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "PIECE_BYTES", 64 * 1024)
+    picture = noise(tmp_path / "cut.png", 2)
+
+    def die(done, size):
+        if done:
+            raise KeyboardInterrupt
+
+    client, first = flaky(seat, tmp_path, lambda request: False)
+    case = client.create_case("CUT-1")
+    with pytest.raises(KeyboardInterrupt):
+        client.upload(case, picture, progress=die)
+    assert first.sent.count("PATCH") == 1
+    client, second = flaky(seat, tmp_path, lambda request: False)
+    assert client.upload(case, picture).state == "ready"
+    assert second.sent.count("PATCH") == -(-picture.stat().st_size // files.PIECE_BYTES) - 1
+
+
+def test_a_file_of_no_known_kind_is_refused_by_name(tessera, tmp_path):
+    path = tmp_path / "words.svs"
+    path.write_bytes(b"no slide at all" * 100)
+    with pytest.raises((InvalidError, JobError)) as refused:
+        tessera.upload(tessera.create_case("REFUSED-1"), path)
+    assert refused.value.code and refused.value.detail
+
+
+def test_a_write_whose_answer_was_lost_is_carried_out_once(seat, tmp_path):
+    lost = []
+
+    def lose(request):
+        if request.url.path.endswith("/rois/") and request.method == "POST" and not lost:
+            lost.append(request)
+            return True
+        return False
+
+    client, _ = flaky(seat, tmp_path, lose)
+    slide = client.upload(client.create_case("ONCE-1"), noise(tmp_path / "once.png", 3))
+    roi = client.create_roi(slide.canvas, [[5, 5], [90, 5], [90, 90]])
+    assert lost and [one.id for one in client.rois(slide.canvas)] == [roi.id]
+    newer = client.change_roi(roi, name="mine")
+    with pytest.raises(ConflictError) as stale:
+        client.change_roi(roi, name="theirs")
+    assert stale.value.said["current"]["name"] == "mine" and newer.version == 2
+    client.delete_roi(newer)
+    assert list(client.rois(slide.canvas)) == []
+
+
+def test_errors_have_their_kind(seat, tessera):
+    with pytest.raises(NotFoundError):
+        tessera.case("00000000-0000-4000-8000-000000000000")
+    with pytest.raises(InvalidError) as refused:
+        tessera.create_case("")
+    assert "accession" in refused.value.errors and "accession" in str(refused.value)
+    with Client(seat.url, "tess_unknown") as stranger, pytest.raises(SignInError) as unknown:
+        stranger.memberships()
+    assert unknown.value.code == "token-unknown"
+
+
+def test_the_same_for_an_event_loop(seat, tmp_path):
+    async def walk():
+        async with AsyncClient(seat.url, seat.token, transfers=tmp_path / "t.json") as tessera:
+            case = await tessera.create_case("LOOP-1", organ="Colon")
+            pictures = [noise(tmp_path / f"{seed}.png", seed) for seed in (4, 5)]
+            slides = await asyncio.gather(*(tessera.upload(case, p) for p in pictures))
+            listed = [slide.id async for slide in tessera.slides(case=case.id)]
+            rois = await tessera.create_rois(slides[0].canvas, [[[1, 1], [50, 1], [50, 50]]])
+            path = await tessera.export_rois(slides[0].canvas, tmp_path / "rois.csv", format="csv")
+            return {slide.id for slide in slides} == set(listed), len(rois), path.read_text()
+
+    both, drawn, table = asyncio.run(walk())
+    assert both and drawn == 1 and table.count("\n") >= 2
