@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 import socket
+from itertools import pairwise
 
+import pytest
+
+from portal.config import processes
 from portal.config.processes import free_port
+
+
+def test_tiles_and_the_api_have_processes_of_their_own_and_work_yields_to_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TESSERA_WEB_WORKERS", "2")
+    monkeypatch.setenv("TESSERA_WEB_THREADS", "5")
+    api, *fronts = processes.web("127.0.0.1", 8000, reload=False)
+    assert len(fronts) == processes.FRONTS > 1
+    for front in fronts:
+        said = dict(pairwise(front.command))
+        assert (said["--port"], f"unix:{said['--api']}") == ("8000", api.command[5])
+        assert int(said["--calls"]) * len(fronts) == 2 * 5  # what waits does so at the front
+    assert "8000" not in " ".join(api.command)
+    assert processes.worker().command[:3] == ["nice", "-n", "15"]
 
 
 def test_a_taken_port_gives_the_next_free_one() -> None:

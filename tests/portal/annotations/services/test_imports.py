@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from portal.annotations.models import Roi, RoiImport, RoiRevision
 from portal.annotations.services import (
     ImportChoices,
     exchange,
+    imports,
     reading,
     roi_create,
     roi_delete,
@@ -77,6 +78,24 @@ def test_an_import_is_undone_as_one_step_and_touches_nothing_else(
     before.refresh_from_db()
     assert (before.name, before.geometry) == ("old", box(9, 9, 80, 80))
     assert RoiRevision.objects.filter(roi=before).count() == 3  # nothing of its history is lost
+
+
+@pytest.mark.django_db(transaction=True)
+def test_undoing_lets_others_write_between_its_parts(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = roi_import(canvas=canvas, user=annotator, document=document(5))
+    left: list[int] = []
+    take_back = imports._take_back
+
+    def seen(*arguments: Any) -> Any:
+        transaction.on_commit(lambda: left.append(Roi.objects.live().count()))
+        return take_back(*arguments)
+
+    monkeypatch.setattr(imports, "CHUNK", 2)
+    monkeypatch.setattr(imports, "_take_back", seen)
+    roi_import_undo(roi_import=RoiImport.objects.get(pk=report.import_id), user=annotator)
+    assert left == [3, 1, 0]  # each part was committed before the next began
 
 
 def test_undoing_takes_few_statements_for_many_rois(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from portal.config.front import connection
 from tests.portal.config.front.running import OK, QUICK, read_all, read_one
 
 POST = b"POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: %d\r\n\r\n"
@@ -179,6 +181,30 @@ def test_calls_beyond_the_turns_wait_and_are_then_told(run: Any) -> None:
         assert busy.startswith(b"HTTP/1.1 503 ") and b"Retry-After" in busy
         assert read_all(client).endswith(b"ok")
     assert running.api.most_open == 1
+
+
+def test_tiles_are_answered_while_every_turn_of_the_api_is_taken(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tile = ("200 OK", [("Content-Length", "4")], b"tile")
+    threads: list[str] = []
+
+    def answer(asked: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return tile
+
+    monkeypatch.setattr(connection.TILES, "answer", answer)
+    running = run(limits=replace(QUICK, calls=1, bulk=1, queue=1), wait_s=1.5)
+    with running.connect() as working, running.connect() as waiting:
+        for client in (working, waiting):
+            client.sendall(b"GET /slow HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+        while not running.front.turns.waiting:
+            time.sleep(0.01)
+        got = running.ask(b"GET /tiles/a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+        assert got.endswith(b"tile")
+        assert (running.api.open, running.front.turns.waiting) == (1, 1)
+    assert not any(b"/tiles/" in request for request in running.api.requests)
+    assert threads[0].startswith("tile")  # a file that is slow to read holds up no other client
 
 
 def test_an_answer_that_breaks_off_is_seen_to_break_off(run: Any) -> None:
