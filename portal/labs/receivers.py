@@ -18,7 +18,7 @@ from django.http import HttpRequest
 
 from portal.core.events import event_emit
 from portal.labs.models import User
-from portal.labs.services import email_prove, session_begin, session_note
+from portal.labs.services import app_code_spend, email_prove, session_begin, session_note
 
 
 @receiver(password_reset)
@@ -43,6 +43,13 @@ def note_the_new_key(request: HttpRequest, user: User, **kwargs: Any) -> None:
 def note_the_factor(user: User, authenticator: Authenticator, **kwargs: Any) -> None:
     """A second factor was set up, or recovery codes were made."""
     _tell("account.factor_added", user, authenticator)
+
+
+@receiver(authenticator_added)
+def spend_the_first_code(request: HttpRequest, authenticator: Authenticator, **kwargs: Any) -> None:
+    """The code that added an app signs nobody in."""
+    if authenticator.type == Authenticator.Type.TOTP:
+        app_code_spend(authenticator, request.POST.get("code", ""))
 
 
 @receiver(authenticator_removed)

@@ -119,8 +119,10 @@ vars().update(environment.mail("dummymail://"))  # EMAIL_... and the sender
 MFA_ADAPTER = "portal.labs.adapters.factors.LabFactorAdapter"
 MFA_FORMS = {
     "add_webauthn": "portal.labs.forms.sign_in.PasskeyAddForm",
+    "authenticate": "portal.labs.forms.sign_in.FactorForm",
     "authenticate_webauthn": "portal.labs.forms.sign_in.PasskeyFactorForm",
     "login_webauthn": "portal.labs.forms.sign_in.PasskeySignInForm",
+    "reauthenticate": "portal.labs.forms.sign_in.ConfirmForm",
     "reauthenticate_webauthn": "portal.labs.forms.sign_in.PasskeyConfirmForm",
 }
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

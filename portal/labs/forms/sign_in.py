@@ -8,12 +8,14 @@ from allauth.account.adapter import get_adapter
 from allauth.account.forms import ResetPasswordForm, default_token_generator
 from allauth.account.utils import user_pk_to_url_str
 from allauth.mfa.adapter import get_adapter as get_factor_adapter
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.webauthn import forms as passkeys
 from django.http import HttpRequest
 
 from portal.core.mail import mail_later, mail_make
 from portal.labs.models import User
+from portal.labs.services import app_code_spend
 
 
 class ResetForm(ResetPasswordForm):
@@ -41,6 +43,26 @@ class ResetForm(ResetPasswordForm):
         if people:
             mail_later(message)
         return email
+
+
+class _CodeUsedUp:
+    """A code of an app works once, for as long as it would be right."""
+
+    def clean_code(self) -> str:
+        """The code that was right, and is used up now."""
+        code: str = super().clean_code()  # type: ignore[misc]
+        found: Authenticator = self.authenticator  # type: ignore[attr-defined]
+        if found.type == Authenticator.Type.TOTP and not app_code_spend(found, code):
+            raise get_factor_adapter().validation_error("incorrect_code")
+        return code
+
+
+class FactorForm(_CodeUsedUp, AuthenticateForm):
+    """The second factor at sign-in."""
+
+
+class ConfirmForm(_CodeUsedUp, ReauthenticateForm):
+    """Shows who one is once more."""
 
 
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)

@@ -17,6 +17,7 @@ from portal.labs.services.attempts import (
     lab_name_try,
 )
 from portal.labs.services.entering import link_use, sign_in_link_mail
+from portal.labs.services.factors import app_code_spend
 from portal.labs.services.invitations import (
     invitation_accept,
     invitation_accept_new,
@@ -42,6 +43,7 @@ from portal.labs.services.tokens import LONGEST_LIFE, token_create, token_revoke
 
 __all__ = [
     "LONGEST_LIFE",
+    "app_code_spend",
     "attempt_begin",
     "attempt_forget",
     "attempts_sweep",

@@ -96,6 +96,20 @@ def test_a_code_works_once(viewer: User) -> None:
     assert not is_in(again)
 
 
+def test_a_code_does_not_work_again_when_the_cache_has_forgotten_it(
+    viewer: User, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        secret, _ = app_added(sign_in(viewer))
+    came_in = []
+    for step in (0, 1, 1, 0):  # the first of them added the app
+        cache.clear()  # it keeps a code for half a minute; one is right for a minute and a half
+        client = sign_in(viewer)
+        client.post(SECOND, {"code": code_of(secret, step)})
+        came_in.append(is_in(client))
+    assert came_in == [False, True, False, False]
+
+
 def test_guessing_codes_ends_after_a_few(viewer: User) -> None:
     secret, _ = app_added(sign_in(viewer))
     client = sign_in(viewer)

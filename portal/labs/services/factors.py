@@ -1,0 +1,29 @@
+"""Writes: second factors."""
+
+from __future__ import annotations
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.utils import decrypt
+from django.db import transaction
+
+SPENT = "spent"  # beside the secret: the half minute of the last code that was used
+
+
+@transaction.atomic
+def app_code_spend(authenticator: Authenticator, code: str) -> bool:
+    """Use up a right code of an app; False where it, or a later one, was used before.
+
+    allauth remembers codes for half a minute and in the cache. With the neighbouring half minutes
+    a code is right for a minute and a half, and a cache may be away.
+    """
+    row = Authenticator.objects.select_for_update().filter(pk=authenticator.pk).first()
+    if row is None:
+        return False
+    secret, wanted = decrypt(row.data["secret"]), code.replace(" ", "")
+    steps = [s for s in yield_hotp_counters_from_time() if f"{hotp_value(secret, s):06}" == wanted]
+    if not steps or steps[0] <= row.data.get(SPENT, 0):
+        return False
+    row.data[SPENT] = steps[0]
+    row.save(update_fields=["data"])
+    return True
