@@ -16,9 +16,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django.views.generic import RedirectView
 
+from portal.core.mail import mail_works
 from portal.labs.views.oidc import oidc_begin, oidc_return
 from portal.labs.views.sign_in import SignInView
 
+_MAIL = {"mail_works": mail_works}  # the pages say so where no link would ever come
+_RESET = views.PasswordResetView.as_view(extra_context=_MAIL)
+_RESET_DONE = views.PasswordResetDoneView.as_view(extra_context=_MAIL)
 _TO_FACTORS = RedirectView.as_view(pattern_name="mfa_index", http_method_names=["get", "head"])
 urlpatterns = [
     path("login/", SignInView.as_view(), name="account_login"),
@@ -28,8 +32,8 @@ urlpatterns = [
     path("reauthenticate/", views.reauthenticate, name="account_reauthenticate"),
     path("password/change/", views.password_change, name="account_change_password"),
     path("password/set/", views.password_set, name="account_set_password"),
-    path("password/reset/", views.password_reset, name="account_reset_password"),
-    path("password/reset/done/", views.password_reset_done, name="account_reset_password_done"),
+    path("password/reset/", _RESET, name="account_reset_password"),
+    path("password/reset/done/", _RESET_DONE, name="account_reset_password_done"),
     re_path(
         r"^password/reset/key/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>.+)/$",
         views.password_reset_from_key,
