@@ -1,0 +1,109 @@
+"""``manage.py archive_watch FOLDER``: receive what scanners write to a folder."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import close_old_connections
+
+from portal.archive.services.watching import FolderWatch, Outcome
+from portal.core.errors import PortalError
+from portal.labs.models import Lab, User
+
+
+class Command(BaseCommand):
+    """Files in ``FOLDER/<accession>/`` become slides and videos of the case of that number."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Where, for whom, and how often."""
+        parser.add_argument("folder", type=Path)
+        parser.add_argument("--lab", required=True, help="its short name")
+        parser.add_argument(
+            "--person", required=True, help="e-mail address, or the name of a program of the lab"
+        )
+        parser.add_argument("--every", type=float, default=5.0, help="seconds between two looks")
+        parser.add_argument(
+            "--settle", type=float, default=10.0, help="seconds that a whole file stays unchanged"
+        )
+        parser.add_argument("--once", action="store_true", help="take what is there, and end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Look until told to end (SIGTERM, Ctrl+C); a file in work is finished first."""
+        folder: Path = options["folder"]
+        if not folder.is_dir():
+            raise CommandError(f"{folder}: no such folder.")
+        lab = _lab(options["lab"])
+        watch = FolderWatch(
+            folder,
+            lab=lab,
+            user=_person(lab, options["person"]),
+            settle_s=0.0 if options["once"] else options["settle"],
+        )
+        for name in watch.stray():
+            self.stderr.write(f"{name} lies in no folder of a case, and is left there.")
+        with _told_to_end() as ended:
+            told: dict[Path, str] = {}
+            while not ended.is_set():
+                close_old_connections()  # a database that was away is asked anew
+                self._look(watch, told, ended)
+                if options["once"]:
+                    return
+                ended.wait(options["every"])
+
+    def _look(self, watch: FolderWatch, told: dict[Path, str], ended: threading.Event) -> None:
+        try:
+            for taken in watch.look(time.monotonic()):
+                line = f"{taken.path}: {taken.outcome.value}"
+                if taken.outcome is not Outcome.LATER:
+                    told.pop(taken.path, None)
+                    out = self.stderr if taken.outcome is Outcome.REFUSED else self.stdout
+                    out.write(f"{line}: {taken.reason}" if taken.reason else line)
+                elif told.get(taken.path) != taken.reason:  # said once, not with every look
+                    told[taken.path] = taken.reason
+                    self.stderr.write(f"{line}: {taken.reason}")
+                if ended.is_set():
+                    return
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        except OSError as error:
+            raise CommandError(f"{watch.folder}: {error}") from error
+
+
+@contextmanager
+def _told_to_end() -> Iterator[threading.Event]:
+    ended = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: ended.set()) for number in numbers]
+    try:
+        yield ended
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _lab(slug: str) -> Lab:
+    lab = Lab.objects.filter(slug=slug).first()
+    if lab is None:
+        names = ", ".join(Lab.objects.order_by("slug").values_list("slug", flat=True)[:20])
+        raise CommandError(f"No lab is called {slug}. There are: {names or 'none'}.")
+    return lab
+
+
+def _person(lab: Lab, name: str) -> User:
+    members = User.objects.filter(memberships__in=lab.memberships.all(), is_active=True)
+    known = members.filter(email__iexact=name) | members.filter(is_service=True, full_name=name)
+    found = list(known.distinct()[:2])
+    if len(found) != 1:
+        what = "More than one program" if found else "No member or program"
+        raise CommandError(f"{what} of {lab.slug} is called {name}.")
+    return found[0]

@@ -1,0 +1,140 @@
+"""A watched folder: what is whole is received, once; the rest stays or is put aside."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from portal.archive.models import Case, Slide
+from portal.archive.services import case_delete, watching
+from portal.archive.services.watching import FolderWatch, Outcome
+from portal.core.errors import ForbiddenError, StorageFullError
+from portal.labs.models import Lab, Membership, Role, User
+from tests.portal.archive.support import picture
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "scanner"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def watch(folder: Path, lab: Lab, annotator: User) -> FolderWatch:
+    return FolderWatch(folder, lab=lab, user=annotator, settle_s=10)
+
+
+def put(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def looked(watch: FolderWatch, *times: float) -> list[tuple[str, Outcome]]:
+    return [(str(one.path), one.outcome) for now in times for one in watch.look(now)]
+
+
+def test_a_file_is_received_once_it_stays_as_it_is(
+    watch: FolderWatch, folder: Path, lab: Lab
+) -> None:
+    path = put(folder, "S-1/a.png", picture()[:100])
+    assert looked(watch, 0, 9) == []
+    path.write_bytes(picture())  # the scanner goes on
+    assert looked(watch, 11, 20) == []
+    assert looked(watch, 21) == [("S-1/a.png", Outcome.RECEIVED)]
+    slide = Slide.objects.get(case__lab=lab, case__accession="S-1")
+    assert slide.name == "a.png" and not path.exists()
+    assert (folder / ".received/S-1/a.png").read_bytes() == picture()
+    assert looked(watch, 40) == []
+
+
+def test_the_same_bytes_again_are_known_and_lie_beside_the_first(
+    watch: FolderWatch, folder: Path
+) -> None:
+    for now in (0, 20):
+        put(folder, "S-1/a.png", picture())
+        found = looked(watch, now, now + 10)
+    assert found == [("S-1/a.png", Outcome.KNOWN)]
+    assert Slide.objects.count() == 1
+    assert {p.name for p in (folder / ".received/S-1").iterdir()} == {"a.png", "a-2.png"}
+
+
+def test_what_is_refused_is_put_aside_with_the_reason(watch: FolderWatch, folder: Path) -> None:
+    put(folder, "S-1/words.svs", b"no slide at all" * 50)
+    assert looked(watch, 0, 10) == [("S-1/words.svs", Outcome.REFUSED)]
+    reason = (folder / ".refused/S-1/words.svs.reason.txt").read_text()
+    assert len(reason) > 10 and (folder / ".refused/S-1/words.svs").exists()
+
+
+def test_the_number_of_a_case_in_the_bin_is_a_new_case(
+    watch: FolderWatch, folder: Path, case: Case, annotator: User
+) -> None:
+    case_delete(case=case, user=annotator)
+    put(folder, f"{case.accession}/a.png", picture())
+    assert looked(watch, 0, 10) == [(f"{case.accession}/a.png", Outcome.RECEIVED)]
+    assert Slide.objects.get().case_id != case.pk
+
+
+def test_links_hidden_and_unfinished_files_are_left(
+    watch: FolderWatch, folder: Path, tmp_path: Path
+) -> None:
+    secret = put(tmp_path, "elsewhere/secret.png", picture())
+    put(folder, "S-1/a.png.part", picture())
+    put(folder, "S-1/.a.png", picture())
+    (folder / "S-1/link.png").symlink_to(secret)
+    (folder / "S-2").symlink_to(secret.parent)
+    put(folder, "stray.png", picture())
+    assert looked(watch, 0, 10) == [] and watch.stray() == ["stray.png"]
+
+
+def test_without_room_a_file_stays_and_comes_later(
+    watch: FolderWatch, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(folder, "S-1/a.png", picture())
+    with monkeypatch.context() as patch:
+
+        def full(**_: Any) -> None:
+            raise StorageFullError("No room is left.")
+
+        patch.setattr(watching, "item_receive", full)
+        assert looked(watch, 0, 10) == [("S-1/a.png", Outcome.LATER)]
+    assert path.exists() and looked(watch, 15) == [("S-1/a.png", Outcome.RECEIVED)]
+
+
+def test_whoever_may_not_write_ends_the_watch_and_no_file_is_moved(
+    watch: FolderWatch, folder: Path, annotator: User
+) -> None:
+    Membership.objects.filter(user=annotator).update(role=Role.VIEWER)
+    path = put(folder, "S-1/a.png", picture())
+    with pytest.raises(ForbiddenError):
+        looked(watch, 0, 10)
+    assert path.exists()
+
+
+def test_the_command_takes_what_is_there_and_names_what_is_wrong(
+    folder: Path, lab: Lab, annotator: User
+) -> None:
+    put(folder, "S-1/a.png", picture())
+    put(folder, "S-1/b.svs", b"nothing")
+    put(folder, "stray.png", picture())
+    out, err = StringIO(), StringIO()
+    asked = ["archive_watch", str(folder), "--once", "--lab", lab.slug, "--person", annotator.email]
+    call_command(*asked, stdout=out, stderr=err)
+    assert out.getvalue() == "S-1/a.png: received\n"
+    assert "S-1/b.svs: refused: " in err.getvalue() and "stray.png lies in no" in err.getvalue()
+    for wrong, said in (
+        ({1: str(folder / "none")}, "no such folder"),
+        ({4: "nobody"}, f"There are: .*{lab.slug}"),
+        ({6: "x@y.example"}, "No member or program"),
+    ):
+        words = [wrong.get(number, word) for number, word in enumerate(asked)]
+        with pytest.raises(CommandError, match=said):
+            call_command(*words)
