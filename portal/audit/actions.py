@@ -93,6 +93,14 @@ ACTIONS: Mapping[str, str] = {
     "upload.listed": "Looked at transfers",
     "upload.sent": "Sent a piece of a file",
     "video.played": "Played a video",
+    "webhook.changed": "Changed a webhook",
+    "webhook.created": "Made a webhook",
+    "webhook.deleted": "Deleted a webhook",
+    "webhook.disabled": "A webhook was switched off: its receiver failed",
+    "webhook.pinged": "Sent a test message to a webhook",
+    "webhook.replayed": "Had messages of a webhook sent again",
+    "webhook.secret_changed": "Changed the secret of a webhook",
+    "webhook.viewed": "Looked at webhooks",
     "work.viewed": "Looked at assigned work",
 }
 
@@ -167,6 +175,7 @@ EVENTS: Mapping[str, Told] = {
     "study.unblinded": Told("study", "study_id", ("unfinished",)),
     "token.created": Told("token", "token", ("scope",), of_person="user"),
     "token.revoked": Told("token", "token", ("scope",), of_person="user"),
+    "webhook.disabled": Told("webhook", "webhook_id", ("why",)),
 }
 NOT_NOTED = frozenset(
     {"mosaic.deleted"}

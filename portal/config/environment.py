@@ -6,6 +6,7 @@ One place, so that ``docs/architecture.md`` and ``docker/compose.yaml`` have one
 from __future__ import annotations
 
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -95,6 +96,19 @@ def limits() -> dict[str, float]:
 def names(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def networks(name: str) -> list[str]:
+    """Comma-separated networks: ``10.20.0.0/16,fd12::/48``."""
+    found = names(name)
+    for entry in found:
+        try:
+            ip_network(entry)
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name} must look like 10.20.0.0/16,10.30.4.7; got {entry!r}."
+            ) from None
+    return found
 
 
 def storage_root(default: Path) -> Path:

@@ -22,6 +22,7 @@ APPS = (
     "mosaics",
     "review",
     "reading",
+    "hooks",
     "keeping",
 )
 

@@ -6,6 +6,7 @@ A chore must be safe to run at any time and twice: two reapers may both run it.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ EVERY_S = 24 * 3600.0  # what the chores delete has lain about for days
 FIRST_AFTER_S = 3600.0  # not while the portal starts
 _CHORES: dict[str, Callable[[], object]] = {}
 _EACH_PASS: dict[str, Callable[[], object]] = {}
+_BESIDE: dict[str, Callable[[threading.Event], None]] = {}
 
 
 def daily(name: str, chore: Callable[[], object]) -> None:
@@ -25,6 +27,31 @@ def daily(name: str, chore: Callable[[], object]) -> None:
 def each_pass(name: str, chore: Callable[[], object]) -> None:
     """Register a chore for every pass of the reaper, seconds apart: it must cost a query or two."""
     _EACH_PASS[name] = chore
+
+
+def beside(name: str, work: Callable[[threading.Event], None]) -> None:
+    """Register work that goes on in a thread of the reaper's process until its event is set."""
+    _BESIDE[name] = work
+
+
+def beside_start(stop: threading.Event) -> list[threading.Thread]:
+    """Start that work. Where one of it ends by an error, ``stop`` is set: a process that does half
+    of its work must end, so that whoever watches it starts it again.
+    """
+
+    def run(work: Callable[[threading.Event], None]) -> None:
+        try:
+            work(stop)
+        finally:
+            stop.set()
+
+    threads = [
+        threading.Thread(target=run, args=(work,), name=name, daemon=True)
+        for name, work in _BESIDE.items()
+    ]
+    for thread in threads:
+        thread.start()
+    return threads
 
 
 def run_each_pass() -> None:

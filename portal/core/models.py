@@ -22,13 +22,18 @@ class Event(models.Model):
     """Something that happened, written in the transaction in which it happened.
 
     Subscribers in the process hear of it at once (``portal.core.events``); the rows stay as the
-    record of what was done, by ascending id.
+    record of what was done, by ascending id. ``is_waiting``: still to be told to other systems
+    (``events.outbox_register``).
     """
 
     name = models.CharField(max_length=80)
     lab_id = models.UUIDField(null=True, db_index=True)
     payload = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    is_waiting = models.BooleanField(default=False)
 
     class Meta:
         ordering = ("id",)
+        indexes = (
+            models.Index(fields=["id"], condition=models.Q(is_waiting=True), name="event_outbox"),
+        )

@@ -12,16 +12,24 @@ registered here; rows that hang on a region (its vector, its jobs, its comments)
 
 from __future__ import annotations
 
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from portal.annotations.models import Roi, RoiImport
 from portal.audit.models import AuditEntry
+from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import User, hide_register
 from portal.mosaics.models import Followup
 from portal.reading.models import Assignment
 from portal.retrieval.models import Embedding, Judgement
 from portal.review.models import CanvasPresence, RoiComment
+
+_OF_MANY = {"rois.saved_in_bulk": ("canvas_id",), "job.ended": ("target_id",)}
+"""Events that tell of regions without ``roi_id``, and where they name the image or the region."""
 
 
 def blinding_register() -> None:
@@ -43,14 +51,42 @@ def rois_hidden_from(user: User) -> QuerySet[Roi]:
     """
     blind = _blind()
     mine = blind.filter(person=user).values("canvas_id")
-    theirs = blind.filter(
+    others = _on_blind().exclude(created_by=user).filter(Q(canvas__in=mine) | _drawn_blindly())
+    return others.order_by().values("pk")  # type: ignore[return-value]
+
+
+def events_unseen(events: Sequence[Event]) -> set[int]:
+    """Of events those that no other system may hear of: what a reading that is blind has drawn.
+
+    An event of many regions, or of a canvas' vectors, does not say whose they are: on an image that
+    is being read blindly it is left out as well.
+    """
+    named: dict[uuid.UUID, set[int]] = defaultdict(set)
+    for event in events:
+        keys = ("roi_id",) if event.payload.get("roi_id") else _OF_MANY.get(event.name, ())
+        for key in keys:
+            if event.payload.get(key):
+                named[uuid.UUID(event.payload[key])].add(event.pk)
+    if not named or not _blind().exists():
+        return set()
+    rois = _on_blind().filter(_drawn_blindly(), pk__in=named)
+    canvases = _blind().filter(canvas__in=named)
+    hidden = {*rois.values_list("pk", flat=True), *canvases.values_list("canvas_id", flat=True)}
+    return {pk for object_id in hidden for pk in named[object_id]}
+
+
+def _on_blind() -> QuerySet[Roi]:
+    return Roi.everything.filter(canvas__in=_blind().values("canvas_id"))
+
+
+def _drawn_blindly() -> Exists:
+    """Of an ROI: its maker reads this image blindly, and drew it since they were asked."""
+    theirs = _blind().filter(
         canvas=OuterRef("canvas_id"),
         person=OuterRef("created_by_id"),
         created_at__lte=OuterRef("created_at"),
     )
-    rois = Roi.everything.filter(canvas__in=blind.values("canvas_id"))
-    others = rois.exclude(created_by=user).filter(Q(canvas__in=mine) | Exists(theirs))
-    return others.order_by().values("pk")  # type: ignore[return-value]
+    return Exists(theirs)
 
 
 def _blind() -> QuerySet[Assignment]:

@@ -27,6 +27,7 @@ def main() -> int:
             report,
             search,
             tiles,
+            webhooks,
             windows,
         )
 
@@ -38,6 +39,7 @@ def main() -> int:
             lambda: http_tiles.tiles_over_http(portal),
             lambda: mixed.mixed_load(portal),
             lambda: imports.import_of_many(portal),
+            lambda: webhooks.webhooks_to_a_failing_receiver(portal),
             lambda: windows.rois_per_window(portal),
             lambda: search.search_at_the_rest_edge(portal),
             lambda: models.roi_to_embedding(portal.slide_path),

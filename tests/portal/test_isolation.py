@@ -22,6 +22,7 @@ from drf_spectacular.generators import SchemaGenerator
 from portal.annotations.models import LabelMerge, RoiImport
 from portal.archive.serializers import tile_url
 from portal.archive.services import case_create, case_delete, share_offer, upload_begin
+from portal.hooks.services import webhook_create
 from portal.keeping.models import Erasure
 from portal.labs.models import Lab, Membership, Role, User
 from portal.labs.services import invitation_create
@@ -88,6 +89,8 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
     study = study_create(lab=lab, user=manager, name="Grades")
     wanted = Wanted(canvases=[swept.canvas], people=[manager])
     (work,) = work_assign(lab=lab, user=manager, wanted=wanted)
+    url = "https://lis.north.example/"
+    hook, _ = webhook_create(lab=lab, user=manager, name="LIS", url=url)
     rows = {
         "assignments": work,
         "bin": deleted,
@@ -102,6 +105,7 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         "shares": share,
         "studies": study,
         "uploads": upload_begin(case=swept.case, filename="a.svs", size_bytes=9, user=manager),
+        "webhooks": hook,
     }
     return swept.ids() | {word: str(row.pk) for word, row in rows.items()}
 
@@ -114,7 +118,7 @@ def _operations() -> Iterator[tuple[str, str]]:
 
 
 def _filled(path: str, ids: dict[str, str]) -> str:
-    found = re.sub(r"\{(id|roi_id|other_id|import_id)\}", ids[path.split("/")[3]], path)
+    found = re.sub(r"\{(id|roi_id|other_id|import_id|delivery_id)\}", ids[path.split("/")[3]], path)
     found = found.replace("{pts}", FRAME_PTS).replace("{rank}", "1").replace("{name}", "time")
     return re.sub(r"\{[zxy]\}", "0", found)
 

@@ -25,6 +25,7 @@ from portal.config.auditing.watched import ITEM, WATCHED, Watch
 from portal.core.errors import UnavailableError
 from portal.core.http.acting import acting
 from portal.core.views import error_response
+from portal.hooks.models import Webhook
 from portal.jobs.models import Job
 from portal.keeping.models import Erasure
 from portal.labs.models import ApiToken, User
@@ -52,6 +53,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "slide": (Slide, "case_id"),
     "upload": (Upload, "case_id"),
     "video": (Video, "case_id"),
+    "webhook": (Webhook, ""),
 }
 
 

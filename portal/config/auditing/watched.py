@@ -43,6 +43,7 @@ _CASE = Watch("case.viewed", "case", "case_id")
 _CANVAS = Watch("canvas.read", "canvas", "pk", every_s=HOUR_S)
 _MOSAIC = Watch("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S)
 _DOWNLOAD = Watch("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S)
+_HOOK = Watch("webhook.viewed", "webhook", "pk", every_s=MINUTE_S)
 _ROI = Watch("roi.viewed", "roi", "pk", every_s=MINUTE_S)
 _STUDY = Watch("study.viewed", "study", "study_id", every_s=MINUTE_S)
 
@@ -197,6 +198,20 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:video-frames": {"GET": Watch("item.viewed", "video", "pk", every_s=HOUR_S)},
     "api:video-list": {"GET": Watch("item.listed"), "POST": _told("item.received")},
     "api:video-media": {"GET": Watch("video.played", "video", "pk", every_s=HOUR_S)},
+    "api:webhook-deliveries": {"GET": _HOOK},
+    "api:webhook-detail": {
+        "GET": _HOOK,
+        "PATCH": _told("webhook.changed", "webhook", "pk"),
+        "DELETE": _told("webhook.deleted", "webhook", "pk"),
+    },
+    "api:webhook-list": {
+        "GET": Watch("webhook.viewed", every_s=HOUR_S),
+        "POST": _told("webhook.created"),
+    },
+    "api:webhook-ping": {"POST": _told("webhook.pinged", "webhook", "pk")},
+    "api:webhook-replay": {"POST": _told("webhook.replayed", "webhook", "pk")},
+    "api:webhook-replay-one": {"POST": _told("webhook.replayed", "webhook", "pk")},
+    "api:webhook-secret": {"POST": _told("webhook.secret_changed", "webhook", "pk")},
     "archive:beside": {"GET": Watch("canvas.opened", "canvas", "canvas_id")},
     "archive:beside_choices": {
         "GET": Watch("canvas.listed", "canvas", "canvas_id", every_s=MINUTE_S)
@@ -217,6 +232,20 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "archive:viewer": {"GET": Watch("canvas.opened", "canvas", "canvas_id")},
     "audit:export": {"GET": Watch("audit.exported", "lab")},
     "audit:list": {"GET": Watch("audit.viewed", "lab")},
+    "hooks:delete": {"POST": _told("webhook.deleted", "webhook", "webhook_id")},
+    "hooks:edit": {
+        "GET": Watch("webhook.viewed", "webhook", "webhook_id", every_s=MINUTE_S),
+        "POST": _told("webhook.changed", "webhook", "webhook_id"),
+    },
+    "hooks:ping": {"POST": _told("webhook.pinged", "webhook", "webhook_id")},
+    "hooks:replay": {"POST": _told("webhook.replayed", "webhook", "webhook_id")},
+    "hooks:secret": {"POST": _told("webhook.secret_changed", "webhook", "webhook_id")},
+    "hooks:switch": {"POST": _told("webhook.changed", "webhook", "webhook_id")},
+    "hooks:webhook": {"GET": Watch("webhook.viewed", "webhook", "webhook_id", every_s=MINUTE_S)},
+    "hooks:webhooks": {
+        "GET": Watch("webhook.viewed", "lab", every_s=HOUR_S),
+        "POST": _told("webhook.created"),
+    },
     "jobs:cancel": {"POST": Watch("job.cancelled", "job", "job_id")},
     "jobs:cancel_many": {"POST": Watch("job.cancelled")},
     "jobs:retry": {"POST": Watch("job.retried", "job", "job_id")},

@@ -38,6 +38,7 @@ INSTALLED_APPS = [
     "portal.mosaics",
     "portal.review",
     "portal.reading",
+    "portal.hooks",
     "portal.keeping",
     "portal.config",
 ]
@@ -179,6 +180,9 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "JobStateEnum": "portal.jobs.models.JobState",
         "OpenJobStateEnum": "portal.jobs.serializers.OPEN_STATES",
+        "WebhookStateEnum": "portal.hooks.models.WebhookState",
+        "DeliveryStateEnum": "portal.hooks.models.DeliveryState",
+        "WebhookTypeEnum": "portal.hooks.serializers.TYPE_CHOICES",
         "ErasureStateEnum": "portal.keeping.models.ErasureState",
         "ReviewStateEnum": "portal.annotations.models.ReviewState",
         "ShareStateEnum": ("offered", "accepted", "over", "ended"),
@@ -245,6 +249,9 @@ TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay on the worker's device
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
 TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=0, minimum=0))
 TESSERA_SEARCH_DIFFUSE = environment.flag("TESSERA_SEARCH_DIFFUSE", default=True)
+
+# --- Webhooks (portal/hooks) --------------------------------------------------------------------
+TESSERA_WEBHOOK_NETWORKS = environment.networks("TESSERA_WEBHOOK_NETWORKS")
 
 # --- Watching it (portal/config/metrics.py, docs/operations.md) ----------------------------------
 TESSERA_METRICS_TOKEN = environment.text("TESSERA_METRICS_TOKEN", "")

@@ -19,9 +19,11 @@ class Migration(migrations.Migration):
                 ('lab_id', models.UUIDField(db_index=True, null=True)),
                 ('payload', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('is_waiting', models.BooleanField(default=False)),
             ],
             options={
                 'ordering': ('id',),
+                'indexes': [models.Index(condition=models.Q(('is_waiting', True)), fields=['id'], name='event_outbox')],
             },
         ),
     ]

@@ -17,6 +17,8 @@ from portal.annotations.services import label_create, label_merge, roi_create, r
 from portal.archive import storage
 from portal.archive.models import BinEntry, Upload, today
 from portal.archive.services import case_create, case_delete, share_offer, upload_begin
+from portal.hooks.models import Webhook, WebhookDelivery
+from portal.hooks.services import webhook_create, webhook_ping
 from portal.keeping.models import Erasure
 from portal.labs.models import BrowserSession, Lab, Membership, Role, TokenScope, User
 from portal.labs.services import invitation_create, program_create, token_create
@@ -80,7 +82,10 @@ def _built(folder: Path) -> Scene:
     Client().force_login(cast.users["manager"])  # in another browser
     elsewhere = BrowserSession.objects.filter(user=cast.users["manager"]).latest("created_at")
     study, work = _handed_out(made, cast)
+    hook, delivery = _hook(lab, cast)
     ids = made.ids() | {
+        "webhooks": str(hook.pk),
+        "deliveries": str(delivery.pk),
         "studies": str(study.pk),
         "assignments": str(work.pk),
         "entries": str(entry.pk),
@@ -101,6 +106,15 @@ def _built(folder: Path) -> Scene:
         "video_canvases": str(made.video.canvas_id),
     }
     return Scene(world=made, cast=cast, ids=ids, folder=folder)
+
+
+def _hook(lab: Lab, cast: Cast) -> tuple[Webhook, WebhookDelivery]:
+    """With one message that was given up."""
+    url = "https://lis.access.example/"
+    hook, _ = webhook_create(lab=lab, user=cast.users["manager"], name="LIS", url=url)
+    delivery = webhook_ping(hook=hook, user=cast.users["manager"])
+    WebhookDelivery.objects.filter(pk=delivery.pk).update(state="failed")
+    return hook, delivery
 
 
 def _transfer(made: world.World, cast: Cast) -> Upload:

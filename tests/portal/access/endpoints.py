@@ -33,6 +33,7 @@ OBJECTS: Mapping[str, str] = {
     "bin": "entries",
     "canvas": "canvases",
     "case": "cases",
+    "delivery": "deliveries",
     "encoder": "encoders",
     "entry": "entries",
     "erasure": "erasures",
@@ -54,6 +55,7 @@ OBJECTS: Mapping[str, str] = {
     "token": "tokens",
     "upload": "uploads",
     "video": "videos",
+    "webhook": "webhooks",
 }
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("mfa_remove_webauthn", "pk"): "passkeys",

@@ -37,6 +37,7 @@ OF_WORD = {
     "study": TokenArea.ROIS,
     "upload": TokenArea.CASES,
     "video": TokenArea.CASES,
+    "webhook": TokenArea.LAB,
 }
 """The area of an address, by the first word of its name."""
 EXCEPTIONS = {

@@ -8,11 +8,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from portal.core.housekeeping import beside_start
 from portal.jobs.worker.reaper import reap_forever
+
+STOP_WAIT_S = 5.0  # seconds; what is cut off then goes on elsewhere, as after a kill
 
 
 class Command(BaseCommand):
-    """Rings unheard jobs and takes lost ones back, until stopped."""
+    """Rings unheard jobs and takes lost ones back, and does what goes on beside, until stopped."""
 
     help = __doc__ or ""
 
@@ -21,4 +24,7 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
+        threads = beside_start(stop)
         reap_forever(stop)
+        for thread in threads:
+            thread.join(STOP_WAIT_S)

@@ -12,6 +12,7 @@ from django.db import DatabaseError, connection, models
 from django.db.models.functions import Cast
 
 from portal.core.models import Event
+from portal.hooks.models import WebhookDelivery
 from portal.jobs.models import Job
 from portal.keeping.services.erasing.inventory import WORD_LEAST, Inventory
 
@@ -30,7 +31,7 @@ _LARGE = (
 
 
 def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
-    """Delete the jobs and events that name what is erased; returns how many of each.
+    """Delete the jobs, events and messages that name what is erased; returns how many of each.
 
     Call inside the transaction of the erasure.
     """
@@ -55,7 +56,15 @@ def texts_delete(inventory: Inventory, *, lab_id: uuid.UUID) -> dict[str, int]:
         .iterator(chunk_size=_CHUNK)
         if tells(payload)
     )
+    deliveries = (
+        pk
+        for pk, body in WebhookDelivery.objects.filter(lab=lab_id)
+        .values_list("pk", "body")
+        .iterator(chunk_size=_CHUNK)
+        if tells(body)
+    )
     return {
+        "webhookdelivery": _delete(WebhookDelivery, list(deliveries)),
         "job": _delete(Job, list(jobs)),
         "event": _delete(Event, list(events)),
     }

@@ -110,5 +110,9 @@ def label_in_body(scene: Any) -> dict[str, Any]:
     return label_body(scene) | {"lab": scene.ids["labs"]}
 
 
+def webhook_body(scene: Any) -> dict[str, Any]:
+    return {"name": "LIS", "url": "https://lis.access.example/", "lab": scene.ids["labs"]}
+
+
 def tile_path(scene: Any, actor: str) -> str:
     return tile_url(scene.world.canvas).format(z=0, x=0, y=0)

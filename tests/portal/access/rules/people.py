@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.portal.access.rules.bodies import token_body
+from tests.portal.access.rules.bodies import token_body, webhook_body
 from tests.portal.access.rules.kinds import (
     Rule,
     account,
@@ -116,6 +116,34 @@ PEOPLE: Mapping[str, Mapping[str, Rule]] = {
         "POST": page(302, at_least="manager", body=lambda scene: {"role": "annotator"})
     },
     "labs:member_remove": {"POST": page(302, at_least="manager")},
+    "api:webhook-list": {
+        "GET": rest(at_least="viewer", elsewhere=200),  # of the labs one manages
+        "POST": rest(201, at_least="manager", writes=True, body=webhook_body),
+    },
+    "api:webhook-detail": {
+        "GET": rest(at_least="manager"),
+        "PATCH": rest(at_least="manager", writes=True, body=lambda scene: {"name": "RIS"}),
+        "DELETE": rest(204, at_least="manager", writes=True),
+    },
+    "api:webhook-secret": {"POST": rest(at_least="manager", writes=True)},
+    "api:webhook-ping": {"POST": rest(202, at_least="manager", writes=True)},
+    "api:webhook-deliveries": {"GET": rest(at_least="manager")},
+    "api:webhook-replay": {"POST": rest(202, at_least="manager", writes=True)},
+    "api:webhook-replay-one": {"POST": rest(202, at_least="manager", writes=True)},
+    "hooks:webhooks": {
+        "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
+        "POST": page(201, at_least="manager", elsewhere=201, removed=404, body=webhook_body),
+    },
+    "hooks:webhook": {"GET": page(at_least="manager")},
+    "hooks:edit": {
+        "GET": page(at_least="manager"),
+        "POST": page(302, at_least="manager", body=webhook_body),
+    },
+    "hooks:switch": {"POST": page(302, at_least="manager")},
+    "hooks:secret": {"POST": page(at_least="manager")},
+    "hooks:ping": {"POST": page(302, at_least="manager")},
+    "hooks:replay": {"POST": page(302, at_least="manager")},
+    "hooks:delete": {"POST": page(302, at_least="manager")},
     # --- audit ------------------------------------------------------------------------------------
     "audit:list": {"GET": page(at_least="manager", elsewhere=200, removed=404)},  # of one's own lab
     "audit:export": {

@@ -1,0 +1,152 @@
+"""``/api/v1/webhooks/``, for managers."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.hooks import selectors, services
+from portal.hooks.models import Webhook
+from portal.hooks.serializers import (
+    DeliveryQuerySerializer,
+    DeliverySerializer,
+    ReplayedSerializer,
+    ReplaySerializer,
+    SecretSerializer,
+    WebhookChangeSerializer,
+    WebhookCreateSerializer,
+    WebhookMadeSerializer,
+    WebhookSerializer,
+)
+from portal.labs.models import Role, TokenArea
+from portal.labs.requests import UUID_REGEX, user_of
+from portal.labs.selectors import lab_chosen
+
+NO_STORE = {"Cache-Control": "no-store"}
+
+
+class WebhookViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Webhook]):
+    """Addresses of other systems that are told what happens in a lab."""
+
+    area = TokenArea.LAB
+    serializer_class = WebhookSerializer
+    queryset = Webhook.objects.none()
+    lookup_value_regex = UUID_REGEX
+
+    def get_queryset(self) -> QuerySet[Webhook]:
+        """Of the labs that one manages."""
+        return selectors.webhook_list(user_of(self.request))
+
+    @extend_schema(
+        request=WebhookCreateSerializer,
+        responses={201: WebhookMadeSerializer},
+        summary="Make a webhook",
+    )
+    def create(self, request: Request) -> Response:
+        """The answer has its `secret`, this once."""
+        sent = WebhookCreateSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        wanted, user = dict(sent.validated_data), user_of(request)
+        lab = lab_chosen(user, wanted.pop("lab", None), at_least=Role.MANAGER)
+        hook, secret = services.webhook_create(lab=lab, user=user, **wanted)
+        body = self._shown(request, hook.pk) | {"secret": secret}
+        return Response(body, status=status.HTTP_201_CREATED, headers=NO_STORE)
+
+    @extend_schema(summary="A webhook")
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """With how many deliveries wait and how many were given up."""
+        return Response(self._shown(request, uuid.UUID(pk)))
+
+    @extend_schema(
+        request=WebhookChangeSerializer, responses=WebhookSerializer, summary="Change a webhook"
+    )
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """`is_on` switches it on or off; what waits when it is switched off has failed."""
+        hook = self._hook(request, pk)
+        sent = WebhookChangeSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        services.webhook_update(hook=hook, user=user_of(request), **sent.validated_data)
+        return Response(self._shown(request, hook.pk))
+
+    @extend_schema(responses={204: None}, summary="Delete a webhook")
+    def destroy(self, request: Request, pk: str) -> Response:
+        """With its log."""
+        services.webhook_delete(hook=self._hook(request, pk), user=user_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=None, responses=SecretSerializer, summary="Change the secret")
+    @action(detail=True, methods=["post"])
+    def secret(self, request: Request, pk: str) -> Response:
+        """For 24 hours messages are signed with the one before as well."""
+        changed = services.webhook_secret_change(
+            hook=self._hook(request, pk), user=user_of(request)
+        )
+        return Response({"secret": changed}, headers=NO_STORE)
+
+    @extend_schema(request=None, responses={202: DeliverySerializer}, summary="Send a test message")
+    @action(detail=True, methods=["post"])
+    def ping(self, request: Request, pk: str) -> Response:
+        """Of the type `webhook.ping`; its delivery tells what came of it."""
+        made = services.webhook_ping(hook=self._hook(request, pk), user=user_of(request))
+        return Response(DeliverySerializer(made).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        parameters=[DeliveryQuerySerializer],
+        responses=DeliverySerializer(many=True),
+        summary="The log of a webhook",
+    )
+    @action(detail=True, methods=["get"])
+    def deliveries(self, request: Request, pk: str) -> Response:
+        """Newest first, with every attempt; what ended is kept for 30 days."""
+        query = DeliveryQuerySerializer(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        rows = selectors.deliveries_of(self._hook(request, pk), **query.validated_data)
+        page: Any = self.paginate_queryset(rows)  # type: ignore[arg-type]
+        return self.get_paginated_response(DeliverySerializer(page, many=True).data)
+
+    @extend_schema(
+        request=None, responses={202: DeliverySerializer}, summary="Send a delivery again"
+    )
+    @action(
+        detail=True,
+        methods=["post"],
+        url_path=f"deliveries/(?P<delivery_id>{UUID_REGEX})/replay",
+        url_name="replay-one",
+    )
+    def replay_one(self, request: Request, pk: str, delivery_id: str) -> Response:
+        """Under the same `webhook-id`; 409 where it waits anyway."""
+        hook = self._hook(request, pk)
+        found = selectors.delivery_get(hook, delivery_id=uuid.UUID(delivery_id))
+        again = services.delivery_replay(delivery=found, user=user_of(request))
+        return Response(DeliverySerializer(again).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        request=ReplaySerializer,
+        responses={202: ReplayedSerializer},
+        summary="Send all that failed again",
+    )
+    @action(detail=True, methods=["post"])
+    def replay(self, request: Request, pk: str) -> Response:
+        """Each under its `webhook-id`."""
+        hook = self._hook(request, pk)
+        sent = ReplaySerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        count = services.deliveries_replay(hook=hook, user=user_of(request), **sent.validated_data)
+        return Response({"count": count}, status=status.HTTP_202_ACCEPTED)
+
+    def _hook(self, request: Request, pk: str) -> Webhook:
+        return selectors.webhook_get(user_of(request), webhook_id=uuid.UUID(pk))
+
+    def _shown(self, request: Request, pk: uuid.UUID) -> dict[str, Any]:
+        hook = selectors.webhook_get(user_of(request), webhook_id=pk)
+        return dict(WebhookSerializer(hook).data)
+
+
+router_entries: list[tuple[str, Any, str]] = [("webhooks", WebhookViewSet, "webhook")]

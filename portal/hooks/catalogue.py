@@ -1,0 +1,109 @@
+"""What other systems can be told: the types of events, and what each message says.
+
+A message holds ids, types, numbers, states and times: no name and no text that a person typed, so
+nothing of a patient. Who may know more asks the API by the link.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.urls import NoReverseMatch, reverse
+
+PING = "webhook.ping"
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """How an event becomes a message.
+
+    Attributes:
+        title: for people.
+        key: payload key of the object's id.
+        ids: further payload keys with ids. plain: those with states, numbers and words of ours.
+    """
+
+    title: str
+    kind: str
+    key: str
+    ids: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+
+
+_ROI = ("canvas_id", "case_id")
+_MOSAIC = ("video_id", "case_id", "canvas_id")
+_WORK = ("canvas_id", "case_id", "person", "study")
+_BIN = ("target_id", "case_id")
+TYPES: Mapping[str, EventType] = {
+    "assignment.made": EventType("An image was handed out", "assignment", "assignment_id", _WORK),
+    "assignment.submitted": EventType(
+        "An image was handed in", "assignment", "assignment_id", _WORK
+    ),
+    "bin.put": EventType("Something was deleted", "bin", "entry_id", _BIN, ("kind",)),
+    "bin.restored": EventType("Something was restored", "bin", "entry_id", _BIN, ("kind",)),
+    "canvas.scaled": EventType(
+        "A pixel size was set", "canvas", "canvas_id", ("case_id",), ("mpp_x", "mpp_y")
+    ),
+    "case.changed": EventType("A case was changed", "case", "case_id"),
+    "case.created": EventType("A case was made", "case", "case_id"),
+    "followup.finished": EventType(
+        "A follow-up was found", "followup", "followup_id", ("roi_id",), ("found",)
+    ),
+    "job.ended": EventType(
+        "A job ended", "job", "job_id", ("target_id",), ("kind", "state", "error_code")
+    ),
+    "mosaic.failed": EventType(
+        "A mosaic could not be built", "mosaic", "mosaic_id", _MOSAIC, ("error_code",)
+    ),
+    "mosaic.finished": EventType("A mosaic is ready", "mosaic", "mosaic_id", _MOSAIC),
+    "roi.commented": EventType("An ROI was commented on", "roi", "roi_id", _ROI, ("version",)),
+    "roi.deleted": EventType("An ROI was deleted", "roi", "roi_id", _ROI, ("version",)),
+    "roi.saved": EventType("An ROI was saved", "roi", "roi_id", _ROI, ("version", "action")),
+    "rois.saved_in_bulk": EventType("Many ROIs were saved on an image", "canvas", "canvas_id"),
+    "share.accepted": EventType("A shared case was accepted", "share", "share_id", ("case_id",)),
+    "share.ended": EventType("The sharing of a case ended", "share", "share_id", ("case_id",)),
+    "share.offered": EventType("A case was offered", "share", "share_id", ("case_id",)),
+    "slide.ready": EventType("A slide is ready", "slide", "slide_id", ("case_id", "canvas_id")),
+    "study.completed": EventType(
+        "All readings of a study are in", "study", "study_id", (), ("readings",)
+    ),
+    "study.unblinded": EventType("A study was unblinded", "study", "study_id"),
+    "video.ready": EventType("A video is ready", "video", "video_id", ("case_id", "canvas_id")),
+}
+
+
+def waits(name: str, payload: Mapping[str, Any]) -> bool:
+    """Whether an event is for other systems: of many ROIs at once only their one event is."""
+    return name in TYPES and not payload.get("is_bulk")
+
+
+def message_of(name: str, payload: Mapping[str, Any], *, lab_id: Any, at: datetime) -> str:
+    """The body of an event's message, as it is signed and sent."""
+    kind = TYPES[name]
+    data: dict[str, Any] = {"lab": str(lab_id), "object": kind.kind, "id": payload.get(kind.key)}
+    data |= {key.removesuffix("_id"): payload.get(key) for key in kind.ids if payload.get(key)}
+    data |= {key: payload[key] for key in kind.plain if payload.get(key) not in {None, ""}}
+    return _body(name, data | {"link": _link(kind.kind, payload.get(kind.key))}, at=at)
+
+
+def ping_of(webhook_id: Any, *, lab_id: Any, at: datetime) -> str:
+    """The body of a test message."""
+    data = {"lab": str(lab_id), "object": "webhook", "id": str(webhook_id)}
+    return _body(PING, data | {"link": _link("webhook", webhook_id)}, at=at)
+
+
+def _body(name: str, data: Mapping[str, Any], *, at: datetime) -> str:
+    return json.dumps({"type": name, "timestamp": at.isoformat(), "data": data})
+
+
+def _link(kind: str, object_id: Any) -> str | None:
+    """Where the API tells of the object; None for what has no address of its own."""
+    try:
+        return str(settings.TESSERA_URL) + reverse(f"api:{kind}-detail", args=[object_id])
+    except NoReverseMatch:
+        return None

@@ -1,0 +1,50 @@
+"""Forms of the webhooks' pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from portal.core.errors import InvalidInputError
+from portal.hooks.catalogue import TYPES
+from portal.hooks.models import URL_MAX
+from portal.hooks.reaching import url_check
+
+
+class WebhookForm(forms.Form):
+    """A webhook: where to, and of what."""
+
+    name = forms.CharField(
+        max_length=80,
+        widget=forms.TextInput(attrs={"placeholder": "LIS", "autocomplete": "off"}),
+    )
+    url = forms.CharField(
+        label="Address",
+        max_length=URL_MAX,
+        widget=forms.URLInput(
+            attrs={"placeholder": "https://lis.hospital.example/tessera", "autocomplete": "off"}
+        ),
+    )
+    types = forms.MultipleChoiceField(
+        label="Tell it of",
+        required=False,
+        choices=[(name, kind.title) for name, kind in TYPES.items()],
+        help_text="Nothing ticked: everything, and what later versions add.",
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def clean_url(self) -> str:
+        """What can be told of an address without asking for it."""
+        url: str = self.cleaned_data["url"].strip()
+        try:
+            url_check(url)
+        except InvalidInputError as error:
+            text = error.message.removeprefix("url: ")
+            raise forms.ValidationError(text[:1].upper() + text[1:]) from None
+        return url
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """As the services take them."""
+        return dict(self.cleaned_data)

@@ -1,0 +1,210 @@
+"""One request to an address that somebody typed, and nowhere else.
+
+The name is resolved once, all its addresses are judged, and the connection goes to one that was
+judged: a name that answers otherwise a moment later leads nowhere. Redirects are not followed,
+proxies of the environment are not asked, the answer is read up to a bound and until a deadline.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+from portal.core.errors import InvalidInputError
+from portal.hooks.models import ANSWER_MAX, URL_MAX
+
+CONNECT_S, TOTAL_S = 5.0, 15.0  # Standard Webhooks asks receivers to answer within 15 s
+READ_MOST = 4096  # bytes of an answer: its status is what counts
+PORT_LEAST = 1024  # below it, only the two of the Web: nothing is said to a mail server
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+NEVER: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = (
+    ipaddress.ip_network("169.254.0.0/16"),  # link-local; metadata of most clouds
+    ipaddress.ip_network("fe80::/10"),
+    ipaddress.ip_network("fd00:ec2::254/128"),  # metadata of Amazon's cloud
+    ipaddress.ip_network("100.100.100.200/32"),  # of Alibaba's
+    ipaddress.ip_network("168.63.129.16/32"),  # Azure's host, though it looks public
+)
+"""Refused whatever the setting allows: they hand out the machine's own keys."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class RefusedError(Exception):
+    """The address is none that the portal talks to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: a status with how the answer began, or why there was none."""
+
+    seconds: float
+    status: int | None = None
+    text: str = ""
+    error: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Any 2xx."""
+        return self.status is not None and 200 <= self.status < 300
+
+
+def url_check(url: str) -> SplitResult:
+    """The parts of an address that may be typed; whether its host is permitted shows in time.
+
+    Raises:
+        InvalidInputError: it names what is wrong.
+    """
+    if len(url) > URL_MAX or not url.isascii() or any(char.isspace() for char in url):
+        raise InvalidInputError(f"url: up to {URL_MAX} ASCII characters without spaces.")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise InvalidInputError("url: this is no address.") from None
+    if parts.scheme not in {"https", "http"} or not parts.hostname:
+        raise InvalidInputError("url: it must begin with https:// and name a host.")
+    if parts.username is not None or parts.fragment:
+        raise InvalidInputError("url: without a user name and without a #fragment.")
+    if port is not None and port not in {80, 443} and port < PORT_LEAST:
+        raise InvalidInputError(f"url: the port is 80, 443, or {PORT_LEAST} and above.")
+    try:
+        literal = ipaddress.ip_address(parts.hostname)
+    except ValueError:
+        return parts  # a name
+    if (why := refusal(literal, is_tls=parts.scheme == "https")) is not None:
+        raise InvalidInputError(f"url: {why}.")
+    return parts
+
+
+def refusal(address: Address, *, is_tls: bool) -> str | None:
+    """Why an address is not talked to; None where it is."""
+    meant = _meant(address)
+    if any(meant in network for network in NEVER):
+        return f"{address} is link-local or hands out a machine's keys; it is never permitted"
+    if any(meant in network for network in _named()):
+        return None
+    if not meant.is_global or meant.is_multicast:
+        return f"{address} is private, and not in TESSERA_WEBHOOK_NETWORKS"
+    return None if is_tls else "http:// is only for networks in TESSERA_WEBHOOK_NETWORKS"
+
+
+def post(url: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
+    """Send one request and read how its answer begins; what goes wrong is told, not raised."""
+    began = time.monotonic()
+    try:
+        parts = url_check(url)
+        status, text = _exchange(parts, _judged(parts), body, headers)
+    except (RefusedError, InvalidInputError) as error:
+        return Answer(time.monotonic() - began, error=str(error))
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        return Answer(time.monotonic() - began, error=_words(error, time.monotonic() - began))
+    return Answer(time.monotonic() - began, status=status, text=text)
+
+
+@lru_cache(maxsize=8)
+def _networks(names: tuple[str, ...]) -> Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    return [ipaddress.ip_network(name) for name in names]
+
+
+def _named() -> Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    return _networks(tuple(settings.TESSERA_WEBHOOK_NETWORKS))
+
+
+def _meant(address: Address) -> Address:
+    """The IPv4 address within one of IPv6, where a gateway would take it out."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    teredo = address.teredo[1] if address.teredo else None
+    return address.ipv4_mapped or address.sixtofour or teredo or address
+
+
+def _judged(parts: SplitResult) -> list[str]:
+    """The host's addresses, all permitted: one that is not condemns the name."""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        raise RefusedError(f"{parts.hostname} is not known to the name service") from None
+    texts = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    for text in texts:
+        why = refusal(ipaddress.ip_address(text), is_tls=parts.scheme == "https")
+        if why is not None:
+            raise RefusedError(why)
+    return texts
+
+
+class _Pinned(http.client.HTTPConnection):
+    """A connection to addresses that were judged; TLS still asks for the name's certificate."""
+
+    def __init__(self, parts: SplitResult, addresses: Sequence[str]) -> None:
+        is_tls = parts.scheme == "https"
+        self.default_port = 443 if is_tls else 80
+        super().__init__(str(parts.hostname), parts.port, timeout=CONNECT_S)
+        self._addresses = addresses
+        self._tls = ssl.create_default_context() if is_tls else None
+        self.was_cut = False
+
+    def connect(self) -> None:
+        """To the first that answers."""
+        failed: OSError = OSError("no address")
+        for address in self._addresses:
+            try:
+                self.sock = socket.create_connection((address, self.port), timeout=self.timeout)
+                break
+            except OSError as error:
+                failed = error
+        else:
+            raise failed
+        if self._tls is not None:
+            self.sock = self._tls.wrap_socket(self.sock, server_hostname=self.host)
+        self.sock.settimeout(TOTAL_S)
+
+    def cut(self) -> None:
+        """End it from another thread: what drips byte by byte never runs into a timeout."""
+        self.was_cut = True
+        try:
+            if self.sock is not None:
+                self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+
+def _exchange(
+    parts: SplitResult, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]
+) -> tuple[int, str]:
+    connection = _Pinned(parts, addresses)
+    deadline = threading.Timer(TOTAL_S, connection.cut)
+    deadline.daemon = True
+    deadline.start()
+    try:
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", target, body=body, headers={**headers, "Connection": "close"})
+        response = connection.getresponse()
+        text = response.read(READ_MOST).decode("utf-8", "replace")
+        if connection.was_cut:  # what is cut off looks like an answer that ended
+            raise TimeoutError
+        return response.status, text.replace("\0", "")[:ANSWER_MAX]
+    finally:
+        deadline.cancel()
+        connection.close()
+
+
+def _words(error: Exception, seconds: float) -> str:
+    if isinstance(error, TimeoutError) or seconds >= TOTAL_S:
+        return f"no answer within {TOTAL_S:g} s"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not good: {error.verify_message}"[:200]
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    return f"{type(error).__name__}: {error}"[:200]

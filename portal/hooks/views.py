@@ -1,0 +1,167 @@
+"""Pages: webhooks of a lab and the log of one, for managers."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from portal.core.errors import InvalidInputError, PortalError
+from portal.hooks import selectors, services
+from portal.hooks.catalogue import TYPES
+from portal.hooks.forms import WebhookForm
+from portal.hooks.models import DeliveryState, Webhook
+from portal.labs.models import Lab
+from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.rules import require_manager
+from portal.labs.selectors import lab_get
+
+PAGE = 25  # deliveries: a screen or two
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def webhook_list(request: HttpRequest) -> HttpResponse:
+    """The lab's webhooks; POST makes one."""
+    user = user_of(request)
+    lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
+    require_manager(user, lab)
+    if request.method == "GET":
+        return _list_page(request, lab, WebhookForm())
+    form = WebhookForm(request.POST)
+    if not form.is_valid():
+        return _list_page(request, lab, form, status=400)
+    try:
+        hook, secret = services.webhook_create(lab=lab, user=user, **form.values)
+    except PortalError as error:
+        form.add_error(None, error.message)
+        return _list_page(request, lab, form, status=error.status)
+    return _page(request, hook.pk, secret=secret, status=201)
+
+
+@never_cache
+@login_required
+@require_GET
+def webhook(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """One webhook and its log."""
+    return _page(request, webhook_id)
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "POST"])
+def webhook_edit(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """Its name, address and types."""
+    hook = _hook(request, webhook_id)
+    now = {"name": hook.name, "url": hook.url, "types": hook.types}
+    form = WebhookForm(request.POST if request.method == "POST" else None, initial=now)
+    if request.method == "POST" and form.is_valid():
+        services.webhook_update(hook=hook, user=user_of(request), **form.values)
+        messages.success(request, f"“{hook.name}” was changed.")
+        return _to(hook)
+    context = {"lab": hook.lab, "webhook": hook, "form": form}
+    status = 400 if form.is_bound else 200
+    return render(request, "hooks/edit.html", context, status=status)
+
+
+@login_required
+@require_POST
+def webhook_switch(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """On or off."""
+    hook = _hook(request, webhook_id)
+    services.webhook_update(hook=hook, user=user_of(request), is_on="on" in request.POST)
+    messages.success(request, f"“{hook.name}” is {'on' if hook.is_on else 'off'}.")
+    return _to(hook)
+
+
+@never_cache
+@login_required
+@require_POST
+def webhook_secret(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """Another secret, shown this once."""
+    hook = _hook(request, webhook_id)
+    secret = services.webhook_secret_change(hook=hook, user=user_of(request))
+    return _page(request, hook.pk, secret=secret)
+
+
+@login_required
+@require_POST
+def webhook_ping(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """A test message."""
+    hook = _hook(request, webhook_id)
+    services.webhook_ping(hook=hook, user=user_of(request))
+    messages.success(request, "The test message is on its way. Its delivery stands in the log.")
+    return _to(hook)
+
+
+@login_required
+@require_POST
+def webhook_replay(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """Send one delivery again, or all that failed."""
+    hook, user = _hook(request, webhook_id), user_of(request)
+    if named := request.POST.get("delivery"):
+        try:
+            delivery_id = uuid.UUID(named)
+        except ValueError:
+            raise InvalidInputError("This is no delivery.") from None
+        found = selectors.delivery_get(hook, delivery_id=delivery_id)
+        services.delivery_replay(delivery=found, user=user)
+        count = 1
+    else:
+        count = services.deliveries_replay(hook=hook, user=user)
+    messages.success(request, f"{count} {'is' if count == 1 else 'are'} sent again.")
+    return _to(hook)
+
+
+@login_required
+@require_POST
+def webhook_delete(request: HttpRequest, webhook_id: uuid.UUID) -> HttpResponse:
+    """Delete it with its log."""
+    hook = _hook(request, webhook_id)
+    lab, name = hook.lab, hook.name
+    services.webhook_delete(hook=hook, user=user_of(request))
+    messages.success(request, f"“{name}” was deleted.")
+    return redirect(f"{reverse('hooks:webhooks')}?lab={lab.slug}")
+
+
+def _hook(request: HttpRequest, webhook_id: uuid.UUID) -> Webhook:
+    return selectors.webhook_get(user_of(request), webhook_id=webhook_id)
+
+
+def _to(hook: Webhook) -> HttpResponse:
+    return redirect("hooks:webhook", webhook_id=hook.pk)
+
+
+def _list_page(
+    request: HttpRequest, lab: Lab, form: WebhookForm, *, status: int = 200
+) -> HttpResponse:
+    context = {"lab": lab, "webhooks": selectors.webhooks_of(lab), "form": form}
+    return render(request, "hooks/webhooks.html", context, status=status)
+
+
+def _page(
+    request: HttpRequest, webhook_id: uuid.UUID, *, secret: str = "", status: int = 200
+) -> HttpResponse:
+    hook = _hook(request, webhook_id)
+    state = request.GET.get("state", "")
+    state = state if state in DeliveryState.values else ""
+    rows = selectors.deliveries_of(hook, state=state or None)
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    context = {
+        "lab": hook.lab,
+        "webhook": hook,
+        "titles": [(name, TYPES[name].title) for name in hook.types if name in TYPES],
+        "page_obj": page,
+        "state": state,
+        "states": DeliveryState.choices,
+        "secret": secret,
+    }
+    return render(request, "hooks/webhook.html", context, status=status)

@@ -1,0 +1,132 @@
+"""A thousand webhooks to a receiver that fails half the time: ``python -m tests.bench.webhooks``.
+
+The sender is a process of its own that is killed half-way (kill -9) and followed by another. Said
+are the rate, how many came twice, and that none was lost. The pauses between attempts are tenths of
+a second here instead of hours, and a lease two seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tests.bench.measure import Row, Section
+from tests.bench.portal import BenchPortal, portal_open
+
+COUNT = 1_000
+PATIENCE_S = 300.0
+PAUSES = [timedelta(seconds=0.1)] * 60  # with half of all failing, none needs as many
+
+
+class _Receiver(ThreadingHTTPServer):
+    """Counts what it took, by id; of a fixed chance it fails every second request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.taken: Counter[str] = Counter()
+        self.asked = 0
+        self.chance = random.Random(7)
+        self.lock = threading.Lock()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Receiver
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        with self.server.lock:
+            self.server.asked += 1
+            fails = self.server.chance.random() < 0.5
+            if not fails:
+                self.server.taken[self.headers["webhook-id"]] += 1
+        self.send_response(500 if fails else 204)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+def webhooks_to_a_failing_receiver(portal: BenchPortal) -> Section:
+    """Emit, deliver, kill, deliver on; count."""
+    from portal.core.events import events_emit
+    from portal.hooks.models import WebhookDelivery
+    from portal.hooks.services import webhook_create
+
+    os.environ["TESSERA_WEBHOOK_NETWORKS"] = "127.0.0.1/32"
+    env = os.environ | portal.env
+    with _Receiver() as receiver:
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        from django.test.utils import override_settings
+
+        with override_settings(TESSERA_WEBHOOK_NETWORKS=["127.0.0.1/32"]):
+            url = f"http://127.0.0.1:{receiver.server_port}/"
+            hook, _ = webhook_create(lab=portal.lab, user=portal.user, name="LIS", url=url)
+        cases = [{"case_id": str(portal.canvas.case_id)}] * COUNT
+        events_emit("case.changed", lab_id=portal.lab.pk, payloads=cases)
+        command = [sys.executable, "-m", "tests.bench.webhooks", "--send"]
+        began = time.perf_counter()
+        first = subprocess.Popen(command, env=env)
+        _until(lambda: len(receiver.taken) >= COUNT // 2)
+        first.kill()
+        first.wait()
+        second = subprocess.Popen(command, env=env)
+        mine = WebhookDelivery.objects.filter(webhook=hook)
+        _until(lambda: mine.filter(state="delivered").count() == COUNT)
+        took_s = time.perf_counter() - began
+        second.kill()
+        second.wait()
+        receiver.shutdown()
+    lost = COUNT - len(receiver.taken)
+    twice = sum(count - 1 for count in receiver.taken.values())
+    return Section(
+        "Webhooks to a receiver that fails half the time",
+        f"{COUNT} messages; the sender is killed half-way, and another goes on.",
+        [
+            Row("messages delivered", COUNT / took_s, "a second"),
+            Row("requests made for them", float(receiver.asked), "requests"),
+            Row("lost", float(lost), "messages"),
+            Row("taken twice, under the same id", float(twice), "messages"),
+        ],
+    )
+
+
+def _until(is_so: Any) -> None:
+    ends_s = time.monotonic() + PATIENCE_S
+    while not is_so():
+        if time.monotonic() > ends_s:
+            raise TimeoutError("the messages did not come through")
+        time.sleep(0.1)
+
+
+def _send() -> None:
+    import django
+
+    django.setup()
+    from portal.hooks import ledger
+    from portal.hooks.worker import Sender
+
+    ledger.LEASE = timedelta(seconds=2)
+    sender = Sender(schedule=PAUSES)
+    while True:
+        if not sender.step() and sender.is_idle:
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    if "--send" in sys.argv:
+        _send()
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            section = webhooks_to_a_failing_receiver(portal_open(Path(name)))
+            for row in section.rows:
+                print(f"{row.what:<40} {row.value:10.2f} {row.unit}")
