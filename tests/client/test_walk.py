@@ -21,6 +21,7 @@ from tessera_client import (
     SignInError,
     files,
 )
+from tessera_client.__main__ import main
 from tests.client.conftest import SOURCES
 from tests.world import moving_video_file, slide_file
 
@@ -155,6 +156,23 @@ def test_a_write_whose_answer_was_lost_is_carried_out_once(seat, tmp_path):
     assert stale.value.said["current"]["name"] == "mine" and newer.version == 2
     client.delete_roi(newer)
     assert list(client.rois(slide.canvas)) == []
+
+
+def test_the_command_sends_what_it_can_and_names_what_it_cannot(
+    seat, tmp_path, monkeypatch, capsys
+):
+    for name, value in {"TESSERA_URL": seat.url, "XDG_CACHE_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    good, missing = noise(tmp_path / "good.png", 6), tmp_path / "missing.png"
+    asked = ["--case", "SHELL-1", str(missing), str(good)]
+    monkeypatch.delenv("TESSERA_TOKEN", raising=False)
+    assert main(asked) == 2
+    monkeypatch.setenv("TESSERA_TOKEN", seat.token)
+    assert main(asked) == 1 and "--create makes it" in capsys.readouterr().err
+    assert main(["--create", *asked]) == 1
+    said = capsys.readouterr()
+    assert f"{good}: slide " in said.out and str(missing) in said.err
+    assert main(["--case", "SHELL-1", str(good)]) == 0  # the case is there, and so are the bytes
 
 
 def test_errors_have_their_kind(seat, tessera):
