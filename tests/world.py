@@ -26,7 +26,8 @@ from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.retrieval.models import Encoder
+from portal.retrieval.models import Encoder, Query, QuerySource
+from portal.retrieval.services import QueryAsked, query_create
 
 
 @dataclass
@@ -43,6 +44,7 @@ class World:
     mosaic: Mosaic
     followup: Followup
     encoder: Encoder
+    query: Query
 
     def ids(self) -> dict[str, str]:
         """Ids by the word that stands before them in an URL."""
@@ -57,6 +59,7 @@ class World:
             "mosaics": str(self.mosaic.pk),
             "followups": str(self.followup.pk),
             "encoders": str(self.encoder.pk),
+            "queries": str(self.query.pk),
         }
 
 
@@ -177,4 +180,7 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         mosaic=mosaic_create(video=video, user=user).mosaic,
         followup=followup,
         encoder=encoder,
+        query=query_create(
+            asked=QueryAsked(source=QuerySource.TISSUE, canvas_id=slide.canvas.pk), user=user
+        ),
     )

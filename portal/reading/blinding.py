@@ -4,7 +4,8 @@ While a reading is blind (``Assignment.is_blind``):
 
 - what its reader drew on the image since they were asked is seen by nobody else, whatever their
   role: no colleague can tell of it or change it;
-- on that image the reader sees no regions but their own, whoever drew the others, and whenever.
+- on that image the reader sees no regions but their own, whoever drew the others, and whenever;
+- searches that are no ROI's (``Query``) are seen by nobody but who asked, reader or colleague.
 
 Every read of the portal begins with ``visible_to`` or ``owned_by``, which leave out what is
 registered here; rows that hang on a region (its vector, its jobs, its comments) go with it.
@@ -25,7 +26,7 @@ from portal.jobs.models import Job
 from portal.labs.models import User, hide_register
 from portal.mosaics.models import Followup
 from portal.reading.models import Assignment
-from portal.retrieval.models import Embedding, Judgement
+from portal.retrieval.models import Embedding, Judgement, Query
 from portal.review.models import CanvasPresence, RoiComment
 
 _OF_MANY = {"rois.saved_in_bulk": ("canvas_id",), "job.ended": ("target_id",)}
@@ -40,6 +41,7 @@ def blinding_register() -> None:
     hide_register(Judgement, _judgements)
     hide_register(RoiImport, lambda user: _on_blind_canvas(user, author="author"))
     hide_register(CanvasPresence, lambda user: _on_blind_canvas(user, author="user"))
+    hide_register(Query, _queries)
     hide_register(Job, _jobs)
     hide_register(AuditEntry, _entries)
 
@@ -106,13 +108,21 @@ def _judgements(user: User) -> Q:
     return Q(roi__in=hidden) | Q(other__in=hidden)
 
 
+def _queries(user: User) -> Q:
+    """Others' queries, from whoever reads blindly; a reader's, from everybody else."""
+    reads = Exists(_blind().filter(person=user))
+    return ~Q(user=user) & (Q(reads) | Q(user__in=_blind().values("person_id")))
+
+
 def _jobs(user: User) -> Q:
     """Of a hidden region, or of somebody's work on an image that is read blindly."""
     own = Q(created_by=user) & Q(created_by__isnull=False)
     mine = _blind().filter(person=user).values("canvas_id")
     theirs = _blind().filter(canvas=OuterRef("target_id"), person=OuterRef("created_by_id"))
     on_canvas = Q(target_type="canvas") & ~own & (Q(target_id__in=mine) | Q(Exists(theirs)))
-    return Q(target_type="roi", target_id__in=rois_hidden_from(user)) | on_canvas
+    queries = Query.everything.filter(_queries(user)).order_by().values("pk")
+    on_query = Q(target_type="query", target_id__in=queries)
+    return Q(target_type="roi", target_id__in=rois_hidden_from(user)) | on_canvas | on_query
 
 
 def _entries(user: User) -> Q:

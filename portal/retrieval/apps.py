@@ -20,10 +20,19 @@ class RetrievalConfig(AppConfig):
     label = "retrieval"
 
     def ready(self) -> None:
-        """Hear of ROIs that were saved or deleted; say which ROIs can be searched with."""
+        """Hear of ROIs that were saved or deleted; say which ROIs can be searched with.
+
+        Add to the viewer what searches with a canvas, and register the chore of old queries.
+        """
         from portal.annotations.selectors import embedded_probe_register
+        from portal.archive import extensions
         from portal.core.events import subscribe, subscribe_batches
+        from portal.core.housekeeping import daily
+        from portal.jobs.selectors import target_register
+        from portal.retrieval.models import Query
         from portal.retrieval.selectors import rois_with_embedding
+        from portal.retrieval.services import queries_sweep
+        from portal.retrieval.views.queries import canvas_action
 
         subscribe("roi.saved")(_roi_saved)
         subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
@@ -32,6 +41,10 @@ class RetrievalConfig(AppConfig):
         subscribe("job.ended")(_job_ended)
         subscribe("bin.restored")(_restored)
         embedded_probe_register(rois_with_embedding)
+        target_register("query", Query.objects.all)
+        daily("queries", queries_sweep)
+        if canvas_action not in extensions.canvas_actions:
+            extensions.canvas_actions.append(canvas_action)
 
 
 def _roi_saved(event: Event) -> None:

@@ -9,8 +9,10 @@ from django.http import QueryDict
 
 from portal.annotations.models import ReviewState
 from portal.archive.models import CanvasKind
-from portal.retrieval.models import Verdict
+from portal.labs.models import Lab
+from portal.retrieval.models import EncoderKind, QuerySource, Verdict
 from portal.retrieval.selectors import CaseScope, Filters, SimilarOptions
+from portal.retrieval.services import QueryAsked
 
 K_DEFAULT = 20  # two screens of pictures
 K_CHOICES = [(10, "10 results"), (20, "20 results"), (50, "50 results"), (100, "100 results")]
@@ -18,6 +20,10 @@ _CASES = [
     (CaseScope.ANY, "Any case"),
     (CaseScope.ONLY, "This case only"),
     (CaseScope.OTHERS, "Other cases only"),
+]
+_SHOWS = [
+    (EncoderKind.HISTOLOGY, "Tissue under the microscope"),
+    (EncoderKind.ENDOSCOPY, "An endoscopic view"),
 ]
 _FILTERS = ("organ", "diagnosis", "tag", "scanner", "kind", "review_state", "since", "until")
 
@@ -83,3 +89,63 @@ class JudgementForm(forms.Form):
 
     other = forms.UUIDField()
     verdict = forms.ChoiceField(required=False, choices=Verdict.choices)
+
+
+class AskForm(forms.Form):
+    """What is searched with, as the viewer and the pages send it; the service checks it."""
+
+    source = forms.ChoiceField(choices=QuerySource.choices, required=False)
+    canvas = forms.UUIDField(required=False)
+    geometry = forms.JSONField(required=False)
+    roi = forms.UUIDField(required=False)
+    query = forms.UUIDField(required=False)
+    frame_pts = forms.IntegerField(required=False)
+    scale = forms.FloatField(required=False)
+
+    def asked(self) -> QueryAsked:
+        """As the service takes it."""
+        clean: dict[str, Any] = self.cleaned_data
+        return QueryAsked(
+            source=QuerySource(clean["source"] or QuerySource.AREA),
+            canvas_id=clean["canvas"],
+            geometry=clean["geometry"],
+            roi_id=clean["roi"],
+            again_id=clean["query"],
+            frame_pts=clean["frame_pts"],
+            scale=clean["scale"] or 1.0,
+        )
+
+
+class PictureForm(forms.Form):
+    """A picture from elsewhere."""
+
+    picture = forms.FileField(
+        label="Picture", help_text="JPEG, PNG, TIFF, WebP or BMP; a field of view, not a slide"
+    )
+    kind = forms.ChoiceField(label="It shows", choices=_SHOWS)
+    mpp = forms.FloatField(
+        required=False,
+        label="Microns per pixel",
+        help_text="Of tissue. A scan at 40× has about 0.25, at 20× 0.5, at 10× 1",
+        min_value=0.05,
+        max_value=100,
+        widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        """Tissue is searched at its scale."""
+        clean = super().clean() or {}
+        if clean.get("kind") == EncoderKind.HISTOLOGY and "mpp" in clean and not clean["mpp"]:
+            self.add_error("mpp", "Say how many microns a pixel of the picture is wide.")
+        return clean
+
+    def asked(self, lab: Lab) -> QueryAsked:
+        """As the service takes it."""
+        clean: dict[str, Any] = self.cleaned_data
+        return QueryAsked(
+            source=QuerySource.PICTURE,
+            upload=clean["picture"].read(),
+            kind=clean["kind"],
+            mpp=clean["mpp"],
+            lab=lab,
+        )

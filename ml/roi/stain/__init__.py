@@ -24,6 +24,7 @@ from ml.roi.stain.estimate import (
     estimate_stain_of_image,
 )
 from ml.roi.stain.normalise import NormalisedPatches, normalise
+from ml.roi.stain.outline import tissue_outline
 from ml.roi.stain.storage import load_target, stain_from_dict, stain_to_dict
 
 __all__ = [
@@ -44,5 +45,6 @@ __all__ = [
     "stain_channels",
     "stain_from_dict",
     "stain_to_dict",
+    "tissue_outline",
     "with_strength_kept",
 ]

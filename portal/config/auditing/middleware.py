@@ -30,6 +30,7 @@ from portal.jobs.models import Job
 from portal.keeping.models import Erasure
 from portal.labs.models import ApiToken, User
 from portal.mosaics.models import Followup, Mosaic
+from portal.retrieval.models import Query
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "job": (Job, ""),
     "label": (Label, ""),
     "mosaic": (Mosaic, "case_id"),
+    "query": (Query, "canvas__case_id"),
     "roi": (Roi, "canvas__case_id"),
     "share": (CaseShare, "case_id"),
     "slide": (Slide, "case_id"),

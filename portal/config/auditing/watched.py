@@ -138,6 +138,15 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:mosaic-projected-rois": {"GET": _MOSAIC},
     "api:mosaic-pyramid": {"GET": _DOWNLOAD},
     "api:mosaic-roi-frames": {"GET": _MOSAIC},
+    "api:query-detail": {
+        "GET": Watch("search.made", "query", "pk", every_s=MINUTE_S),
+        "DELETE": Watch("search.removed", "lab"),
+    },
+    "api:query-list": {
+        "GET": Watch("search.listed", every_s=HOUR_S),
+        "POST": Watch("search.asked", "query"),
+    },
+    "api:query-similar": {"GET": Watch("search.made", "query", "pk")},
     "api:review-list": {"GET": Watch("review.viewed", every_s=HOUR_S)},
     "api:review-rules": {"PUT": _told("review_rules.changed", "lab", "id")},
     "api:roi-bulk": {"POST": _told("roi.saved", "canvas")},
@@ -298,6 +307,12 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "retrieval:judge": {"POST": Watch("search.judged", "roi", "roi_id")},
     "review:queue": {"GET": Watch("review.viewed", every_s=HOUR_S)},
     "review:rules": {"POST": _told("review_rules.changed")},
+    "retrieval:queries": {"GET": Watch("search.listed", every_s=HOUR_S)},
+    "retrieval:query": {"GET": Watch("search.made", "query", "query_id", every_s=MINUTE_S)},
+    "retrieval:query_ask": {"POST": Watch("search.asked", "query")},
+    "retrieval:query_mark": {"POST": Watch("search.judged", "query", "query_id")},
+    "retrieval:query_new_picture": {"POST": Watch("search.asked", "query")},
+    "retrieval:query_remove": {"POST": Watch("search.removed", "lab")},
     "retrieval:similar": {"GET": Watch("search.made", "roi", "roi_id", every_s=MINUTE_S)},
 }
 NOTHING = frozenset(
@@ -311,7 +326,7 @@ NOTHING = frozenset(
     | {"api:audit-head", "api:encoder-detail", "api:encoder-list", "api:job-detail"}
     | {"api:job-list", "api:me", "api:mosaic-estimate", "api:token-detail", "api:token-list"}
     | {"healthz", "jobs:detail", "jobs:list", "labs:members", "metrics", "readyz"}
-    | {"retrieval:embed", "retrieval:thumbnail"}
+    | {"retrieval:embed", "retrieval:query_picture", "retrieval:thumbnail"}
     # Noted by their events.
     | {"mfa_activate_totp", "mfa_add_webauthn", "mfa_authenticate", "mfa_deactivate_totp"}
     | {"mfa_generate_recovery_codes", "mfa_index", "mfa_list_webauthn", "mfa_login_webauthn"}

@@ -190,6 +190,7 @@ SPECTACULAR_SETTINGS = {
         "UploadStateEnum": "portal.archive.models.UploadState",
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
+        "QuerySourceEnum": "portal.retrieval.models.QuerySource",
         "EncoderKindEnum": "portal.retrieval.models.EncoderKind",
         "CanvasKindEnum": "portal.archive.models.CanvasKind",
     },
@@ -222,6 +223,7 @@ TESSERA_JOB_LIMITS_S = {
     "slide_ingest": 4 * 3600.0,  # 20 GiB to hash, a large still to tile; its child has an hour
     "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
+    "query_embed": 1800.0,  # as roi_embed; a slide's tissue is sampled by as many patches
     "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
     "rois_import": 6 * 3600.0,  # a million features; it goes back into the queue now and then
     "index_build": 3600.0,  # a million vectors read and written: minutes

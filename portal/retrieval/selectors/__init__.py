@@ -35,12 +35,22 @@ from portal.retrieval.selectors.facets import FACETS, Facets, FacetValue
 from portal.retrieval.selectors.filters import CaseScope, Filters
 from portal.retrieval.selectors.hits import Hit
 from portal.retrieval.selectors.judgements import judgements_of, judgements_to_go_by
+from portal.retrieval.selectors.queries import (
+    QUERY_KIND,
+    NotEmbeddedError,
+    encoder_of_query,
+    examples_to_go_by,
+    query_examples,
+    query_get,
+    query_job,
+    query_list,
+    query_to_embed,
+)
 from portal.retrieval.selectors.readers import readers
 from portal.retrieval.selectors.search import (
     EXAMPLES_MOST,
     EXPAND_MOST,
     K_MOST,
-    NotEmbeddedError,
     SimilarOptions,
     SimilarQuery,
     SimilarResult,
@@ -73,6 +83,7 @@ __all__ = [
     "K_MOST",
     "NO_AREA",
     "NO_TISSUE",
+    "QUERY_KIND",
     "CaseScope",
     "EncoderComparison",
     "FacetValue",
@@ -102,6 +113,8 @@ __all__ = [
     "encoder_get",
     "encoder_kind_for",
     "encoder_next",
+    "encoder_of_query",
+    "examples_to_go_by",
     "index_entries",
     "index_scopes",
     "index_source",
@@ -110,6 +123,11 @@ __all__ = [
     "index_verify",
     "judgements_of",
     "judgements_to_go_by",
+    "query_examples",
+    "query_get",
+    "query_job",
+    "query_list",
+    "query_to_embed",
     "readers",
     "roi_to_embed",
     "roi_to_search",

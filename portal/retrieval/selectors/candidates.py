@@ -63,11 +63,11 @@ def ids_of_patient(scope: Scope, case: Case) -> ArrayI64:
     return _ids_on(scope, canvases)
 
 
-def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID) -> ArrayI64:
+def ids_matching(scope: Scope, filters: Filters, *, case_id: uuid.UUID | None) -> ArrayI64:
     """Current embeddings of ROIs that match every filter given.
 
     Args:
-        case_id: of the ROI that is searched with.
+        case_id: of what is searched with; None where it has none.
     """
     canvases = canvases_matching(scope.lab_id, filters, case_id=case_id)
     rois = rois_matching(scope.lab_id, filters)

@@ -66,15 +66,15 @@ class SearchedSet:
 
     Attributes:
         user: who searches: what is hidden from them is not counted.
-        case: of the ROI that is searched with. leave_out: the ROI's own embedding.
+        case: of what is searched with; None where it has none. leave_out: embeddings of its own.
         excludes_patient: the patient of ``case`` is left out.
     """
 
     user: User
     scope: Scope
     filters: Filters
-    case: Case
-    leave_out: Embedding
+    case: Case | None
+    leave_out: list[int]
     excludes_patient: bool
 
 
@@ -145,7 +145,7 @@ def _groups(searched: SearchedSet, labels: dict[uuid.UUID, Label]) -> Iterator[_
     rows = (
         Embedding.objects.filter(CURRENT, drawn_within(filters, "roi__"), encoder=scope.encoder)
         .filter(lab_id=scope.lab_id)
-        .exclude(pk=searched.leave_out.pk)
+        .exclude(pk__in=searched.leave_out)
         .not_hidden_from(searched.user)
         .order_by()
         .values_list("canvas_id", "roi__label_id", "roi__review_state")
@@ -172,6 +172,8 @@ def _groups(searched: SearchedSet, labels: dict[uuid.UUID, Label]) -> Iterator[_
 
 def _in_scope(canvas: Mapping[str, object], searched: SearchedSet) -> bool:
     case, where = searched.case, searched.filters.case
+    if case is None:
+        return True
     is_own = canvas["case_id"] == case.pk
     if where is CaseScope.ONLY:
         return is_own

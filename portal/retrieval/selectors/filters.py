@@ -52,12 +52,12 @@ class Filters:
 
 
 def canvases_matching(
-    lab_id: uuid.UUID, filters: Filters, *, case_id: uuid.UUID
+    lab_id: uuid.UUID, filters: Filters, *, case_id: uuid.UUID | None
 ) -> QuerySet[Canvas] | None:
     """Canvases of a lab that match; None where nothing is asked of them.
 
     Args:
-        case_id: of the ROI that is searched with.
+        case_id: of what is searched with; None where it has none.
     """
     asked = _case_conditions(filters, case_id)
     if filters.kind:
@@ -88,7 +88,7 @@ def drawn_within(filters: Filters, prefix: str = "") -> Q:
     return found
 
 
-def _case_conditions(filters: Filters, case_id: uuid.UUID) -> Q:
+def _case_conditions(filters: Filters, case_id: uuid.UUID | None) -> Q:
     asked: dict[str, Any] = {
         f"case__{name}__iexact": value
         for name in ("organ", "diagnosis")

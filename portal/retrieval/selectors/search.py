@@ -1,7 +1,8 @@
-"""Similar cases of an ROI: permission, then search, then what a page shows of each hit.
+"""Similar cases of an ROI or a query: permission, then search, then what a page shows of each hit.
 
-The scope of a search is one lab: that of its ROI or, where the ROI's case is shared, the lab it is
-shared with. Nobody searches the regions of a lab that they are no member of. ``nearest`` searches.
+The scope of a search is one lab: that of its query or its ROI or, where the ROI's case is shared,
+the lab it is shared with. Nobody searches the regions of a lab that they are no member of.
+``nearest`` searches.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 
 from portal.annotations.models import Roi
 from portal.annotations.selectors import roi_get
+from portal.archive.models import Case
 from portal.archive.selectors import share_seen
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
-from portal.retrieval.models import Embedding, Encoder
+from portal.retrieval.models import Embedding, Encoder, Query
 from portal.retrieval.selectors.candidates import hits_of, ids_hidden, ids_matching, ids_of_patient
 from portal.retrieval.selectors.embeddings import embedding_current, vector_of, vectors_by_id
 from portal.retrieval.selectors.facets import Facets, SearchedSet, facets_of
 from portal.retrieval.selectors.filters import CaseScope, Filters
 from portal.retrieval.selectors.hits import Hit, Meaning, calibration_for, hit_of, one_a_case
 from portal.retrieval.selectors.nearest import Candidates, Examples, IndexUsed, Ranking
+from portal.retrieval.selectors.queries import NotEmbeddedError, QueryVector, query_vector
 from portal.retrieval.selectors.votes import Tally, diagnosis_tally, label_tally
 
 K_MOST = 200  # what a page can show; more belongs into an export
@@ -34,12 +37,6 @@ EXPAND_MOST = 10  # beyond the few nearest, what is found is no longer surely al
 EXAMPLES_MOST = 50  # marks of one search: more belong into a trained encoder
 _CASES_FETCH, _FETCH_MOST = 4, 2_000
 """One hit a case: so many times k regions are looked at first, and at most so many in all."""
-
-
-class NotEmbeddedError(ConflictError):
-    """The ROI has no vector of its present outline yet."""
-
-    code = "roi-not-embedded"
 
 
 class SimilarOptions(TypedDict, total=False):
@@ -61,7 +58,7 @@ class SimilarQuery:
     """What is asked.
 
     Attributes:
-        roi: seen by the person who asks, with its canvas and case.
+        roi: seen by the person who asks, with its canvas and case. asked: in the place of an ROI.
         lab_id: whose regions are searched, see ``roi_to_search``; None for the lab of the ROI.
         k: how many hits, 1 to 200; with ``by_case``, how many cases.
         exclude_same_patient: leave out ROIs of the patient (of the case, where the patient is not
@@ -78,8 +75,9 @@ class SimilarQuery:
         with_facets: count the searched set too.
     """
 
-    roi: Roi
     encoder: Encoder
+    roi: Roi | None = None
+    asked: Query | None = None
     k: int = 20
     exclude_same_patient: bool = True
     filters: Filters = field(default_factory=Filters)
@@ -94,18 +92,37 @@ class SimilarQuery:
     @property
     def scope(self) -> Scope:
         """What is searched."""
-        return Scope(self.encoder, self.lab_id or self.roi.lab_id)
+        return Scope(self.encoder, self.lab_id or self.home_lab_id)
+
+    @property
+    def home_lab_id(self) -> uuid.UUID:
+        """The lab of what is searched with."""
+        return self.subject.lab_id
+
+    @property
+    def subject(self) -> Roi | Query:
+        """What is searched with."""
+        found = self.roi or self.asked
+        if found is None:
+            raise ValueError("a search is with an ROI or with a query")
+        return found
+
+    @property
+    def case(self) -> Case | None:
+        """Whose patient is left out; None for a picture, or for examples."""
+        canvas = self.subject.canvas
+        return canvas.case if canvas else None
 
     @property
     def is_foreign(self) -> bool:
         """True where another lab's ROI is searched with."""
-        return self.scope.lab_id != self.roi.lab_id
+        return self.scope.lab_id != self.home_lab_id
 
     @property
     def leaves_patient_out(self) -> bool:
         """True where the patient of the ROI is not searched."""
         asked = self.exclude_same_patient and self.filters.case is not CaseScope.ONLY
-        return asked and not self.is_foreign
+        return asked and not self.is_foreign and self.case is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +130,7 @@ class SimilarResult:
     """Hits, the best first, ties by embedding id; and what they came from.
 
     Attributes:
+        embedding_id, roi_version: of the ROI; None where a query was searched with.
         labels, diagnoses: what the hits say together.
         facets: the searched set; None where it was not asked for.
         expanded_by: embeddings that the query was expanded by; none where the hits are in the order
@@ -123,8 +141,8 @@ class SimilarResult:
     """
 
     query: SimilarQuery
-    embedding_id: int
-    roi_version: int
+    embedding_id: int | None
+    roi_version: int | None
     hits: tuple[Hit, ...]
     labels: Tally
     diagnoses: Tally
@@ -165,26 +183,24 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
             one that the person may not see or that has no vector.
     """
     _check(query)
-    embedding = embedding_current(roi=query.roi, encoder=query.encoder)
-    if embedding is None:
-        raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
-    candidates = _candidates(user, query, embedding)
+    probe = _probe(user, query)
+    candidates = _candidates(user, query, probe)
     examples = _examples(user, query, candidates)
     ask = partial(
         candidates.ranked,
-        vector_of(embedding),
+        probe.vector,
         expand=query.expand,
         diffuse=query.diffuse,
         examples=examples,
     )
     meaning = Meaning(calibration_for(query.encoder), candidates.searched())
     found, hits = _found(user, query, ask, meaning)
-    facets = _facets(user, query, embedding) if query.with_facets else None
+    facets = _facets(user, query, probe) if query.with_facets else None
     voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]
     return SimilarResult(
         query,
-        embedding.pk,
-        embedding.roi_version,
+        probe.embedding.pk if probe.embedding else None,
+        probe.embedding.roi_version if probe.embedding else None,
         hits,
         label_tally(voters, facets),
         diagnosis_tally(voters, facets),
@@ -240,20 +256,31 @@ def _check(query: SimilarQuery) -> None:
         )
     if max(len(query.liked), len(query.unliked)) > EXAMPLES_MOST:
         raise InvalidInputError(f"liked, unliked: at most {EXAMPLES_MOST} regions each.")
-    if query.roi.deleted_at is not None:
+    if query.roi and query.roi.deleted_at is not None:
         raise ConflictError("This ROI is deleted. Restore it first.", code="roi-deleted")
+    if query.filters.case and query.case is None:
+        raise InvalidInputError("case: this query belongs to no case.", code="no-case")
 
 
-def _candidates(user: User, query: SimilarQuery, embedding: Embedding) -> Candidates:
-    scope = query.scope
-    case = query.roi.canvas.case
+def _probe(user: User, query: SimilarQuery) -> QueryVector:
+    if query.roi is None:
+        return query_vector(user, cast(Query, query.subject), query.encoder)
+    embedding = embedding_current(roi=query.roi, encoder=query.encoder)
+    if embedding is None:
+        raise NotEmbeddedError("This ROI is still being embedded. Try again in a moment.")
+    own = np.array([embedding.pk], dtype=np.int64)
+    return QueryVector(vector_of(embedding), own, embedding)
+
+
+def _candidates(user: User, query: SimilarQuery, probe: QueryVector) -> Candidates:
+    scope, case = query.scope, query.case
     found = Candidates(scope)
-    found.exclude(np.array([embedding.pk], dtype=np.int64))
+    found.exclude(probe.own_ids)
     found.exclude(ids_hidden(scope, user))
-    if query.leaves_patient_out:
+    if case and query.leaves_patient_out:
         found.exclude(ids_of_patient(scope, case))
     if query.filters:
-        found.allow_only(ids_matching(scope, query.filters, case_id=case.pk))
+        found.allow_only(ids_matching(scope, query.filters, case_id=case.pk if case else None))
     return found
 
 
@@ -285,14 +312,14 @@ def _examples(user: User, query: SimilarQuery, candidates: Candidates) -> Exampl
     return Examples(vectors_by_id(liked, dim=dim)[1], vectors_by_id(unliked, dim=dim)[1])
 
 
-def _facets(user: User, query: SimilarQuery, embedding: Embedding) -> Facets:
+def _facets(user: User, query: SimilarQuery, probe: QueryVector) -> Facets:
     return facets_of(
         SearchedSet(
             user,
             query.scope,
             query.filters,
-            query.roi.canvas.case,
-            leave_out=embedding,
+            query.case,
+            leave_out=probe.own_ids.tolist(),
             excludes_patient=query.leaves_patient_out,
         )
     )

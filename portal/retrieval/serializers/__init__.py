@@ -10,10 +10,13 @@ from portal.retrieval.serializers.asked import (
     SearchSerializer,
     SimilarQuerySerializer,
 )
+from portal.retrieval.serializers.queries import QueryAskSerializer, QuerySerializer
 
 __all__ = [
     "EncoderSerializer",
     "JudgementSerializer",
+    "QueryAskSerializer",
+    "QuerySerializer",
     "SearchSerializer",
     "SimilarQuerySerializer",
     "SimilarSerializer",

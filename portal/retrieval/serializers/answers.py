@@ -171,9 +171,12 @@ class IndexUsedSerializer(serializers.Serializer[Any]):
 class SimilarSerializer(serializers.Serializer[Any]):
     """Similar ROIs, and what they came from."""
 
-    roi = serializers.UUIDField()
-    embedding = serializers.IntegerField()
-    roi_version = serializers.IntegerField(help_text="The version whose outline was embedded")
+    roi = serializers.UUIDField(allow_null=True, help_text="null where a query was searched with")
+    query = serializers.UUIDField(allow_null=True, help_text="null where an ROI was searched with")
+    embedding = serializers.IntegerField(allow_null=True)
+    roi_version = serializers.IntegerField(
+        allow_null=True, help_text="The version whose outline was embedded"
+    )
     k = serializers.IntegerField()
     exclude_same_patient = serializers.BooleanField()
     expand = serializers.IntegerField()
@@ -200,7 +203,8 @@ def similar_represent(result: SimilarResult) -> dict[str, Any]:
     """A search's answer."""
     query, used = result.query, result.index
     return {
-        "roi": str(query.roi.pk),
+        "roi": str(query.roi.pk) if query.roi else None,
+        "query": str(query.asked.pk) if query.asked else None,
         "embedding": result.embedding_id,
         "roi_version": result.roi_version,
         "k": query.k,

@@ -22,7 +22,17 @@ from portal.retrieval.services.indexes import (
     indexes_forget,
 )
 from portal.retrieval.services.judgements import judgement_clear, judgement_set
-from portal.retrieval.services.search import similar_or_embed
+from portal.retrieval.services.queries import (
+    PICTURE_BYTES,
+    QUERY_DAYS,
+    QueryAsked,
+    queries_sweep,
+    query_create,
+    query_embedded_save,
+    query_mark,
+    query_remove,
+)
+from portal.retrieval.services.search import similar_or_embed, similar_to_query
 from portal.retrieval.services.submissions import (
     canvas_embed_submit,
     canvas_scaled,
@@ -35,7 +45,10 @@ from portal.retrieval.services.submissions import (
 
 __all__ = [
     "INDEX_KIND",
+    "PICTURE_BYTES",
+    "QUERY_DAYS",
     "EncoderFacts",
+    "QueryAsked",
     "canvas_embed_submit",
     "canvas_scaled",
     "canvases_restored",
@@ -54,9 +67,15 @@ __all__ = [
     "is_scaled_so",
     "judgement_clear",
     "judgement_set",
+    "queries_sweep",
+    "query_create",
+    "query_embedded_save",
+    "query_mark",
+    "query_remove",
     "roi_changed",
     "rois_saved_in_bulk",
     "similar_or_embed",
+    "similar_to_query",
     "stain_save",
     "unembeddable_save",
 ]

@@ -10,7 +10,7 @@ from portal.annotations.models import Roi
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
-from portal.retrieval.models import Encoder, EncoderKind, Verdict
+from portal.retrieval.models import Encoder, EncoderKind, Query, Verdict
 from portal.retrieval.selectors import (
     EXAMPLES_MOST,
     EXPAND_MOST,
@@ -20,9 +20,12 @@ from portal.retrieval.selectors import (
     SimilarResult,
     encoder_for,
     encoder_get,
+    encoder_of_query,
+    examples_to_go_by,
     judgements_to_go_by,
     similar_search,
 )
+from portal.retrieval.services.queries import query_embed_request
 from portal.retrieval.services.submissions import embed_request
 
 
@@ -57,11 +60,7 @@ def similar_or_embed(
     encoder = encoder_get(encoder_id) if encoder_id else encoder_for(roi)
     if encoder is not None:
         try:
-            asked: SimilarOptions = {
-                "expand": expand_default(encoder),
-                "diffuse": diffuse_default(encoder) and options.get("expand") != 0,
-                **options,
-            }
+            asked = _as_set(encoder, options)
             if by_marks and lab_id in (None, roi.lab_id):
                 asked |= _with_marks(user, roi, encoder, asked)
             return similar_search(
@@ -79,6 +78,39 @@ def similar_or_embed(
             code="roi-not-embedded",
         )
     return embed_request(roi=roi, user=user)
+
+
+def similar_to_query(*, query: Query, user: User, options: SimilarOptions) -> SimilarResult | Job:
+    """Search with a query that is no ROI; its own examples join those of ``options``.
+
+    Args:
+        query: seen by ``user``.
+    Returns:
+        The hits, or the job that is embedding the query.
+    Raises:
+        ConflictError: its embedding failed, or nothing that it goes by has a vector.
+        InvalidInputError: an option is not as ``SimilarQuery`` says.
+    """
+    encoder = encoder_of_query(query)
+    if encoder is not None:
+        asked = _as_set(encoder, options)
+        liked, unliked = examples_to_go_by(user, query, encoder)
+        asked["liked"] = (*asked.get("liked", ()), *liked)[-EXAMPLES_MOST:]
+        asked["unliked"] = (*asked.get("unliked", ()), *unliked)[-EXAMPLES_MOST:]
+        try:
+            return similar_search(user, SimilarQuery(encoder=encoder, asked=query, **asked))
+        except NotEmbeddedError:
+            pass
+    return query_embed_request(query=query)
+
+
+def _as_set(encoder: Encoder, options: SimilarOptions) -> SimilarOptions:
+    """The options, and what the portal is set to where they are silent."""
+    return {
+        "expand": expand_default(encoder),
+        "diffuse": diffuse_default(encoder) and options.get("expand") != 0,
+        **options,
+    }
 
 
 def expand_default(encoder: Encoder) -> int:

@@ -2,5 +2,6 @@
 
 from portal.retrieval.tasks.embedding import canvas_embed, roi_embed
 from portal.retrieval.tasks.indexes import index_build, lab_embed
+from portal.retrieval.tasks.queries import query_embed
 
-__all__ = ["canvas_embed", "index_build", "lab_embed", "roi_embed"]
+__all__ = ["canvas_embed", "index_build", "lab_embed", "query_embed", "roi_embed"]

@@ -51,7 +51,7 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
     What it is given are ROIs of this canvas and who is told of progress, who may stop it; for each
     ROI it gives its vector, or the error that it alone raised.
     """
-    path, mpp = storage.resolve(canvas.pixels_path), _mpp(canvas)
+    path, mpp = storage.resolve(canvas.pixels_path), canvas_mpp(canvas)
     if canvas.kind == CanvasKind.VIDEO:
         yield lambda rois, progress: [
             found
@@ -60,7 +60,7 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
         ]
         return
     with open_slide(path) as slide:
-        stain = _stain(network, canvas, slide)
+        stain = canvas_stain(network, canvas, slide)
         yield lambda rois, progress: network.embed_regions(
             slide, [shape(roi.geometry) for roi in rois], mpp, progress, stain=stain
         )
@@ -89,8 +89,8 @@ def canvases_embed(
                     continue
                 slide = stack.enter_context(open_slide(storage.resolve(canvas.pixels_path)))
                 outlines = [shape(roi.geometry) for roi in rois]
-                stain = _stain(network, canvas, slide)
-                slides[at] = SlideRegions(slide, outlines, _mpp(canvas), stain)
+                stain = canvas_stain(network, canvas, slide)
+                slides[at] = SlideRegions(slide, outlines, canvas_mpp(canvas), stain)
         results = network.embed_slides(list(slides.values()), progress)
     return [
         own if at not in slides else results[list(slides).index(at)] for at, own in enumerate(found)
@@ -111,13 +111,13 @@ def _on_frame(
     for roi in rois:
         try:
             yield network.embed_image(
-                image, shape(roi.geometry), mpp=_mpp(canvas), progress=progress
+                image, shape(roi.geometry), mpp=canvas_mpp(canvas), progress=progress
             )
         except BadInputError as error:
             yield error
 
 
-def _stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
+def canvas_stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> StainEstimate | None:
     """The slide's stains, estimated for its first ROI and stored; None where none are needed."""
     if not network.normalises:
         return None
@@ -127,12 +127,12 @@ def _stain(network: RegionEncoder, canvas: Canvas, slide: SlideImage) -> StainEs
     known = selectors.stain_of(canvas, method=method)
     if known is not None:
         return stain_from_dict(known)
-    estimate = estimate_stain(slide, mpp=_mpp(canvas), config=StainConfig(method=method))
+    estimate = estimate_stain(slide, mpp=canvas_mpp(canvas), config=StainConfig(method=method))
     services.stain_save(canvas=canvas, method=method, estimate=stain_to_dict(estimate))
     return estimate
 
 
-def _mpp(canvas: Canvas) -> float | None:
+def canvas_mpp(canvas: Canvas) -> float | None:
     """Microns per pixel as recorded for the canvas; the file's own where it is not."""
     if canvas.mpp_x is None or canvas.mpp_y is None:
         return None

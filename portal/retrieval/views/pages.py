@@ -21,11 +21,13 @@ from portal.labs.requests import user_of
 from portal.labs.rules import has_role
 from portal.retrieval import selectors, services
 from portal.retrieval.forms import JudgementForm, SimilarForm
-from portal.retrieval.models import Verdict
+from portal.retrieval.models import CANVASES_OF, EncoderKind, Verdict
 from portal.retrieval.thumbnails import PICTURES, SMALL, Scale, roi_thumbnail, scale_of
 from portal.retrieval.views.facet_links import chosen_links, facet_links
 
 _DAY_S = 24 * 3600  # seconds of a day
+_SCALES = (("0.5", "half as large"), ("1", "as large"), ("2", "twice as large"))
+"""Of structures looked for: from 20x to 10x or 40x, which is how else a region is looked at."""
 
 
 @login_required
@@ -92,20 +94,38 @@ def _similar_page(request: HttpRequest, roi: Roi, lab_id: uuid.UUID) -> HttpResp
     context: dict[str, Any] = {
         "roi": roi,
         "case": roi.canvas.case,
+        "canvas": roi.canvas,
         "form": form,
         "verdicts": {mark.other_id: mark.verdict for mark in marks},
-        "unlike": [mark for mark in marks if mark.verdict == Verdict.UNLIKE],
+        "unlike": [mark.other for mark in marks if mark.verdict == Verdict.UNLIKE],
         "may_mark": lab_id == roi.lab_id and has_role(user, roi.lab_id, at_least=Role.ANNOTATOR),
+        "here": reverse("retrieval:similar", args=[roi.pk]),
+        "mark_url": reverse("retrieval:judge", args=[roi.pk]),
+        "scales": scales_of(roi.canvas.kind, 1.0) if lab_id == roi.lab_id else [],
     }
     if lab_id != roi.lab_id:  # shared with it
         context["searched_lab"] = Lab.objects.get(pk=lab_id)
     context |= _outcome(user, roi, lab_id, form)
+    return answered(request, context | {"scale": scale_of(roi)}, "retrieval/similar.html")
+
+
+def answered(request: HttpRequest, context: dict[str, Any], template: str) -> HttpResponse:
+    """A page of hits, or its answer alone where htmx asks.
+
+    Args:
+        context: with ``form``, and ``result`` where there is one.
+    """
     if isinstance(found := context.get("result"), selectors.SimilarResult) and found.facets:
         context["facets"] = facet_links(found.facets, request.GET)
         context["chosen"] = chosen_links(context["facets"])
-        context["scale"] = scale_of(roi)
-    template = "retrieval/_answer.html" if wants_part(request) else "retrieval/similar.html"
-    return render(request, template, context)
+    return render(request, "retrieval/_answer.html" if wants_part(request) else template, context)
+
+
+def scales_of(kind: str, now: float) -> list[tuple[str, str]]:
+    """Scales that the same can be asked at once more: what is sent, and what is read."""
+    if kind not in CANVASES_OF[EncoderKind.HISTOLOGY]:
+        return []
+    return [(sent, text) for sent, text in _SCALES if float(sent) != now]
 
 
 def _outcome(user: User, roi: Roi, lab_id: uuid.UUID, form: SimilarForm) -> dict[str, Any]:

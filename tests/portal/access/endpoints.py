@@ -47,6 +47,7 @@ OBJECTS: Mapping[str, str] = {
     "membership": "memberships",
     "mosaic": "mosaics",
     "other": "rois",
+    "query": "queries",
     "roi": "rois",
     "session": "sessions",
     "share": "shares",

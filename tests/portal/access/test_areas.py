@@ -29,6 +29,7 @@ OF_WORD = {
     "label": TokenArea.ROIS,
     "member": TokenArea.LAB,
     "mosaic": TokenArea.MOSAICS,
+    "query": TokenArea.SEARCH,
     "review": TokenArea.ROIS,
     "roi": TokenArea.ROIS,
     "search": TokenArea.SEARCH,

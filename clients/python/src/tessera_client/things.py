@@ -297,9 +297,13 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """An answer. ``nothing_close``: no result is nearer than unrelated regions would be."""
+    """An answer. ``nothing_close``: no result is nearer than unrelated regions would be.
 
-    roi: str
+    ``roi`` or ``query`` is what was searched with; the other is None.
+    """
+
+    roi: str | None
+    query: str | None
     k: int
     nothing_close: bool
     votes: Mapping[str, Any]

@@ -85,6 +85,7 @@ function selectKeys({ tools, selected, canAnnotate }: KeyTargets): KeyGroup {
     title: "Select and measure",
     bindings: [
       { keys: ["s"], shown: "S", does: "Select by a box (Shift adds)", run: use("select") },
+      { keys: ["h"], shown: "H", does: "Search with a box; no ROI is made", run: use("search") },
       { keys: [], shown: "Shift + click", does: "Add to the selection, or take away" },
       { keys: ["ctrl+a"], shown: "Ctrl + A", does: "Select all that is shown", run: () => selected.selectAll() },
       { keys: ["shift+a"], shown: "Shift + A", does: "Select all of the same label", run: () => selected.selectLike() },

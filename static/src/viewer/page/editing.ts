@@ -23,6 +23,7 @@ import { LookPanel } from "./look_panel";
 import type { Parts } from "./parts";
 import { connectPixelSize } from "./pixel_size";
 import { connectSaving } from "./saving";
+import { connectSearch } from "./search_here";
 import { toolbar } from "./toolbar";
 
 type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected">;
@@ -69,6 +70,7 @@ export function connectTools(parts: Parts): void {
   if (canvas.can_annotate) void connectOpenOutlines(parts, tools).load();
   store.on("noted", (notes) => notice.show(`Saved; the outline was ${notes.join(", ")}.`));
   connectSaving(parts);
+  connectSearch(parts, tools);
   new RoiList(root, store, layer, labels, (state) => void showRoi(state, parts));
   connectImport(parts);
   connectPixelSize(root, canvas, () => tools.rulerPx());

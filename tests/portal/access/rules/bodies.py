@@ -49,6 +49,10 @@ def judgement_body(scene: Any) -> dict[str, Any]:
     return {"other": scene.ids["rois"], "verdict": "alike"}
 
 
+def query_body(scene: Any) -> dict[str, Any]:
+    return {"source": "tissue", "canvas": scene.ids["canvases"]}
+
+
 def token_body(scene: Any) -> dict[str, Any]:
     return {"name": "LIS", "scope": "read", "days": 30, "expires_in_days": 30}
 

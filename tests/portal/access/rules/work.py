@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.portal.access.rules.bodies import followup_body, judgement_body
+from tests.portal.access.rules.bodies import followup_body, judgement_body, query_body
 from tests.portal.access.rules.kinds import Rule, page, rest
 
 WORK: Mapping[str, Mapping[str, Rule]] = {
@@ -39,6 +39,22 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
         "POST": rest(400, at_least="annotator", writes=True, body=judgement_body),  # itself
     },
     "api:roi-judgement": {"DELETE": rest(400, at_least="annotator", writes=True)},  # itself
+    "retrieval:queries": {"GET": page(elsewhere=200)},
+    "retrieval:query": {"GET": page()},
+    "retrieval:query_ask": {"POST": page(302, body=query_body)},
+    "retrieval:query_new_picture": {"GET": page(elsewhere=200), "POST": page(elsewhere=200)},
+    "retrieval:query_mark": {"POST": page(302, at_least="manager", body=judgement_body)},
+    "retrieval:query_remove": {"POST": page(302, at_least="manager")},
+    "retrieval:query_picture": {"GET": page()},
+    "api:query-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(202, writes=True, body=query_body),
+    },
+    "api:query-detail": {
+        "GET": rest(),
+        "DELETE": rest(204, at_least="manager", writes=True),  # or who asked
+    },
+    "api:query-similar": {"GET": rest(202)},
     "api:encoder-list": {"GET": rest(elsewhere=200)},  # of the installation
     "api:encoder-detail": {"GET": rest(elsewhere=200)},
     # --- mosaics ----------------------------------------------------------------------------------

@@ -1,15 +1,26 @@
-/** A box drawn with the select tool: what it touches is selected; Shift adds to what is. */
+/** A box: what it touches is selected, Shift adds to what is; or it is what is searched with. */
 
 import DragBox from "ol/interaction/DragBox";
 import { primaryAction } from "ol/events/condition";
 
+import type { Extent } from "ol/extent";
 import type { RoiLayer } from "../shown/layer";
 
-export function boxSelect(layer: RoiLayer, isPanning: () => boolean): DragBox {
-  const box = new DragBox({
+function newBox(isPanning: () => boolean): DragBox {
+  return new DragBox({
     className: "select-box",
     condition: (event) => !isPanning() && primaryAction(event),
   });
+}
+
+export function boxSearch(isPanning: () => boolean, take: (extent: Extent) => void): DragBox {
+  const box = newBox(isPanning);
+  box.on("boxend", () => take(box.getGeometry().getExtent()));
+  return box;
+}
+
+export function boxSelect(layer: RoiLayer, isPanning: () => boolean): DragBox {
+  const box = newBox(isPanning);
   box.on("boxend", (event) => {
     const [area, moved] = [box.getGeometry(), event.mapBrowserEvent];
     if (!moved) return;

@@ -3,11 +3,11 @@
 import type { DrawTool } from "../sketch/drawing";
 import type { MeasureTool } from "./measuring";
 
-export type ToolName = "move" | "frames" | "select" | "brush" | "wand" | "split" | "line" | "point" | DrawTool | MeasureTool;
+export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "split" | "line" | "point" | DrawTool | MeasureTool;
 
 const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
 /** For those who only look as well. */
-export const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "ruler", "angle"]);
+export const FOR_ALL: ReadonlySet<ToolName> = new Set<ToolName>(["move", "frames", "select", "search", "ruler", "angle"]);
 /** A click selects. */
 export const SELECTING: ReadonlySet<ToolName> = new Set<ToolName>(["move", "select"]);
 

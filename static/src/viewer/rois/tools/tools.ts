@@ -12,7 +12,7 @@ import type Polygon from "ol/geom/Polygon";
 import { Emitter } from "../../lib/events";
 import { geometryToL0, l0FromMap, mapFromL0, sameGeometry } from "../../map/pixel_plane";
 import { viewportOf } from "../../map/viewport";
-import { boxSelect } from "./box_select";
+import { boxSearch, boxSelect } from "./box_select";
 import { Brush } from "./brush";
 import type { RoiCommands } from "./commands";
 import { SHAPES, drawInteraction, drawnInView, drawnOutline } from "../sketch/drawing";
@@ -50,6 +50,7 @@ interface ToolEvents {
   left: OpenOutline;
   /** A click on no ROI, in level-0 pixels; `asked` if it was made with the tool that asks for frames. */
   point: { at: Position; asked: boolean };
+  search: Extent; // a box, on the map
 }
 
 export class Tools extends Emitter<ToolEvents> {
@@ -214,8 +215,7 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private idleCursor(): string {
-    if (this.current === "move") return "";
-    return this.current === "brush" ? "none" : "crosshair";
+    return this.current === "move" ? "" : this.current === "brush" ? "none" : "crosshair";
   }
 
   private setCursor(cursor: string): void {
@@ -227,6 +227,7 @@ export class Tools extends Emitter<ToolEvents> {
     const isPanning = (): boolean => this.isPanning;
     const tell = (text: string): void => this.emit("notice", text);
     if (tool === "select") return boxSelect(this.layer, isPanning);
+    if (tool === "search") return boxSearch(isPanning, (extent) => this.emit("search", extent));
     if (tool === "brush") return new Brush(this.map, this.painting, () => this.context.color(), isPanning, tell);
     if (tool === "wand") return new Wand(this.map, this.painting, this.context.color(), isPanning, tell);
     if (tool === "split") return this.watched(knifeInteraction(isPanning, (line) => this.commands?.split(line)));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -16,7 +17,7 @@ from ml.types import ImageU8
 from portal.annotations.marks import rings_of
 from portal.annotations.models import Label, Roi
 from portal.archive import storage
-from portal.archive.models import CanvasKind
+from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import NotFoundError
 
 
@@ -50,6 +51,32 @@ Window = tuple[float, float, float, float]
 """left, top, width, height in level-0 pixels."""
 
 
+class Region(Protocol):
+    """What a picture is made of: an ROI, or what a query shows of a canvas."""
+
+    @property
+    def left(self) -> float:
+        """Of its bounds, as the others, in level-0 pixels."""
+
+    @property
+    def top(self) -> float: ...  # noqa: D102
+    @property
+    def right(self) -> float: ...  # noqa: D102
+    @property
+    def bottom(self) -> float: ...  # noqa: D102
+    @property
+    def geometry(self) -> Any:
+        """GeoJSON of its outline; None where it has none."""
+
+    @property
+    def canvas(self) -> Canvas:
+        """What it lies on."""
+
+    @property
+    def frame_pts(self) -> int | None:
+        """Of a video."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """A width that pictures of several ROIs share, so that they can be compared by eye.
@@ -80,11 +107,11 @@ class Scale:
         """The scale of a tag; None where there is none of that name."""
         return _SCALES.get(tag)
 
-    def key(self, roi: Roi) -> str:
+    def key(self, roi: Region) -> str:
         """Names a picture of the ROI at this scale; another pixel size is another picture."""
         return f"{self.tag}-{self.width_px(roi) or 0:.0f}px"
 
-    def width_px(self, roi: Roi) -> float | None:
+    def width_px(self, roi: Region) -> float | None:
         """The window's width in level-0 pixels; None where the canvas has no such scale."""
         mpp = roi.canvas.mpp_x
         if self.unit == "px":
@@ -99,7 +126,7 @@ _SCALES = {
 }
 
 
-def scale_of(roi: Roi) -> Scale:
+def scale_of(roi: Region) -> Scale:
     """The smallest scale whose window holds the ROI with its margin."""
     mpp = roi.canvas.mpp_x
     unit, per_px = ("px", 1.0) if mpp is None else ("um", mpp)
@@ -126,14 +153,14 @@ def roi_thumbnail(roi: Roi, picture: Picture = SMALL, scale: Scale | None = None
     except FileNotFoundError:
         pass
     try:
-        data = _render(roi, color, picture, window_of(roi, picture, width_px))
+        data = region_render(roi, color, picture, window_of(roi, picture, width_px))
     except (MlError, OSError) as error:
         raise NotFoundError("The pixels of this ROI cannot be read.") from error
     storage.file_publish(path, data)
     return data
 
 
-def window_of(roi: Roi, picture: Picture = SMALL, width_px: float | None = None) -> Window:
+def window_of(roi: Region, picture: Picture = SMALL, width_px: float | None = None) -> Window:
     """The ROI's bounds with a margin, in the picture's aspect; or so wide about their centre."""
     aspect = picture.width_px / picture.height_px
     if width_px is not None:
@@ -153,7 +180,8 @@ def window_of(roi: Roi, picture: Picture = SMALL, width_px: float | None = None)
     )
 
 
-def _render(roi: Roi, color: str, picture: Picture, window: Window) -> bytes:
+def region_render(roi: Region, color: str, picture: Picture, window: Window) -> bytes:
+    """JPEG of a window with the outline of what lies in it."""
     image = Image.fromarray(_pixels(roi, window, picture))
     image.paste(*_outline(roi, window, color, picture))
     stream = io.BytesIO()
@@ -161,7 +189,7 @@ def _render(roi: Roi, color: str, picture: Picture, window: Window) -> bytes:
     return stream.getvalue()
 
 
-def _pixels(roi: Roi, window: Window, picture: Picture) -> ImageU8:
+def _pixels(roi: Region, window: Window, picture: Picture) -> ImageU8:
     """(height_px, width_px, 3) of the window, white outside of the canvas."""
     path: Path = storage.resolve(roi.canvas.pixels_path)
     left, top, width, height = window
@@ -181,19 +209,23 @@ def _pixels(roi: Roi, window: Window, picture: Picture) -> ImageU8:
 
 
 def _outline(
-    roi: Roi, window: Window, color: str, picture: Picture
+    roi: Region, window: Window, color: str, picture: Picture
 ) -> tuple[Image.Image, tuple[int, int], Image.Image]:
     """What ``Image.paste`` takes: the line in its colour over a halo, readable on any tissue."""
     size = (picture.width_px, picture.height_px)
     layer = Image.new("RGBA", (size[0] * _SMOOTH, size[1] * _SMOOTH), (0, 0, 0, 0))
     draw = ImageDraw.Draw(layer)
     scale = layer.width / window[2]
-    rings = [_to_picture(ring, window, scale) for ring in rings_of(roi.geometry)]
+    rings = [_to_picture(ring, window, scale) for ring in _rings(roi)]
     for fill, width_px in (("#14181fc0", 2 * picture.line_px), (color, picture.line_px)):
         for ring in rings:
             draw.line(ring, fill=fill, width=width_px * _SMOOTH, joint="curve")
     small = layer.resize(size, Image.Resampling.BOX)
     return small.convert("RGB"), (0, 0), small.getchannel("A")
+
+
+def _rings(roi: Region) -> list[list[list[float]]]:
+    return rings_of(roi.geometry) if roi.geometry else []
 
 
 def _to_picture(ring: list[list[float]], window: Window, scale: float) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""REST: encoders, and the search for similar ROIs."""
+"""REST: encoders, the search for ROIs similar to one, and what people say of its results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.request import Request
@@ -53,17 +52,17 @@ RETRY_AFTER_S = 2  # an ROI is embedded in about that time
 
 
 class EmbeddingPendingSerializer(serializers.Serializer[Any]):
-    """The ROI is being embedded; ask again once the job has succeeded."""
+    """What is searched with is being embedded; ask again once the job has succeeded."""
 
     job = JobSerializer()
 
 
-_ANSWERS = {
+ANSWERS = {
     200: SimilarSerializer,
     202: OpenApiResponse(
         EmbeddingPendingSerializer,
         description=(
-            "The ROI has no vector of its present outline yet. `job` is making it (it is "
+            "The ROI or query has no vector of its present outline yet. `job` is making it (it is "
             "submitted where there was none); ask again when it has succeeded. `Retry-After` "
             "says when to look."
         ),
@@ -91,7 +90,7 @@ class SearchApi(APIView):
     area = TokenArea.SEARCH
     reads_by_post = True  # a read-only token may POST it
 
-    @extend_schema(operation_id="search", request=SearchSerializer, responses=_ANSWERS)
+    @extend_schema(operation_id="search", request=SearchSerializer, responses=ANSWERS)
     def post(self, request: Request) -> Response:
         """Search the ROIs of the ROI's lab for those most similar to it.
 
@@ -118,7 +117,7 @@ class RoiSimilarApi(APIView):
             SimilarQuerySerializer,
             _ROI_ID,
         ],
-        responses=_ANSWERS,
+        responses=ANSWERS,
     )
     def get(self, request: Request, roi_id: uuid.UUID) -> Response:
         """Similar ROIs of one ROI; see `POST /search/`."""
@@ -196,7 +195,7 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
         lab_id=lab_id,
         user=user,
         encoder_id=wanted.get("encoder"),
-        options=_options(user, lab_id, wanted),
+        options=options_of(user, lab_id, wanted),
         by_marks=wanted["judged"],
     )
     if isinstance(found, SimilarResult):
@@ -206,7 +205,12 @@ def _answer(request: Request, roi_id: uuid.UUID, wanted: Mapping[str, Any]) -> R
     return response
 
 
-def _options(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> SimilarOptions:
+def options_of(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> SimilarOptions:
+    """How a search is asked, from the fields of ``SimilarQuerySerializer``.
+
+    Raises:
+        NotFoundError: the label is not of the lab that is searched.
+    """
     label_id = wanted.get("label")
     if label_id and label_get(user, label_id).lab_id != lab_id:
         raise NotFoundError("There is no such label.")
@@ -226,16 +230,3 @@ def _options(user: User, lab_id: uuid.UUID, wanted: Mapping[str, Any]) -> Simila
     if wanted.get("diffuse") is not None:
         options["diffuse"] = wanted["diffuse"]
     return options
-
-
-router_entries = [("encoders", EncoderViewSet, "encoder")]
-urlpatterns = [
-    path("search/", SearchApi.as_view(), name="search"),
-    path("rois/<uuid:roi_id>/similar/", RoiSimilarApi.as_view(), name="roi-similar"),
-    path("rois/<uuid:roi_id>/judgements/", RoiJudgementsApi.as_view(), name="roi-judgements"),
-    path(
-        "rois/<uuid:roi_id>/judgements/<uuid:other_id>/",
-        RoiJudgementApi.as_view(),
-        name="roi-judgement",
-    ),
-]

@@ -1,0 +1,40 @@
+"""What the limited child process makes of a picture that somebody searches with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from ml.errors import UnsupportedFormatError
+from ml.imaging.formats.sniff import sniff
+from ml.imaging.limits import require_still_size
+from ml.imaging.slides import open_slide
+from ml.types import Progress, no_progress
+
+PICTURE_NAME = "picture.png"
+LONGEST_PX = 4_096  # 4 mm at 1 um a pixel, the encoder's: more is a slide, and 50 MB in memory
+
+
+def make_picture(*, path: str, out_dir: str, progress: Progress = no_progress) -> dict[str, Any]:
+    """Decode a picture upright, reduced to ``LONGEST_PX``, into ``PICTURE_NAME`` of ``out_dir``.
+
+    Returns:
+        width_px, height_px: of what was written; reduced_by: pixels of the original a pixel.
+    Raises:
+        UnsupportedFormatError: no still image.
+        CorruptFileError, TooLargeError: as ``open_slide``.
+    """
+    if (kind := sniff(Path(path))) != "still":
+        raise UnsupportedFormatError(
+            f"the file is a {kind}; expected a picture: JPEG, PNG, TIFF, WebP or BMP"
+        )
+    with open_slide(path) as still:
+        width = still.info.width_px
+        require_still_size(width, still.info.height_px)
+        pixels = still.thumbnail(LONGEST_PX)
+    Image.fromarray(pixels).save(Path(out_dir) / PICTURE_NAME)
+    progress(1, 1, "decoding")
+    height_px, width_px = pixels.shape[:2]
+    return {"width_px": width_px, "height_px": height_px, "reduced_by": width / width_px}

@@ -1,0 +1,26 @@
+"""REST: encoders, searches with ROIs and with queries."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from portal.retrieval.api.queries import QueryViewSet
+from portal.retrieval.api.search import (
+    EncoderViewSet,
+    RoiJudgementApi,
+    RoiJudgementsApi,
+    RoiSimilarApi,
+    SearchApi,
+)
+
+router_entries = [("encoders", EncoderViewSet, "encoder"), ("queries", QueryViewSet, "query")]
+urlpatterns = [
+    path("search/", SearchApi.as_view(), name="search"),
+    path("rois/<uuid:roi_id>/similar/", RoiSimilarApi.as_view(), name="roi-similar"),
+    path("rois/<uuid:roi_id>/judgements/", RoiJudgementsApi.as_view(), name="roi-judgements"),
+    path(
+        "rois/<uuid:roi_id>/judgements/<uuid:other_id>/",
+        RoiJudgementApi.as_view(),
+        name="roi-judgement",
+    ),
+]

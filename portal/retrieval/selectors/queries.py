@@ -1,0 +1,145 @@
+"""Queries that are no ROI: which there are, and the vector that each is searched with."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from django.db.models import QuerySet
+
+from ml.types import ArrayF32, ArrayI64
+from portal.annotations.models import Roi
+from portal.core.errors import ConflictError, NotFoundError
+from portal.jobs.models import Job
+from portal.labs.models import User
+from portal.retrieval.models import (
+    CURRENT,
+    EMBEDDED_SOURCES,
+    Embedding,
+    Encoder,
+    Query,
+    QuerySource,
+)
+from portal.retrieval.selectors.embeddings import ids_of_rows, vectors_by_id
+from portal.retrieval.selectors.encoders import encoder_default
+
+QUERY_KIND = "query_embed"
+ROIS_MOST = 2_000  # of a slide, the newest: their mean no longer moves by one more
+_LARGE = ("upload", "picture")
+
+
+class NotEmbeddedError(ConflictError):
+    """What is searched with has no vector of its present outline yet."""
+
+    code = "roi-not-embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """What is searched with.
+
+    Attributes:
+        vector: (D,). own_ids: embeddings that it was made of, which are never found.
+        embedding: of the ROI, where it is one.
+    """
+
+    vector: ArrayF32
+    own_ids: ArrayI64
+    embedding: Embedding | None = None
+
+
+def query_list(user: User) -> QuerySet[Query]:
+    """The queries of this person's labs, the newest first, without their pictures."""
+    rows = Query.objects.owned_by(user).select_related("canvas__case", "lab", "user", "encoder")
+    return rows.defer(*_LARGE)
+
+
+def query_get(user: User, query_id: uuid.UUID) -> Query:
+    """One query, or ``NotFoundError``."""
+    found = query_list(user).filter(pk=query_id).first()
+    if found is None:
+        raise NotFoundError("There is no such query. It may have been removed: ask again.")
+    return found
+
+
+def query_to_embed(query_id: uuid.UUID) -> Query | None:
+    """For a task: the query with its picture, or None where it is gone."""
+    found: Query | None = Query.objects.select_related("canvas", "lab").filter(pk=query_id).first()
+    return found
+
+
+def query_job(query: Query) -> Job | None:
+    """The newest job that embeds it. The caller has checked that the query may be seen."""
+    jobs = Job.objects.filter(target_type="query", target_id=query.pk, kind=QUERY_KIND)
+    return jobs.order_by("-created_at").first()
+
+
+def encoder_of_query(query: Query) -> Encoder | None:
+    """Whose vectors it is compared with: of pixels, the one that embedded them."""
+    return query.encoder or encoder_default(query.kind)
+
+
+def query_examples(user: User, query: Query) -> tuple[list[Roi], list[Roi]]:
+    """The ROIs that hits should be like and should not; without what is deleted or hidden."""
+    rois = {str(roi.pk): roi for roi in _rois(user, [*query.liked, *query.unliked])}
+    liked, unliked = (
+        [rois[key] for key in keys if key in rois] for keys in (query.liked, query.unliked)
+    )
+    return liked, unliked
+
+
+def examples_to_go_by(
+    user: User, query: Query, encoder: Encoder
+) -> tuple[tuple[uuid.UUID, ...], tuple[uuid.UUID, ...]]:
+    """Those of its examples that have a vector."""
+    rows = Embedding.objects.owned_by(user).filter(CURRENT, encoder=encoder, lab_id=query.lab_id)
+    known = set(
+        rows.filter(roi__in=[*query.liked, *query.unliked], roi__deleted_at__isnull=True)
+        .order_by()
+        .values_list("roi_id", flat=True)
+    )
+    liked, unliked = (
+        tuple(key for key in map(uuid.UUID, keys) if key in known)
+        for keys in (query.liked, query.unliked)
+    )
+    return liked, unliked
+
+
+def query_vector(user: User, query: Query, encoder: Encoder) -> QueryVector:
+    """What a search with the query is made with.
+
+    Raises:
+        NotEmbeddedError: its pixels are not embedded yet.
+        ConflictError: none of the ROIs that it goes by has a vector.
+    """
+    if query.source in EMBEDDED_SOURCES:
+        if query.vector is None or query.encoder_id != encoder.pk:
+            raise NotEmbeddedError("This query is still being embedded. Try again in a moment.")
+        vector = np.frombuffer(bytes(query.vector), dtype="<f4").astype(np.float32)
+        return QueryVector(vector, np.empty(0, dtype=np.int64))
+    rows = Embedding.objects.owned_by(user).filter(CURRENT, encoder=encoder, lab_id=query.lab_id)
+    rows = rows.filter(roi__deleted_at__isnull=True)
+    is_examples = query.source == QuerySource.EXAMPLES
+    wanted = rows.filter(roi__in=query.liked) if is_examples else rows.filter(canvas=query.canvas)
+    ids = np.sort(ids_of_rows(wanted.order_by("-pk")[:ROIS_MOST]))
+    if not len(ids):
+        raise ConflictError(
+            "None of the regions that this query goes by can be searched with: they were deleted, "
+            "or are not embedded yet.",
+            code="query-empty",
+        )
+    return QueryVector(_middle(vectors_by_id(ids, dim=encoder.dim)[1]), ids)
+
+
+def _middle(vectors: ArrayF32) -> ArrayF32:
+    """(D,): their mean direction, as long as they are on the average."""
+    mean = vectors.mean(axis=0)
+    length = float(np.linalg.norm(vectors, axis=1).mean())
+    return np.asarray(mean * (length / max(float(np.linalg.norm(mean)), 1e-12)), np.float32)
+
+
+def _rois(user: User, keys: Collection[str]) -> QuerySet[Roi]:
+    rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
+    return rois.select_related("canvas__case", "label")

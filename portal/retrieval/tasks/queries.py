@@ -1,0 +1,139 @@
+"""What is searched with that is no ROI, embedded."""
+
+from __future__ import annotations
+
+import io
+import math
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+from shapely.geometry import shape
+
+from ml.errors import MlError
+from ml.imaging.pictures import PICTURE_NAME
+from ml.imaging.sandbox import Limits, run_limited
+from ml.imaging.slides import open_slide
+from ml.imaging.videos import read_frame
+from ml.types import ImageU8
+from portal.archive import storage
+from portal.core.tasks import JobContext, JobResult, UserError, task
+from portal.retrieval import selectors, services
+from portal.retrieval.models import EncoderKind, Query, QuerySource
+from portal.retrieval.tasks.regions import canvas_mpp, canvas_stain, encoder_ready
+
+if TYPE_CHECKING:
+    from ml.roi import Embedded, RegionEncoder
+
+PICTURE_LIMITS = Limits(cpu_s=60, wall_s=120.0, file_bytes=256 * 2**20)
+"""Of a picture's decoding: 500 megapixels take seconds, what is written is 50 MB at most."""
+JPEG_QUALITY = 90  # what is kept of a picture: to be looked at, and to be explained by
+KEPT_PX = 2_048  # longer side of it: two screens
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """A decoded picture. mpp: of its pixels; None where it was not said."""
+
+    pixels: ImageU8
+    mpp: float | None
+
+
+@task(selectors.QUERY_KIND, queue="gpu", title="Prepare a search", retry_on=(OSError,))
+def query_embed(context: JobContext, *, query_id: str) -> JobResult:
+    """Turn what is searched with into its vector. Skipped where it is gone or has one."""
+    query = selectors.query_to_embed(uuid.UUID(query_id))
+    if query is None:
+        return {"skipped": "deleted"}
+    network, encoder = encoder_ready(EncoderKind(query.kind))
+    if query.vector is not None and query.encoder_id == encoder.pk:
+        return {"skipped": "embedded already"}
+    context.progress(0, 0, "reading")
+    try:
+        picture = _picture(context, query) if query.source == QuerySource.PICTURE else None
+        found = _embedded(context, network, query, picture)
+    except MlError as error:
+        raise UserError(f"{error}.", code=error.code) from error
+    made = picture if query.upload is not None else None
+    with context.effect():
+        jpeg, mpp, size = _jpeg(made) if made else (None, None, (0, 0))
+        services.query_embedded_save(
+            query_id=query.pk,
+            encoder=encoder,
+            vector=found.vector,
+            picture=jpeg,
+            picture_mpp=mpp,
+            size_px=size,
+        )
+    return {"patches": found.n_patches, "seconds": round(found.seconds, 3)}
+
+
+def _embedded(
+    context: JobContext, network: RegionEncoder, query: Query, picture: _Picture | None
+) -> Embedded:
+    progress, scale = context.progress, query.scale
+    if picture is not None:
+        return network.embed_image(
+            picture.pixels, None, mpp=_scaled(picture.mpp, scale), progress=progress
+        )
+    canvas = query.canvas
+    if canvas is None:
+        raise UserError("There is nothing to search with.", code="query-empty")
+    outline = shape(query.geometry) if query.geometry else None
+    path, mpp = storage.resolve(canvas.pixels_path), _scaled(canvas_mpp(canvas), scale)
+    if query.frame_pts is not None:
+        return network.embed_image(
+            read_frame(path, query.frame_pts), outline, mpp=mpp, progress=progress
+        )
+    with open_slide(path) as slide:
+        stain = canvas_stain(network, canvas, slide)
+        if query.source == QuerySource.TISSUE:
+            from ml.roi.stain import tissue_outline
+
+            outline = tissue_outline(slide)
+        return network.embed_region(slide, outline, mpp, progress, stain=stain)
+
+
+def _picture(context: JobContext, query: Query) -> _Picture:
+    """Decoded by a confined child where it is as it came; read again from what is kept of it."""
+    if query.upload is None:
+        return _Picture(_read(io.BytesIO(bytes(query.picture or b""))), query.picture_mpp)
+    with context.scratch() as folder:
+        source, made = folder / "source", folder / "made"
+        source.write_bytes(bytes(query.upload))
+        made.mkdir()
+        found = run_limited(
+            "ml.imaging.pictures:make_picture",
+            {"path": str(source), "out_dir": str(made)},
+            reads=(source,),
+            writes=(made,),
+            limits=PICTURE_LIMITS,
+            progress=context.progress,
+        )
+        pixels = _read(made / PICTURE_NAME)
+    mpp = query.mpp * float(found["reduced_by"]) if query.mpp else None
+    return _Picture(pixels, mpp)
+
+
+def _read(source: Path | io.BytesIO) -> ImageU8:
+    with Image.open(source, formats=("PNG", "JPEG")) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def _jpeg(picture: _Picture) -> tuple[bytes, float | None, tuple[int, int]]:
+    """What is kept: bytes, microns per pixel, width and height."""
+    image = Image.fromarray(picture.pixels)
+    image.thumbnail((KEPT_PX, KEPT_PX))
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=JPEG_QUALITY)
+    reduced_by = picture.pixels.shape[1] / image.width
+    mpp = picture.mpp * reduced_by if picture.mpp else None
+    return stream.getvalue(), mpp, image.size
+
+
+def _scaled(mpp: float | None, scale: float) -> float | None:
+    """What the encoder is told, so that structures look ``scale`` times as large to it."""
+    return mpp if mpp is None or math.isclose(scale, 1.0) else mpp * scale

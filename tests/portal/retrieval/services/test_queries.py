@@ -1,0 +1,259 @@
+"""Searching with what is no ROI: areas, frames, pictures, whole slides, examples."""
+
+from __future__ import annotations
+
+import base64
+import io
+import uuid
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from PIL import Image
+
+from portal.annotations.models import Roi
+from portal.core.errors import InvalidInputError, NotFoundError
+from portal.jobs.models import Job, JobState
+from portal.retrieval.models import Query, QuerySource
+from portal.retrieval.services import (
+    QueryAsked,
+    queries_sweep,
+    query_create,
+    query_mark,
+    similar_to_query,
+)
+from tests.portal.retrieval.conftest import SIDE, square
+
+
+@pytest.fixture
+def found(world):
+    """Three ROIs of three patients on one line, and one of the patient that is asked with."""
+    return [
+        world.embedded(world.canvas(world.case(f"B{n}", f"q{n}")), 100 + 20 * n, 100)
+        for n in range(3)
+    ]
+
+
+def area(canvas, left=100, top=100, **fields):
+    return QueryAsked(
+        source=QuerySource.AREA, canvas_id=canvas.pk, geometry=square(left, top), **fields
+    )
+
+
+def hits(query, user, **options):
+    return [hit.roi.pk for hit in similar_to_query(query=query, user=user, options=options).hits]
+
+
+def png(size=(60, 40)):
+    stream = io.BytesIO()
+    Image.new("RGB", size, "#c080b0").save(stream, "PNG")
+    return stream.getvalue()
+
+
+def test_an_area_is_searched_with_and_becomes_no_roi(world, found):
+    canvas = world.canvas(world.case("A1", "p1"))
+    sibling = world.embedded(canvas, 101, 100)
+    before = Roi.everything.count()
+    query = query_create(asked=area(canvas), user=world.user)
+    assert isinstance(similar_to_query(query=query, user=world.user, options={}), Job)
+    assert Job.objects.filter(kind="query_embed").count() == 1, "asking again waits for the same"
+    world.run_jobs()
+    query.refresh_from_db()
+    assert hits(query, world.user) == [roi.pk for roi in found]
+    assert hits(query, world.user, expand=0, exclude_same_patient=False)[1] == sibling.pk
+    assert Roi.everything.count() == before
+
+
+def test_examples_go_by_the_middle_and_are_not_found(world, found):
+    asked = QueryAsked(source=QuerySource.EXAMPLES, liked=(found[0].pk, found[2].pk))
+    query = query_create(asked=asked, user=world.user)
+    result = similar_to_query(query=query, user=world.user, options={})
+    assert [hit.roi.pk for hit in result.hits] == [found[1].pk]
+    assert result.refined_by == 2
+    assert result.embedding_id is None
+    query_mark(query=query, other_id=found[1].pk, verdict="unlike", user=world.user)
+    assert hits(query, world.user) == []
+    query_mark(query=query, other_id=found[1].pk, verdict="", user=world.user)
+    assert hits(query, world.user) == [found[1].pk]
+
+
+def test_a_slide_is_searched_by_its_rois(world, found):
+    asked = QueryAsked(source=QuerySource.ROIS, canvas_id=found[0].canvas_id)
+    query = query_create(asked=asked, user=world.user)
+    assert hits(query, world.user) == [found[1].pk, found[2].pk]
+
+
+def test_a_picture_is_decoded_in_a_child_and_only_its_copy_is_kept(world, found, encoder):
+    told = {}
+
+    def embed_image(image, polygon, *, mpp=None, progress):
+        told.update(shape=image.shape, mpp=mpp)
+        return encoder._embedded(_Box(), progress)
+
+    encoder.embed_image = embed_image
+    asked = QueryAsked(
+        source=QuerySource.PICTURE, upload=png(), kind="histology", mpp=0.5, lab=world.lab
+    )
+    query = query_create(asked=asked, user=world.user)
+    world.run_jobs()
+    query.refresh_from_db()
+    assert told == {"shape": (40, 60, 3), "mpp": 0.5}
+    assert query.upload is None
+    assert Image.open(io.BytesIO(bytes(query.picture))).size == (60, 40)
+    assert hits(query, world.user) == [roi.pk for roi in found]
+    again = QueryAsked(source=QuerySource.PICTURE, again_id=query.pk, scale=2.0)
+    larger = query_create(asked=again, user=world.user)
+    world.run_jobs()
+    assert told["mpp"] == pytest.approx(1.0)
+    assert Query.objects.get(pk=larger.pk).vector is not None
+
+
+class _Box:
+    bounds = (100, 100, 120, 120)
+
+
+def test_what_is_no_picture_is_refused_with_its_reason(world):
+    asked = QueryAsked(
+        source=QuerySource.PICTURE, upload=b"%PDF-1.7", kind="histology", mpp=1.0, lab=world.lab
+    )
+    query = query_create(asked=asked, user=world.user)
+    world.run_jobs()
+    job = Job.objects.get(kind="query_embed")
+    assert job.state == JobState.FAILED
+    assert "Traceback" not in job.error_message
+    text = world_page(world, query)
+    assert "There is nothing to search with" in text
+
+
+def world_page(world, query):
+    from django.test import Client
+
+    client = Client()
+    client.force_login(world.user)
+    return client.get(f"/queries/{query.pk}/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"source": QuerySource.AREA}, "canvas"),
+        ({"source": QuerySource.EXAMPLES}, "liked"),
+        ({"source": QuerySource.PICTURE}, "picture"),
+        ({"source": QuerySource.PICTURE, "upload": b"x", "kind": "histology"}, "lab|mpp"),
+        ({"source": QuerySource.AREA, "scale": 9.0}, "scale"),
+    ],
+)
+def test_what_is_missing_is_named(world, asked, said):
+    with pytest.raises(InvalidInputError, match=said):
+        query_create(asked=QueryAsked(**asked), user=world.user)
+
+
+def test_a_query_is_its_labs(world, found, stranger, client, api_as):
+    query = query_create(asked=area(found[0].canvas), user=world.user)
+    with pytest.raises(NotFoundError):
+        query_create(asked=area(found[0].canvas), user=stranger)
+    with pytest.raises(NotFoundError):
+        asked = QueryAsked(source=QuerySource.EXAMPLES, liked=(found[0].pk,))
+        query_create(asked=asked, user=stranger)
+    client.force_login(stranger)
+    for address in ("", "picture.jpg"):
+        assert client.get(f"/queries/{query.pk}/{address}").status_code == 404
+    unknown = api_as(stranger).get(f"/api/v1/queries/{uuid.uuid4()}/similar/")
+    others = api_as(stranger).get(f"/api/v1/queries/{query.pk}/similar/")
+    assert (others.status_code, others.json()["code"]) == (404, unknown.json()["code"])
+    assert api_as(stranger).get("/api/v1/queries/").json()["count"] == 0
+
+
+def test_rest_asks_and_answers(world, found, api_as):
+    api = api_as(world.user)
+    canvas = world.canvas(world.case("A1", "p1"))
+    body = {"source": "area", "canvas": str(canvas.pk), "geometry": square(100, 100)}
+    answer = api.post("/api/v1/queries/", body, format="json")
+    assert answer.status_code == 202
+    assert "/jobs/" in answer["Location"]
+    assert api.get(answer.json()["similar_url"]).status_code == 202
+    world.run_jobs()
+    similar = api.get(answer.json()["similar_url"] + "?facets=true").json()
+    assert (similar["roi"], similar["query"]) == (None, answer.json()["id"])
+    assert [hit["roi"]["id"] for hit in similar["results"]] == [str(roi.pk) for roi in found]
+    assert similar["facets"]["regions"] == 3
+    shown = api.get(f"/api/v1/queries/{answer.json()['id']}/").json()
+    assert shown["is_embedded"]
+    assert world_client(world).get(shown["picture_url"])["Content-Type"] == "image/jpeg"
+    picture = {"source": "picture", "kind": "histology", "mpp": 1}
+    picture["picture"] = base64.b64encode(png()).decode()
+    assert api.post("/api/v1/queries/", picture, format="json").status_code == 202
+    wrong = api.post("/api/v1/queries/", picture | {"picture": "%%"}, format="json")
+    assert (wrong.status_code, "base64" in wrong.content.decode()) == (400, True)
+    assert api.delete(f"/api/v1/queries/{answer.json()['id']}/").status_code == 204
+    assert api.get(f"/api/v1/queries/{answer.json()['id']}/").status_code == 404
+
+
+def world_client(world):
+    from django.test import Client
+
+    client = Client()
+    client.force_login(world.user)
+    return client
+
+
+def test_the_pages_cost_the_same_whatever_is_found(world, found):
+    query = query_create(asked=area(world.canvas(world.case("A1", "p1"))), user=world.user)
+    world.run_jobs()
+    page = world_client(world)
+    page.get(f"/queries/{query.pk}/")
+    with CaptureQueriesContext(connection) as few:
+        text = page.get(f"/queries/{query.pk}/").content.decode()
+    assert "B2" in text
+    for n in range(3, 6):
+        world.embedded(world.canvas(world.case(f"B{n}", f"q{n}")), 100 + 20 * n, 100)
+    with CaptureQueriesContext(connection) as more:
+        page.get(f"/queries/{query.pk}/")
+    assert len(more) <= len(few) + 1
+    assert "Area on Slide of A1" in page.get("/queries/").content.decode()
+
+
+def test_the_forms_of_viewer_and_page_lead_to_the_answer(world, found):
+    page = world_client(world)
+    canvas = found[0].canvas
+    sent = {"canvas": canvas.pk, "geometry": "", "frame_pts": "", "source": "rois"}
+    answer = page.post("/queries/ask/", sent, follow=True)
+    assert "ROIs of this slide" in answer.content.decode()
+    assert page.post("/queries/ask/", {"source": "area", "canvas": "x"}).status_code == 400
+    sent = {"kind": "histology", "mpp": "", "picture": io.BytesIO(png())}
+    assert "Say how many microns" in page.post("/queries/picture/", sent).content.decode()
+    sent = {"kind": "histology", "mpp": "0.5", "picture": io.BytesIO(png())}
+    assert page.post("/queries/picture/", sent).status_code == 302
+    assert "Preparing this query" in world_page(world, Query.objects.first())
+
+
+def test_old_queries_are_removed(world, found):
+    asked = QueryAsked(source=QuerySource.EXAMPLES, liked=(found[0].pk,))
+    old, new = (query_create(asked=asked, user=world.user) for _ in range(2))
+    Query.objects.filter(pk=old.pk).update(created_at=timezone.now() - timedelta(days=31))
+    assert queries_sweep() == 1
+    assert list(Query.objects.all()) == [new]
+
+
+def test_a_frame_is_embedded_whole(world, monkeypatch):
+    canvas = world.canvas(world.case("V1"), kind="video")
+    frame = np.zeros((SIDE, SIDE, 3), np.uint8)
+    monkeypatch.setattr("portal.retrieval.tasks.queries.read_frame", lambda path, pts: frame)
+    asked = QueryAsked(source=QuerySource.FRAME, canvas_id=canvas.pk)
+    with pytest.raises(InvalidInputError, match="frame_pts"):
+        query_create(asked=asked, user=world.user)
+    seen = []
+    from ml.roi import load_encoder
+
+    scope = load_encoder("endoscopy")
+    plain = scope._embedded
+    scope.embed_image = lambda image, polygon, *, mpp=None, progress: (
+        seen.append((image.shape, polygon)) or plain(_Box(), progress)
+    )
+    asked = QueryAsked(source=QuerySource.FRAME, canvas_id=canvas.pk, frame_pts=0)
+    query_create(asked=asked, user=world.user)
+    world.run_jobs()
+    assert seen == [((SIDE, SIDE, 3), None)]
