@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.settings import spectacular_settings
 
 from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
 from portal.annotations.services import label_create, label_merge, roi_create, roi_delete
 from portal.archive import storage
 from portal.archive.models import BinEntry, Upload, today
 from portal.archive.services import case_create, case_delete, share_offer, upload_begin
+from portal.core.observe.metrics import REQUEST_SECONDS
 from portal.hooks.models import Webhook, WebhookDelivery
 from portal.hooks.services import webhook_create, webhook_ping
 from portal.keeping.models import Erasure
@@ -51,10 +54,30 @@ def scene(
 
 @pytest.fixture(autouse=True)
 def _apart(db: None) -> Iterator[None]:
-    """Counters of one request must not refuse the next."""
+    """Counters of one request must not refuse the next, nor make ``/metrics`` long."""
     cache.clear()
+    REQUEST_SECONDS.clear()
     yield
     cache.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_schema() -> Iterator[None]:
+    """Whoever asks for the schema gets the same: it takes half a second to make."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SchemaGenerator, "get_schema", _kept(SchemaGenerator.get_schema))
+        yield
+
+
+def _kept(get_schema: Callable[..., Any]) -> Callable[..., Any]:
+    kept: list[Any] = []
+
+    def get(*args: Any, **options: Any) -> Any:
+        assert spectacular_settings.SERVE_PUBLIC
+        kept[:] = kept or [get_schema(*args, **options)]
+        return kept[0]
+
+    return get
 
 
 def _built(folder: Path) -> Scene:
