@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import databases
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -58,16 +60,13 @@ def serving(folder: Path, **variables: str) -> Iterator[Server]:
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
         "TESSERA_DEBUG": "0",
-        "TESSERA_DATABASE_URL": f"sqlite:///{folder / 'db.sqlite3'}",
+        "TESSERA_DATABASE_URL": databases.migrated(folder / "db.sqlite3"),
         "TESSERA_STORAGE": str(folder / "storage"),
         "TESSERA_BROKER_FOLDER": str(folder / "broker"),
         "TESSERA_LOG_LEVEL": "WARNING",
         "TMPDIR": str(folder / "tmp"),
         **variables,
     }
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "-v", "0"], cwd=ROOT, env=env, check=True
-    )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

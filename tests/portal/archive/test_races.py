@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import services
+from tests import databases, services
 
 ROOT = Path(__file__).resolve().parents[3]
 TRIES = 12  # the defect it was made for lost four tries of ten
@@ -42,7 +42,7 @@ def _race(folder: Path, database_url: str) -> None:
 
 @pytest.mark.slow
 def test_no_file_is_lost_on_sqlite(tmp_path: Path) -> None:
-    _race(tmp_path, f"sqlite:///{tmp_path / 'db.sqlite3'}")
+    _race(tmp_path, databases.migrated(tmp_path / "db.sqlite3"))
 
 
 @pytest.mark.services

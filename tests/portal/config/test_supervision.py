@@ -15,6 +15,7 @@ import pytest
 from portal.config import supervision
 from portal.config.processes import ChildProcess
 from portal.config.supervision import ProcessTree, Restarts
+from tests import databases
 
 ROOT = Path(__file__).resolve().parents[3]
 SLEEP = "import time; time.sleep(60)"
@@ -119,13 +120,10 @@ def test_pauses_grow_and_a_steady_run_counts_from_one_again() -> None:
 def test_ctrl_c_stops_the_portal_and_all_it_started(tmp_path: Path) -> None:
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
-        "TESSERA_DATABASE_URL": f"sqlite:///{tmp_path / 'db.sqlite3'}",
+        "TESSERA_DATABASE_URL": databases.migrated(tmp_path / "db.sqlite3"),
         "TESSERA_STORAGE": str(tmp_path / "storage"),
         "TESSERA_BROKER_FOLDER": str(tmp_path / "broker"),
     }
-    subprocess.run(
-        [sys.executable, "manage.py", "migrate", "-v", "0"], cwd=ROOT, env=env, check=True
-    )
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
