@@ -47,6 +47,10 @@ def engines(
         made.ask_no_more()
 
 
+one_engine = pytest.mark.parametrize("engines", ["filesystem"], indirect=True)
+"""For what concerns processes, not the database or the broker."""
+
+
 @pytest.fixture
 def portal(engines: Portal) -> Iterator[Portal]:
     """The same database and broker for the module's tests; processes of each test's own."""
@@ -108,6 +112,7 @@ def test_a_job_survives_the_kill_of_the_whole_tree(portal: Portal) -> None:
         _once(job)
 
 
+@one_engine
 def test_serve_starts_a_killed_worker_and_reaper_again(portal: Portal) -> None:
     tree = portal.start([sys.executable, "manage.py", "serve", "--port", "8795"])
     portal.control("submit", "20", "a", "b")
@@ -150,6 +155,7 @@ def test_a_worker_that_is_stopped_hands_its_job_on_without_spending_an_attempt(
     assert len(portal.attempts()) == 2
 
 
+@one_engine
 @pytest.mark.parametrize(
     ("kind", "error", "attempts"),
     [("sleep_for_ever", "time-limit", 1), ("spin_for_ever", "worker-lost", 2)],
