@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +30,8 @@ from portal.reading.models import Assignment, Study
 from portal.reading.services import Wanted, readings_assign, study_create, work_assign
 from tests import world
 from tests.portal.access.actors import Cast, cast_of
+
+SCHEMAS: list[Any] = []
 
 
 @dataclass
@@ -61,23 +63,19 @@ def _apart(db: None) -> Iterator[None]:
     cache.clear()
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def _one_schema() -> Iterator[None]:
     """Whoever asks for the schema gets the same: it takes half a second to make."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SchemaGenerator, "get_schema", _kept(SchemaGenerator.get_schema))
-        yield
+    get_schema = SchemaGenerator.get_schema
 
-
-def _kept(get_schema: Callable[..., Any]) -> Callable[..., Any]:
-    kept: list[Any] = []
-
-    def get(*args: Any, **options: Any) -> Any:
+    def kept(*args: Any, **options: Any) -> Any:
         assert spectacular_settings.SERVE_PUBLIC
-        kept[:] = kept or [get_schema(*args, **options)]
-        return kept[0]
+        SCHEMAS[:] = SCHEMAS or [get_schema(*args, **options)]
+        return SCHEMAS[0]
 
-    return get
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SchemaGenerator, "get_schema", kept)
+        yield
 
 
 def _built(folder: Path) -> Scene:
