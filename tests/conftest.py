@@ -16,8 +16,17 @@ if TYPE_CHECKING:
     from portal.labs.models import Lab, User
 
 
-LONG = ("tests/portal/test_postgresql.py", "tests/chaos/", "tests/killing/")
-"""Files that take minutes: begun first, so that no worker waits for them at the end."""
+LONG = (
+    "tests/portal/test_postgresql.py",
+    "tests/killing/",
+    "tests/chaos/",
+    "tests/portal/test_rest_schema.py",
+    "tests/portal/access/test_matrix.py",
+)
+"""Files that take minutes: begun first, so that no worker waits for them at the end.
+
+Each worker gets two at once: one that computes goes with one that waits.
+"""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -31,6 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.rerun_show_tracebacks = True
 
 
+def _turn(item: pytest.Item) -> int:
+    return next((i for i, path in enumerate(LONG) if item.nodeid.startswith(path)), len(LONG))
+
+
 def pytest_collection_finish() -> None:
     """What was imported stays: the garbage collector need not look at it after each test."""
     gc.collect()
@@ -39,7 +52,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The long ones first, all others as they were. A browser alone gets a second chance."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    items.sort(key=_turn)
     if not config.pluginmanager.hasplugin("rerunfailures"):
         return
     for item in items:
