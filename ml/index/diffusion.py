@@ -17,10 +17,9 @@ class DiffusionConfig:
     neighbours: int = 5  # that each region is joined to, where both name each other; and the query
     alpha: float = 0.9  # share that goes on to neighbours at each step
     power: float = 3.0  # of the cosine in the weight of a joint
-    direct: float = (
-        2.0  # of the cosine to the query itself, beside what is handed on; both by their
-    )
-    # largest. Without it the very same place was found less often than by distance; see the docs.
+    # Of the cosine to the query itself, beside what is handed on; each is divided by its largest.
+    # Without it the very same place was found less often than by distance; see the docs.
+    direct: float = 2.0
     reach: int = 200  # nearest of a gallery that take part: the suite's scores are those of all
 
 

@@ -316,7 +316,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "retrieval:similar": {"GET": Watch("search.made", "roi", "roi_id", every_s=MINUTE_S)},
 }
 NOTHING = frozenset(
-    # No patient's data, or a redirect to a page that is noted, or part of one.
+    # Without patients' data, or a redirect to a page that is noted, or a part of one.
     {"annotations:roi_open", "archive:slide_open", "archive:video_open", "archive:tile", "home"}
     | {"reading:work_next"}
     | {"account_inactive", "account_login", "account_logout", "account_reauthenticate"}

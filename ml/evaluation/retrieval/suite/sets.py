@@ -114,7 +114,7 @@ def labelled_set(config: SetConfig, data: Path) -> SuiteSet:
         labelled = grouped(records, parse_groups(groups)) if groups else records
         require_examples(labelled)
         task = label_task(name, labelled)
-        # A set without a say has no patients to keep apart.
+        # A set that takes no part in the choice needs no patients kept apart.
         tasks.append(_told(task, labelled) if config.choice else task)
     return SuiteSet(config, items, tuple(range(len(items))), tuple(tasks), records)
 
