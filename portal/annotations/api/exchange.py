@@ -100,7 +100,11 @@ class ImportQuerySerializer(serializers.Serializer[Any]):
         help_text="Answer 202 at once: a job reads the document, which `/roi-imports/` tells of",
     )
     name = serializers.CharField(
-        required=False, default="", max_length=200, help_text="Of the file, shown with the import"
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="Of the file, shown with the import",
     )
     report = serializers.ChoiceField(
         ["json", "csv"],

@@ -171,6 +171,7 @@ SPECTACULAR_SETTINGS = {
         "Sign in with `Authorization: Bearer <token>`; errors are RFC 9457 problem+json."
     ),
     "VERSION": "1.0.0",
+    "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

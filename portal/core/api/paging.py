@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rest_framework.pagination import PageNumberPagination
+from typing import Any
+
+from rest_framework.pagination import CursorPagination, PageNumberPagination
+
+
+def _said(schema: dict[str, Any]) -> dict[str, Any]:
+    """As OpenAPI 3.1 says that the first page has none before it, and the last none after."""
+    for name in ("next", "previous"):
+        schema["properties"][name] = {"type": ["string", "null"], "format": "uri"}
+    return schema
 
 
 class Paging(PageNumberPagination):
@@ -11,3 +20,22 @@ class Paging(PageNumberPagination):
     page_size = 50
     page_size_query_param = "page_size"
     max_page_size = 200
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """What a page looks like."""
+        return _said(super().get_paginated_response_schema(schema))
+
+
+class CursorPaging(CursorPagination):
+    """For long lists that grow at their head: what comes meanwhile moves no page, and none costs
+    more than the first. ``next`` leads on; there is no count.
+    """
+
+    page_size = Paging.page_size
+    page_size_query_param = "page_size"
+    max_page_size = Paging.max_page_size
+    ordering = ("-created_at", "id")
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """What a page looks like."""
+        return _said(super().get_paginated_response_schema(schema))

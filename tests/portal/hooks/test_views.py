@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.core.events import event_emit
+from portal.core.events import event_emit, events_emit
 from portal.hooks import ledger
 from portal.hooks.models import Webhook, WebhookDelivery
 from portal.hooks.reaching import Answer
@@ -62,3 +62,24 @@ def test_the_log_costs_as_many_queries_for_many_as_for_one(
     WebhookDelivery.objects.filter(state="waiting").update(state="failed")
     assert managing.post(f"{path}replay/").status_code == 302
     assert WebhookDelivery.objects.filter(state="waiting").count() == 4
+
+
+def test_the_log_is_read_by_cursor_while_it_grows(
+    api_as: Any, manager: User, lab: Lab, made: tuple[Webhook, str]
+) -> None:
+    def come(count: int) -> None:
+        cases = [{"case_id": str(lab.pk)}] * count
+        events_emit("case.changed", lab_id=lab.pk, payloads=cases)
+        ledger.sweep()
+
+    come(5)
+    client, seen = api_as(manager), []
+    there = set(WebhookDelivery.objects.values_list("pk", flat=True))
+    where = f"/api/v1/webhooks/{made[0].pk}/deliveries/?page_size=2"
+    while where:
+        page = client.get(where).json()
+        seen += [row["id"] for row in page["results"]]
+        where = page["next"]
+        come(1)
+    assert sorted(seen) == sorted(map(str, there))
+    assert client.get(f"/api/v1/webhooks/{made[0].pk}/deliveries/?cursor=x").status_code == 404
