@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from portal.core import housekeeping
@@ -33,3 +35,23 @@ def test_a_chore_that_fails_does_not_keep_the_others(monkeypatch: pytest.MonkeyP
 
 def test_the_archive_is_swept_daily() -> None:
     assert "archive sweep" in housekeeping._CHORES
+
+
+def test_work_beside_that_fails_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reaper that no longer does half of its work must not go on as if it did."""
+    stop, other_stopped = threading.Event(), threading.Event()
+
+    def fails(_: threading.Event) -> None:
+        raise ValueError("a defect")
+
+    def waits(stop: threading.Event) -> None:
+        stop.wait(10)
+        other_stopped.set()
+
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    monkeypatch.setattr(housekeeping, "_BESIDE", {"waits": waits, "fails": fails})
+    for thread in housekeeping.beside_start(stop):
+        thread.join(10)
+    assert stop.is_set() and other_stopped.is_set()
+    monkeypatch.undo()
+    assert "webhooks" in housekeeping._BESIDE
