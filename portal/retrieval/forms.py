@@ -126,18 +126,19 @@ class PictureForm(forms.Form):
     mpp = forms.FloatField(
         required=False,
         label="Microns per pixel",
-        help_text="Of tissue. A scan at 40× has about 0.25, at 20× 0.5, at 10× 1",
+        help_text="A scan at 40× has about 0.25, at 20× 0.5, at 10× 1; endoscopy needs none",
         min_value=0.05,
         max_value=100,
         widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
     )
 
-    def clean(self) -> dict[str, Any]:
-        """Tissue is searched at its scale."""
-        clean = super().clean() or {}
-        if clean.get("kind") == EncoderKind.HISTOLOGY and "mpp" in clean and not clean["mpp"]:
-            self.add_error("mpp", "Say how many microns a pixel of the picture is wide.")
-        return clean
+    use_required_attribute = False  # what is required depends on what it shows
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        mpp = self.fields["mpp"]
+        mpp.required = self["kind"].value() != EncoderKind.ENDOSCOPY  # tissue has a scale
+        mpp.error_messages["required"] = "Say how many microns a pixel of the picture is wide."
 
     def asked(self, lab: Lab) -> QueryAsked:
         """As the service takes it."""
