@@ -54,11 +54,11 @@ class Command(BaseCommand):
         with _told_to_end() as ended:
             told: dict[Path, str] = {}
             while not ended.is_set():
-                close_old_connections()  # a database that was away is asked anew
                 self._look(watch, told, ended)
                 if options["once"]:
                     return
                 ended.wait(options["every"])
+                close_old_connections()  # a database that was away is asked anew
 
     def _look(self, watch: FolderWatch, told: dict[Path, str], ended: threading.Event) -> None:
         try:
