@@ -133,14 +133,14 @@ def test_the_sweep_over_addresses_is_not_empty() -> None:
 
 @pytest.mark.slow
 def test_memory_is_flat_while_a_file_is_received(server: Server) -> None:
-    """300 MB of nothing: refused for its content, after all of it was received and hashed."""
+    """128 MB of nothing: refused for its content, after all of it was received and hashed."""
     secret, case = server.python(SCENE).split()
     head = (
         f"--{BOUNDARY}\r\nContent-Disposition: form-data; name=case\r\n\r\n{case}\r\n"
         f"--{BOUNDARY}\r\nContent-Disposition: form-data; name=file; filename=a.tif\r\n\r\n"
     ).encode()
     tail = f"\r\n--{BOUNDARY}--\r\n".encode()
-    length = len(head) + len(tail) + 300 * 2**20
+    length = len(head) + len(tail) + 128 * 2**20
     before_mb = server.peak_mb()
     with socket.create_connection(("127.0.0.1", server.port), timeout=120) as client:
         client.sendall(
@@ -150,7 +150,7 @@ def test_memory_is_flat_while_a_file_is_received(server: Server) -> None:
             f"Content-Length: {length}\r\n\r\n".encode()
             + head
         )
-        for _ in range(300):
+        for _ in range(128):
             client.sendall(b"\1" * 2**20)
         client.sendall(tail)
         status = int(client.recv(65536).split()[1])
