@@ -20,6 +20,7 @@ from portal.annotations.api.labels import (
     LabelOrderApi,
     LabelVersionApi,
 )
+from portal.annotations.api.outlines import CanvasOutlineApi
 from portal.annotations.api.properties import PropertyTypesApi
 from portal.annotations.api.rois import RoiApi
 
@@ -34,6 +35,7 @@ urlpatterns = [
     path("label-merges/<uuid:id>/undo/", LabelMergeUndoApi.as_view(), name="label-merge-undo"),
     path("rois/bulk/", RoiBulkApi.as_view(), name="roi-bulk"),
     path("canvases/<uuid:id>/roi-file/", CanvasRoiFileApi.as_view(), name="canvas-roi-file"),
+    path("canvases/<uuid:id>/outline/", CanvasOutlineApi.as_view(), name="canvas-outline"),
     path("roi-imports/<uuid:import_id>/", RoiImportApi.as_view(), name="roi-import"),
     path(
         "roi-imports/<uuid:import_id>/start/", RoiImportStartApi.as_view(), name="roi-import-start"

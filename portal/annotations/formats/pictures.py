@@ -45,7 +45,7 @@ class Picture:
         frame = (chosen.frame_index, chosen.frame_pts) if chosen else choices.frame
         scale = min(choices.width_px / window[2], MOST_PX / max(window[2:]))
         size = (max(1, round(window[2] * scale)), max(1, round(window[3] * scale)))
-        picture = Image.fromarray(_pixels(plane, window, size, frame[1]))
+        picture = Image.fromarray(window_pixels(plane, window, size, frame[1]))
         shown = [
             roi
             for roi in rois()
@@ -83,9 +83,14 @@ def _is_in(roi: Roi, window: Window) -> bool:
     )
 
 
-def _pixels(
+def window_pixels(
     plane: Plane, window: Window, size: tuple[int, int], pts: int | None
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    """A window of the canvas (of a video: of the frame of this PTS) at a size (width, height).
+
+    Raises:
+        NotFoundError: the pixels cannot be read.
+    """
     left, top, width, height = window
     try:
         path = storage.resolve(plane.pixels_path)

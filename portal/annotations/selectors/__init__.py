@@ -17,6 +17,7 @@ from portal.annotations.selectors.labels import (
     property_types_of,
 )
 from portal.annotations.selectors.measurements import MOST_ROWS, Measurements, measurements_of
+from portal.annotations.selectors.outlines import ProposedOutlines, outlines_propose
 from portal.annotations.selectors.reviewing import is_own, review_rules_of
 from portal.annotations.selectors.rois import (
     RoiFilter,
@@ -33,6 +34,7 @@ __all__ = [
     "FrameRef",
     "LabelRow",
     "Measurements",
+    "ProposedOutlines",
     "RoiFilter",
     "RoiRow",
     "RoiRows",
@@ -50,6 +52,7 @@ __all__ = [
     "labs_without_labels",
     "measurements_of",
     "merges_of",
+    "outlines_propose",
     "property_types_of",
     "review_rules_of",
     "roi_export",

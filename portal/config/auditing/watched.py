@@ -77,6 +77,9 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:canvas-live": {
         "GET": Watch("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True)
     },
+    "api:canvas-outline": {
+        "POST": Watch("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True)
+    },
     "api:canvas-roi-file": {
         "GET": Watch("roi.exported", "canvas", "id"),
         "POST": Watch("roi.imported", "canvas", "id"),

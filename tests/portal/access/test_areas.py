@@ -43,6 +43,7 @@ OF_WORD = {
 """The area of an address, by the first word of its name."""
 EXCEPTIONS = {
     "api:canvas-live": TokenArea.ROIS,
+    "api:canvas-outline": TokenArea.ROIS,
     "api:canvas-roi-file": TokenArea.ROIS,
     "api:case-shares": TokenArea.LAB,
     "api:review-rules": TokenArea.LAB,

@@ -26,6 +26,10 @@ def roi_steps_body(scene: Any) -> dict[str, Any]:
     return {"canvas": scene.ids["canvases"], "changes": [step]}
 
 
+def outline_body(scene: Any) -> dict[str, Any]:
+    return {"x": 200, "y": 200, "window": [0, 0, 704, 576]}
+
+
 def features_body(scene: Any) -> dict[str, Any]:
     feature = {"type": "Feature", "geometry": roi_body(scene)["geometry"], "properties": {}}
     return {"type": "FeatureCollection", "features": [feature]}

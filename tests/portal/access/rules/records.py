@@ -16,6 +16,7 @@ from tests.portal.access.rules.bodies import (
     label_merge_body,
     label_order_body,
     label_version_body,
+    outline_body,
     presence_body,
     property_types_body,
     review_body,
@@ -169,6 +170,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
         "GET": rest(),
         "POST": rest(at_least="annotator", writes=True, body=features_body),
     },
+    "api:canvas-outline": {"POST": rest(at_least="annotator", writes=True, body=outline_body)},
     "api:roi-import": {"GET": rest()},
     "api:roi-import-start": {  # nothing is kept of it
         "POST": rest(409, at_least="annotator", writes=True, body=lambda scene: {})

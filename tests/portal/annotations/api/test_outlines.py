@@ -1,0 +1,81 @@
+"""``POST /canvases/{id}/outline/``: an outline around a click, and who may ask for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from rest_framework.test import APIClient
+from shapely import Point
+from shapely.geometry import shape
+
+from ml.imaging.slides.pyramids import write_pyramid
+from portal.annotations.models import Roi
+from portal.archive import storage as archive_storage
+from portal.archive.models import Canvas
+from portal.labs.models import User
+from tests.portal.annotations.conftest import make_canvas
+
+ApiAs = Callable[[User], APIClient]
+CENTRE, RADIUS_PX = (420, 380), 110
+
+
+@pytest.fixture
+def drawn(canvas: Canvas, storage: Path) -> Canvas:
+    """The canvas with pixels: one gland in pink tissue, and glass at the right."""
+    image = np.full((800, 1000, 3), (226, 178, 205), np.uint8)
+    cv2.circle(image, CENTRE, RADIUS_PX, (96, 58, 140), -1)
+    cv2.circle(image, CENTRE, RADIUS_PX - 24, (243, 240, 242), -1)
+    image[:, 700:] = 243
+    folder = archive_storage.derived_folder(canvas.pk)
+    folder.mkdir(parents=True)
+    write_pyramid(image, folder / "slide.tif", mpp=0.5)
+    canvas.pixels_path = archive_storage.relative(folder / "slide.tif")
+    canvas.save()
+    return canvas
+
+
+def ask(api: APIClient, canvas: Canvas, **more: Any) -> Any:
+    body = {"x": 430, "y": 390, "window": [-50, -50, 1200, 900]} | more
+    return api.post(f"/api/v1/canvases/{canvas.pk}/outline/", body, format="json")
+
+
+def test_the_gland_under_the_click_is_outlined_in_level_0_pixels(
+    drawn: Canvas, annotator: User, api_as: ApiAs
+) -> None:
+    for window in ([-50, -50, 1200, 900], [150, 130, 690, 640]):
+        answer = ask(api_as(annotator), drawn, window=window)
+        assert answer.status_code == 200, answer.content
+        found = answer.json()
+        likely = shape(found["geometries"][found["likely"]])
+        truth = Point(CENTRE).buffer(RADIUS_PX)
+        assert likely.intersection(truth).area / likely.union(truth).area > 0.9
+    assert not Roi.objects.exists()  # nothing is drawn before it is accepted
+
+
+def test_where_there_is_none_the_answer_says_so(
+    drawn: Canvas, annotator: User, api_as: ApiAs
+) -> None:
+    api = api_as(annotator)
+    glass = ask(api, drawn, x=850, y=400, window=[720, 300, 980, 500])
+    assert (glass.status_code, glass.json()["code"]) == (400, "no-outline")
+    assert "nothing to outline" in glass.json()["detail"]
+    outside = ask(api, drawn, x=1100)
+    assert outside.status_code == 400
+    assert "outside" in outside.json()["detail"]
+    assert ask(api, drawn, x=1e12).status_code == 400
+    assert ask(api, drawn, window=[1, 2, 3]).status_code == 400
+    assert ask(api, drawn, frame={"index": 0}).status_code == 400  # a slide has none
+
+
+def test_viewers_and_other_labs_get_none(
+    drawn: Canvas, viewer: User, stranger: User, annotator: User, api_as: ApiAs
+) -> None:
+    assert ask(api_as(viewer), drawn).status_code == 403
+    assert ask(api_as(stranger), drawn).status_code == 404
+    lost = make_canvas(drawn.lab, accession="A-2")
+    assert ask(api_as(annotator), lost).status_code == 404  # its file is gone
