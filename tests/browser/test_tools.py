@@ -15,6 +15,8 @@ from tests.browser.viewer_page import settle
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 LEFT, RIGHT = (600.0, 400.0, 900.0, 700.0), (800.0, 500.0, 1200.0, 900.0)
+BLOT = (707.0, 550.0)
+"""Middle of a dark blot of the slide, 166 x 129 px."""
 
 
 @pytest.fixture
@@ -310,3 +312,32 @@ def test_points_are_counted_lines_measured_and_words_kept(viewer: Any) -> None:
     assert (points.description, points.properties) == ("Two mitoses", {"Grade": "2"})
     viewer.page.fill("[data-roi-search]", "grade mitoses")
     viewer.wait_text("[data-roi-count]", "1 of 3")
+
+
+def test_an_outline_is_proposed_changed_accepted_and_undone(viewer: Any) -> None:
+    page = viewer.page
+    bar = page.locator("[data-suggestion]")
+    viewer.key("Shift+H")
+    (place,) = viewer.places([BLOT])
+    page.mouse.click(*place)
+    expect(bar).to_have_attribute("data-state", "shown")
+    assert viewer.stored() == []
+    viewer.key("Escape")
+    expect(bar).to_be_hidden()
+    page.mouse.click(*place)
+    expect(bar).to_have_attribute("data-state", "shown")
+    likely = int(bar.locator("input").input_value())
+    viewer.key("+")
+    viewer.key("-")
+    viewer.key("-")
+    assert int(bar.locator("input").input_value()) == max(likely - 1, 0)
+    viewer.key("+")
+    viewer.key("Enter")
+    expect(bar).to_be_hidden()
+    viewer.wait_saved()
+    (roi,) = viewer.stored()
+    assert (roi.left, roi.top) == pytest.approx((624, 485), abs=12)
+    assert (roi.right, roi.bottom) == pytest.approx((790, 615), abs=12)
+    viewer.key("Control+z")
+    viewer.wait_count(0)
+    viewer.wait_saved()

@@ -10,6 +10,7 @@ import type { RoiCommands } from "../rois/tools/commands";
 import type { RoiLayer } from "../rois/shown/layer";
 import type { SpanPicker } from "../mosaic/span";
 import type { ToolName } from "../rois/tools/tool_names";
+import type { SuggestionKeys } from "./suggestions";
 import type { Tools } from "../rois/tools/tools";
 import type { VideoPlayer } from "../video/player";
 
@@ -24,6 +25,8 @@ export interface KeyTargets {
   undo: () => void;
   redo: () => void;
   remove: () => void;
+  /** While an outline is proposed, some keys are its. */
+  suggested: SuggestionKeys;
   /** What is done to all that is selected. */
   selected: RoiCommands;
   setLabel: (id: string | null) => void;
@@ -46,7 +49,7 @@ export function keyGroups(targets: KeyTargets): KeyGroup[] {
   return groups;
 }
 
-function viewKeys({ tools, layer, mapView, openSheet, player, look }: KeyTargets): KeyGroup {
+function viewKeys({ tools, layer, mapView, openSheet, player, look, suggested }: KeyTargets): KeyGroup {
   const pan: KeyBinding = {
     keys: ["space"],
     shown: "Space",
@@ -59,8 +62,8 @@ function viewKeys({ tools, layer, mapView, openSheet, player, look }: KeyTargets
     bindings: [
       { keys: ["m"], shown: "M", does: "Move and select", run: () => tools.use("move") },
       ...(player ? [] : [pan]),
-      { keys: ["+", "="], shown: "+", does: "Zoom in", run: () => mapView.zoomBy(2), repeats: true },
-      { keys: ["-"], shown: "-", does: "Zoom out", run: () => mapView.zoomBy(0.5), repeats: true },
+      { keys: ["+", "="], shown: "+", does: "Zoom in", run: () => suggested.step(1) || mapView.zoomBy(2), repeats: true },
+      { keys: ["-"], shown: "-", does: "Zoom out", run: () => suggested.step(-1) || mapView.zoomBy(0.5), repeats: true },
       { keys: ["z"], shown: "Z", does: "To the next objective (1×, 2.5×, 5×, 10×, 20×, 40×)", run: () => mapView.stepMagnification(1), repeats: true },
       { keys: ["shift+z"], shown: "Shift + Z", does: "To the objective below", run: () => mapView.stepMagnification(-1), repeats: true },
       { keys: ["home"], shown: "Home", does: "Fit the image", run: () => mapView.fit() },
@@ -73,7 +76,7 @@ function viewKeys({ tools, layer, mapView, openSheet, player, look }: KeyTargets
       { keys: ["a"], shown: "A", does: "Show or hide ROIs", run: () => layer.toggle("visible") },
       { keys: ["n"], shown: "N", does: "Show or hide names", run: () => layer.toggle("names") },
       { keys: ["shift+f"], shown: "Shift + F", does: "Fill ROIs", run: () => layer.toggle("filled") },
-      { keys: ["escape"], shown: "Esc", does: "Cancel (Ctrl + Z brings it back), deselect", run: () => tools.cancel() },
+      { keys: ["escape"], shown: "Esc", does: "Cancel (Ctrl + Z brings it back), deselect", run: () => suggested.dismiss() || tools.cancel() },
       { keys: ["?"], shown: "?", does: "This sheet", run: openSheet },
     ],
   };
@@ -96,7 +99,7 @@ function selectKeys({ tools, selected, canAnnotate }: KeyTargets): KeyGroup {
   };
 }
 
-function drawKeys({ tools, undo, redo }: KeyTargets): KeyGroup {
+function drawKeys({ tools, undo, redo, suggested }: KeyTargets): KeyGroup {
   const use = (tool: ToolName) => () => tools.use(tool);
   return {
     title: "Draw",
@@ -107,9 +110,10 @@ function drawKeys({ tools, undo, redo }: KeyTargets): KeyGroup {
       { keys: ["shift+p"], shown: "Shift + P", does: "Freehand", run: use("freehand") },
       { keys: ["l"], shown: "L", does: "Line: drag; kept with its length", run: use("line") },
       { keys: ["."], shown: ".", does: "Points: each click adds one, Enter or Esc begins others", run: use("point") },
-      { keys: ["enter"], shown: "Enter", does: "Finish; place a rectangle, an ellipse, a line or a point", run: () => tools.finish() },
+      { keys: ["enter"], shown: "Enter", does: "Finish; place a rectangle, an ellipse, a line or a point", run: () => suggested.accept() || tools.finish() },
       { keys: ["b"], shown: "B", does: "Brush: paint", run: use("brush") },
       { keys: ["w"], shown: "W", does: "Wand: take a colour; drag for more", run: use("wand") },
+      { keys: ["shift+h"], shown: "Shift + H", does: "Outline this: click inside; + and - for wider and tighter, Enter accepts", run: use("outline") },
       { keys: ["["], shown: "[", does: "Smaller brush", run: () => tools.resizeBrush(false), repeats: true },
       { keys: ["]"], shown: "]", does: "Larger brush", run: () => tools.resizeBrush(true), repeats: true },
       { keys: [], shown: "Alt + drag", does: "Brush and wand: erase" },

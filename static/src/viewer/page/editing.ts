@@ -19,6 +19,7 @@ import type { KeyTargets } from "./bindings";
 import { showRoi } from "./links";
 import { connectOpenOutlines } from "./open_outlines";
 import { connectSelection } from "./selection";
+import { NO_SUGGESTIONS, connectSuggestions } from "./suggestions";
 import { LookPanel } from "./look_panel";
 import type { Parts } from "./parts";
 import { connectPixelSize } from "./pixel_size";
@@ -26,7 +27,7 @@ import { connectSaving } from "./saving";
 import { connectSearch } from "./search_here";
 import { toolbar } from "./toolbar";
 
-type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected">;
+type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected" | "suggested">;
 
 /** Makes what changes ROIs, and what a mosaic or a video has beside it. */
 export function connectTools(parts: Parts): void {
@@ -61,7 +62,8 @@ export function connectTools(parts: Parts): void {
     else notice.show(`Label: ${labels.nameOf(id)}`);
   };
   connectSelection(parts, tools, selected, { ...commands, setLabel });
-  connectKeys(parts, tools, { ...commands, setLabel, selected });
+  const suggested = canvas.can_annotate ? connectSuggestions(parts, tools, context) : NO_SUGGESTIONS;
+  connectKeys(parts, tools, { ...commands, setLabel, selected, suggested });
   tools.use("move");
   tools.on("tool", (tool) => {
     if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
@@ -82,7 +84,7 @@ function undoable(
   { history, notice }: Parts,
   tools: Tools,
   selected: RoiCommands,
-): Omit<Commands, "setLabel" | "selected"> {
+): Omit<Commands, "setLabel" | "selected" | "suggested"> {
   const tell = (verb: string, label: string | null): void => {
     if (label) notice.show(`${verb}: ${label}`);
   };

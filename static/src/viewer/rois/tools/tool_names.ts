@@ -3,7 +3,7 @@
 import type { DrawTool } from "../sketch/drawing";
 import type { MeasureTool } from "./measuring";
 
-export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "split" | "line" | "point" | DrawTool | MeasureTool;
+export type ToolName = "move" | "frames" | "select" | "search" | "brush" | "wand" | "outline" | "split" | "line" | "point" | DrawTool | MeasureTool;
 
 const DRAWN: ReadonlySet<ToolName> = new Set<DrawTool>(["rectangle", "ellipse", "polygon", "freehand"]);
 /** For those who only look as well. */
