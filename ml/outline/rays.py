@@ -16,7 +16,7 @@ _OD_VECTORS = np.array([[0.650, 0.704, 0.286], [0.072, 0.990, 0.105], [0.268, 0.
 """Haematoxylin, eosin, and a third for what is neither: Ruifrok and Johnston 2001, table 1."""
 _WHITE = 245.0  # transmitted light of empty glass
 _DARKEST = 1.0  # a grey value, so that black has an optical density
-_LIGHT = 255.0
+_LIGHT = 255.0  # the lightest value of 8 bits
 
 
 def signal_of(image: ImageU8, signal: str, sigma_px: float) -> ArrayF32:
