@@ -23,6 +23,8 @@ from portal.core.errors import StorageFullError
 
 logger = logging.getLogger(__name__)
 
+RESERVE = "tessera.reserve"  # its name, beside the records or in the storage
+
 FLOOR_BYTES = 2 * 2**30  # records are small: room to write them for long
 FLOOR_SHARE = 0.05  # of a small volume: most of it can be used
 LAST_BYTES = 8 * 2**20  # with less than this a database may fail to write: the reserve goes
@@ -97,7 +99,7 @@ def reserve_path() -> Path:
     name = str(connection.settings_dict["NAME"])
     is_file = connection.vendor == "sqlite" and name and not name.startswith((":memory:", "file:"))
     folder = Path(name).parent if is_file else Path(settings.TESSERA_STORAGE)
-    return folder / "tessera.reserve"
+    return folder / RESERVE
 
 
 def reserve_keep() -> bool:

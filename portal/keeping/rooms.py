@@ -12,10 +12,12 @@ from pathlib import Path
 
 from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Video
+from portal.core.disk import RESERVE
 from portal.keeping.dumps import Query
 
-LEFT_OUT = frozenset({"cache", "fetched", "incoming", "indexes", "scratch", "trash"})
-"""Cached, copied from a bucket, half received (sent again), derived from rows, at work, deleted."""
+LEFT_OUT = frozenset({"cache", "fetched", "incoming", "indexes", "scratch", "trash", RESERVE})
+"""Cached, copied from a bucket, half received (sent again), derived from rows, at work, deleted;
+and room that is only held."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from portal.archive import storage as archive_storage
+from portal.core.disk import RESERVE
 from portal.core.errors import ConflictError
 from portal.keeping.models import Backup
 from portal.keeping.services import backup as backup_module
@@ -45,6 +46,7 @@ def test_rooms_that_can_be_made_again_stay_out_and_unknown_ones_come_in(
         (storage / room).mkdir()
         (storage / room / "file").write_bytes(room.encode())
     (storage / "identity.json").write_text("{}")
+    (storage / RESERVE).write_bytes(b"room that is held")
     manifest = backup_take(destination=vault_folder).manifest
     paths = {file.path for file in Vault(vault_folder).files(manifest.name)}
     assert paths == {"ledger/file", "identity.json"}
