@@ -32,6 +32,7 @@ from portal.core.tasks import (
 from portal.jobs import ledger
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.context import LedgerContext
+from portal.jobs.worker.memory import FREED
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +96,7 @@ def run_claimed(job: Job, context: LedgerContext | None = None) -> None:
                 tessera__job_state=_state(job),
                 tessera__request_id=job.request_id,
             )
+    FREED.give_back()
 
 
 def _state(job: Job) -> str:

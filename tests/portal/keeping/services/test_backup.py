@@ -16,6 +16,7 @@ from portal.core.errors import ConflictError
 from portal.keeping.models import Backup
 from portal.keeping.services import backup as backup_module
 from portal.keeping.services import backup_take, backup_verify
+from portal.keeping.services.restore import _copy_file
 from portal.keeping.vault import BackupDamagedError, Vault
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,6 +152,23 @@ def test_a_damaged_backup_is_refused_by_name(keep_file, vault_folder: Path, part
         backup_verify(destination=vault_folder)
     with pytest.raises(CommandError, match=name):
         call_command("backup", str(vault_folder), "--verify")
+
+
+def test_a_file_that_was_damaged_in_the_backup_is_not_put_in_its_place(
+    keep_file, storage: Path, vault_folder: Path
+) -> None:
+    keep_file(b"original")
+    (storage / "derived").mkdir()
+    (storage / "derived" / "file").write_bytes(b"made of it")
+    manifest, vault = backup_take(destination=vault_folder).manifest, Vault(vault_folder)
+    for file in vault.files(manifest.name):
+        kept = vault.object_path(file.sha256)
+        assert _copy_file(vault, file)
+        kept.chmod(0o640)
+        kept.write_bytes(b"x" * file.size_bytes)  # as long as it was: only the hash can tell
+        (storage / file.path).unlink()
+        assert not _copy_file(vault, file)
+        assert not (storage / file.path).exists()
 
 
 def test_old_generations_go_and_what_only_they_named(keep_file, vault_folder: Path) -> None:

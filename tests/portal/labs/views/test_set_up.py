@@ -6,8 +6,9 @@ import re
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 
-from portal.labs.models import Membership, Role, User
+from portal.labs.models import Membership, OneTimeLink, Role, User
 
 pytestmark = pytest.mark.django_db
 FORM = {
@@ -46,6 +47,13 @@ def test_the_last_token_printed_counts(client: Client) -> None:
     first, second = printed(), printed()
     assert client.post("/set-up/", FORM | {"token": first}).status_code == 400
     assert client.post("/set-up/", FORM | {"token": second}).status_code == 302
+
+
+def test_a_token_that_is_a_day_old_opens_nothing(client: Client) -> None:
+    token = printed()
+    OneTimeLink.objects.update(expires_at=timezone.now())
+    assert client.post("/set-up/", FORM | {"token": token}).status_code == 400
+    assert not User.objects.exists()
 
 
 def test_a_mistake_does_not_use_the_token_up(client: Client) -> None:
