@@ -86,6 +86,9 @@ class QuerySerializer(serializers.ModelSerializer[Query]):
     """What is searched with, and by whom."""
 
     name = serializers.CharField(source="__str__", read_only=True)
+    geometry = serializers.DictField(
+        read_only=True, allow_null=True, help_text="GeoJSON of an area, level-0 pixels"
+    )
     is_embedded = serializers.SerializerMethodField(
         help_text="It has the vector that it needs; `examples` and `rois` need none of their own"
     )

@@ -76,7 +76,7 @@ def query_create(*, asked: QueryAsked, user: User) -> Query:
     """
     if not SCALES[0] <= asked.scale <= SCALES[1]:
         raise InvalidInputError(f"scale: from {SCALES[0]:g} to {SCALES[1]:g}.")
-    query = _again(asked, user) if asked.again_id else _new(asked, user)
+    query = _again(asked.again_id, user) if asked.again_id else _new(asked, user)
     query.user, query.scale = user, asked.scale
     if asked.scale != 1 and (
         query.kind != EncoderKind.HISTOLOGY or query.source not in EMBEDDED_SOURCES
@@ -202,10 +202,10 @@ def _new(asked: QueryAsked, user: User) -> Query:
     return query
 
 
-def _again(asked: QueryAsked, user: User) -> Query:
+def _again(query_id: uuid.UUID, user: User) -> Query:
     """A copy that has no vector yet."""
     rows = Query.objects.owned_by(user).select_related("lab", "canvas")
-    known = rows.filter(pk=asked.again_id).first()
+    known = rows.filter(pk=query_id).first()
     if known is None:
         raise NotFoundError("There is no such query. It may have been removed: ask again.")
     copied = {name: getattr(known, name) for name in _COPIED}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PIL import Image
@@ -13,13 +13,11 @@ from ml.errors import MlError
 from portal.archive import storage
 from portal.archive.models import Canvas
 from portal.core.errors import NotFoundError
-from portal.retrieval.models import Query, QuerySource
+from portal.retrieval.models import Query
 from portal.retrieval.thumbnails.regions import SMALL, Scale, region_render, scale_of, window_of
 
 COLOR = "#00e5ff"  # of its outline: no label's, and clear of tissue
 _QUALITY = 85  # of JPEG, as thumbnails
-_UNSCALED = (QuerySource.TISSUE, QuerySource.ROIS)
-"""A whole slide's width says nothing of how wide a hit should be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,8 @@ def query_region(query: Query) -> Shown | None:
 def query_scale(query: Query) -> Scale | None:
     """How wide its hits are shown to be compared with it; None: each as it is."""
     region = query_region(query)
-    if region is not None and query.source not in _UNSCALED:
-        return scale_of(region)
+    if region is not None:  # how wide all of a canvas is says nothing of its hits
+        return scale_of(region) if region.geometry else None
     if query.picture_mpp is None:
         return None
     wanted = query.width_px * query.picture_mpp
@@ -73,7 +71,10 @@ def query_picture(query: Query) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         pass
-    window = window_of(region, SMALL, scale.width_px(region) if scale else None)
+    if region.geometry:
+        window = window_of(region, SMALL, scale.width_px(region) if scale else None)
+    else:
+        window = window_of(region, replace(SMALL, margin_share=0.0))
     try:
         data = region_render(region, COLOR, SMALL, window)
     except (MlError, OSError) as error:

@@ -25,6 +25,7 @@ from portal.retrieval.services import (
     query_mark,
     similar_to_query,
 )
+from portal.retrieval.thumbnails import query_scale
 from tests.portal.retrieval.conftest import SIDE, square
 
 
@@ -254,6 +255,9 @@ def test_a_frame_is_embedded_whole(world, monkeypatch):
         seen.append((image.shape, polygon)) or plain(_Box(), progress)
     )
     asked = QueryAsked(source=QuerySource.FRAME, canvas_id=canvas.pk, frame_pts=0)
-    query_create(asked=asked, user=world.user)
+    query = query_create(asked=asked, user=world.user)
     world.run_jobs()
     assert seen == [((SIDE, SIDE, 3), None)]
+    assert query_scale(query) is None, "a field of view says nothing of how wide its hits are"
+    area_of = query_create(asked=area(world.canvas(world.case("A1"))), user=world.user)
+    assert query_scale(area_of).tag == "64px"
