@@ -72,6 +72,7 @@ class MatchingReport(TypedDict):
     skipped: dict[str, str]
     papers: NotRequired[dict[str, PapersScores]]
     detectors: NotRequired[dict[str, dict[str, PapersScores]]]
+    carried: NotRequired[dict[str, PapersScores]]
     leak: NotRequired[dict[str, PapersScores]]
     hard: NotRequired[dict[str, HardScores]]
     unrelated: NotRequired[dict[str, dict[str, Rates]]]

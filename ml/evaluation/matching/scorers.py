@@ -22,6 +22,7 @@ from ml.evaluation.matching.papers import (
     CoordinatesDescriptor,
     PointCache,
     PointDescriptor,
+    carried_pair,
     papers_pair,
     with_shuffled_positions,
 )
@@ -41,10 +42,13 @@ from ml.evaluation.matching.scores import (
     papers_summary,
 )
 from ml.keypoints import DETECTOR_NAMES, Descriptor
+from ml.keypoints.descriptors.classical import ClassicalDescriptor
 from ml.types import Progress
 
 TIMED_PAIRS = 1
 """One pair is enough to compare times; more would make a run last much longer."""
+BEST_FORM = "best form"
+"""What a hand-crafted descriptor is called with points, sizes and angles of its own."""
 PAPERS, HARD = "ml.evaluation.matching.papers", "ml.evaluation.matching.protocols"
 
 T = TypeVar("T")
@@ -113,6 +117,15 @@ def score_detectors(run: Run) -> dict[str, dict[str, PapersScores]]:
     return table
 
 
+def score_carried(run: Run) -> dict[str, PapersScores]:
+    """The hand-crafted descriptors in their best form, see ``carried_pair``."""
+    table = {}
+    for name, descriptor in run.descriptors.items():
+        if isinstance(descriptor, ClassicalDescriptor):
+            table[f"{name} ({BEST_FORM})"] = _carried(run, descriptor)
+    return table
+
+
 def score_leak(run: Run) -> dict[str, PapersScores]:
     """Coordinates alone, and descriptors that use position with their positions shuffled."""
     table = {"coordinates": _papers(run, CoordinatesDescriptor(), run.args.detector, "leak")}
@@ -152,6 +165,7 @@ def score_unrelated(run: Run) -> dict[str, dict[str, Rates]]:
 SCORERS: dict[str, Callable[[Run], Mapping[str, object]]] = {
     "papers": score_papers,
     "detectors": score_detectors,
+    "carried": score_carried,
     "leak": score_leak,
     "hard": score_hard,
     "unrelated": score_unrelated,
@@ -182,6 +196,20 @@ def _papers(
     found = _by_image(
         run, key | descriptor_key(descriptor, PAPERS) | settings, PairMatches, score, phase
     )
+    return papers_summary(found, run.folds, target=run.args.target)
+
+
+def _carried(run: Run, descriptor: ClassicalDescriptor) -> PapersScores:
+    keypoints = run.args.max_keypoints
+
+    def score(pairs: Sequence[WarpedPair]) -> Iterator[PairMatches]:
+        cache = PointCache()
+        for pair in pairs:
+            yield carried_pair(descriptor, pair, keypoints=keypoints, cache=cache)
+
+    key = {"name": f"carried-{descriptor.name}", "protocol": "carried", "keypoints": keypoints}
+    key |= descriptor_key(descriptor, PAPERS)
+    found = _by_image(run, key, PairMatches, score, f"carried: {descriptor.name}")
     return papers_summary(found, run.folds, target=run.args.target)
 
 

@@ -16,6 +16,7 @@ def matching_tables(result: Mapping[str, Any]) -> str:
     for key, write in (
         ("papers", _papers),
         ("detectors", _detectors),
+        ("carried", _carried),
         ("leak", _leak),
         ("hard", _hard),
         ("unrelated", _unrelated),
@@ -125,6 +126,21 @@ def _detectors(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
     heads = ["detector", "descriptor", "NN precision", "exact", "NNT precision", "NNT score"]
     title = "**Each detector with its own and with the learned descriptors, papers' protocol**"
     return [title, markdown_table([*heads, *(f"NN, {f}" for f in CORE_FAMILIES)], rows)]
+
+
+def _carried(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    keys = ("nn_precision", "exact", "nnt_precision", "nnt_score")
+    rows = [
+        [name, *(core[key] for key in keys)]
+        for name, scores in found.items()
+        if (core := scores["families"].get("core"))
+    ]
+    heads = ["descriptor", "NN precision", "exact partner", "NNT precision", "NNT score"]
+    title = (
+        "**Hand-crafted descriptors in their best form, papers' protocol: key points of their own"
+        " detector, told how the transform changes size and angle**"
+    )
+    return [title, markdown_table(heads, rows)]
 
 
 def _leak(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:

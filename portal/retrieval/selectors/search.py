@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypedDict, cast
 
@@ -46,6 +46,7 @@ class SimilarOptions(TypedDict, total=False):
     exclude_same_patient: bool
     filters: Filters
     expand: int
+    expand_from: int
     diffuse: bool
     by_case: bool
     liked: tuple[uuid.UUID, ...]
@@ -67,6 +68,7 @@ class SimilarQuery:
             own lab only.
         expand: by how many of its nearest the query is expanded, 0 to 10; 0 orders by distance
             alone. Each pass finds only what the filters and the patient allow.
+        expand_from: regions; a search among fewer is not expanded.
         diffuse: order hits by diffusion, in which near regions hand on what reaches them from the
             query, over what the filters and the patient allow.
         by_case: one hit a case, its others beside it.
@@ -82,6 +84,7 @@ class SimilarQuery:
     exclude_same_patient: bool = True
     filters: Filters = field(default_factory=Filters)
     expand: int = 0
+    expand_from: int = 0
     diffuse: bool = False
     by_case: bool = False
     liked: tuple[uuid.UUID, ...] = ()
@@ -186,6 +189,9 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
     probe = _probe(user, query)
     candidates = _candidates(user, query, probe)
     examples = _examples(user, query, candidates)
+    searched = candidates.searched()
+    if searched < query.expand_from:
+        query = replace(query, expand=0)  # the answer says how it was asked, and can be repeated
     ask = partial(
         candidates.ranked,
         probe.vector,
@@ -193,7 +199,7 @@ def similar_search(user: User, query: SimilarQuery) -> SimilarResult:
         diffuse=query.diffuse,
         examples=examples,
     )
-    meaning = Meaning(calibration_for(query.encoder), candidates.searched())
+    meaning = Meaning(calibration_for(query.encoder), searched)
     found, hits = _found(user, query, ask, meaning)
     facets = _facets(user, query, probe) if query.with_facets else None
     voters: list[Hit] = [voter for hit in hits for voter in (hit, *hit.also)]

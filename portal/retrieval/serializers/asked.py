@@ -54,8 +54,8 @@ class SimilarOptionsSerializer(serializers.Serializer[Any]):
     diffuse = serializers.BooleanField(
         required=False,
         allow_null=True,
-        help_text="Order by diffusion: near regions hand on what reaches them from the ROI; left "
-        "out: as the portal is set",
+        help_text="Order by diffusion: near regions hand on what reaches them from the ROI; false: "
+        "order by distance alone, unless `expand` is asked for; left out: as the portal is set",
     )
     by_case = serializers.BooleanField(
         default=False, help_text="One result a case, up to `k` cases, its others in `also`"

@@ -28,6 +28,10 @@ from portal.retrieval.selectors import (
 from portal.retrieval.services.queries import query_embed_request
 from portal.retrieval.services.submissions import embed_request
 
+EXPAND_FROM = 23
+"""The smallest gallery that expansion was chosen on; among a few regions, the nearest are whatever
+there is."""
+
 
 def similar_or_embed(
     *,
@@ -45,8 +49,9 @@ def similar_or_embed(
         lab_id: whose regions are searched, see ``roi_to_search``; None for the lab of the ROI. For
             another lab's ROI nothing is submitted.
         options: without ``expand`` the query is expanded as ``TESSERA_SEARCH_EXPAND`` says, and
-            without ``diffuse`` it is diffused as ``TESSERA_SEARCH_DIFFUSE`` says, unless an
-            ``expand`` of 0 asks for the order by distance.
+            without ``diffuse`` it is diffused as ``TESSERA_SEARCH_DIFFUSE`` says. Either alone, as
+            0 or false, asks for the order by distance. Unless asked for, a search among fewer than
+            ``EXPAND_FROM`` regions is not expanded.
         by_marks: the person's own judgements join ``liked`` and ``unliked``.
         encoder_id: the encoder to search with; None for the one that ROIs of this kind go to.
     Returns:
@@ -107,7 +112,8 @@ def similar_to_query(*, query: Query, user: User, options: SimilarOptions) -> Si
 def _as_set(encoder: Encoder, options: SimilarOptions) -> SimilarOptions:
     """The options, and what the portal is set to where they are silent."""
     return {
-        "expand": expand_default(encoder),
+        "expand": expand_default(encoder) if options.get("diffuse") is not False else 0,
+        "expand_from": 0 if "expand" in options else EXPAND_FROM,
         "diffuse": diffuse_default(encoder) and options.get("expand") != 0,
         **options,
     }

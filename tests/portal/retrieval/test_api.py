@@ -10,6 +10,7 @@ import pytest
 
 from ml.errors import EmptyRegionError, ShapeError
 from portal.annotations.services import roi_delete
+from portal.retrieval.services import search
 
 URL = "/api/v1/search/"
 
@@ -44,13 +45,16 @@ def test_get_gives_the_same_answer(api, pair):
     assert api.get(f"/api/v1/rois/{query.pk}/similar/?organ=Lung").json()["results"] == []
 
 
-def test_an_answer_names_how_it_was_asked_and_can_be_repeated(api, world, pair, settings):
-    settings.TESSERA_SEARCH_EXPAND = 3
+@pytest.mark.parametrize(("least", "expanded"), [(23, 0), (4, 3)])
+def test_an_answer_names_how_it_was_asked_and_can_be_repeated(
+    api, world, pair, monkeypatch, least, expanded
+):
+    monkeypatch.setattr(search, "EXPAND_FROM", least)
     query, hit = pair
     for left in (140, 160, 180):
         world.embedded(hit.canvas, left, 100)
     body = api.post(URL, {"roi": str(query.pk)}).json()
-    assert body["expand"] == 3 and len(body["expanded_by"]) == 3 and body["diffuse"]
+    assert body["expand"] == len(body["expanded_by"]) == expanded and body["diffuse"]
     again = {"roi": str(query.pk), "encoder": body["encoder"]["id"]}
     again |= {name: body[name] for name in ("expand", "diffuse")}
     assert api.post(URL, again).json() == body

@@ -12,8 +12,8 @@ from tests.ml.evaluation.common.test_card_table import EPIPOLAR, PAPERS
 
 ROOT = Path(__file__).resolve().parents[4]
 CARDS = {
-    "vit": ("vit", "tessera", "sift"),
-    "tessera": ("tessera", "sift", "akaze"),
+    "vit": ("vit", "tessera", "sift", "sift (best form)"),
+    "tessera": ("tessera", "sift", "sift (best form)", "akaze", "akaze (best form)"),
     "keypoints": (),
 }
 """The rows of each committed card."""
@@ -42,7 +42,10 @@ def test_the_committed_cards_say_what_the_committed_results_say(
     committed = ROOT / "docs" / "models" / f"{name}.md"
     card = tmp_path / "card.md"
     card.write_text(committed.read_text())
-    results = [f"{ROOT}/docs/results/keypoints.{p}.json" for p in ("papers", "hard", "unrelated")]
+    results = [
+        f"{ROOT}/docs/results/keypoints.{p}.json"
+        for p in ("papers", "hard", "unrelated", "carried")
+    ]
     words = ["evaluate", "card", *results, f"{ROOT}/docs/results/keypoints.epipolar.json"]
     chosen = ["--descriptors", *CARDS[name]] if CARDS[name] else []
     assert main([*words, *chosen, "--card", str(card)]) == 0

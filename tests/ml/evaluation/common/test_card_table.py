@@ -29,6 +29,14 @@ def test_results_of_several_protocols_stand_in_one_table() -> None:
     ]
 
 
+def test_the_best_form_of_the_hand_crafted_has_rows_of_its_own() -> None:
+    core = {"nn_precision": 0.96, "exact": 0.9, "nnt_score": 0.4}
+    best = {"carried": {"sift (best form)": {"families": {"core": core}}}}
+    rows = card_table([PAPERS, EPIPOLAR, best]).splitlines()[2:]
+    assert rows[0].startswith("| sift | 0.9000 |")
+    assert rows[-1] == "| sift (best form) | 0.9600 | 0.9000 | 0.4000 | - | - |"
+
+
 def test_of_two_results_of_one_protocol_the_first_counts() -> None:
     other = {"scores": {"sift": {"all": {"epipolar_px": 9.0, "auc_10deg": 0.0}}}}
     assert "1.5000" in card_table([EPIPOLAR, other])

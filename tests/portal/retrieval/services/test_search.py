@@ -9,7 +9,7 @@ from portal.archive.services import case_delete
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
 from portal.retrieval.models import Encoder, EncoderKind
-from portal.retrieval.services import similar_or_embed
+from portal.retrieval.services import search, similar_or_embed
 from portal.retrieval.services.search import diffuse_default, expand_default
 
 
@@ -23,17 +23,20 @@ def ask(world):
     return lambda **options: similar_or_embed(roi=roi, user=world.user, options=options)
 
 
-def test_queries_are_expanded_as_the_portal_is_set_unless_told(ask, settings):
-    assert ask().expanded_by == ()
-    assert len(ask(expand=2).expanded_by) == 2
-    settings.TESSERA_SEARCH_EXPAND = 3
+def test_queries_are_expanded_as_the_portal_is_set_unless_told(ask, settings, monkeypatch):
+    assert ask().expanded_by == ()  # among four there is no company to learn from
+    monkeypatch.setattr(search, "EXPAND_FROM", 4)
     assert len(ask().expanded_by) == 3
     assert len(ask(expand=1).expanded_by) == 1
-    assert ask(expand=0).expanded_by == ()
+    assert ask(expand=0).expanded_by == ask(diffuse=False).expanded_by == ()
+    settings.TESSERA_SEARCH_EXPAND = 0
+    assert ask().expanded_by == ()
+    assert len(ask(expand=2).expanded_by) == 2
 
 
-def test_a_setting_beyond_the_most_is_the_most(ask, settings):
+def test_a_setting_beyond_the_most_is_the_most(ask, settings, monkeypatch):
     settings.TESSERA_SEARCH_EXPAND = 50
+    monkeypatch.setattr(search, "EXPAND_FROM", 4)
     assert ask().query.expand == 10
 
 
