@@ -18,6 +18,8 @@ from portal.labs.models import User
 Position = tuple[float, float]
 MOST_PX = OutlineConfig().work_px
 """Of the longer side of the window that is read: what is searched, and no more."""
+_STAINED = (CanvasKind.SLIDE, CanvasKind.STILL)
+"""Taken for stained tissue, as by the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def outlines_propose(
     pixels = window_pixels(plane_of(canvas), (left, top, width, height), size, pts)
     by_x, by_y = width / size[0], height / size[1]
     at = ((xy_l0[0] - left) / by_x, (xy_l0[1] - top) / by_y)
-    signal = "haematoxylin" if canvas.kind == CanvasKind.SLIDE else "lightness"
+    signal = "haematoxylin" if canvas.kind in _STAINED else "lightness"
     try:
         found = propose_outline(pixels, at, config=OutlineConfig(signal=signal))
     except BadInputError as error:

@@ -13,8 +13,11 @@ from rest_framework.test import APIClient
 from shapely import Point
 from shapely.geometry import shape
 
+from ml.errors import BadInputError
 from ml.imaging.slides.pyramids import write_pyramid
+from ml.outline import OutlineConfig
 from portal.annotations.models import Roi
+from portal.annotations.selectors import outlines
 from portal.archive import storage as archive_storage
 from portal.archive.models import Canvas
 from portal.labs.models import User
@@ -70,6 +73,30 @@ def test_where_there_is_none_the_answer_says_so(
     assert ask(api, drawn, x=1e12).status_code == 400
     assert ask(api, drawn, window=[1, 2, 3]).status_code == 400
     assert ask(api, drawn, frame={"index": 0}).status_code == 400  # a slide has none
+
+
+@pytest.mark.parametrize(
+    ("kind", "signal"),
+    [("slide", "haematoxylin"), ("still", "haematoxylin"), ("mosaic", "lightness")],
+)
+def test_tissue_is_looked_at_by_its_stain_and_all_else_by_lightness(
+    drawn: Canvas,
+    annotator: User,
+    api_as: ApiAs,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    signal: str,
+) -> None:
+    asked = []
+
+    def propose(*_: Any, config: OutlineConfig) -> Any:
+        asked.append(config.signal)
+        raise BadInputError("enough")
+
+    monkeypatch.setattr(outlines, "propose_outline", propose)
+    Canvas.objects.filter(pk=drawn.pk).update(kind=kind)
+    assert ask(api_as(annotator), drawn).status_code == 400
+    assert asked == [signal]
 
 
 def test_viewers_and_other_labs_get_none(
