@@ -162,7 +162,7 @@ def test_masks_leave_them_out_dicom_has_groups_of_their_own(tmp_path: Any) -> No
 
 def test_a_picture_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
     white = np.full((80, 100, 3), 255, np.uint8)
-    monkeypatch.setattr("portal.annotations.formats.pictures._pixels", lambda *_: white)
+    monkeypatch.setattr("portal.annotations.formats.pictures.window_pixels", lambda *_: white)
     picture = Image.open(io.BytesIO(written("png", roi(LINE), roi(DOTS), window=(0, 0, 100, 80))))
     assert picture.getpixel((10, 20)) == (200, 0, 0)
     assert picture.getpixel((25, 30)) == (200, 0, 0)

@@ -173,7 +173,7 @@ def test_a_picture_shows_the_region_its_outline_and_a_scale_bar(
 ) -> None:
     monkeypatch.setattr(
         pictures,
-        "_pixels",
+        "window_pixels",
         lambda plane, window, size, pts: np.full((size[1], size[0], 3), 200, np.uint8),
     )
     one = roi(box(100, 100, 500, 400))
