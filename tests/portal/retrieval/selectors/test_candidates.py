@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from portal.retrieval import selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors.candidates import ids_masked
+from portal.retrieval.selectors.candidates import ids_hidden, ids_masked
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans tables of few rows")
@@ -26,9 +26,19 @@ def test_what_is_masked_is_found_without_a_walk_over_the_lab(world):
     assert "canvas_id=?" in binned
 
 
-def _plan(sql: str) -> str:
-    """How the rows of embeddings are looked up."""
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans tables of few rows")
+def test_where_nothing_is_read_blindly_embeddings_are_not_asked(world):
+    world.embedded(world.canvas(world.case("A1", "p1")), 100, 150)
+    scope = Scope(Encoder.objects.get(), world.lab.pk)
+    with CaptureQueriesContext(connection) as asked:
+        assert ids_hidden(scope, world.user).size == 0
+    (query,) = asked.captured_queries
+    assert "id=?" in _plan(query["sql"], "annotations_roi ")
+
+
+def _plan(sql: str, table: str = "retrieval_embedding ") -> str:
+    """How the rows of a table are looked up."""
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN QUERY PLAN " + sql)
         lines = [str(row[3]) for row in cursor.fetchall()]
-    return next(line for line in lines if "retrieval_embedding " in line)
+    return next(line for line in lines if table in line)
