@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from portal.retrieval import selectors, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Encoder
-from portal.retrieval.selectors.candidates import ids_hidden, ids_masked
+from portal.retrieval.selectors.candidates import ids_hidden, ids_masked, ids_of_patient
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans tables of few rows")
@@ -21,9 +21,21 @@ def test_what_is_masked_is_found_without_a_walk_over_the_lab(world):
     snapshot = selectors.snapshot_latest(scope)
     with CaptureQueriesContext(connection) as asked:
         ids_masked(scope, snapshot)
-    superseded, binned = (_plan(query["sql"]) for query in asked.captured_queries)
-    assert "superseded_at>?" in superseded
-    assert "canvas_id=?" in binned
+    superseded, canvases = (query["sql"] for query in asked.captured_queries)
+    assert "superseded_at>?" in _plan(superseded)
+    assert "retrieval_embedding" not in canvases  # nothing is in the bin
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans tables of few rows")
+def test_a_patients_embeddings_are_asked_for_by_the_ids_of_their_images(world):
+    """One query with a subquery ran for minutes on a PostgreSQL that had not counted its rows."""
+    case = world.case("A1", "p1")
+    embedded = [world.embedded(world.canvas(case), 100 + 20 * n, 150) for n in range(2)]
+    with CaptureQueriesContext(connection) as asked:
+        ids = ids_of_patient(Scope(Encoder.objects.get(), world.lab.pk), case)
+    assert len(ids) == len(embedded)
+    _, _, embeddings = (query["sql"] for query in asked.captured_queries)
+    assert "canvas_id=?" in _plan(embeddings) and "archive_case" not in embeddings
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL scans tables of few rows")

@@ -203,5 +203,5 @@ def test_it_takes_one_query_more(world, story, django_assert_max_num_queries):
     build_index(world)
     roi = Roi.objects.select_related("canvas__case").get(pk=query.pk)
     asked = SimilarQuery(roi=roi, encoder=selectors.encoder_default(), expand=3)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(11):
         assert len(similar_search(world.user, asked).hits) == 4
