@@ -231,7 +231,7 @@ def test_the_number_of_queries_does_not_grow(world, django_assert_max_num_querie
     asked = SimilarQuery(roi=roi, encoder=selectors.encoder_default(), k=40)
     with django_assert_max_num_queries(11):  # one of them reads the ten new vectors, once
         assert len(similar_search(world.user, asked).hits) == 40
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         hits = similar_search(world.user, asked).hits
         _ = [(h.roi.label, h.roi.canvas.case.accession) for h in hits]
 
