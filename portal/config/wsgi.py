@@ -7,6 +7,8 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.production")
+# Requests run beside each other already: threads within one that solves 200 equations only spin.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 django_application = get_wsgi_application()
 
