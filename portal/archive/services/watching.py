@@ -80,7 +80,10 @@ class FolderWatch:
         """
         seen: dict[Path, _Look] = {}
         for path in self._files():
-            about = path.stat()
+            try:
+                about = path.stat()
+            except FileNotFoundError:
+                continue  # taken away or renamed since it was listed
             last = self._seen.get(path)
             if last is None or (last.size, last.changed_ns) != (about.st_size, about.st_mtime_ns):
                 last = _Look(about.st_size, about.st_mtime_ns, now_s)
@@ -112,7 +115,7 @@ class FolderWatch:
             self._away(path, REFUSED, error.message)
             return Taken(shown, Outcome.REFUSED, error.message)
         except OSError as error:
-            if is_disk_full(error):
+            if isinstance(error, FileNotFoundError) or is_disk_full(error):
                 return Taken(shown, Outcome.LATER, str(error))
             raise
         self._away(path, RECEIVED)

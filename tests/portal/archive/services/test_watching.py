@@ -109,6 +109,17 @@ def test_without_room_a_file_stays_and_comes_later(
     assert path.exists() and looked(watch, 15) == [("S-1/a.png", Outcome.RECEIVED)]
 
 
+def test_a_file_that_is_taken_away_meanwhile_ends_nothing(watch: FolderWatch, folder: Path) -> None:
+    for name in ("S-1/a.png", "S-1/b.png"):
+        put(folder, name, picture())
+    assert looked(watch, 0) == []
+    taking = watch.look(10)
+    assert next(taking).outcome is Outcome.RECEIVED
+    (folder / "S-1/b.png").unlink()
+    assert [one.outcome for one in taking] == [Outcome.LATER]
+    assert looked(watch, 20) == []
+
+
 def test_whoever_may_not_write_ends_the_watch_and_no_file_is_moved(
     watch: FolderWatch, folder: Path, annotator: User
 ) -> None:
