@@ -36,7 +36,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What is run again is shown at the end, with the reason it failed the first time."""
+    """What is run again is shown at the end, with the reason it failed the first time.
+
+    Until the tests are collected, hardly anything of what is loaded is garbage.
+    """
+    gc.disable()
     config.option.rerun_show_tracebacks = True
 
 
@@ -48,6 +52,7 @@ def pytest_collection_finish() -> None:
     """What was imported stays: the garbage collector need not look at it after each test."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""A migrated SQLite file without rows: made once, copied for each test that needs one."""
+"""A migrated database without rows: made once, copied for each test that needs one."""
 
 from __future__ import annotations
 
@@ -8,36 +8,71 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import psycopg
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build/tests"
 
 
 def migrated(path: Path) -> str:
-    """Lay the file down at ``path``; its URL. A migration takes six seconds of a processor."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    kept = KEPT / f"migrated-{_state()}.sqlite3"
-    with (KEPT / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Lay an SQLite file down at ``path``; its URL. To migrate takes six seconds of a processor."""
+    with _kept("sqlite3") as kept:
         if not kept.exists():
-            _migrate(kept)
+            begun = KEPT / "begun.sqlite3"
+            begun.unlink(missing_ok=True)
+            _migrate(f"sqlite:///{begun}")
+            begun.rename(kept)
     shutil.copyfile(kept, path)
     return f"sqlite:///{path}"
 
 
-def _migrate(kept: Path) -> None:
-    for old in KEPT.glob("migrated-*"):
-        old.unlink()
-    begun = KEPT / "begun.sqlite3"
-    begun.unlink(missing_ok=True)
+def migrate_server(url: str) -> None:
+    """The same in an empty database of PostgreSQL, out of a dump of the one migrated first."""
+    with _kept("sql") as kept:
+        if not kept.exists():
+            _migrate(url)
+            if text := _dump(url):
+                kept.write_text(text)
+            return
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute(kept.read_bytes())
+
+
+@contextmanager
+def _kept(ending: str) -> Iterator[Path]:
+    """Where the database of these migrations is kept, for one process at a time; no older one."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = KEPT / f"migrated-{_state()}.{ending}"
+    with (KEPT / f"lock-{ending}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for old in set(KEPT.glob(f"migrated-*.{ending}")) - {kept}:
+            old.unlink()
+        yield kept
+
+
+def _migrate(url: str) -> None:
     env = os.environ | {
         "DJANGO_SETTINGS_MODULE": "portal.config.settings.test",
-        "TESSERA_DATABASE_URL": f"sqlite:///{begun}",
+        "TESSERA_DATABASE_URL": url,
     }
     command = [sys.executable, "manage.py", "migrate", "--no-input", "--verbosity", "0"]
     subprocess.run(command, cwd=ROOT, env=env, check=True)
-    begun.rename(kept)
+
+
+def _dump(url: str) -> str:
+    """Statements alone, without those for ``psql``; nothing where ``pg_dump`` is not here or older
+    than the server.
+    """
+    if shutil.which("pg_dump") is None:
+        return ""
+    command = ["pg_dump", "--inserts", "--no-owner", "--no-privileges", url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines(keepends=True) if done.returncode == 0 else []
+    return "".join(line for line in lines if not line.startswith("\\"))
 
 
 def _state() -> str:

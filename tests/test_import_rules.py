@@ -25,6 +25,10 @@ OWN_CONCERN = {"__main__", "extras", "gpu"}
 BREACHES = {
     "ml knows nothing of Django, Celery or the portal": ("ml/types.py", "django"),
     "pixels, the index and what all share need no torch": ("ml/imaging/limits.py", "torch"),
+    "a search needs no SciPy: it would take 30 MiB of each web process": (
+        "ml/index/diffusion.py",
+        "scipy",
+    ),
     "only tasks reach torch: the web process never loads it": ("portal/core/mail.py", "ml.roi"),
     "apps, high to low": ("portal/core/errors.py", "portal.labs.models"),
     "ml, high to low": ("ml/networks/topk.py", "ml.keypoints.detect"),

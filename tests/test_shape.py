@@ -97,6 +97,15 @@ def _bare_numbers(path: Path) -> Iterator[str]:
             yield f"{path.name}:{number + 1}: {line}"
 
 
+def test_a_class_has_its_look_in_one_file() -> None:
+    files: dict[str, set[str]] = defaultdict(set)
+    for path in sorted((ROOT / "static" / "css").rglob("*.css")):
+        for name in re.findall(r"^(\.[a-z][\w-]*)(?= \{|,$)", path.read_text(), re.MULTILINE):
+            files[name].add(_name(path))
+    assert len(files) > 300
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}
+
+
 def test_a_number_says_why_it_is_so() -> None:
     assert [found for path in (*PYTHON, *TS) for found in _bare_numbers(path)] == []
 

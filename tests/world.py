@@ -19,14 +19,15 @@ from django.test.utils import override_settings
 from ml.imaging.slides.pyramids import write_pyramid
 from portal.annotations.models import Label, Roi
 from portal.annotations.services import label_create, roi_create
-from portal.archive.models import Canvas, Case, Slide, Video
+from portal.archive.models import Canvas, Case, Slide, Upload, UploadState, Video
 from portal.archive.services import case_create, item_receive
 from portal.jobs.models import Job
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.retrieval.models import Encoder, Query, QuerySource
+from portal.retrieval.models import Encoder, Query, QuerySource, Report
+from portal.retrieval.selectors import Frozen
 from portal.retrieval.services import QueryAsked, query_create
 
 
@@ -45,6 +46,7 @@ class World:
     followup: Followup
     encoder: Encoder
     query: Query
+    report: Report
 
     def ids(self) -> dict[str, str]:
         """Ids by the word that stands before them in an URL."""
@@ -60,6 +62,7 @@ class World:
             "followups": str(self.followup.pk),
             "encoders": str(self.encoder.pk),
             "queries": str(self.query.pk),
+            "reports": str(self.report.pk),
         }
 
 
@@ -169,6 +172,9 @@ def build(lab: Lab, user: User, folder: Path) -> World:
     encoder = Encoder.objects.create(
         name=f"world-{lab.slug}", version="1", config_hash="0" * 64, dim=4, is_default=False
     )
+    query = query_create(
+        asked=QueryAsked(source=QuerySource.TISSUE, canvas_id=slide.canvas.pk), user=user
+    )
     return World(
         case=case,
         slide=slide,
@@ -180,7 +186,44 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         mosaic=mosaic_create(video=video, user=user).mosaic,
         followup=followup,
         encoder=encoder,
-        query=query_create(
-            asked=QueryAsked(source=QuerySource.TISSUE, canvas_id=slide.canvas.pk), user=user
-        ),
+        query=query,
+        report=_report(query),
+    )
+
+
+def _report(query: Query) -> Report:
+    """Of a search that found nothing; who made it is gone."""
+    empty = Frozen(
+        facts=[],
+        filters=[],
+        options={"k": 1, "filters": {}},
+        encoder=("box", "1", "0"),
+        index=(0, 0, 0),
+        searched=None,
+        leaves_patient_out=False,
+        nothing_close=False,
+        refined_by=0,
+        expanded_by=0,
+        is_diffused=False,
+        votes={"label": [], "diagnosis": []},
+        hits=0,
+    )
+    return Report.objects.create(
+        lab=query.lab, canvas=query.canvas, query=query, name="R", content=empty.as_json()
+    )
+
+
+def quarantined(made: World, user: User) -> Upload:
+    """A file of a case of its own, held back by a rule."""
+    return Upload.objects.create(
+        lab=made.case.lab,
+        case=case_create(lab=made.case.lab, user=user, accession="W-7"),
+        filename="held.tif",
+        name="held.tif",
+        sha256=made.slide.asset.sha256,
+        asset=made.slide.asset,
+        state=UploadState.QUARANTINED,
+        error_code="not-clean",
+        error_message="It may name somebody: titles and dates inside the container.",
+        created_by=user,
     )

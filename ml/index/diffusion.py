@@ -44,9 +44,7 @@ def diffused_distances(
         raise ShapeError("gallery", expected=f"(N, {query.size})", actual=str(gallery.shape))
     if len(gallery) < 2:
         return np.zeros(len(gallery))
-    from scipy.spatial.distance import cdist
-
-    plain = cdist(query[None], gallery)[0]
+    plain = np.linalg.norm(gallery - query, axis=1)
     # What is not reached is ordered behind all that is, by its distance.
     found = plain / max(float(plain.max()), 1e-12)
     near = np.argsort(plain, kind="stable")[: config.reach]
@@ -82,6 +80,11 @@ def _joints(gallery: ArrayF64, config: DiffusionConfig) -> ArrayF64:
 
 
 def _weights(a: ArrayF64, b: ArrayF64, power: float) -> ArrayF64:
-    from scipy.spatial.distance import cdist
+    # NumPy alone: the web process asks this, and SciPy would take 30 MiB of each.
+    return np.asarray(np.maximum(_unit(a) @ _unit(b).T, 0.0) ** power)
 
-    return np.asarray(np.maximum(1 - cdist(a, b, "cosine"), 0.0) ** power)
+
+def _unit(rows: ArrayF64) -> ArrayF64:
+    """(N, D) rows of length 1; one without a length is like none."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, length, out=np.zeros_like(rows, np.float64), where=length > 0)

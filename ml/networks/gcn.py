@@ -8,10 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch_geometric.nn import GCNConv, global_mean_pool
 
 CLIP = 6.0
 """Features are cut at so many standard deviations: beyond, they say nothing new."""
+LEAST = 1e-12  # length below which nothing is divided, as ``normalize`` has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,9 @@ class RoiGcn(nn.Module):
     context_scale: Tensor
 
     def __init__(self, config: GcnConfig) -> None:
+        # The library loads for seconds; encoders without a graph part read ``GcnConfig`` too.
+        from torch_geometric.nn import GCNConv
+
         super().__init__()
         self.config = config
         sizes = [config.vertex_dim, *[config.hidden_dim] * (config.layers - 1), config.out_dim]
@@ -69,11 +72,13 @@ class RoiGcn(nn.Module):
 
     def context(self, vertices: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """Equations 3 and 4: vertices (N, vertex_dim) to (B, out_dim)."""
+        return mean_of_graphs(self._convolved(vertices, edge_index), batch)
+
+    def _convolved(self, vertices: Tensor, edge_index: Tensor) -> Tensor:
         x = vertices
         for conv in self.convs:
             x = torch.relu(conv(x, edge_index))
-        result: Tensor = global_mean_pool(x, batch)
-        return result
+        return x
 
     def _damped(self, mean: Tensor) -> Tensor:
         """Keep a few large directions (an organ, a scanner) from deciding alone.
@@ -83,6 +88,26 @@ class RoiGcn(nn.Module):
         if self.config.power == 1.0:
             return mean
         return mean.sign() * mean.abs().pow(self.config.power)
+
+    def parts(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """What each vertex gives to the embedding of one graph: rows whose mean is the embedding.
+
+        Power normalisation and both unit lengths are factors of the whole region, and are given to
+        each of its rows alike. A row of the context part is of a vertex and its neighbours.
+
+        Args:
+            x, edge_index: as ``forward``, of one graph.
+        Returns:
+            (N, vertex_dim + out_dim) float32.
+        """
+        vertices = self.vertices(x)
+        mean = vertices.mean(dim=0)
+        damped = self._damped(mean)
+        factor = torch.where(mean == 0, torch.zeros_like(mean), damped / mean)
+        own = vertices * factor / damped.norm().clamp_min(LEAST)
+        context = (self._convolved(vertices, edge_index) - self.context_mean) * self.context_scale
+        context = context / context.mean(dim=0).norm().clamp_min(LEAST)
+        return torch.cat([own, context * self.config.context_weight], dim=1)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """Embed graphs.
@@ -95,10 +120,22 @@ class RoiGcn(nn.Module):
             (B, vertex_dim + out_dim) float32; Euclidean distance ranks.
         """
         vertices = self.vertices(x)
-        vertex = normalize(self._damped(global_mean_pool(vertices, batch)), dim=1)
+        vertex = normalize(self._damped(mean_of_graphs(vertices, batch)), dim=1)
         context = self.context(vertices, edge_index, batch)
         context = normalize((context - self.context_mean) * self.context_scale, dim=1)
         return torch.cat([vertex, context * self.config.context_weight], dim=1)
+
+
+def mean_of_graphs(x: Tensor, batch: Tensor) -> Tensor:
+    """Average the vertices of each graph: (N, C) and the graph of each, (N,) int64, to (B, C).
+
+    The sums and counts are those of PyTorch Geometric's ``global_mean_pool``, to the bit; a graph
+    without vertices gives zeros.
+    """
+    graphs = int(batch.max()) + 1
+    sums = x.new_zeros((graphs, x.shape[1])).scatter_add_(0, batch[:, None].expand_as(x), x)
+    counts = x.new_zeros(graphs).scatter_add_(0, batch, torch.ones_like(x[:, 0]))
+    return sums / counts.clamp(min=1)[:, None]
 
 
 class ProjectionHead(nn.Module):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
-from torch_geometric.nn import global_mean_pool
 
-from ml.networks.gcn import CLIP, GcnConfig, RoiGcn
+from ml.networks.gcn import CLIP, LEAST, GcnConfig, RoiGcn, mean_of_graphs
 
 
 class VertexMean(nn.Module):
@@ -38,9 +37,15 @@ class VertexMean(nn.Module):
         standard = (x - self.feature_mean) * self.feature_scale
         return standard if self.metric is None else standard.clamp(-CLIP, CLIP) @ self.metric
 
+    def parts(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """(N, in_dim) raw features of one graph to (N, vertex_dim), whose mean is its vector."""
+        vertices = self.vertices(x)
+        length: Tensor = vertices.mean(dim=0).norm().clamp_min(LEAST)
+        return vertices / length
+
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         """(N, in_dim) features, (2, M) edges and the graph of each vertex to (B, vertex_dim)."""
-        return normalize(global_mean_pool(self.vertices(x), batch), dim=1)
+        return normalize(mean_of_graphs(self.vertices(x), batch), dim=1)
 
 
 def vertex_mean_config(dim: int, vertex_dim: int | None = None) -> GcnConfig:

@@ -41,6 +41,8 @@ from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 RegionOfImage = tuple[ImageU8, BaseGeometry | None, float | None]
 """An image, a polygon on it and microns per pixel, as ``RoiEncoder.embed`` takes them."""
+RegionRead = tuple[PatchSource, PatchSample, Callable[[], StainEstimate]]
+"""What reads the patches of a region, where they lie, and what finds the stains of their image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class RoiEncoder(RegionEncoder):
     ) -> Embedded:
         """As ``embed``, with where the vector comes from; no tissue inside is an empty region."""
         started = time.perf_counter()
-        return self._embedded(*self._of_image(image, polygon, mpp, stain), started, progress)
+        return self._embedded(self.read_image(image, polygon, mpp, stain), started, progress)
 
     def embed_region(
         self,
@@ -116,9 +118,7 @@ class RoiEncoder(RegionEncoder):
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
         started = time.perf_counter()
-        sample = self._slide_sample(slide, polygon_l0, mpp)
-        read = self._slide_source(slide, sample), sample, self._stains_of(slide, mpp, stain)
-        return self._embedded(*read, started, progress)
+        return self._embedded(self.read_region(slide, polygon_l0, mpp, stain), started, progress)
 
     def embed_regions(
         self,
@@ -200,28 +200,39 @@ class RoiEncoder(RegionEncoder):
         Raises:
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
-        sample = self._slide_sample(slide, polygon_l0, mpp, sampling)
-        read = self._slide_source(slide, sample), sample, self._stains_of(slide, mpp, None)
-        graph = self._graph(*read, no_progress)[0]
+        graph = self.placed_graph(self.read_region(slide, polygon_l0, mpp, None, sampling))[0]
         with torch.inference_mode():
             vertices = self._network.vertices(torch.from_numpy(graph.x)).numpy().copy()
         return RoiGraph(vertices, graph.pos, graph.edge_index)
 
     def image_graph(self, region: RegionOfImage) -> RoiGraph:
         """The graph of a region, its vertices raw: ``embed_graph`` makes the vector of it."""
-        return self._graph(*self._of_image(*region, None), no_progress)[0]
+        return self.placed_graph(self.read_image(*region, None))[0]
 
-    def _of_image(
+    def read_image(
         self,
         image: ImageU8,
         polygon: BaseGeometry | None,
         mpp: float | None,
         stain: StainEstimate | None,
-    ) -> tuple[PatchSource, PatchSample, Callable[[], StainEstimate]]:
+    ) -> RegionRead:
+        """Where the patches of a region of an image lie, and what reads them."""
         image = checked_image(image)
         sample = self._sample(polygon, (image.shape[1], image.shape[0]), mpp)
         found = partial(estimate_stain_of_image, image, mpp=mpp, config=self._stain_config())
         return ImagePatches(image, downsample=sample.downsample), sample, lambda: stain or found()
+
+    def read_region(
+        self,
+        slide: SlideImage,
+        polygon_l0: BaseGeometry | None,
+        mpp: float | None,
+        stain: StainEstimate | None,
+        sampling: SamplingConfig | None = None,
+    ) -> RegionRead:
+        """``read_image`` for a region of a slide."""
+        sample = self._slide_sample(slide, polygon_l0, mpp, sampling)
+        return self._slide_source(slide, sample), sample, self._stains_of(slide, mpp, stain)
 
     @property
     def network(self) -> RoiGcn | VertexMean:
@@ -266,17 +277,17 @@ class RoiEncoder(RegionEncoder):
             patch_px=patch_px,
         )
 
-    def without_stain_normalisation(self) -> RoiEncoder:
-        """The same weights without stain normalisation, to measure what it is worth."""
+    def with_stain(self, stain: str) -> RoiEncoder:
+        """The same weights with another of ``STAINS``."""
         other = copy.copy(self)
-        other.config = dataclasses.replace(self.config, stain="none")
+        other.config = dataclasses.replace(self.config, stain=stain)
         return other
 
     def embed_graph(self, graph: RoiGraph) -> ArrayF32:
         """(dim,) float32 of a graph whose ``x`` holds raw patch features."""
-        data, batch = graph.to_data(), torch.zeros(len(graph), dtype=torch.int64)
+        x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)
         with torch.inference_mode():
-            vector = self._network(data.x, data.edge_index, batch)[0]
+            vector = self._network(x, edges, torch.zeros(len(graph), dtype=torch.int64))[0]
         return np.asarray(vector.numpy().copy(), dtype=np.float32)
 
     def _sample(
@@ -300,16 +311,9 @@ class RoiEncoder(RegionEncoder):
             region, downsample=downsample, width_l0=width, height_l0=height, config=sampling
         )
 
-    def _embedded(
-        self,
-        source: PatchSource,
-        sample: PatchSample,
-        estimate: Callable[[], StainEstimate],
-        started: float,
-        progress: Progress,
-    ) -> Embedded:
-        found = self._graph(source, sample, estimate, progress)
-        return self._result(sample, *found, time.perf_counter() - started)
+    def _embedded(self, read: RegionRead, started: float, progress: Progress) -> Embedded:
+        found = self.placed_graph(read, progress)
+        return self._result(read[1], *found, time.perf_counter() - started)
 
     def _result(
         self,
@@ -331,14 +335,11 @@ class RoiEncoder(RegionEncoder):
             density=sample.density,
         )
 
-    def _graph(
-        self,
-        source: PatchSource,
-        sample: PatchSample,
-        estimate: Callable[[], StainEstimate],
-        progress: Progress,
+    def placed_graph(
+        self, read: RegionRead, progress: Progress = no_progress
     ) -> tuple[RoiGraph, ArrayF64, StainEstimate]:
         """The graph of raw features, the corners of its patches, and the region's stains."""
+        source, sample, estimate = read
         patch_px = self.config.sampling.patch_px
         corners = patch_corners(sample.centre_px, patch_px)
         source, stains = stained_patches(source, corners, self.config, estimate)

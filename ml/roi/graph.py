@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -32,17 +31,6 @@ class RoiGraph:
 
     def __len__(self) -> int:
         return int(self.x.shape[0])
-
-    def to_data(self) -> Any:
-        """The same as ``torch_geometric.data.Data``."""
-        import torch
-        from torch_geometric.data import Data
-
-        return Data(
-            x=torch.from_numpy(self.x),
-            pos=torch.from_numpy(self.pos),
-            edge_index=torch.from_numpy(self.edge_index),
-        )
 
 
 def build_graph(x: ArrayF32, centre_px: ArrayF64, *, edge_px: float = EDGE_PX) -> RoiGraph:

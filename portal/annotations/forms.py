@@ -1,10 +1,13 @@
-"""Forms of the labels page."""
+"""Forms of the pages of labels and properties."""
 
 from __future__ import annotations
 
+from typing import Self
+
 from django import forms
 
-from portal.annotations.services import LabelChanges
+from portal.annotations.properties import KEY_MOST, UNIT_MOST, PropertyType
+from portal.annotations.services import LabelChanges, PropertyForm
 
 
 class LabelForm(forms.Form):
@@ -23,3 +26,45 @@ class LabelForm(forms.Form):
         if "key" in self.data:
             changes["key"] = given["key"]
         return changes
+
+
+_KINDS = (
+    ("text", "Text"),
+    ("number", "Number"),
+    ("choice", "One of several choices"),
+    ("yes-no", "Yes or no"),
+)
+
+
+class _OfSomeKinds(forms.CharField):
+    """Shown for the kinds that need it, as if it had to be there; the service says whether."""
+
+    def validate(self, value: str) -> None:
+        """Nothing is wrong of another kind."""
+
+
+class PropertyTypeForm(forms.Form):
+    """A property that a lab keeps; the unit is of a number, the choices of a choice."""
+
+    use_required_attribute = False  # the browser would wait for a field that is not shown
+
+    name = forms.CharField(
+        max_length=KEY_MOST, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    kind = forms.ChoiceField(choices=_KINDS, initial="text", label="Kind of value")
+    unit = forms.CharField(
+        max_length=UNIT_MOST, required=False, help_text="Shown beside the value: mm, %, HPF"
+    )
+    choices = _OfSomeKinds(widget=forms.Textarea(attrs={"rows": 4}), help_text="One a line")
+
+    @classmethod
+    def of(cls, kept: PropertyType, *, auto_id: str) -> Self:
+        """The form that changes one."""
+        initial = {"name": kept.title, "kind": kept.kind, "unit": kept.unit}
+        return cls(initial=initial | {"choices": "\n".join(kept.choices)}, auto_id=auto_id)
+
+    def said(self) -> PropertyForm:
+        """What was said, once it is valid."""
+        given = self.cleaned_data
+        choices = tuple(text for line in given["choices"].splitlines() if (text := line.strip()))
+        return PropertyForm(given["name"], given["kind"], choices, given["unit"])

@@ -6,6 +6,8 @@ are free.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +17,7 @@ from portal.core.errors import InvalidInputError
 
 DESCRIPTION_MOST = 10_000  # five pages: a report, not a file
 MOST, KEY_MOST, VALUE_MOST = 50, 80, 1_000
-TYPES_MOST, CHOICES_MOST = 50, 50
+TYPES_MOST, CHOICES_MOST, UNIT_MOST = 50, 50, 20
 KINDS = ("text", "number", "choice", "yes-no")
 YES_NO = ("yes", "no")
 DESCRIPTION_KEY = "ANNOTATION_DESCRIPTION"
@@ -28,12 +30,23 @@ class PropertyType:
     """A property that a lab keeps.
 
     Attributes:
-        kind: of ``KINDS``. choices: of a ``choice``, in their order.
+        key: under which ROIs and files keep it: it never changes.
+        kind: of ``KINDS``. choices: of a ``choice``, in their order. unit: of a ``number``.
+        name: as people see it; empty: as the key.
+        retired: ROIs keep what they have; no other is asked for it, and no value is checked.
     """
 
     key: str
     kind: str = "text"
     choices: tuple[str, ...] = ()
+    unit: str = ""
+    name: str = ""
+    retired: bool = False
+
+    @property
+    def title(self) -> str:
+        """As people see it."""
+        return self.name or self.key
 
     def problem(self, value: str) -> str:
         """Why a value is none of this type; empty where it is one."""
@@ -105,7 +118,7 @@ def metadata_read(metadata: object) -> tuple[str, dict[str, str], dict[str, Any]
 
 def properties_require(properties: Mapping[str, str], types: Sequence[PropertyType]) -> None:
     """Raise ``InvalidInputError`` where a value is not of the type that the lab gave its key."""
-    by_key = {one.key.lower(): one for one in types}
+    by_key = {one.key.lower(): one for one in types if not one.retired}
     for key, value in properties.items():
         known = by_key.get(key.lower())
         if known and value and (expected := known.problem(value.strip())):
@@ -120,24 +133,51 @@ def types_clean(raw: object) -> list[dict[str, Any]]:
         raise InvalidInputError(f"properties: a list of {TYPES_MOST} at most.")
     found: dict[str, PropertyType] = {}
     for one in raw:
-        key = " ".join(_plain(str(one.get("key", ""))).split())
-        kind, choices = one.get("kind", "text"), one.get("choices") or ()
-        if not key or len(key) > KEY_MOST or key.lower().startswith(_RESERVED):
+        made = _type_clean(one)
+        for word in {made.key.lower(), made.title.lower()}:
+            if word in found:
+                raise InvalidInputError(f"properties: {made.title} stands twice.")
+            found[word] = made
+    return [asdict(one) | {"choices": list(one.choices)} for one in dict.fromkeys(found.values())]
+
+
+def _type_clean(raw: Mapping[str, Any]) -> PropertyType:
+    key, name = (" ".join(_plain(str(raw.get(one) or "")).split()) for one in ("key", "name"))
+    kind, choices = raw.get("kind", "text"), raw.get("choices") or ()
+    unit = _plain(str(raw.get("unit") or "")).strip()
+    for word in (key, name or key):
+        if not word or len(word) > KEY_MOST:
             raise InvalidInputError(f"properties: a key has 1 to {KEY_MOST} characters.")
-        if key.lower() in found:
-            raise InvalidInputError(f"properties: {key} stands twice.")
-        if kind not in KINDS:
-            raise InvalidInputError(f"properties: {key}: kind is one of {', '.join(KINDS)}.")
-        texts = tuple(dict.fromkeys(text for c in choices if (text := _plain(str(c)).strip())))
-        if kind == "choice" and not 0 < len(texts) <= CHOICES_MOST:
-            raise InvalidInputError(f"properties: {key}: 1 to {CHOICES_MOST} choices.")
-        found[key.lower()] = PropertyType(key, kind, texts if kind == "choice" else ())
-    return [asdict(one) | {"choices": list(one.choices)} for one in found.values()]
+    if key.lower().startswith(_RESERVED):
+        raise InvalidInputError(f'properties: keys that begin with "{_RESERVED}" are ours.')
+    if kind not in KINDS:
+        raise InvalidInputError(f"properties: {key}: kind is one of {', '.join(KINDS)}.")
+    texts = tuple(dict.fromkeys(text for c in choices if (text := _plain(str(c)).strip())))
+    if kind == "choice" and not 0 < len(texts) <= CHOICES_MOST:
+        raise InvalidInputError(f"properties: {key}: 1 to {CHOICES_MOST} choices.")
+    if any(len(text) > VALUE_MOST for text in texts):
+        raise InvalidInputError(f"properties: {key}: a choice is longer than {VALUE_MOST:,}.")
+    if len(unit) > UNIT_MOST:
+        raise InvalidInputError(f"properties: {key}: a unit has {UNIT_MOST} characters at most.")
+    return PropertyType(
+        key,
+        kind,
+        texts if kind == "choice" else (),
+        unit=unit if kind == "number" else "",
+        name="" if name == key else name,
+        retired=bool(raw.get("retired", False)),
+    )
 
 
 def types_of(stored: Sequence[Mapping[str, Any]]) -> list[PropertyType]:
     """What ``types_clean`` made, read again."""
-    return [PropertyType(one["key"], one["kind"], tuple(one["choices"])) for one in stored]
+    return [PropertyType(**{**one, "choices": tuple(one["choices"])}) for one in stored]
+
+
+def types_mark(types: Sequence[PropertyType]) -> str:
+    """Of what a lab keeps: another one for whatever differs, so that nobody overwrites unseen."""
+    text = json.dumps([asdict(one) for one in types], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _plain(text: str) -> str:

@@ -89,7 +89,10 @@ class ShareForm(forms.Form):
     def refuse(self, message: str) -> None:
         """Show what the service said at the field it concerns."""
         name, colon, text = message.partition(": ")
-        self.add_error(*((name, text) if colon and name in self.fields else (None, message)))
+        if colon and name in self.fields:
+            self.add_error(name, text[:1].upper() + text[1:])
+        else:
+            self.add_error(None, message)
 
 
 _PLAIN = ("accession", "patient_key", "organ", "procedure", "diagnosis", "sex", "age_band")

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from ml.config import config_from_dict
+from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
+from ml.imaging.formats.archives import is_zip
 from ml.imaging.formats.sniff import SET_FOLDER, FileKind, is_dicom_slide, read_head
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from ml.imaging.sandbox import Limits, run_limited
@@ -26,6 +28,8 @@ FILMSTRIP_NAME = "filmstrip.jpg"
 SNIFF_LIMITS = Limits(memory_bytes=1024**3, cpu_s=20, wall_s=60, file_bytes=2**20)
 """Of a look at the first bytes and tags, within a request."""
 _CPU_S_PER_MEGAPIXEL = 0.25  # x264 veryfast and the decoder take a tenth on a slow core
+_COPY_GROWTH_BYTES = 16 * 2**20  # what a series gains when it is packed anew without compression
+_NAME_LENGTH = 200  # of a field's name, which comes from the file
 _RENDITION_GROWTH = 8  # a rendition is smaller than most originals; the first GiB is free
 
 
@@ -38,6 +42,32 @@ def file_kind(path: Path) -> FileKind:
     target, arguments = "ml.imaging.formats.sniff:sniff_file", {"path": str(path)}
     found = run_limited(target, arguments, reads=(path,), limits=SNIFF_LIMITS, progress=no_progress)
     return cast(FileKind, found["kind"])
+
+
+def names_take_out(
+    source: Path, folder: Path, *, key: str, progress: Progress
+) -> tuple[Path | None, Cleaned]:
+    """A copy of a file without what could name somebody, by ``ml.imaging.deidentify`` in a child.
+
+    Returns:
+        The copy, None where nothing was taken out; and what was.
+    """
+    head = read_head(source)
+    arguments = {"path": str(source), "out_dir": str(folder)}
+    is_set = is_dicom_slide(head) or is_zip(head)
+    found = run_limited(
+        f"ml.imaging.deidentify.{'series' if is_set else 'copy'}:deidentify",
+        arguments | ({"key": key} if is_set else {}),
+        reads=(source,),
+        writes=(folder,),
+        limits=replace(INSPECT_LIMITS, file_bytes=source.stat().st_size + _COPY_GROWTH_BYTES),
+        progress=progress,
+    )
+    cleaned = Cleaned(
+        removed=[str(name)[:_NAME_LENGTH] for name in found["removed"]],
+        left=[str(sentence)[:_NAME_LENGTH] for sentence in found["left"]],
+    )
+    return (folder / CLEAN_NAME if cleaned.removed else None), cleaned
 
 
 def slide_inspect(source: Path, folder: Path, *, progress: Progress) -> SlideInspection:

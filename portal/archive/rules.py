@@ -30,6 +30,16 @@ def require_purge(user: User, lab_id: uuid.UUID) -> None:
     require_role(user, lab_id, at_least=Role.MANAGER)
 
 
+def may_intake(user: User, lab_id: uuid.UUID) -> bool:
+    """Say how files are taken in, see what is in quarantine and decide about it."""
+    return has_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def require_intake(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless ``may_intake``."""
+    require_role(user, lab_id, at_least=Role.MANAGER)
+
+
 def require_edit(user: User, lab_id: uuid.UUID) -> None:
     """Raise ``ForbiddenError`` unless ``may_edit``."""
     require_role(user, lab_id, at_least=Role.ANNOTATOR)

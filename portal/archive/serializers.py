@@ -106,8 +106,14 @@ class _ItemSerializer(serializers.Serializer[Any]):
     canvas = serializers.UUIDField(source="canvas_id", read_only=True, allow_null=True)
     sha256 = serializers.CharField(source="asset.sha256", read_only=True)
     size_bytes = serializers.IntegerField(source="asset.size_bytes", read_only=True)
+    removed = serializers.SerializerMethodField()
     created_at = serializers.DateTimeField(read_only=True)
     updated_at = serializers.DateTimeField(read_only=True)
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_removed(self, item: Slide | Video) -> list[str]:
+        """Names of fields that were taken out of the file, since they may name somebody."""
+        return list(item.asset.removed or [])
 
     @extend_schema_field(ItemErrorSerializer(allow_null=True))
     def get_error(self, item: Slide | Video) -> dict[str, str] | None:

@@ -8,7 +8,8 @@ A file that the engine refuses (``MlError``) ends its job with that reason, as a
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -17,7 +18,8 @@ from ml.errors import MlError
 from ml.imaging.formats.sniff import PIXELS_NAME
 from portal.archive import inspection, services, storage
 from portal.archive.models import ItemState, Slide, Upload, Video
-from portal.archive.services import item_preparing, slide_ready, video_ready
+from portal.archive.selectors.intake import intake_rules_of
+from portal.archive.services import CleanFile, item_preparing, slide_ready, video_ready
 from portal.core.errors import PortalError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 
@@ -63,13 +65,14 @@ def slide_ingest(context: JobContext, *, slide_id: str) -> JobResult:
     if slide.state == ItemState.READY:
         return {"canvas_id": str(slide.canvas_id)}
     item_preparing(item=slide)
-    source = storage.asset_path(slide.lab_id, slide.asset.sha256)
     with context.scratch() as scratch:
+        source, clean = _cleaned(context, slide, scratch)
         folder = _folder(scratch)
         found = _inspected(context, inspection.slide_inspect, source, folder)
         made = found.pixels == PIXELS_NAME
-        content_hash = storage.file_sha256(folder / PIXELS_NAME) if made else slide.asset.sha256
-        with context.effect():
+        pixels_hash = storage.file_sha256(folder / PIXELS_NAME) if made else ""
+        with _placed(context, slide, clean):
+            content_hash = pixels_hash or slide.asset.sha256
             canvas = slide_ready(slide=slide, folder=folder, found=found, content_hash=content_hash)
     return {"canvas_id": str(canvas.pk), "width_px": canvas.width_px, "height_px": canvas.height_px}
 
@@ -87,15 +90,15 @@ def video_ingest(context: JobContext, *, video_id: str) -> JobResult:
     if video.state == ItemState.READY:
         return {"canvas_id": str(video.canvas_id)}
     item_preparing(item=video)
-    source = storage.asset_path(video.lab_id, video.asset.sha256)
     with context.scratch() as scratch:
+        source, clean = _cleaned(context, video, scratch)
         folder = _folder(scratch)
         found = _inspected(context, inspection.video_inspect, source, folder)
         made = None
         if not found.browser_playable:
             make = partial(inspection.rendition_make, found=found)
             made = _inspected(context, make, source, folder)
-        with context.effect():
+        with _placed(context, video, clean):
             canvas = video_ready(video=video, folder=folder, found=found, made=made)
     return {
         "canvas_id": str(canvas.pk),
@@ -116,6 +119,40 @@ def _folder(scratch: Path) -> Path:
     folder = scratch / "derived"
     folder.mkdir()
     return folder
+
+
+def _cleaned(
+    context: JobContext, item: Slide | Video, scratch: Path
+) -> tuple[Path, CleanFile | None]:
+    """The file to prepare: without names, where the lab's rules want that."""
+    source = storage.asset_path(item.lab_id, item.asset.sha256)
+    rules = intake_rules_of(item.lab_id)
+    if not rules.takes_names_out or item.asset.removed is not None:
+        return source, None
+    folder = scratch / "clean"
+    folder.mkdir()
+    take_out = partial(inspection.names_take_out, key=services.lab_key(item.lab_id))
+    path, told = _inspected(context, take_out, source, folder)
+    if told.left and rules.must_be_clean and not services.item_is_released(item):
+        raise UserError(f"It may name somebody: {'; '.join(told.left)}.", code=services.NOT_CLEAN)
+    sha256 = storage.file_sha256(path) if path else ""
+    clean = CleanFile(path, sha256, removed=tuple(told.removed), left=tuple(told.left))
+    return path or source, clean
+
+
+@contextmanager
+def _placed(context: JobContext, item: Slide | Video, clean: CleanFile | None) -> Iterator[None]:
+    """``effect()`` with the file without names in place of the one that arrived."""
+    with services.item_placing(item, clean), context.effect():
+        if clean is not None:
+            try:
+                services.item_cleaned(item=item, clean=clean)
+            except PortalError as error:
+                if isinstance(error, OSError):
+                    raise
+                raise UserError(error.message, code=error.code) from error
+            item.warnings = [f"Not taken out: {sentence}." for sentence in clean.left]
+        yield
 
 
 def _inspected(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path, re_path
 
-from portal.archive.views import beside, canvases, cases, items, sharing, uploads
+from portal.archive.views import beside, canvases, cases, intake, items, sharing, uploads
 
 app_name = "archive"
 _ITEM = "items/<str:kind>/<uuid:item_id>"
@@ -16,6 +16,13 @@ urlpatterns = [
     path("cases/<uuid:case_id>/delete/", cases.case_delete, name="case_delete"),
     path("cases/<uuid:case_id>/upload/", uploads.case_upload, name="case_upload"),
     path("cases/<uuid:case_id>/shares/", sharing.case_shares, name="case_shares"),
+    path("lab/intake/", intake.intake, name="intake"),
+    path("lab/intake/rules/", intake.intake_rules, name="intake_rules"),
+    path("quarantine/<uuid:upload_id>/retry/", intake.quarantine_retry, name="quarantine_retry"),
+    path(
+        "quarantine/<uuid:upload_id>/release/", intake.quarantine_release, name="quarantine_release"
+    ),
+    path("quarantine/<uuid:upload_id>/delete/", intake.quarantine_delete, name="quarantine_delete"),
     path("lab/shared/", sharing.lab_shares, name="lab_shares"),
     path("shares/<uuid:share_id>/accept/", sharing.share_accept, name="share_accept"),
     path("shares/<uuid:share_id>/end/", sharing.share_end, name="share_end"),

@@ -12,6 +12,8 @@ from kombu.transport import TRANSPORT_ALIASES
 TRANSPORT_ALIASES["filesystem"] = "portal.jobs.worker.transport:Transport"
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.config.settings.development")
+# Django's checks are for ``make check`` and ``serve``: they load every page, which no worker needs.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("tessera")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView
 from rest_framework.routers import SimpleRouter
 
+import portal.labs.schema  # noqa: F401 - how a program signs in, for the schema of the API
 from portal.config import health, metrics
 from portal.core.views import ApiDocsView, api_not_found
 

@@ -12,11 +12,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 django_application = get_wsgi_application()
 
-# Loaded here, so that no search and no comparison of readers waits for them; commands and workers
-# load them only where they use them, as it takes a quarter of their start.
-import scipy.optimize  # noqa: E402
-import scipy.spatial.distance  # noqa: E402, F401
-
 from portal.archive.tiles.server import TileFastPath  # noqa: E402 - needs the app registry
 from portal.config.peer import BehindFront  # noqa: E402
 from portal.core.observe.traces import traces_start  # noqa: E402

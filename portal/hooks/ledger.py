@@ -101,7 +101,7 @@ def _delivery(hook: Webhook, event: Event) -> WebhookDelivery:
         event_id=event.pk,
         type=event.name,
         body=body,
-        due_at=timezone.now(),
+        due_at=Now(),
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from portal.core import ciphers
@@ -141,7 +142,7 @@ def _again(rows: Any, hook: Webhook, user: User) -> int:
         count: int = rows.update(
             state=DeliveryState.WAITING,
             tries=0,
-            due_at=timezone.now(),
+            due_at=Now(),
             updated_at=timezone.now(),
         )
         if count:

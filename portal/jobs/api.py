@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from portal.core.api.fields import SparseFields
 from portal.jobs import selectors, services
 from portal.jobs.models import Job, JobState
 from portal.jobs.serializers import (
@@ -40,7 +41,12 @@ class JobFilter(filters.FilterSet):
         return selectors.jobs_of_person(jobs, value, user_of(self.request))
 
 
-class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Job]):
+class JobViewSet(
+    SparseFields,
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[Job],
+):
     """Background work: state, progress, error."""
 
     any_area = True

@@ -14,8 +14,7 @@ class LabsConfig(AppConfig):
     label = "labs"
 
     def ready(self) -> None:
-        """Teach the OpenAPI schema our way to sign in; listen to allauth."""
-        import_module("portal.labs.schema")
+        """Listen to allauth."""
         import_module("portal.labs.receivers")
         from portal.core.housekeeping import daily
         from portal.labs.services import attempts_sweep, sessions_sweep

@@ -1,4 +1,4 @@
-"""OpenAPI: how a program signs in. Loaded when the app is ready."""
+"""OpenAPI: how a program signs in. Loaded with the addresses."""
 
 from __future__ import annotations
 

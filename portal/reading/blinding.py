@@ -5,7 +5,10 @@ While a reading is blind (``Assignment.is_blind``):
 - what its reader drew on the image since they were asked is seen by nobody else, whatever their
   role: no colleague can tell of it or change it;
 - on that image the reader sees no regions but their own, whoever drew the others, and whenever;
-- searches that are no ROI's (``Query``) are seen by nobody but who asked, reader or colleague.
+- what somebody else had a slide looked through for is not used: an answer without a wait would tell
+  that, and of which size, they have drawn;
+- searches that are no ROI's (``Query``), and reports of searches, are seen by nobody but who made
+  them, reader or colleague.
 
 Every read of the portal begins with ``visible_to`` or ``owned_by``, which leave out what is
 registered here; rows that hang on a region (its vector, its jobs, its comments) go with it.
@@ -26,7 +29,15 @@ from portal.jobs.models import Job
 from portal.labs.models import User, hide_register
 from portal.mosaics.models import Followup
 from portal.reading.models import Assignment
-from portal.retrieval.models import Embedding, Judgement, Query
+from portal.retrieval.models import (
+    Embedding,
+    Explanation,
+    Judgement,
+    Query,
+    Report,
+    ReportRegion,
+    TissueSample,
+)
 from portal.review.models import CanvasPresence, RoiComment
 
 _OF_MANY = {"rois.saved_in_bulk": ("canvas_id",), "job.ended": ("target_id",)}
@@ -36,12 +47,15 @@ _OF_MANY = {"rois.saved_in_bulk": ("canvas_id",), "job.ended": ("target_id",)}
 def blinding_register() -> None:
     """Say what is hidden of each model; called once, when the portal starts."""
     hide_register(Roi, lambda user: Q(pk__in=rois_hidden_from(user)))
-    for model in (Embedding, Followup, RoiComment):
+    for model in (Embedding, Followup, ReportRegion, RoiComment):
         hide_register(model, lambda user: Q(roi__in=rois_hidden_from(user)))
     hide_register(Judgement, _judgements)
+    hide_register(Explanation, _explanations)
     hide_register(RoiImport, lambda user: _on_blind_canvas(user, author="author"))
     hide_register(CanvasPresence, lambda user: _on_blind_canvas(user, author="user"))
-    hide_register(Query, _queries)
+    hide_register(TissueSample, lambda user: _on_blind_canvas(user, author="user"))
+    for searched in (Query, Report):
+        hide_register(searched, _queries)
     hide_register(Job, _jobs)
     hide_register(AuditEntry, _entries)
 
@@ -108,8 +122,15 @@ def _judgements(user: User) -> Q:
     return Q(roi__in=hidden) | Q(other__in=hidden)
 
 
+def _explanations(user: User) -> Q:
+    """Of a hidden region, or of a search that is hidden."""
+    hidden = rois_hidden_from(user)
+    of_rois = Q(embedding__roi__in=hidden) | Q(hit__roi__in=hidden)
+    return of_rois | Q(query__in=Query.everything.filter(_queries(user)).order_by().values("pk"))
+
+
 def _queries(user: User) -> Q:
-    """Others' queries, from whoever reads blindly; a reader's, from everybody else."""
+    """Others' queries and reports, from whoever reads blindly; a reader's, from everybody else."""
     reads = Exists(_blind().filter(person=user))
     return ~Q(user=user) & (Q(reads) | Q(user__in=_blind().values("person_id")))
 

@@ -31,7 +31,11 @@ class RetrievalConfig(AppConfig):
         from portal.jobs.selectors import target_register
         from portal.retrieval.models import Query
         from portal.retrieval.selectors import rois_with_embedding
-        from portal.retrieval.services import queries_sweep
+        from portal.retrieval.services import (
+            explanations_sweep,
+            queries_sweep,
+            samples_sweep,
+        )
         from portal.retrieval.views.queries import canvas_action
 
         subscribe("roi.saved")(_roi_saved)
@@ -43,6 +47,8 @@ class RetrievalConfig(AppConfig):
         embedded_probe_register(rois_with_embedding)
         target_register("query", Query.objects.all)
         daily("queries", queries_sweep)
+        daily("explanations", explanations_sweep)
+        daily("tissue samples", samples_sweep)
         if canvas_action not in extensions.canvas_actions:
             extensions.canvas_actions.append(canvas_action)
 

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from portal.annotations.models import ReviewState
 from portal.archive.models import CanvasKind
-from portal.labs.models import Lab
+from portal.labs.models import Lab, User
 from portal.retrieval.models import EncoderKind, QuerySource, Verdict
 from portal.retrieval.selectors import CaseScope, Filters, SimilarOptions
 from portal.retrieval.services import QueryAsked
@@ -132,21 +132,36 @@ class PictureForm(forms.Form):
         widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
     )
 
+    lab = forms.ModelChoiceField(
+        queryset=Lab.objects.none(), label="Search in", to_field_name="slug"
+    )
+
     use_required_attribute = False  # what is required depends on what it shows
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, user: User, chosen: str | None) -> None:
         super().__init__(*args)
+        labs = Lab.objects.visible_to(user).order_by("name", "id")
+        if labs.count() > 1:
+            self.fields["lab"].queryset = labs  # type: ignore[attr-defined]
+            self.fields["lab"].initial = chosen
+            self.fields["lab"].empty_label = None if chosen else "Choose a lab"  # type: ignore[attr-defined]
+        else:
+            del self.fields["lab"]
         mpp = self.fields["mpp"]
         mpp.required = self["kind"].value() != EncoderKind.ENDOSCOPY  # tissue has a scale
         mpp.error_messages["required"] = "Say how many microns a pixel of the picture is wide."
 
-    def asked(self, lab: Lab) -> QueryAsked:
-        """As the service takes it."""
+    def asked(self, only_lab: Lab) -> QueryAsked:
+        """As the service takes it.
+
+        Args:
+            only_lab: of a person who is in one lab alone.
+        """
         clean: dict[str, Any] = self.cleaned_data
         return QueryAsked(
             source=QuerySource.PICTURE,
             upload=clean["picture"].read(),
             kind=clean["kind"],
             mpp=clean["mpp"],
-            lab=lab,
+            lab=clean.get("lab") or only_lab,
         )

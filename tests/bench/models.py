@@ -40,7 +40,7 @@ def roi_to_embedding(slide_path: Path) -> Section:
         seconds, reading = each(embed, corners), each(read, corners)
     return Section(
         "ROI to embedding",
-        "Patches read from the file, features, graph, GNN; on this machine's processors.",
+        "Patches read from the file, their features and their mean; on this machine's processors.",
         [
             Row(
                 f"{ROI_PX} x {ROI_PX} px ROI",

@@ -17,7 +17,10 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def write(sections: list[Section], *, commit: str) -> None:
-    """Both files; the figures are those of this run."""
+    """Both files; the figures are those of this run.
+
+    A section measured by itself, which this run doesn't measure, stays where it stood.
+    """
     machine = {
         "processors": len(os.sched_getaffinity(0)),
         "architecture": platform.machine(),
@@ -25,7 +28,7 @@ def write(sections: list[Section], *, commit: str) -> None:
         "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit,
     }
-    _render(machine, sections)
+    _render(machine, _with_what_stands(sections))
 
 
 def replace(section: Section, *, after: str) -> None:
@@ -34,8 +37,21 @@ def replace(section: Section, *, after: str) -> None:
     Args:
         after: title of the section that it follows where there is none of its title yet.
     """
+    machine, sections = _standing()
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    section.note += f" Measured by itself, {when}."
+    titles = [one.title for one in sections]
+    if section.title in titles:
+        sections[titles.index(section.title)] = section
+    else:
+        sections.insert(titles.index(after) + 1, section)
+    _render(machine, sections)
+
+
+def _standing() -> tuple[dict[str, Any], list[Section]]:
+    """Machine and sections of the report as it is."""
     found = json.loads((DOCS / "benchmarks.json").read_text())
-    sections = [
+    return found["machine"], [
         Section(
             one["title"],
             one["note"],
@@ -44,14 +60,19 @@ def replace(section: Section, *, after: str) -> None:
         )
         for one in found["sections"]
     ]
-    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    section.note += f" Measured by itself, {when}."
-    titles = [one.title for one in sections]
-    if section.title in titles:
-        sections[titles.index(section.title)] = section
-    else:
-        sections.insert(titles.index(after) + 1, section)
-    _render(found["machine"], sections)
+
+
+def _with_what_stands(measured: list[Section]) -> list[Section]:
+    """The sections of a whole run, and after its predecessor each that it did not measure."""
+    merged = list(measured)
+    titles = {one.title for one in measured}
+    before: str | None = None
+    for one in _standing()[1]:
+        if one.title not in titles:
+            at = next((i for i, other in enumerate(merged) if other.title == before), -1)
+            merged.insert(at + 1, one)
+        before = one.title
+    return merged
 
 
 def _render(machine: dict[str, Any], sections: list[Section]) -> None:

@@ -1,6 +1,6 @@
 """A portal that is killed while it saves: with SIGKILL, before ROIs are written or after it.
 
-Run as a module it makes the database, one slide and one signed-in person, and prints what they are.
+Run as a module it makes one slide and one signed-in person, and prints what they are.
 For gunicorn it is the application.
 """
 
@@ -38,22 +38,17 @@ def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]
 
 
 def main(slide: Path) -> None:
-    """Tables, a lab, its annotator with a session, and a slide that was taken in."""
+    """A lab, its annotator with a session, and a slide that was taken in."""
     import django
     from django.conf import settings
 
     django.setup()
-    settings.MIGRATION_MODULES = {
-        app.split(".")[-1]: None for app in settings.INSTALLED_APPS if app.startswith("portal.")
-    }
-    from django.core.management import call_command
     from django.test import Client
 
     from portal.archive.services import case_create, item_receive
     from portal.jobs.worker.runner import job_run
     from portal.labs.models import Lab, Membership, User
 
-    call_command("migrate", run_syncdb=True, verbosity=0)
     lab = Lab.objects.create(name="Killed", slug="killed")
     user = User.objects.create_user("annotator@killed.example", "correct horse battery")
     Membership.objects.create(lab=lab, user=user, role="annotator")

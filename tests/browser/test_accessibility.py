@@ -11,12 +11,19 @@ import numpy as np
 import pytest
 from django.conf import settings as django_settings
 
-from portal.annotations.services import roi_create, roi_delete
+from portal.annotations.services import label_set_ensure, roi_create, roi_delete
 from portal.archive.services import case_create, share_offer
 from portal.keeping.services import erasure_request
 from portal.labs.models import TokenScope
 from portal.labs.services import token_create
 from portal.mosaics.services import mosaic_create
+from portal.reading.services import (
+    Wanted,
+    assignment_submit,
+    readings_assign,
+    study_create,
+    work_assign,
+)
 from portal.retrieval.models import Encoder
 from portal.retrieval.services import embedding_save
 from portal.review.services import rois_review
@@ -84,6 +91,8 @@ class Seen:
 @pytest.fixture
 def made(
     manager: Any,
+    annotator: Any,
+    reviewer: Any,
     other_lab: Any,
     ingest: Callable[[Path], Any],
     slide_file: Path,
@@ -97,7 +106,9 @@ def made(
     run_job(asked.job)
     asked.mosaic.refresh_from_db()
     things.mosaic = asked.mosaic
-    fill(things, ingest(slide_file), manager, other_lab)
+    second = ingest(slide_file)
+    fill(things, second, manager, other_lab)
+    things.study, things.read = read(second, manager, [annotator, reviewer]), second
     return things
 
 
@@ -128,6 +139,21 @@ def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
     erasure_request(lab=erased.lab, cases=[erased], user=user, typed="E-1", reason="asked for")
 
 
+def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
+    """A study of one slide that both have read, and a slide that is still to be done."""
+    wanted = Wanted(canvases=[canvas], people=readers, note="Glands only")
+    study = study_create(lab=canvas.lab, user=user, name="Glands", note="Outline every gland")
+    label = label_set_ensure(lab=canvas.lab).labels.first()
+    for at, reading in enumerate(readings_assign(study=study, user=user, wanted=wanted)):
+        boxes = [(20 + 4 * at, 20, 80), (200 + 200 * at, 200, 60)]
+        for one in boxes:
+            roi_create(canvas=canvas, user=reading.person, geometry=square(*one), label=label)
+        assignment_submit(assignment=reading, user=reading.person)
+    due = Wanted(canvases=[canvas], people=[user, *readers], due_on=date.today())
+    work_assign(lab=canvas.lab, user=user, wanted=due)
+    return study
+
+
 def square(left: int, top: int, side: int) -> dict[str, Any]:
     """As GeoJSON."""
     right, bottom = left + side, top + side
@@ -148,6 +174,7 @@ def test_no_page_breaks_a_rule_of_wcag(
     page.wait_for_url("**/cases/")
     seen.proves_that_it_sees()
     case, slide = f"/cases/{ids['cases']}/", f"/canvases/{ids['canvases']}/"
+    study = f"/studies/{made.study.pk}/"
     for path in (
         "/cases/",
         "/cases/new/",
@@ -165,6 +192,15 @@ def test_no_page_breaks_a_rule_of_wcag(
         "/bin/",
         "/lab/",
         "/lab/labels/",
+        "/lab/properties/",
+        "/work/",
+        "/work/lab/",
+        "/work/lab/?done=1",
+        "/work/assign/",
+        "/studies/",
+        study,
+        f"{study}assign/",
+        f"{study}findings/?canvas={made.read.pk}",
         "/lab/shared/",
         "/lab/programs/",
         "/lab/audit/",

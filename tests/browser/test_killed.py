@@ -20,6 +20,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from portal.config.processes import free_port
+from tests import databases
 from tests.browser.killed_portal import ORDER
 from tests.browser.viewer_page import ViewerPage
 
@@ -39,7 +40,7 @@ class Killable:
         self.base = f"http://{HOST}:{self.port}"
         self.env = os.environ | {
             "DJANGO_SETTINGS_MODULE": "portal.config.settings.development",
-            "TESSERA_DATABASE_URL": f"sqlite:///{self.database}",
+            "TESSERA_DATABASE_URL": databases.migrated(self.database),
             "TESSERA_STORAGE": str(folder / "storage"),
             "TESSERA_BROKER_FOLDER": str(folder / "broker"),
             ORDER: str(self.order),

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from tests import databases
 from tests.chaos.clusters import HOST, Postgres, Redis, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +52,7 @@ class Portal:
         }
         self.postgres.wait()
         self.redis.wait()
-        self._call("manage.py", "migrate", "--no-input", "--verbosity", "0")
+        databases.migrate_server(self.postgres.url)
 
     @property
     def url(self) -> str:

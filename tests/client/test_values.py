@@ -13,7 +13,7 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 from shapely.geometry import box
 
-from tessera_client import geojson_of, problems, shape_of, things
+from tessera_client import geojson_of, problems, reading, shape_of, things
 from tests.client.conftest import SOURCES
 
 SCHEMAS = {
@@ -103,18 +103,18 @@ def test_outlines_go_in_as_arrays_shapes_and_geojson_and_come_back():
 
 def test_values_are_made_with_times_and_nested_values_and_say_what_is_missing():
     said = {"id": "j", "kind": "k", "title": "t", "state": "queued", "outcome": "", "phase": ""}
-    job = things.made(
+    job = reading.made(
         things.Job,
         {**said, "progress": {}, "seconds_left": None, "target_id": None, "error": None, "new": 1},
     )
     assert not job.is_over
     upload = {"id": "u", "case": "c", "filename": "f", "state": "stored", "offset": 1}
     item = {"id": "s", "kind": "slide", "name": "n"}
-    made = things.made(things.Upload, {**upload, "size_bytes": 1, "error": None, "item": item})
+    made = reading.made(things.Upload, {**upload, "size_bytes": 1, "error": None, "item": item})
     assert made.item == things.UploadItem("s", "slide", "n")
     with pytest.raises(TypeError, match="has no progress"):
-        things.made(things.Job, said)
-    assert things._value(datetime, "2026-01-02T03:04:05Z").year == 2026
+        reading.made(things.Job, said)
+    assert reading._value(datetime, "2026-01-02T03:04:05Z").year == 2026
 
 
 def test_an_answer_that_is_no_problem_json_still_has_its_kind():

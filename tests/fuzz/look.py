@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ml.errors import MlError
-from ml.imaging.formats.sniff import sniff
+from ml.imaging.deidentify import copy, series
+from ml.imaging.deidentify.cleaned import CLEAN_NAME
+from ml.imaging.formats.archives import is_zip
+from ml.imaging.formats.sniff import is_dicom_slide, read_head, sniff
 from ml.imaging.ingest import inspect_slide, inspect_video, load_frame_table, make_rendition
 from ml.imaging.slides.tiles import TileSource
 from ml.imaging.videos import read_frame
@@ -20,6 +23,7 @@ def look(*, path: str, out_dir: str, progress: Progress) -> dict[str, Any]:
 
     A tile or frame that cannot be read is a refusal like any other, if it is an ``MlError``.
     """
+    path = _without_names(path, out_dir)
     if sniff(path) == "video":
         found = inspect_video(path=path, out_dir=out_dir, progress=progress)
         if not found["browser_playable"]:
@@ -28,6 +32,19 @@ def look(*, path: str, out_dir: str, progress: Progress) -> dict[str, Any]:
     slide = inspect_slide(path=path, out_dir=out_dir, progress=progress)
     pixels = Path(out_dir) / slide["pixels"] if slide["pixels"] else Path(path)
     return {"kind": slide["kind"], "unserved": _tiles(pixels)}
+
+
+def _without_names(path: str, out_dir: str) -> str:
+    """The copy that an ingest goes on with, or the file where nothing was taken out."""
+    head = read_head(Path(path))
+    folder = Path(out_dir) / "clean"
+    folder.mkdir(exist_ok=True)
+    if is_dicom_slide(head) or is_zip(head):
+        series.deidentify(path=path, out_dir=str(folder), key="00")
+    else:
+        copy.deidentify(path=path, out_dir=str(folder))
+    clean = folder / CLEAN_NAME
+    return str(clean) if clean.exists() else path
 
 
 def _tiles(path: Path) -> int:

@@ -31,6 +31,7 @@ class Portal:
     empty_broker: Callable[[], None]
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     asked: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    reaper: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
         self.log = self.folder / "attempts.log"
@@ -42,6 +43,7 @@ class Portal:
             "TESSERA_BROKER_FOLDER": str(self.folder / "broker"),
             "TESSERA_STORAGE": str(self.folder / "storage"),
             "TESSERA_KILL_LOG": str(self.log),
+            "TESSERA_WEB_WORKERS": "1",  # each takes seconds of a processor to start
             "TESSERA_JOB_LEASE_S": "2",
             "TESSERA_JOB_REAP_EVERY_S": "0.3",
             "TESSERA_JOB_RING_AFTER_S": "1",
@@ -51,7 +53,7 @@ class Portal:
         if scheme == "sqlite":
             databases.migrated(Path(path))
         else:
-            self.call("manage.py", "migrate", "--no-input", "--verbosity", "0")
+            databases.migrate_server(self.database_url)
 
     def call(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -88,6 +90,8 @@ class Portal:
         return json.loads(answer)
 
     def start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        if "serve" in command:
+            self.end_reaper()  # the tree has its own, which must do the work
         with self.output.open("ab") as output:
             process = subprocess.Popen(
                 command,
@@ -105,8 +109,18 @@ class Portal:
         command[-1] = f"{name}@%h"
         return self.start(command)
 
-    def start_reaper(self) -> subprocess.Popen[bytes]:
-        return self.start(list(reaper().command))
+    def start_reaper(self) -> None:
+        """One for all tests of an engine: none of them kills it, and it takes seconds to start."""
+        if self.reaper is None:
+            self.reaper = self.start(list(reaper().command))
+            self.processes.remove(self.reaper)
+        assert self.reaper.poll() is None, "the reaper has ended"
+
+    def end_reaper(self) -> None:
+        if self.reaper is not None:
+            self.reaper.kill()
+            self.reaper.wait()
+            self.reaper = None
 
     def attempts(self) -> list[tuple[str, int, int]]:
         """(job name, process, parent process) of every attempt that began."""
@@ -135,7 +149,7 @@ class Portal:
             if time.monotonic() > deadline:
                 tail = self.output.read_text()[-3000:] if self.output.exists() else ""
                 raise AssertionError(f"waited in vain for {what}; {self.control('state')}\n{tail}")
-            time.sleep(0.1)
+            time.sleep(0.25)  # a look costs queries
 
     def close(self) -> None:
         for process in self.processes:
@@ -145,7 +159,8 @@ class Portal:
         shutil.rmtree(self.folder / "broker", ignore_errors=True)
 
     def ask_no_more(self) -> None:
-        """End what answers: its connections too are gone."""
+        """End what answers, and the reaper: their connections too are gone."""
+        self.end_reaper()
         for process in self.asked.values():
             process.kill()
             process.communicate()

@@ -48,7 +48,11 @@ def engines(
 
 
 one_engine = pytest.mark.parametrize("engines", ["filesystem"], indirect=True)
-"""For what concerns processes, not the database or the broker."""
+"""For what concerns processes, not the database or the broker.
+
+Whole trees too: ``tests.chaos`` kills those, their fronts and their web processes among uploads on
+PostgreSQL with Redis.
+"""
 
 
 @pytest.fixture
@@ -98,6 +102,7 @@ def test_a_job_survives_the_kill_of_its_whole_worker(portal: Portal) -> None:
     assert job["attempts"] == 2
 
 
+@one_engine
 def test_a_job_survives_the_kill_of_the_whole_tree(portal: Portal) -> None:
     serve = [sys.executable, "manage.py", "serve", "--port", "8790"]
     tree = portal.start(serve)
@@ -143,7 +148,7 @@ def test_a_worker_that_is_stopped_hands_its_job_on_without_spending_an_attempt(
     """As an upgrade does: stop the worker politely, start the one of the next release."""
     old = portal.start_worker()
     portal.start_reaper()
-    portal.control("submit", "200", "a")
+    portal.control("submit", "100", "a")  # longer than its worker is given to stop
     portal.wait_for_attempts(1)
     os.kill(old.pid, signal.SIGTERM)
     old.wait(timeout=45)
@@ -225,6 +230,7 @@ def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
     _once(portal.control("state")["a"])
 
 
+@one_engine
 def test_files_sent_in_pieces_arrive_whole_whoever_is_killed_on_the_way(portal: Portal) -> None:
     done = send_among_kills(portal, files=2, port=8799, seed=3)
     assert sum(count for what, count in done.items() if what.startswith("kills of")) == 4

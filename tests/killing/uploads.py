@@ -154,7 +154,7 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
     sender = Sender(port, place["token"], rng, lambda: portal.start(serve))
     sent = {}
     for number in range(files):
-        content = _picture(number) + rng.randbytes(rng.randrange(10**6, 6 * 10**6))
+        content = _picture(rng.randbytes(rng.randrange(10**6, 6 * 10**6)))
         name = f"{number}.png"
         sent[name] = hashlib.sha256(content).hexdigest()
         sender.send(name, content, place["case"])
@@ -176,10 +176,12 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
     return {"files": files, **sender.done}
 
 
-def _picture(number: int) -> bytes:
-    """A small PNG: what is sent must be of a kind that is kept."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (64, 48), (number % 256, 90, 160)).save(buffer, "PNG")
+def _picture(values: bytes) -> bytes:
+    """A PNG as long as its values: bytes behind a picture's end would be taken off at ingest."""
+    width, buffer = 1000, io.BytesIO()
+    size = (width, len(values) // (3 * width))
+    picture = Image.frombytes("RGB", size, values[: 3 * size[0] * size[1]])
+    picture.save(buffer, "PNG", compress_level=0)
     return buffer.getvalue()
 
 

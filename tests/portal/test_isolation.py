@@ -100,6 +100,8 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         "label-merges": LabelMerge.objects.create(
             lab=lab, source=swept.label, target=swept.label, author=manager
         ),
+        "intake-rules": lab,
+        "quarantine": world.quarantined(swept, manager),
         "review-rules": lab,
         "roi-imports": imported,
         "shares": share,

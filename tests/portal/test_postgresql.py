@@ -26,13 +26,19 @@ AGAIN = (
     "retrieval",
     "review",
 )
-# Pages show what selectors found, and are asked of the API too; the rest computes, reads files or
-# opens sockets, between queries by a key.
+# The rule: again only where a query of its own kind is asked, or rows are locked or constrained. So
+# not the pages, which show what selectors found and the API answers too; not the sweeps of who may
+# see what, over queries that the other tests ask; and not what computes, reads files or opens
+# sockets between queries by a key.
 ONCE = (
     "annotations/formats",
+    "annotations/services/test_round_trip.py",
     "annotations/test_documents.py",
+    "annotations/test_geometry.py",
     "annotations/test_views.py",
+    "archive/api/test_access.py",
     "archive/storage",
+    "archive/test_flooding.py",
     "archive/test_inspection.py",
     "archive/test_tasks.py",
     "archive/tiles",
@@ -46,7 +52,8 @@ ONCE = (
     "mosaics/test_downloads.py",
     "mosaics/views",
     "retrieval/management",
-    "retrieval/selectors/test_readers.py",
+    "retrieval/selectors/files/test_readers.py",
+    "retrieval/test_isolation.py",
     "retrieval/test_views.py",
 )
 

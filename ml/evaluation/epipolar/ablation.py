@@ -70,13 +70,14 @@ def ablation(
 
 
 def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher]:
-    """The rows of table III, each with what is above it but the last, by dense matching.
+    """The rows of table III, each with what is above it, by dense matching; and other rules.
 
     The baseline is the descriptor's own frozen backbone: without a DINOv2 at hand that is the small
     one that ships. Matches outside the sequence's mask are left out in every row alike.
     """
-    from ml.keypoints.descriptors.vit_dense import DenseConfig, match_dense
+    from ml.keypoints.descriptors.vit_dense import CALIBRATED, DenseConfig, match_dense
 
+    paper = DenseConfig.of_the_paper
     bare: Any = copy.deepcopy(descriptor)
     del bare.network.adapter[:]
 
@@ -88,10 +89,14 @@ def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher
         return match
 
     return {
-        "baseline (backbone only)": dense(bare, DenseConfig(refine=False)),
-        "+ adaptation layer": dense(descriptor, DenseConfig(refine=False)),
-        "+ pixel refinement": dense(descriptor, DenseConfig()),
-        "+ feature resampling (P / 2)": dense(descriptor, DenseConfig(resample=2)),
+        "baseline (backbone only)": dense(bare, paper(refine=False)),
+        "+ adaptation layer": dense(descriptor, paper(refine=False)),
+        "+ pixel refinement": dense(descriptor, paper()),
+        "+ feature resampling (P / 2)": dense(descriptor, paper(resample=2)),
+        "pixel refinement, similarity 0.8": dense(
+            descriptor, DenseConfig(ratio=0.0, threshold=CALIBRATED)
+        ),
+        "pixel refinement, ratio rule": dense(descriptor, DenseConfig()),
     }
 
 

@@ -31,7 +31,7 @@ from ml.evaluation.epipolar.scores import (
     summary,
     t_test,
 )
-from ml.evaluation.epipolar.tables import epipolar_tables
+from ml.evaluation.epipolar.tables import dense_line, epipolar_tables
 from ml.evaluation.matching.plots import write_epipolar_plots
 from ml.evaluation.matching.protocols import count_pair
 from ml.evaluation.matching.scores import count_summary
@@ -92,6 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
     add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
     add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
+    add("--ablation-card", type=Path, help="model card whose lines 'dense' are replaced by it")
     add("--card", type=Path, help="model card whose table 'matching' is replaced")
     add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--plots", type=Path, help="folder for the plot")
@@ -139,6 +140,8 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     if args.ablation:
         gap = ABLATION_GAP if ABLATION_GAP in chosen else gaps[-1]
         result["ablation"] = {"gap": gap, **ablation(cache, chosen[gap], ours, progress)}
+        if args.ablation_card is not None:
+            update_card(args.ablation_card, "dense", dense_line(result))
     if args.pictures is not None:
         result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
     if args.plots is not None:

@@ -118,13 +118,32 @@ def _cross_sequence(result: Mapping[str, Any]) -> list[str]:
     return [title, markdown_table(heads, rows)] if rows else []
 
 
+def dense_line(result: Mapping[str, Any]) -> str:
+    """The rows of the dense transformer's ablation in one sentence, for a card."""
+    found = result["ablation"]
+    rows = found.get("vit", {})
+    told = [
+        f"{name} {row['under_3px']:.3f} ({row['matches']:.0f} matches)"
+        for name, row in rows.items()
+    ]
+    pairs = next((row["pairs"] for row in rows.values()), 0)
+    return (
+        f"Dense matches below 3 px, {pairs} pairs of `{result['sequence']}` at gap {found['gap']}: "
+        + "; ".join(told)
+        + "."
+    )
+
+
 def _ablation(result: Mapping[str, Any]) -> list[str]:
     tables = result.get("ablation", {})
     keys = ("matches", "epipolar_px", "epipolar_px_sd", "under_1px", "under_3px")
     heads = ["configuration", "matches", "epipolar error, px", "sd", "< 1 px", "< 3 px"]
     parts = []
     for key, what in (
-        ("vit", "the parts of `vit`, dense patches, threshold 0.95 (table III)"),
+        (
+            "vit",
+            "the parts of `vit`, dense patches, threshold 0.95 except in the last two (table III)",
+        ),
         ("stages", f"the stages of `match_images` with `{result['compared_with']}`"),
     ):
         if key in tables:

@@ -53,8 +53,8 @@ def representations(
         BadInputError: naming the image whose region cannot be embedded.
     """
     # Encoders that have no such switch are simply not measured without it.
-    switch = getattr(encoder, "without_stain_normalisation", None)
-    plain: RoiEncoder | None = switch() if switch is not None and without_stain else None
+    switch = getattr(encoder, "with_stain", None)
+    plain: RoiEncoder | None = switch("none") if switch is not None and without_stain else None
     learned, bare, colours, patterns, descriptors, seconds = [], [], [], [], [], []
     for done, record in enumerate(records, 1):
         vector, taken = _embedded(record, encoder)

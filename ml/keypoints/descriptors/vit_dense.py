@@ -1,4 +1,4 @@
-"""Match the patches of two images, without a detector: the protocol of the ``vit`` paper itself.
+"""Match the patches of two images, without a detector: the protocol of the ``vit`` paper, and ours.
 
 Source: dinov2-adaptation-endoscopic-matching, section III-A, equations 5 to 8.
 """
@@ -20,7 +20,13 @@ from ml.keypoints.pixels import to_grey
 from ml.types import ArrayF32, ArrayI64, ImageU8, Matches
 
 THRESHOLD = 0.95
-"""Similarity above which a patch match is kept (paper, after eq. 6)."""
+"""Similarity above which the paper keeps a patch match (after eq. 6)."""
+
+CALIBRATED = 0.8
+"""Similarity that keeps the most matches of synthetic pairs with at most 3 of 100 wrong."""
+
+RATIO = 0.8
+"""Ratio that does: twice as many (the ``rules`` of ``train vit``)."""
 
 MIN_WINDOW_PX = 8
 """A smaller window holds no phase to correlate."""
@@ -28,24 +34,36 @@ MIN_WINDOW_PX = 8
 _BLOCK = 1024
 """Rows of a compared with all of b at once: with 4,096 of them 16 MB."""
 
+_ROUNDING = 1e-3
+"""Distances of equal unit vectors in float32 come out up to a third of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class DenseConfig:
-    """Switches of ``match_dense``: the rows of the paper's table III.
+    """Switches of ``match_dense``: the rows of the paper's table III, and the rule of a match.
 
     Attributes:
-        threshold: least similarity.
+        ratio: see ``distance_ratios``; matches below it are kept. 0 asks for none.
+        threshold: least similarity. The paper has this rule alone: ``DenseConfig.of_the_paper()``.
+            How similar the patches of two true places are depends on how far the camera moved, so
+            one threshold for all pairs keeps what stands still, as the rim of the scope does.
         refine: phase correlation, eq. 7-8.
         window_px: side of its windows, in pixels of the network's input; the paper takes the patch.
         min_peak: windows that agree less stay where they are; above 0 measured worse.
         resample: maps are sampled so many times finer, bilinear ("+ feature resampling": 2).
     """
 
-    threshold: float = THRESHOLD
+    ratio: float = RATIO
+    threshold: float = -1.0
     refine: bool = True
     window_px: int = 48
     min_peak: float = 0.0
     resample: int = 1
+
+    @staticmethod
+    def of_the_paper(*, refine: bool = True, resample: int = 1) -> DenseConfig:
+        """The protocol of the paper, with its switches."""
+        return DenseConfig(ratio=0.0, threshold=THRESHOLD, refine=refine, resample=resample)
 
 
 def match_dense(
@@ -55,11 +73,11 @@ def match_dense(
     descriptor: VitDescriptor | None = None,
     config: DenseConfig | None = None,
 ) -> Matches:
-    """Match the patches of two images, without a detector: the paper's own protocol.
+    """Match the patches of two images, without a detector.
 
     Args:
         image_a, image_b: (H, W[, 1|3|4]), source and target, any sizes.
-        descriptor: the shipped ``vit`` by default. config: the paper's protocol by default.
+        descriptor: the shipped ``vit`` by default. config: ours by default.
     Returns:
         Matches: pixels of each image, score = similarity, highest first; the points of a are the
         refined ones, those of b are patch centres.
@@ -79,6 +97,9 @@ def match_dense(
     rows_b, at_b = _grid(map_b, step_px, config.resample)
     pairs, similarity = mutual_patches(rows_a, rows_b)
     sure = similarity > config.threshold
+    if config.ratio:
+        apart = descriptor.network.patch_px
+        sure &= distance_ratios(rows_a, rows_b, pairs, at_b, apart=apart) < config.ratio
     order = np.argsort(-similarity[sure], kind="stable")
     pairs, similarity = pairs[sure][order], similarity[sure][order]
     xy_a, xy_b = at_a[pairs[:, 0]], at_b[pairs[:, 1]]
@@ -109,6 +130,33 @@ def mutual_patches(a: ArrayF32, b: ArrayF32) -> tuple[ArrayI64, ArrayF32]:
         back[better], best[better] = row[better] + start, top[better]
     mutual = np.flatnonzero(back[there] == np.arange(len(a)))
     return np.stack([mutual, there[mutual]], axis=1), value[mutual]
+
+
+def distance_ratios(
+    a: ArrayF32, b: ArrayF32, pairs: ArrayI64, at_b: ArrayF32, *, apart: float
+) -> ArrayF32:
+    """How much nearer the match of a row is than the best of all that lie elsewhere.
+
+    Args:
+        a: (N, E), b: (M, E), unit length. pairs: (K, 2) rows of both. at_b: (M, 2) positions.
+        apart: what lies within so much of the match, along each axis, is no rival: neighbouring
+            patches look alike because they overlap.
+    Returns:
+        (K,) distance to the match over that to the nearest rival: 0 is beyond doubt, as where
+        there is no rival, 1 a guess.
+    Source: Lowe 2004, section 7.1; rivals by place, as neighbours are no other point.
+    """
+    ratios = np.zeros(len(pairs), np.float32)
+    for start in range(0, len(pairs), _BLOCK):
+        block = pairs[start : start + _BLOCK]
+        similarity = a[block[:, 0]] @ b.T
+        own = similarity[np.arange(len(block)), block[:, 1]].copy()
+        away = np.abs(at_b[None] - at_b[block[:, 1], None]).max(axis=2)
+        similarity[away <= apart] = -np.inf
+        near = np.sqrt(np.maximum(2 - 2 * own, 0))
+        rival = np.sqrt(np.maximum(2 - 2 * similarity.max(axis=1, initial=-np.inf), 0))
+        ratios[start : start + len(block)] = (near + _ROUNDING) / (rival + _ROUNDING)
+    return ratios
 
 
 def _from_input(xy: ArrayF32, scale: tuple[float, float]) -> ArrayF32:

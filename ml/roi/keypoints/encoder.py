@@ -138,6 +138,10 @@ class KeypointEncoder(RegionEncoder):
             InvalidGeometryError, EmptyRegionError: as ``embed``.
         """
         started = time.perf_counter()
+        return self._embedded(self.view_of_region(slide, polygon_l0), started, progress)
+
+    def view_of_region(self, slide: SlideImage, polygon_l0: BaseGeometry | None) -> RegionView:
+        """What is described of a region of a mosaic or still; raises as ``embed`` does."""
         info = slide.info
         region = checked_region(polygon_l0, width_px=info.width_px, height_px=info.height_px)
         left, top, right, bottom = self._window(region, (info.width_px, info.height_px))
@@ -145,7 +149,7 @@ class KeypointEncoder(RegionEncoder):
         image = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
         inside = _drawn(region, (left, top), downsample, image.shape[:2])
         inside &= image.max(axis=2) > _RIM_LEVEL
-        return self._embedded(RegionView(image, inside, downsample, (left, top)), started, progress)
+        return RegionView(image, inside, downsample, (left, top))
 
     def embed_regions(
         self,

@@ -25,6 +25,7 @@ from ml.roi.stain.estimate import (
 )
 from ml.roi.stain.normalise import NormalisedPatches, normalise
 from ml.roi.stain.outline import tissue_outline
+from ml.roi.stain.squares import tissue_squares
 from ml.roi.stain.storage import load_target, stain_from_dict, stain_to_dict
 
 __all__ = [
@@ -46,5 +47,6 @@ __all__ = [
     "stain_from_dict",
     "stain_to_dict",
     "tissue_outline",
+    "tissue_squares",
     "with_strength_kept",
 ]

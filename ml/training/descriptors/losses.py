@@ -21,13 +21,19 @@ class TripletShares:
 
 
 def adaptive_triplet(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *, hinge: bool = False
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    hinge: bool = False,
+    least_margin: float = 0.0,
 ) -> Tensor:
     """Triplet loss whose margin is half the squared distance of anchor and positive.
 
     As printed, without a hinge, every negative is pushed away for ever; features of unit length
     bound the loss by -4 a triplet. With ``hinge`` each triplet counts from 0 up; then all features
-    in one point are a minimum too, for the margin vanishes with the distances.
+    in one point are a minimum too, for the margin vanishes with the distances. ``least_margin``
+    keeps it from vanishing.
 
     Args:
         anchor, positive, negative: (N, D), row i of each is triplet i.
@@ -35,39 +41,37 @@ def adaptive_triplet(
         Scalar: the sum over the triplets.
     Raises:
         ShapeError: the three differ in shape.
-    Source: adaptive-triplet-endoscopic-matching, equations 1 and 2; the hinge is ours.
+    Source: adaptive-triplet-endoscopic-matching, equations 1 and 2; the hinge and the least margin
+        are ours.
     """
     near, far = _squared(anchor, positive, negative)
-    margin = near / 2
-    loss = near - far + margin
+    loss = near - far + (near / 2).clamp(min=least_margin)
     return (loss.clamp(min=0) if hinge else loss).sum()
 
 
-def mean_adaptive_triplet(anchor: Tensor, positive: Tensor, *, hinge: bool = False) -> Tensor:
-    """``adaptive_triplet`` averaged over every choice of each triplet's random negative.
-
-    The negative of a triplet is drawn among the anchors and positives of the other triplets; this
-    is the mean over all 2 (N - 1) of them, which a long run of single draws comes to, without
-    waiting for the few draws that still cost something.
+def hardest_triplets(anchor: Tensor, positive: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Triplets whose negative is the feature of another one nearest to the anchor or the positive.
 
     Args:
         anchor, positive: (N, D) of unit length, N >= 2, row i of both is triplet i.
     Returns:
-        Scalar: the sum over the triplets.
+        anchor, positive, negative: (N, D) each. The first two are exchanged where the negative is
+        nearer to the positive.
     Raises:
         ShapeError: the two differ in shape, or N < 2.
-    Source: adaptive-triplet-endoscopic-matching, section 2.2 and equations 1 and 2.
+    Source: Mishchuk et al. 2017 (HardNet), section 3.1; the paper draws one at random.
     """
     if anchor.shape != positive.shape or anchor.ndim != 2 or len(anchor) < 2:
         actual = f"{tuple(anchor.shape)}, {tuple(positive.shape)}"
         raise ShapeError("triplets", expected="two of (N, D), N >= 2", actual=actual)
-    count = len(anchor)
-    near = (anchor - positive).square().sum(dim=1)
-    far = 2 - 2 * anchor @ torch.cat([anchor, positive]).T  # of unit vectors
-    loss = near[:, None] + near[:, None] / 2 - far
-    own = torch.eye(count, dtype=torch.bool, device=anchor.device).repeat(1, 2)
-    loss = (loss.clamp(min=0) if hinge else loss).masked_fill(own, 0.0)
-    return loss.sum() / (2 * count - 2)
+    count, both = len(anchor), torch.cat([anchor, positive])
+    cosine = both.detach() @ both.detach().T
+    own = torch.eye(count, dtype=torch.bool, device=anchor.device).repeat(2, 2)
+    best, at = cosine.masked_fill(own, -torch.inf).max(dim=1)
+    turned = best[count:] > best[:count]
+    negative = both[torch.where(turned, at[count:], at[:count])]
+    turned = turned[:, None]
+    return torch.where(turned, positive, anchor), torch.where(turned, anchor, positive), negative
 
 
 def triplet_shares(anchor: Tensor, positive: Tensor, negative: Tensor) -> TripletShares:

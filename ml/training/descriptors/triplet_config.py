@@ -14,21 +14,24 @@ class TripletConfig:
     """One run of ``triplet``."""
 
     name: str = "triplet"  # of the descriptor
-    version: str = "1.0"  # of the descriptor
+    version: str = "2.0"  # of the descriptor
     ratio: float = 0.95  # ratio test that goes with it
     network: TripletCnnConfig = field(default_factory=TripletCnnConfig)
     stills: StillsConfig = field(default_factory=StillsConfig)
     perspective: PerspectiveConfig = field(default_factory=PerspectiveConfig)
     light: StillViewConfig = field(default_factory=StillViewConfig)  # its photometric part
-    triplets: int = 480  # of a data set; the paper has 300 key points, "over 15000" triplets
-    epochs: int = 100  # 250 in section 3.2; five data sets here as there
-    renew_every: int = 20  # epochs a data set is used for; 50 in section 3.2
-    batch: int = 36  # section 3.2
-    by_still: bool = False  # batches of patches of one still; False: of any
-    all_negatives: bool = False  # the mean over all draws of a negative; False: one draw
-    learning_rate: float = 0.01  # ten times section 3.2: with the hinge few triplets still count
-    decay: bool = False  # to zero by a cosine; section 3.2 calls its rate the initial one
+    triplets: int = 2048  # of a data set; the paper has 300 key points, "over 15000" triplets
+    epochs: int = 80  # 250 in section 3.2
+    renew_every: int = 2  # epochs a data set is used for; 50 in section 3.2
+    batch: int = 256  # 36 in section 3.2: the more there are to choose the negative among
+    by_still: bool = True  # batches of patches of few stills; False: of any
+    mined: bool = True  # the negative is the nearest of the batch; False: drawn, as in section 2.2
+    learning_rate: float = 0.001  # section 3.2
+    decay: bool = True  # to zero by a cosine; section 3.2 calls its rate the initial one
+    adam: bool = True  # False: gradient descent with ``momentum``, as in section 3.2
     momentum: float = 0.9  # section 3.2
     hinge: bool = True  # see losses.adaptive_triplet; the paper prints none
+    least_margin: float = 1.0  # see there; a quarter of the largest squared distance
+    settled: float = 1.0  # share of easy triplets from which there is no least margin any more
     checkpoint_every: int = 2  # epochs
     seed: int = 0

@@ -20,7 +20,7 @@ from ml.training.descriptors.card import SHARES
 from ml.training.descriptors.losses import (
     TripletShares,
     adaptive_triplet,
-    mean_adaptive_triplet,
+    hardest_triplets,
     triplet_shares,
 )
 from ml.training.descriptors.triplet_config import TripletConfig
@@ -33,6 +33,9 @@ from ml.training.descriptors.triplets import (
 )
 from ml.training.descriptors.views import KeypointStill
 from ml.types import ArrayI64
+
+_MINED_EASY = "mined_easy"
+"""Of the history: the share of easy triplets among those that are learned from."""
 
 _HELD_OUT_SET, _HELD_OUT_NEGATIVES = 1 << 21, 1 << 22
 """Numbers that keep what is drawn of held-out stills apart from the data sets and the epochs."""
@@ -57,8 +60,11 @@ class TripletLearner:
             _load(self.network, start)
         self.network.to(self.device)
         self.modules = {"network": self.network}
-        self.optimiser = torch.optim.SGD(
-            self.network.parameters(), lr=config.learning_rate, momentum=config.momentum
+        weights, rate = self.network.parameters(), config.learning_rate
+        self.optimiser: torch.optim.Optimizer = (
+            torch.optim.Adam(weights, lr=rate)
+            if config.adam
+            else torch.optim.SGD(weights, lr=rate, momentum=config.momentum)
         )
         self._drawn: tuple[int, TripletSet] | None = None
         self._watched = self._triplets(_HELD_OUT_SET, held_out) if held_out else None
@@ -68,8 +74,10 @@ class TripletLearner:
         wanted = number // self.config.renew_every
         if self._drawn is None or self._drawn[0] != wanted:
             self._drawn = (wanted, self._triplets(wanted, self.stills))
-        loss, shares = self._epoch(number, self._drawn[1])
+        least = self._least_margin(history)
+        loss, shares, easy = self._epoch(number, self._drawn[1], least)
         _record(history, "", shares)
+        history.setdefault(_MINED_EASY, []).append(round(easy, 5))
         if self._watched is not None:
             _record(history, "held_out_", self._held_out_shares(self._watched))
         return loss
@@ -84,23 +92,33 @@ class TripletLearner:
             light=self.config.light,
         )
 
-    def _epoch(self, epoch: int, triplets: TripletSet) -> tuple[float, np.ndarray]:
-        """Loss a triplet, and the shares of easy, semi-hard and hard ones."""
+    def _least_margin(self, history: History) -> float:
+        """None any more once the share of easy triplets has settled."""
+        easy = max(history.get(_MINED_EASY, []), default=0.0)
+        return self.config.least_margin if easy < self.config.settled else 0.0
+
+    def _epoch(
+        self, epoch: int, triplets: TripletSet, least_margin: float
+    ) -> tuple[float, np.ndarray, float]:
+        """Loss a triplet; the shares of easy, semi-hard and hard ones among drawn negatives, and
+        the share of easy ones among those that are learned from."""
         config = self.config
         rng = np.random.default_rng((config.seed, peers().drawn(epoch)))
         share = half_cosine(epoch, config.epochs) if config.decay else 1.0
         set_rate(self.optimiser, config.learning_rate * share)
-        total, shares, seen = 0.0, np.zeros(3), 0
+        total, shares, easy, seen = 0.0, np.zeros(3), 0.0, 0
         batches = self._batches(rng, triplets)
         for batch in batches[: peers().least(len(batches))]:
             anchor, positive, negative = self._embedded(triplets, batch, rng)
-            if config.all_negatives:
-                loss = mean_adaptive_triplet(anchor, positive, hinge=config.hinge)
-            else:
-                loss = adaptive_triplet(anchor, positive, negative, hinge=config.hinge)
-            total, seen = total + descend(self.optimiser, loss), seen + len(batch)
             shares += len(batch) * _as_array(triplet_shares(anchor, positive, negative))
-        return total / seen, shares / seen
+            if config.mined:
+                anchor, positive, negative = hardest_triplets(anchor, positive)
+            easy += len(batch) * triplet_shares(anchor, positive, negative).easy
+            loss = adaptive_triplet(
+                anchor, positive, negative, hinge=config.hinge, least_margin=least_margin
+            )
+            total, seen = total + descend(self.optimiser, loss), seen + len(batch)
+        return total / seen, shares / seen, easy / seen
 
     def _batches(self, rng: np.random.Generator, triplets: TripletSet) -> list[ArrayI64]:
         size = self.batch

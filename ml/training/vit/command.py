@@ -27,15 +27,15 @@ from ml.types import Progress, no_progress
 class VitSummary(RunSummary):
     """What a training of the adapted transformer returns.
 
-    ``validation`` has a row each time the held-out pairs were scored, ``thresholds`` their scores
-    at the end by the least similarity of a match; see ``score_pairs``.
+    ``validation`` has a row each time the held-out pairs were scored, ``rules`` their scores
+    at the end by the rule of a match; see ``score_rules``.
     """
 
     stills: int
     held_out_stills: int
     steps: int
     validation: list[dict[str, float]]
-    thresholds: dict[str, dict[str, float]]
+    rules: dict[str, dict[str, float]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +80,7 @@ def train_vit(
         learner = VitLearner(config, stills, held_out, start=run.start, compute=run.compute)
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
         learner.network.eval()
-        by_threshold = learner.by_threshold()
+        by_rule = learner.by_rule()
     save_network(run.weights, learner.network, version=config.version)
     summary: VitSummary = {
         **run.summary(),
@@ -88,7 +88,7 @@ def train_vit(
         "held_out_stills": len(held_out),
         "steps": len(run.losses),
         "validation": run.history.get("validation", []),
-        "thresholds": by_threshold,
+        "rules": by_rule,
     }
     run.write_log(summary)
     plot_losses(run.losses, summary["validation"], run.out / "loss.png", warmup=config.warmup_steps)

@@ -28,10 +28,7 @@ from ml.training.vit.mining import (
     triplet_loss,
 )
 from ml.training.vit.pairs import MaskedStill, NovelViewPair, draw_pair
-from ml.training.vit.score import score_pairs
-
-THRESHOLDS = (0.6, 0.7, 0.8, 0.9, 0.95)
-"""Similarities at which the end of a run is scored; the last one is the paper's."""
+from ml.training.vit.score import score_pairs, score_rules
 
 _VALIDATION = 1 << 20
 """Keeps the generator of the validation pairs apart from those of the steps."""
@@ -80,14 +77,9 @@ class VitLearner:
             self._validate(done, history)
         return loss
 
-    def by_threshold(self) -> dict[str, dict[str, float]]:
-        """Scores of the held-out pairs under other thresholds than the paper's, by threshold."""
-        if not self.held_out:
-            return {}
-        return {
-            f"{threshold:g}": score_pairs(self.network, self.held_out, threshold=threshold)
-            for threshold in THRESHOLDS
-        }
+    def by_rule(self) -> dict[str, dict[str, float]]:
+        """Scores of the held-out pairs under several rules of a match, see ``score_rules``."""
+        return score_rules(self.network, self.held_out) if self.held_out else {}
 
     def _descended(self, step: int) -> float | None:
         set_rate(self.optimiser, self._learning_rate(step))

@@ -29,6 +29,7 @@ from portal.annotations.services import (
     labels_order,
 )
 from portal.archive.selectors import canvas_get
+from portal.core.api.fields import SparseFields
 from portal.labs.models import Role, TokenArea, User
 from portal.labs.requests import UUID_REGEX, user_of
 from portal.labs.selectors import lab_chosen
@@ -126,7 +127,7 @@ class LabelQuerySerializer(serializers.Serializer[Label]):
     canvas = serializers.UUIDField(required=False, help_text="The labels for this canvas")
 
 
-class LabelApi(GenericViewSet[Label]):
+class LabelApi(SparseFields, GenericViewSet[Label]):
     """The labels an ROI can carry. Managers maintain them."""
 
     area = TokenArea.ROIS

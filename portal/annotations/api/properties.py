@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.annotations import selectors
-from portal.annotations.properties import KEY_MOST, KINDS, VALUE_MOST
+from portal.annotations.properties import KEY_MOST, KINDS, UNIT_MOST, VALUE_MOST, types_mark
 from portal.annotations.services import property_types_set
 from portal.archive.selectors import canvas_get
 from portal.labs.models import Role, TokenArea
@@ -32,6 +32,18 @@ class PropertyTypeSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="Of the kind choice",
     )
+    unit = serializers.CharField(
+        max_length=UNIT_MOST, required=False, allow_blank=True, help_text="Of the kind number"
+    )
+    name = serializers.CharField(
+        max_length=KEY_MOST,
+        required=False,
+        allow_blank=True,
+        help_text="As people see it; empty: as the key, which ROIs and files go by",
+    )
+    retired = serializers.BooleanField(
+        required=False, help_text="ROIs keep what they have; no other is asked for it"
+    )
 
 
 class PropertyTypesSerializer(serializers.Serializer[Any]):
@@ -39,6 +51,11 @@ class PropertyTypesSerializer(serializers.Serializer[Any]):
 
     lab = serializers.UUIDField(required=False)
     properties = PropertyTypeSerializer(many=True)
+    mark = serializers.CharField(
+        required=False,
+        help_text="Of these properties as they are. Sent with others, 409 `properties-changed` "
+        "where somebody changed them since",
+    )
 
 
 class PropertyTypesQuerySerializer(serializers.Serializer[Any]):
@@ -85,10 +102,17 @@ class PropertyTypesApi(APIView):
         body.is_valid(raise_exception=True)
         asked = body.validated_data
         lab = lab_chosen(user_of(request), asked.get("lab"), at_least=Role.MANAGER)
-        property_types_set(lab=lab, user=user_of(request), types=asked["properties"])
+        property_types_set(
+            lab=lab,
+            user=user_of(request),
+            types=asked["properties"],
+            mark=asked.get("mark"),
+        )
         return _property_types(lab.pk)
 
 
 def _property_types(lab_id: uuid.UUID) -> Response:
-    types = [asdict(one) for one in selectors.property_types_of(lab_id)]
-    return Response(PropertyTypesSerializer({"lab": lab_id, "properties": types}).data)
+    known = selectors.property_types_of(lab_id)
+    types = [asdict(one) for one in known]
+    said = {"lab": lab_id, "properties": types, "mark": types_mark(known)}
+    return Response(PropertyTypesSerializer(said).data)

@@ -14,11 +14,18 @@ from portal.annotations.services.labels import (
     label_set_publish,
     label_update,
     labels_order,
-    properties_given,
-    property_types_set,
 )
 from portal.annotations.services.merges import label_merge, label_merge_preview, label_merge_undo
 from portal.annotations.services.once import Once
+from portal.annotations.services.properties import (
+    PropertyForm,
+    properties_given,
+    property_type_add,
+    property_type_move,
+    property_type_retire,
+    property_type_update,
+    property_types_set,
+)
 from portal.annotations.services.reports import ImportItem, ImportReport, report_json
 from portal.annotations.services.reviewing import review_rules_set
 from portal.annotations.services.rois import (
@@ -45,6 +52,7 @@ __all__ = [
     "ImportUndone",
     "LabelChanges",
     "Once",
+    "PropertyForm",
     "RoiChanges",
     "RoiStep",
     "color_next",
@@ -59,6 +67,10 @@ __all__ = [
     "label_update",
     "labels_order",
     "properties_given",
+    "property_type_add",
+    "property_type_move",
+    "property_type_retire",
+    "property_type_update",
     "property_types_set",
     "report_json",
     "review_rules_set",

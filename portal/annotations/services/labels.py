@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import TypedDict
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
@@ -14,9 +14,8 @@ from django.utils import timezone
 
 from portal.annotations.colors import color_suggest
 from portal.annotations.models import Label, LabelSet, LabelSetVersion, Roi, RoiRevision
-from portal.annotations.properties import PropertyType, properties_require, types_clean, types_of
 from portal.annotations.rules import require_manage_labels
-from portal.annotations.selectors.labels import labels_frozen, property_types_of
+from portal.annotations.selectors.labels import labels_frozen
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import Lab, User
@@ -290,30 +289,3 @@ def _check_parent(label: Label) -> None:
         if len(seen) > DEPTH_MOST:
             raise InvalidInputError(f"parent: labels stand {DEPTH_MOST} deep at most.")
         above = above.parent
-
-
-def property_types_set(*, lab: Lab, user: User, types: object) -> list[PropertyType]:
-    """Say which properties the lab's ROIs have, and of what type. What ROIs have stays.
-
-    Raises:
-        ForbiddenError: not a manager. InvalidInputError.
-    """
-    require_manage_labels(user, lab.pk)
-    label_set = label_set_ensure(lab=lab)
-    label_set.property_types = types_clean(types)
-    label_set.save(update_fields=["property_types", "updated_at"])
-    return types_of(label_set.property_types)
-
-
-def properties_given(lab_id: uuid.UUID, *asked: Mapping[str, Any]) -> Any:
-    """The ``properties`` of the first of these requests; all are checked by the lab's types.
-
-    Raises:
-        InvalidInputError: a value is not of its type.
-    """
-    given = [one["properties"] for one in asked if "properties" in one]
-    if given:
-        types = property_types_of(lab_id)
-        for properties in given:
-            properties_require(properties, types)
-    return given[0] if given else None

@@ -8,6 +8,7 @@ from django.urls import path, register_converter
 
 from portal.archive.api.canvases import CanvasViewSet, SignedConverter
 from portal.archive.api.cases import CaseViewSet
+from portal.archive.api.intake import IntakeRulesApi, QuarantineViewSet
 from portal.archive.api.items import SlideViewSet, VideoViewSet
 from portal.archive.api.sharing import CaseSharesApi, ShareViewSet
 from portal.archive.api.uploads import UploadViewSet
@@ -20,6 +21,7 @@ router_entries: list[tuple[str, Any, str]] = [
     ("videos", VideoViewSet, "video"),
     ("canvases", CanvasViewSet, "canvas"),
     ("shares", ShareViewSet, "share"),
+    ("quarantine", QuarantineViewSet, "quarantine"),
 ]
 urlpatterns = [
     path(
@@ -40,6 +42,7 @@ urlpatterns = [
         ),
         name="upload-detail",
     ),
+    path("intake-rules/<uuid:id>/", IntakeRulesApi.as_view(), name="intake-rules"),
     path("cases/<uuid:case_id>/shares/", CaseSharesApi.as_view(), name="case-shares"),
     path(
         "canvases/<uuid:pk>/tiles/<int:z>/<int:x>/<int:y>.jpg",

@@ -19,6 +19,7 @@ from portal.archive.models import Canvas
 from portal.archive.selectors import filmstrip_jpeg, frame_etag, frame_jpeg
 from portal.archive.serializers import CanvasScaleSerializer, CanvasSerializer
 from portal.archive.tiles.reading import plane_of, tile_etag, tile_read
+from portal.core.api.fields import SparseFields
 from portal.core.http.files import bytes_response
 from portal.labs.models import TokenArea
 from portal.labs.requests import UUID_REGEX, user_of
@@ -40,7 +41,7 @@ class SignedConverter:
         return str(value)
 
 
-class CanvasViewSet(viewsets.GenericViewSet[Canvas]):
+class CanvasViewSet(SparseFields, viewsets.GenericViewSet[Canvas]):
     """What slides, videos and mosaics show on."""
 
     area = TokenArea.CASES

@@ -32,6 +32,7 @@ from portal.archive.serializers import (
     VideoSerializer,
 )
 from portal.archive.services import ItemReceived
+from portal.core.api.fields import SparseFields
 from portal.core.errors import InvalidInputError
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
@@ -64,7 +65,12 @@ def accepts_file(serializer: type[SlideSerializer] | type[VideoSerializer]) -> C
     )
 
 
-class ItemViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]):
+class ItemViewSet(
+    SparseFields,
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[Any],
+):
     """What slides and videos have in common: sent as a file, prepared by a job."""
 
     area = TokenArea.CASES

@@ -101,8 +101,8 @@ class UploadSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(UploadErrorSerializer(allow_null=True))
     def get_error(self, seen: UploadSeen) -> dict[str, str] | None:
-        """Null unless the state is *refused*."""
-        if seen.upload.state != UploadState.REFUSED:
+        """Null unless the state is *refused* or *quarantined*."""
+        if seen.upload.state not in (UploadState.REFUSED, UploadState.QUARANTINED):
             return None
         return {"code": seen.upload.error_code, "message": seen.upload.error_message}
 

@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
                 ('sha256', models.CharField(max_length=64)),
                 ('size_bytes', models.BigIntegerField()),
                 ('media_type', models.CharField(max_length=80)),
+                ('removed', models.JSONField(help_text='Names of fields taken out of the file; null: nobody looked', null=True)),
                 ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
             ],
         ),
@@ -127,6 +128,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='IntakeRules',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('takes_names_out', models.BooleanField(default=True, help_text='Labels, macro images and fields that may name somebody go')),
+                ('must_be_clean', models.BooleanField(default=False, help_text='What cannot be taken out of a file puts it into quarantine')),
+                ('titles_from_files', models.BooleanField(default=True, help_text="A file without a title gets its file's name as one")),
+                ('lab', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='labs.lab')),
+            ],
+            options={
+                'verbose_name_plural': 'intake rules',
+                'constraints': [models.UniqueConstraint(fields=('lab',), name='intake_rules_of_lab')],
+            },
+        ),
+        migrations.CreateModel(
             name='LabQuota',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
@@ -172,7 +189,8 @@ class Migration(migrations.Migration):
                 ('size_bytes', models.BigIntegerField(default=0)),
                 ('received_bytes', models.BigIntegerField(default=0, help_text='Of these it is certain')),
                 ('sha256', models.CharField(blank=True, help_text='Announced, then as measured', max_length=64)),
-                ('state', models.CharField(choices=[('receiving', 'Receiving'), ('checking', 'Checking'), ('stored', 'Stored'), ('refused', 'Refused')], default='receiving', max_length=10)),
+                ('state', models.CharField(choices=[('receiving', 'Receiving'), ('checking', 'Checking'), ('stored', 'Stored'), ('refused', 'Refused'), ('quarantined', 'In quarantine')], default='receiving', max_length=11)),
+                ('release_reason', models.CharField(blank=True, help_text='Why a manager let it pass the gate', max_length=300)),
                 ('error_code', models.CharField(blank=True, max_length=60)),
                 ('error_message', models.TextField(blank=True)),
                 ('is_part', models.BooleanField(default=False)),
@@ -249,5 +267,9 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='video',
             constraint=models.UniqueConstraint(condition=models.Q(('bin_entry', None)), fields=('case', 'asset'), name='video_case_asset_unique'),
+        ),
+        migrations.AddIndex(
+            model_name='upload',
+            index=models.Index(fields=['lab', 'sha256'], name='upload_lab_sha256'),
         ),
     ]

@@ -1,5 +1,6 @@
 """Rows of the archive: cases, what they hold, and who else may read them."""
 
+from portal.archive.models.intake import IntakeRules
 from portal.archive.models.records import (
     PRESENT,
     AgeBand,
@@ -36,6 +37,7 @@ __all__ = [
     "CaseItem",
     "CaseShare",
     "CaseShareQuerySet",
+    "IntakeRules",
     "ItemState",
     "LabQuota",
     "Sex",

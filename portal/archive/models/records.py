@@ -144,6 +144,9 @@ class Asset(LabOwned):
     sha256 = models.CharField(max_length=64)
     size_bytes = models.BigIntegerField()
     media_type = models.CharField(max_length=80)
+    removed = models.JSONField(
+        null=True, help_text="Names of fields taken out of the file; null: nobody looked"
+    )
 
     class Meta:
         constraints = (models.UniqueConstraint(fields=["lab", "sha256"], name="asset_unique"),)
@@ -174,6 +177,7 @@ class UploadState(models.TextChoices):
     CHECKING = "checking", "Checking"
     STORED = "stored", "Stored"
     REFUSED = "refused", "Refused"
+    QUARANTINED = "quarantined", "In quarantine"
 
 
 class Upload(LabOwned):
@@ -189,7 +193,7 @@ class Upload(LabOwned):
     received_bytes = models.BigIntegerField(default=0, help_text="Of these it is certain")
     sha256 = models.CharField(max_length=64, blank=True, help_text="Announced, then as measured")
     state = models.CharField(
-        max_length=10, choices=UploadState.choices, default=UploadState.RECEIVING
+        max_length=11, choices=UploadState.choices, default=UploadState.RECEIVING
     )
     error_code = models.CharField(max_length=60, blank=True)
     error_message = models.TextField(blank=True)
@@ -197,9 +201,15 @@ class Upload(LabOwned):
     whole = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="parts")
     part_number = models.PositiveIntegerField(default=0)
     asset = models.ForeignKey(Asset, null=True, on_delete=models.PROTECT, related_name="uploads")
+    release_reason = models.CharField(
+        max_length=300, blank=True, help_text="Why a manager let it pass the gate"
+    )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
+
+    class Meta:
+        indexes = (models.Index(fields=["lab", "sha256"], name="upload_lab_sha256"),)
 
 
 class CanvasKind(models.TextChoices):

@@ -26,6 +26,7 @@ from portal.archive.selectors.frames import (
     frame_page,
     frame_table,
 )
+from portal.archive.selectors.intake import intake_rules_of, quarantine_get, quarantine_list
 from portal.archive.selectors.items import (
     ItemCard,
     item_cards,
@@ -73,8 +74,11 @@ __all__ = [
     "frame_jpeg",
     "frame_page",
     "frame_table",
+    "intake_rules_of",
     "item_cards",
     "item_get",
+    "quarantine_get",
+    "quarantine_list",
     "share_get",
     "share_list",
     "share_seen",

@@ -6,13 +6,13 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from portal.archive.models import Case, Slide, Upload, UploadState, Video
 from portal.core.errors import NotFoundError
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
-from portal.labs.models import User
+from portal.labs.models import Membership, Role, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +26,25 @@ class UploadSeen:
 
 def upload_list(*, user: User) -> QuerySet[Upload]:
     """The transfers into the cases of the person's labs, newest first; no parts of them."""
-    uploads = Upload.objects.owned_by(user).filter(is_part=False)
+    uploads = _shown(user).filter(is_part=False)
     return uploads.select_related("case", "lab").order_by("-created_at", "id")
 
 
 def upload_get(*, user: User, upload_id: uuid.UUID) -> Upload:
     """A transfer or a part of one, or ``NotFoundError``."""
-    uploads = Upload.objects.owned_by(user).select_related("case", "lab")
+    uploads = _shown(user).select_related("case", "lab")
     upload = uploads.filter(pk=upload_id).first()
     if upload is None:
         raise NotFoundError("No such upload.")
     return upload
+
+
+def _shown(user: User) -> QuerySet[Upload]:
+    """Of files in quarantine, one's own and those of labs that one manages."""
+    managed = Membership.objects.of(user).filter(role=Role.MANAGER).values("lab_id")
+    held = Q(state=UploadState.QUARANTINED) & ~Q(created_by=user) & ~Q(lab_id__in=managed)
+    uploads: QuerySet[Upload] = Upload.objects.owned_by(user).exclude(held)
+    return uploads
 
 
 def uploads_interrupted(*, case: Case, user: User) -> list[Upload]:

@@ -11,6 +11,7 @@ from typing import Any
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
+from portal.archive.services.gate import item_quarantine
 from portal.core.events import event_emit
 
 
@@ -81,21 +82,22 @@ def video_ready(
 
 
 def item_job_ended(*, payload: Mapping[str, Any]) -> None:
-    """Mark the slide or video of a failed or cancelled job as failed, with the reason.
+    """Put a file that did not pass the gate into quarantine; else mark its item as failed.
 
     Heard from ``job.ended``, in the transaction that ends the job. An item that became ready stays.
     """
-    models = {"slide": Slide, "video": Video}
+    models: dict[str, type[Slide] | type[Video]] = {"slide": Slide, "video": Video}
     model = models.get(str(payload.get("target_type")))
     if model is None or payload.get("kind") not in ("slide_ingest", "video_ingest"):
         return
     if payload.get("state") not in ("failed", "cancelled"):
         return
-    model.everything.filter(pk=payload["target_id"]).exclude(state=ItemState.READY).update(
-        state=ItemState.FAILED,
-        error_code=str(payload.get("error_code") or payload["state"]),
-        error_message=str(payload.get("error_message") or "The work was cancelled."),
-    )
+    code = str(payload.get("error_code") or payload["state"])
+    message = str(payload.get("error_message") or "The work was cancelled.")
+    waiting = model.everything.filter(pk=payload["target_id"]).exclude(state=ItemState.READY)
+    item: Slide | Video | None = waiting.first()
+    if item is not None and not item_quarantine(item=item, code=code, message=message):
+        waiting.update(state=ItemState.FAILED, error_code=code, error_message=message)
 
 
 def item_preparing(*, item: Slide | Video) -> None:
@@ -122,7 +124,7 @@ def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
 def _item_ready(item: CaseItem, canvas: Canvas, *, warnings: tuple[str, ...]) -> None:
     item.canvas = canvas
     item.state, item.error_code, item.error_message = ItemState.READY, "", ""
-    item.warnings = list(warnings)
+    item.warnings = list(dict.fromkeys((*item.warnings, *warnings)))  # a second run says the same
     item.save()
     name = item._meta.model_name
     event_emit(

@@ -10,8 +10,18 @@ from django.core.files.base import File
 from django.db import transaction
 
 from ml.imaging.formats.sniff import FileKind
-from portal.archive.models import BinEntry, Case, CaseItem, ItemState, Slide, Upload, Video
+from portal.archive.models import (
+    BinEntry,
+    Case,
+    CaseItem,
+    ItemState,
+    Slide,
+    Upload,
+    UploadState,
+    Video,
+)
 from portal.archive.rules import require_edit
+from portal.archive.selectors.intake import intake_rules_of
 from portal.archive.services.assets import asset_lock
 from portal.archive.services.bin import bin_put
 from portal.archive.services.uploads import content_kind_of, name_clean, upload_receiving
@@ -58,8 +68,14 @@ def item_receive(
         return _create(_MODELS[received.kind], upload=received.upload, user=user, name=name)
 
 
-def item_create(*, upload: Upload, user: User, name: str = "") -> ItemReceived:
-    """A slide or a video from a complete upload, whichever its content is."""
+def item_create(
+    *, upload: Upload, user: User, name: str = "", is_again: bool = False
+) -> ItemReceived:
+    """A slide or a video from a complete upload, whichever its content is.
+
+    Args:
+        is_again: it was received before: nobody is told of a file that arrives.
+    """
     if upload.asset is None:
         raise ConflictError("This upload is not complete.", code="upload-incomplete")
     kind = content_kind_of(upload.asset)
@@ -67,7 +83,7 @@ def item_create(*, upload: Upload, user: User, name: str = "") -> ItemReceived:
         asset_lock((upload.lab_id, upload.asset.sha256))
         if not Upload.objects.filter(pk=upload.pk).exists():
             raise ConflictError(f"{upload.filename} was deleted meanwhile.", code="upload-gone")
-        return _create(_MODELS[kind], upload=upload, user=user, name=name)
+        return _create(_MODELS[kind], upload=upload, user=user, name=name, is_again=is_again)
 
 
 def item_retry(*, item: Slide | Video, user: User) -> Job:
@@ -111,7 +127,12 @@ def require_prepared(items: Iterable[Slide | Video]) -> None:
 
 
 def _create(
-    model: type[Slide] | type[Video], *, upload: Upload, user: User, name: str
+    model: type[Slide] | type[Video],
+    *,
+    upload: Upload,
+    user: User,
+    name: str,
+    is_again: bool = False,
 ) -> ItemReceived:
     require_edit(user, upload.lab_id)
     if upload.asset is None:
@@ -122,16 +143,26 @@ def _create(
             asset=upload.asset,
             defaults={
                 "lab_id": upload.lab_id,
-                "name": name_clean(name or upload.filename),
+                "name": name_clean(name) if name else _title(model, upload),
                 "created_by": user,
             },
         )
         if is_new:
-            _emit(item, "item.received", sha256=upload.asset.sha256)
+            Upload.objects.filter(pk=upload.pk).update(state=UploadState.STORED)
+            if not is_again:
+                _emit(item, "item.received", sha256=upload.asset.sha256)
             return ItemReceived(item, _submit(item, user=user), True)
     if item.state == ItemState.FAILED:
         return ItemReceived(item, item_retry(item=item, user=user), False)
     return ItemReceived(item, _latest_job(item), False)
+
+
+def _title(model: type[Slide] | type[Video], upload: Upload) -> str:
+    """The file's name, or where the lab keeps those apart a number within the case."""
+    if intake_rules_of(upload.lab_id).titles_from_files:
+        return name_clean(upload.filename)
+    number = model.everything.filter(case_id=upload.case_id).count() + 1
+    return f"{str(model._meta.verbose_name).capitalize()} {number}"
 
 
 def _emit(item: Slide | Video, event: str, **more: str) -> None:

@@ -17,11 +17,12 @@ from portal.archive import inspection, storage
 from portal.archive.models import Asset, Case, Upload, UploadState
 from portal.archive.receiving import ReceivedFile
 from portal.archive.rules import require_edit
+from portal.archive.selectors.intake import asset_received
 from portal.archive.services.assets import asset_placing
 from portal.archive.services.identity import identity_mark
 from portal.archive.services.quotas import require_quota
 from portal.core.disk import require_room
-from portal.core.errors import InvalidInputError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.labs.models import User
 
 MEDIA_TYPES: dict[FileKind, str] = {
@@ -96,10 +97,14 @@ def upload_receiving(
     with _received(file) as incoming:
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
-        with asset_placing(case.lab_id, incoming.sha256, received=incoming.path):
+        known = asset_received(case.lab_id, incoming.sha256)
+        path = None if known else incoming.path
+        stored_as = known.sha256 if known else incoming.sha256
+        with asset_placing(case.lab_id, stored_as, received=path):
             upload = upload_keep(
                 case=case,
-                received=incoming.path,
+                received=path,
+                known=known,
                 sha256=incoming.sha256,
                 size_bytes=incoming.size_bytes,
                 kind=kind,
@@ -168,6 +173,7 @@ def upload_keep(
     *,
     case: Case,
     received: Path | None,
+    known: Asset | None,
     sha256: str,
     size_bytes: int,
     kind: FileKind,
@@ -181,22 +187,29 @@ def upload_keep(
 
     Args:
         received: None where the store has the bytes already.
+        known: what the lab keeps of these bytes, see ``asset_received``.
         upload: the transfer that brought them; None where they came at once.
     Returns:
         The upload of these bytes in this case: an older one where there is one, ``upload`` or a
         new one else.
+    Raises:
+        ConflictError: what the lab kept of them was deleted meanwhile.
     """
-    if not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
+    if known is not None and not Asset.objects.filter(pk=known.pk).exists():
+        raise ConflictError(f"{filename} was deleted meanwhile; send it again.", code="upload-gone")
+    if known is None and not Asset.objects.filter(lab_id=case.lab_id, sha256=sha256).exists():
         announced = size_bytes if upload is None else 0  # one in pieces is counted already
         require_quota(case.lab_id, announced)
     if received is not None:
         storage.the_store().put(received, storage.asset_name(case.lab_id, sha256))
     identity_mark()
-    asset, _ = Asset.objects.get_or_create(
-        lab_id=case.lab_id,
-        sha256=sha256,
-        defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
-    )
+    asset = known
+    if asset is None:
+        asset, _ = Asset.objects.get_or_create(
+            lab_id=case.lab_id,
+            sha256=sha256,
+            defaults={"size_bytes": size_bytes, "media_type": MEDIA_TYPES[kind]},
+        )
     before = Upload.objects.filter(case=case, asset=asset).first()
     if before is not None and upload is None:
         return before

@@ -14,7 +14,9 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.archive import extensions, selectors, services
 from portal.archive.rules import may_edit
 from portal.archive.views.notices import deleted_notice
-from portal.core.errors import ConflictError
+from portal.core.errors import ConflictError, NotFoundError
+from portal.jobs.models import JobState
+from portal.jobs.selectors import job_latest_for
 from portal.labs.requests import user_of
 
 
@@ -24,7 +26,14 @@ from portal.labs.requests import user_of
 def item_card(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
     """The card of a slide or video, asked for again when its job ended."""
     user = user_of(request)
-    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    try:
+        item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    except NotFoundError:
+        job = job_latest_for(target_type=kind, target_ids=[item_id], user=user).get(item_id)
+        if job is None or job.state != JobState.FAILED:
+            raise
+        gone = {"kind": kind, "item_id": item_id, "job": job}
+        return render(request, "archive/_item_gone.html", gone)
     card = selectors.item_cards([item], user=user)[0]
     context = {
         "card": card,

@@ -21,7 +21,8 @@ from portal.annotations.models import Label, Roi
 from portal.archive.models import Canvas, Case, CaseShare, Slide, Upload, Video
 from portal.audit.models import Outcome
 from portal.audit.services import Details, entry_note, keyed_hash, labs_of
-from portal.config.auditing.watched import ITEM, WATCHED, Watch
+from portal.config.auditing.watch import ITEM, Watch
+from portal.config.auditing.watched import WATCHED
 from portal.core.errors import UnavailableError
 from portal.core.http.acting import acting
 from portal.core.views import error_response
@@ -30,7 +31,7 @@ from portal.jobs.models import Job
 from portal.keeping.models import Erasure
 from portal.labs.models import ApiToken, User
 from portal.mosaics.models import Followup, Mosaic
-from portal.retrieval.models import Query
+from portal.retrieval.models import Query, Report
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "label": (Label, ""),
     "mosaic": (Mosaic, "case_id"),
     "query": (Query, "canvas__case_id"),
+    "report": (Report, "canvas__case_id"),
     "roi": (Roi, "canvas__case_id"),
     "share": (CaseShare, "case_id"),
     "slide": (Slide, "case_id"),

@@ -8,36 +8,10 @@ a test compares this table with the URLs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-MINUTE_S, HOUR_S = 60.0, 3600.0
-ITEM = "item"
-"""A slide or a video, whichever the address says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What to note of a request that was answered or refused.
-
-    Attributes:
-        parameter: of the path, with the object's id; ``?name`` of the query. A view may say it by
-            ``portal.core.http.acting.about``. Without an object it is noted in each of one's labs.
-        every_s: note it once in so long for one person and object: what a page asks for many times.
-        is_told: the write itself is noted by its event; only a refusal is noted here.
-        only_tokens: a session asks for it as part of a page that is noted.
-    """
-
-    action: str
-    kind: str = ""
-    parameter: str = ""
-    every_s: float = 0.0
-    is_told: bool = False
-    only_tokens: bool = False
-
-
-def _told(action: str, kind: str = "", parameter: str = "") -> Watch:
-    return Watch(action, kind, parameter, is_told=True)
-
+from portal.config.auditing.watch import HOUR_S, ITEM, MINUTE_S, Watch
+from portal.config.auditing.watch import told as _told
+from portal.config.auditing.watched_search import SEARCHES
 
 _CASE = Watch("case.viewed", "case", "case_id")
 _CANVAS = Watch("canvas.read", "canvas", "pk", every_s=HOUR_S)
@@ -53,6 +27,8 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "annotations:labels": {"POST": _told("label.saved")},
     "annotations:label_edit": {"POST": _told("label.saved", "label", "label_id")},
     "annotations:label_remove": {"POST": _told("label.deleted", "label", "label_id")},
+    "annotations:properties": {"POST": _told("properties.changed")},
+    "annotations:property_edit": {"POST": _told("properties.changed")},
     "api:assignment-detail": {
         "GET": Watch("work.viewed", "assignment", "pk", every_s=MINUTE_S),
         "PATCH": _told("assignment.changed", "assignment", "pk"),
@@ -110,6 +86,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "POST": Watch("followup.requested", "roi"),
     },
     "api:followup-picture": {"GET": Watch("followup.viewed", "followup", "pk", every_s=HOUR_S)},
+    "api:intake-rules": {"PUT": _told("intake_rules.changed", "lab", "id")},
     "api:job-cancel": {"POST": Watch("job.cancelled", "job", "pk")},
     "api:job-cancel-many": {"POST": Watch("job.cancelled")},
     "api:job-retry": {"POST": Watch("job.retried", "job", "pk")},
@@ -121,7 +98,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:label-merge": {"POST": _told("label.merged", "label", "pk")},
     "api:label-merge-undo": {"POST": _told("label.merge_undone")},
     "api:label-order": {"POST": _told("label.saved")},
-    "api:label-properties": {"PUT": _told("label.saved")},
+    "api:label-properties": {"PUT": _told("properties.changed")},
     "api:label-version-list": {"POST": _told("label_version.published")},
     "api:mosaic-detail": {
         "GET": Watch("mosaic.viewed", "mosaic", "pk", every_s=MINUTE_S),
@@ -141,15 +118,13 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:mosaic-projected-rois": {"GET": _MOSAIC},
     "api:mosaic-pyramid": {"GET": _DOWNLOAD},
     "api:mosaic-roi-frames": {"GET": _MOSAIC},
-    "api:query-detail": {
-        "GET": Watch("search.made", "query", "pk", every_s=MINUTE_S),
-        "DELETE": Watch("search.removed", "lab"),
+    "api:quarantine-detail": {
+        "GET": Watch("intake.viewed", "upload", "pk", every_s=MINUTE_S),
+        "DELETE": _told("quarantine.deleted", "upload", "pk"),
     },
-    "api:query-list": {
-        "GET": Watch("search.listed", every_s=HOUR_S),
-        "POST": Watch("search.asked", "query"),
-    },
-    "api:query-similar": {"GET": Watch("search.made", "query", "pk")},
+    "api:quarantine-list": {"GET": Watch("intake.viewed", every_s=HOUR_S)},
+    "api:quarantine-release": {"POST": _told("quarantine.released", "upload", "pk")},
+    "api:quarantine-retry": {"POST": _told("quarantine.retried", "upload", "pk")},
     "api:review-list": {"GET": Watch("review.viewed", every_s=HOUR_S)},
     "api:review-rules": {"PUT": _told("review_rules.changed", "lab", "id")},
     "api:roi-bulk": {"POST": _told("roi.saved", "canvas")},
@@ -167,12 +142,9 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "POST": _told("roi.saved"),
     },
     "api:roi-purge": {"POST": _told("roi.purged", "roi", "roi_id")},
-    "api:roi-judgement": {"DELETE": Watch("search.judged", "roi", "roi_id")},
-    "api:roi-judgements": {"POST": Watch("search.judged", "roi", "roi_id")},
     "api:roi-restore": {"POST": _told("roi.saved", "roi", "pk")},
     "api:roi-review": {"POST": _told("roi.saved")},
     "api:roi-revisions": {"GET": _ROI},
-    "api:roi-similar": {"GET": Watch("search.made", "roi", "roi_id")},
     "api:roi-thread": {
         "GET": Watch("roi.viewed", "roi", "id", every_s=MINUTE_S),
         "POST": _told("roi.commented", "roi", "id"),
@@ -188,7 +160,6 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "POST": _told("study.created"),
     },
     "api:study-unblind": {"POST": _told("study.unblinded", "study", "id")},
-    "api:search": {"POST": Watch("search.made", "roi")},
     "api:share-accept": {"POST": _told("share.accepted", "share", "pk")},
     "api:share-end": {"POST": _told("share.ended", "share", "pk")},
     "api:share-list": {"GET": Watch("share.listed")},
@@ -235,10 +206,15 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "archive:case_new": {"POST": _told("case.created")},
     "archive:case_shares": {"GET": _CASE, "POST": _told("share.offered", "case", "case_id")},
     "archive:case_upload": {"GET": _CASE, "POST": _told("item.received", "case", "case_id")},
+    "archive:intake": {"GET": Watch("intake.viewed", every_s=HOUR_S)},
+    "archive:intake_rules": {"POST": _told("intake_rules.changed")},
     "archive:item_card": {"GET": Watch("item.viewed", ITEM, "item_id", every_s=HOUR_S)},
     "archive:item_delete": {"POST": _told("bin.put", ITEM, "item_id")},
     "archive:item_retry": {"POST": Watch("item.retried", ITEM, "item_id")},
     "archive:lab_shares": {"GET": Watch("share.listed")},
+    "archive:quarantine_delete": {"POST": _told("quarantine.deleted", "upload", "upload_id")},
+    "archive:quarantine_release": {"POST": _told("quarantine.released", "upload", "upload_id")},
+    "archive:quarantine_retry": {"POST": _told("quarantine.retried", "upload", "upload_id")},
     "archive:share_accept": {"POST": _told("share.accepted", "share", "share_id")},
     "archive:share_end": {"POST": _told("share.ended", "share", "share_id")},
     "archive:viewer": {"GET": Watch("canvas.opened", "canvas", "canvas_id")},
@@ -307,16 +283,9 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "reading:study_unblind": {"POST": _told("study.unblinded", "study", "study_id")},
     "reading:submit": {"POST": _told("assignment.submitted", "assignment", "assignment_id")},
     "reading:work": {"GET": Watch("work.viewed", every_s=HOUR_S)},
-    "retrieval:judge": {"POST": Watch("search.judged", "roi", "roi_id")},
     "review:queue": {"GET": Watch("review.viewed", every_s=HOUR_S)},
     "review:rules": {"POST": _told("review_rules.changed")},
-    "retrieval:queries": {"GET": Watch("search.listed", every_s=HOUR_S)},
-    "retrieval:query": {"GET": Watch("search.made", "query", "query_id", every_s=MINUTE_S)},
-    "retrieval:query_ask": {"POST": Watch("search.asked", "query")},
-    "retrieval:query_mark": {"POST": Watch("search.judged", "query", "query_id")},
-    "retrieval:query_new_picture": {"POST": Watch("search.asked", "query")},
-    "retrieval:query_remove": {"POST": Watch("search.removed", "lab")},
-    "retrieval:similar": {"GET": Watch("search.made", "roi", "roi_id", every_s=MINUTE_S)},
+    **SEARCHES,
 }
 NOTHING = frozenset(
     # Without patients' data, or a redirect to a page that is noted, or a part of one.
@@ -329,7 +298,8 @@ NOTHING = frozenset(
     | {"api:audit-head", "api:encoder-detail", "api:encoder-list", "api:job-detail"}
     | {"api:job-list", "api:me", "api:mosaic-estimate", "api:token-detail", "api:token-list"}
     | {"healthz", "jobs:detail", "jobs:list", "labs:members", "metrics", "readyz"}
-    | {"retrieval:embed", "retrieval:query_picture", "retrieval:thumbnail"}
+    | {"retrieval:embed", "retrieval:query_embed", "retrieval:query_picture"}
+    | {"retrieval:report_picture", "retrieval:thumbnail"}
     # Noted by their events.
     | {"mfa_activate_totp", "mfa_add_webauthn", "mfa_authenticate", "mfa_deactivate_totp"}
     | {"mfa_generate_recovery_codes", "mfa_index", "mfa_list_webauthn", "mfa_login_webauthn"}

@@ -189,6 +189,7 @@ SPECTACULAR_SETTINGS = {
         "ShareStateEnum": ("offered", "accepted", "over", "ended"),
         "ImportStageEnum": "portal.annotations.models.ImportStage",
         "UploadStateEnum": "portal.archive.models.UploadState",
+        "ItemKindEnum": ("slide", "video"),
         "ItemStateEnum": "portal.archive.models.ItemState",
         "FrameStatusEnum": "portal.mosaics.models.FrameStatus",
         "QuerySourceEnum": "portal.retrieval.models.QuerySource",
@@ -225,6 +226,8 @@ TESSERA_JOB_LIMITS_S = {
     "video_ingest": 12 * 3600.0,  # a rendition of two hours of video takes several times as long
     "roi_embed": 1800.0,  # seconds; a foundation model without a GPU takes minutes
     "query_embed": 1800.0,  # as roi_embed; a slide's tissue is sampled by as many patches
+    "match_explain": 1800.0,  # as roi_embed, of two regions twice
+    "tissue_sample": 1800.0,  # a minute of embedding, and one square may be large and slow
     "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
     "rois_import": 6 * 3600.0,  # a million features; it goes back into the queue now and then
     "index_build": 3600.0,  # a million vectors read and written: minutes

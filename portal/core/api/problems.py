@@ -54,12 +54,23 @@ def problem_handler(error: Exception, context: dict[str, Any]) -> Response | Non
         body, headers = problem_of(error), dict[str, str]()
         if "retry_after_s" in error.details:
             headers["Retry-After"] = str(error.details["retry_after_s"])
+        if "window_s" in error.details:
+            headers |= _rate_limit(error)
     elif isinstance(error, exceptions.APIException):
         body, headers = _from_api_exception(error), _headers(error, context)
     else:
         return None  # a bug: Django's 500
     set_rollback()
     return Response(body, status=body["status"], headers=headers, content_type=CONTENT_TYPE)
+
+
+def _rate_limit(error: PortalError) -> dict[str, str]:
+    """What was exceeded, as draft-ietf-httpapi-ratelimit-headers (10) writes it."""
+    said = error.details
+    return {
+        "RateLimit-Policy": f'"{error.code}";q={said["limit"]};w={said["window_s"]}',
+        "RateLimit": f'"{error.code}";r=0;t={said["retry_after_s"]}',
+    }
 
 
 def _from_api_exception(error: exceptions.APIException) -> dict[str, Any]:

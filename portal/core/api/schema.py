@@ -8,6 +8,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
+from portal.core.api.fields import DESCRIBED, SPARSE_ACTIONS, SparseFields
 from portal.core.api.problems import CONTENT_TYPE
 
 
@@ -23,6 +24,14 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 class ProblemAutoSchema(AutoSchema):
     """Adds the ``default`` error answer to each operation."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """``fields`` where answers can be sparse."""
+        parameters: list[Any] = list(super().get_override_parameters())
+        is_sparse = isinstance(self.view, SparseFields) and self.method == "GET"
+        if is_sparse and getattr(self.view, "action", "") in SPARSE_ACTIONS:
+            parameters.append(DESCRIBED)
+        return parameters
 
     def _get_response_bodies(
         self, direction: Literal["request", "response"] = "response"

@@ -13,6 +13,7 @@ case or invite somebody; they are slowed here too.
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -124,9 +125,20 @@ def devices_forget(user: User) -> None:
 
 def _begin(limits: Mapping[str, tuple[Limit, ...]], said: str) -> list[int]:
     rows = [Attempt.objects.create(key=key).pk for key in limits]
-    if any(_is_beyond(key, limit) for key, several in limits.items() for limit in several):
+    beyond = [
+        (key, limit)
+        for key, several in limits.items()
+        for limit in several
+        if _is_beyond(key, limit)
+    ]
+    if beyond:
         attempt_forget(rows)
-        raise TooManyRequestsError(said, code="too-many-attempts")
+        raise TooManyRequestsError(
+            said,
+            code="too-many-attempts",
+            details={"retry_after_s": max(_free_in_s(key, limit) for key, limit in beyond)}
+            | {"limit": beyond[-1][1].count, "window_s": int(beyond[-1][1].within.total_seconds())},
+        )
     return rows
 
 
@@ -144,6 +156,16 @@ def _is_known(email: str, device: str) -> bool:
     since = timezone.now() - DEVICE_LIVES
     known = KnownDevice.objects.filter(sha256=sha256_of(device), last_used_at__gt=since)
     return known.filter(user__email=email).exists()
+
+
+def _free_in_s(key: str, limit: Limit) -> int:
+    """Seconds until one of the counted attempts counts no longer."""
+    now = timezone.now()
+    counted = Attempt.objects.filter(key=key, at__gt=now - limit.within).order_by("-at")
+    last = max(limit.count - 1, 0)  # of a limit of none, no attempt counts
+    oldest = counted.values_list("at", flat=True)[last : last + 1].first()
+    wait = limit.within if oldest is None else oldest + limit.within - now
+    return max(1, math.ceil(wait.total_seconds()))
 
 
 def _is_beyond(key: str, limit: Limit) -> bool:

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 from portal.annotations.selectors import roi_get
 from portal.archive.models import ItemState
 from portal.archive.selectors import video_get
+from portal.core.api.fields import SparseFields
 from portal.core.api.paging import Paging
 from portal.core.http.acting import about
 from portal.jobs.api import job_answered
@@ -110,7 +111,12 @@ class FramePaging(Paging):
     max_page_size = 5000
 
 
-class MosaicViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Any]):
+class MosaicViewSet(
+    SparseFields,
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    viewsets.GenericViewSet[Any],
+):
     """Mosaics of videos, and what became of every frame."""
 
     area = TokenArea.MOSAICS

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
+from portal.retrieval.api.places import RoiPlacesApi
 from portal.retrieval.api.queries import QueryViewSet
+from portal.retrieval.api.reports import ReportViewSet
 from portal.retrieval.api.search import (
     EncoderViewSet,
     RoiJudgementApi,
@@ -12,11 +14,21 @@ from portal.retrieval.api.search import (
     RoiSimilarApi,
     SearchApi,
 )
+from portal.retrieval.api.why import QueryWhyApi, RoiWhyApi
 
-router_entries = [("encoders", EncoderViewSet, "encoder"), ("queries", QueryViewSet, "query")]
+router_entries = [
+    ("encoders", EncoderViewSet, "encoder"),
+    ("queries", QueryViewSet, "query"),
+    ("reports", ReportViewSet, "report"),
+]
 urlpatterns = [
     path("search/", SearchApi.as_view(), name="search"),
     path("rois/<uuid:roi_id>/similar/", RoiSimilarApi.as_view(), name="roi-similar"),
+    path("rois/<uuid:roi_id>/similar/<uuid:other_id>/", RoiWhyApi.as_view(), name="roi-why"),
+    path(
+        "queries/<uuid:query_id>/similar/<uuid:other_id>/", QueryWhyApi.as_view(), name="query-why"
+    ),
+    path("rois/<uuid:roi_id>/places/", RoiPlacesApi.as_view(), name="roi-places"),
     path("rois/<uuid:roi_id>/judgements/", RoiJudgementsApi.as_view(), name="roi-judgements"),
     path(
         "rois/<uuid:roi_id>/judgements/<uuid:other_id>/",

@@ -31,10 +31,42 @@ from portal.retrieval.selectors.encoders import (
     encoder_kind_for,
     encoder_next,
 )
+from portal.retrieval.selectors.explanations import (
+    EXPLAIN_KIND,
+    MatchFound,
+    embedding_searched_with,
+    explanation_to_make,
+    explanations_of,
+    hit_embedding,
+    match_of,
+    require_pixels,
+)
 from portal.retrieval.selectors.facets import FACETS, Facets, FacetValue
+from portal.retrieval.selectors.files.readers import readers
+from portal.retrieval.selectors.files.snapshots import (
+    IndexSource,
+    IndexState,
+    index_entries,
+    index_source,
+    index_states,
+    snapshot_latest,
+)
+from portal.retrieval.selectors.files.verification import (
+    IndexVerdict,
+    index_scopes,
+    index_state_of,
+    index_verify,
+)
 from portal.retrieval.selectors.filters import CaseScope, Filters
-from portal.retrieval.selectors.hits import Hit
+from portal.retrieval.selectors.hits import Hit, closer_than, p_value_of
 from portal.retrieval.selectors.judgements import judgements_of, judgements_to_go_by
+from portal.retrieval.selectors.places import (
+    SAMPLE_KIND,
+    Place,
+    PlacesFound,
+    SampleKey,
+    sample_of,
+)
 from portal.retrieval.selectors.queries import (
     QUERY_KIND,
     NotEmbeddedError,
@@ -45,8 +77,22 @@ from portal.retrieval.selectors.queries import (
     query_job,
     query_list,
     query_to_embed,
+    rois_seen,
 )
-from portal.retrieval.selectors.readers import readers
+from portal.retrieval.selectors.reports import (
+    Change,
+    Changes,
+    Frozen,
+    FrozenRegion,
+    FrozenVote,
+    bar_length,
+    length_text,
+    report_changes,
+    report_get,
+    report_list,
+    report_picture,
+    report_regions,
+)
 from portal.retrieval.selectors.search import (
     EXAMPLES_MOST,
     EXPAND_MOST,
@@ -57,20 +103,6 @@ from portal.retrieval.selectors.search import (
     roi_to_search,
     similar_search,
 )
-from portal.retrieval.selectors.snapshots import (
-    IndexSource,
-    IndexState,
-    index_entries,
-    index_source,
-    index_states,
-    snapshot_latest,
-)
-from portal.retrieval.selectors.verification import (
-    IndexVerdict,
-    index_scopes,
-    index_state_of,
-    index_verify,
-)
 from portal.retrieval.selectors.votes import Tally, Vote
 
 __all__ = [
@@ -79,33 +111,47 @@ __all__ = [
     "EMBED_KIND",
     "EXAMPLES_MOST",
     "EXPAND_MOST",
+    "EXPLAIN_KIND",
     "FACETS",
     "K_MOST",
     "NO_AREA",
     "NO_TISSUE",
     "QUERY_KIND",
+    "SAMPLE_KIND",
     "CaseScope",
+    "Change",
+    "Changes",
     "EncoderComparison",
     "FacetValue",
     "Facets",
     "Filters",
+    "Frozen",
+    "FrozenRegion",
+    "FrozenVote",
     "Hit",
     "IndexSource",
     "IndexState",
     "IndexVerdict",
+    "MatchFound",
     "NotEmbeddedError",
+    "Place",
+    "PlacesFound",
+    "SampleKey",
     "SimilarOptions",
     "SimilarQuery",
     "SimilarResult",
     "Tally",
     "Vote",
     "backfill_jobs_open",
+    "bar_length",
     "canvas_job_open",
     "canvas_progress",
     "canvas_rois_waiting",
     "canvas_to_embed",
+    "closer_than",
     "embed_job",
     "embedding_current",
+    "embedding_searched_with",
     "embeddings_of_other_kinds",
     "encoder_compare",
     "encoder_default",
@@ -115,6 +161,9 @@ __all__ = [
     "encoder_next",
     "encoder_of_query",
     "examples_to_go_by",
+    "explanation_to_make",
+    "explanations_of",
+    "hit_embedding",
     "index_entries",
     "index_scopes",
     "index_source",
@@ -123,18 +172,29 @@ __all__ = [
     "index_verify",
     "judgements_of",
     "judgements_to_go_by",
+    "length_text",
+    "match_of",
+    "p_value_of",
     "query_examples",
     "query_get",
     "query_job",
     "query_list",
     "query_to_embed",
     "readers",
+    "report_changes",
+    "report_get",
+    "report_list",
+    "report_picture",
+    "report_regions",
+    "require_pixels",
     "roi_to_embed",
     "roi_to_search",
     "rois_embedded",
+    "rois_seen",
     "rois_to_embed",
     "rois_with_embedding",
     "rois_without_embedding",
+    "sample_of",
     "similar_search",
     "snapshot_latest",
     "stain_of",

@@ -41,9 +41,14 @@ class Hit:
 
         Never 100: the calibration saw so many pairs and no more.
         """
-        if self.p_value is None:
-            return ""
-        return f"{min(math.floor(round((1 - self.p_value) * 1000, 6)), 999) / 10:.1f}"
+        return closer_than(self.p_value)
+
+
+def closer_than(p_value: float | None) -> str:
+    """As ``Hit.closer_than``."""
+    if p_value is None:
+        return ""
+    return f"{min(math.floor(round((1 - p_value) * 1000, 6)), 999) / 10:.1f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,12 @@ def one_a_case(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
         replace(first, rank=rank, also=tuple(others))
         for rank, (first, *others) in enumerate(by_case.values(), start=1)
     )
+
+
+def p_value_of(encoder: Encoder, distance: float | None) -> float | None:
+    """Share of unrelated regions that come as close; None where nothing is known of it."""
+    calibration = calibration_for(encoder)
+    return None if calibration is None or distance is None else calibration.p_value(distance)
 
 
 def calibration_for(encoder: Encoder) -> Calibration | None:

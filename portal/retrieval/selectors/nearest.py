@@ -22,8 +22,8 @@ from portal.retrieval.indexes import Scope
 from portal.retrieval.models import IndexSnapshot
 from portal.retrieval.selectors.candidates import ids_masked, ids_newer
 from portal.retrieval.selectors.embeddings import vectors_by_id
-from portal.retrieval.selectors.readers import deltas, readers, selections
-from portal.retrieval.selectors.snapshots import snapshot_latest
+from portal.retrieval.selectors.files.readers import deltas, readers, selections
+from portal.retrieval.selectors.files.snapshots import snapshot_latest
 
 DIFFUSION = DiffusionConfig()
 

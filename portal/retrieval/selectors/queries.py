@@ -83,7 +83,7 @@ def encoder_of_query(query: Query) -> Encoder | None:
 
 def query_examples(user: User, query: Query) -> tuple[list[Roi], list[Roi]]:
     """The ROIs that hits should be like and should not; without what is deleted or hidden."""
-    rois = {str(roi.pk): roi for roi in _rois(user, [*query.liked, *query.unliked])}
+    rois = {str(roi.pk): roi for roi in rois_seen(user, [*query.liked, *query.unliked])}
     liked, unliked = (
         [rois[key] for key in keys if key in rois] for keys in (query.liked, query.unliked)
     )
@@ -140,6 +140,7 @@ def _middle(vectors: ArrayF32) -> ArrayF32:
     return np.asarray(mean * (length / max(float(np.linalg.norm(mean)), 1e-12)), np.float32)
 
 
-def _rois(user: User, keys: Collection[str]) -> QuerySet[Roi]:
+def rois_seen(user: User, keys: Collection[str | uuid.UUID]) -> QuerySet[Roi]:
+    """Those of the ROIs that are not deleted and that the person may see."""
     rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
     return rois.select_related("canvas__case", "label")

@@ -14,6 +14,12 @@ from portal.retrieval.services.encoders import (
     encoder_reject,
     encoder_switch_if_complete,
 )
+from portal.retrieval.services.explanations import (
+    explanation_save,
+    explanations_sweep,
+    query_match_explain,
+    roi_match_explain,
+)
 from portal.retrieval.services.indexes import (
     INDEX_KIND,
     index_build_if_due,
@@ -22,15 +28,29 @@ from portal.retrieval.services.indexes import (
     indexes_forget,
 )
 from portal.retrieval.services.judgements import judgement_clear, judgement_set
+from portal.retrieval.services.places import (
+    PLACES_MOST,
+    SamplePart,
+    places_or_job,
+    sample_add,
+    samples_sweep,
+)
 from portal.retrieval.services.queries import (
     PICTURE_BYTES,
     QUERY_DAYS,
     QueryAsked,
     queries_sweep,
     query_create,
+    query_embed_request,
     query_embedded_save,
     query_mark,
     query_remove,
+)
+from portal.retrieval.services.reports import (
+    REPORT_HITS,
+    report_again,
+    report_create,
+    report_delete,
 )
 from portal.retrieval.services.search import similar_or_embed, similar_to_query
 from portal.retrieval.services.submissions import (
@@ -46,9 +66,12 @@ from portal.retrieval.services.submissions import (
 __all__ = [
     "INDEX_KIND",
     "PICTURE_BYTES",
+    "PLACES_MOST",
     "QUERY_DAYS",
+    "REPORT_HITS",
     "EncoderFacts",
     "QueryAsked",
+    "SamplePart",
     "canvas_embed_submit",
     "canvas_scaled",
     "canvases_restored",
@@ -60,6 +83,8 @@ __all__ = [
     "encoder_register",
     "encoder_reject",
     "encoder_switch_if_complete",
+    "explanation_save",
+    "explanations_sweep",
     "index_build_if_due",
     "index_build_submit",
     "index_publish",
@@ -67,13 +92,22 @@ __all__ = [
     "is_scaled_so",
     "judgement_clear",
     "judgement_set",
+    "places_or_job",
     "queries_sweep",
     "query_create",
+    "query_embed_request",
     "query_embedded_save",
     "query_mark",
+    "query_match_explain",
     "query_remove",
+    "report_again",
+    "report_create",
+    "report_delete",
     "roi_changed",
+    "roi_match_explain",
     "rois_saved_in_bulk",
+    "sample_add",
+    "samples_sweep",
     "similar_or_embed",
     "similar_to_query",
     "stain_save",

@@ -22,6 +22,7 @@ from portal.retrieval.models import (
     CanvasStain,
     Embedding,
     Encoder,
+    TissueSample,
     Unembeddable,
 )
 from portal.retrieval.selectors import NO_TISSUE
@@ -42,6 +43,7 @@ def embeddings_forget(*, canvas_id: uuid.UUID) -> int:
     """
     Unembeddable.objects.filter(roi__canvas=canvas_id).delete()
     CanvasStain.objects.filter(canvas=canvas_id).delete()
+    TissueSample.everything.filter(canvas=canvas_id).delete()
     deleted, _ = Embedding.everything.filter(canvas=canvas_id).delete()
     return deleted
 

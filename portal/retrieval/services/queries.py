@@ -23,7 +23,14 @@ from portal.jobs.services import job_submit
 from portal.labs.models import Lab, Role, User
 from portal.labs.rules import require_role
 from portal.retrieval import selectors
-from portal.retrieval.models import EMBEDDED_SOURCES, Encoder, EncoderKind, Query, QuerySource
+from portal.retrieval.models import (
+    EMBEDDED_SOURCES,
+    Encoder,
+    EncoderKind,
+    Query,
+    QuerySource,
+    Report,
+)
 from portal.retrieval.selectors import EXAMPLES_MOST, QUERY_KIND
 
 PICTURE_BYTES = 24 * 2**20  # a still of 20 megapixels as TIFF; as base64 within a body of the API
@@ -125,21 +132,27 @@ def query_remove(*, query: Query, user: User) -> None:
 
 
 def queries_sweep() -> int:
-    """Remove what was asked ``QUERY_DAYS`` ago; returns how many queries those were."""
+    """Remove what was asked ``QUERY_DAYS`` ago; returns how many queries those were.
+
+    What a report was made with is kept as long as the report, so that it can be asked again.
+    """
     old = Query.everything.filter(created_at__lt=timezone.now() - timedelta(days=QUERY_DAYS))
+    old = old.exclude(pk__in=Report.everything.exclude(query=None).order_by().values("query"))
     return old.delete()[1].get(Query._meta.label, 0)
 
 
-def query_embed_request(*, query: Query) -> Job:
+def query_embed_request(*, query: Query, is_retry: bool = False) -> Job:
     """The job that embeds a query: the one under way, or a new one where its vector is gone.
 
+    Args:
+        is_retry: start again after a failure.
     Raises:
         ConflictError: the last attempt failed (``details``: job and reason).
     """
     job = selectors.query_job(query)
     if job is not None and not job.has_ended:
         return job
-    if job is not None and job.state != JobState.SUCCEEDED:
+    if job is not None and job.state != JobState.SUCCEEDED and not is_retry:
         raise ConflictError(
             f"There is nothing to search with: {job.error_message}",
             code="embedding-failed",

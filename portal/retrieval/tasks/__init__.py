@@ -1,7 +1,17 @@
 """Work of retrieval. The only package here that reaches torch, and only inside its functions."""
 
 from portal.retrieval.tasks.embedding import canvas_embed, roi_embed
+from portal.retrieval.tasks.explaining import match_explain
 from portal.retrieval.tasks.indexes import index_build, lab_embed
+from portal.retrieval.tasks.places import tissue_sample
 from portal.retrieval.tasks.queries import query_embed
 
-__all__ = ["canvas_embed", "index_build", "lab_embed", "query_embed", "roi_embed"]
+__all__ = [
+    "canvas_embed",
+    "index_build",
+    "lab_embed",
+    "match_explain",
+    "query_embed",
+    "roi_embed",
+    "tissue_sample",
+]

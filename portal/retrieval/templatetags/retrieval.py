@@ -6,12 +6,15 @@ import uuid
 from collections.abc import Mapping
 
 from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from portal.annotations.models import Roi
-from portal.retrieval.selectors import Hit
-from portal.retrieval.thumbnails import Scale
+from portal.retrieval.selectors import Hit, bar_length, length_text
+from portal.retrieval.thumbnails import HEIGHT_PX, WIDTH_PX, Scale
 
 register = template.Library()
+_BAR_SHARE = 0.3  # of a picture's width, at most, is its scale bar
 
 
 @register.filter
@@ -25,3 +28,24 @@ def at_scale(hit: Hit, scale: Scale) -> bool:
     """True where the hit's picture can be drawn at the scale: its canvas knows the unit."""
     roi: Roi = hit.roi
     return scale.width_px(roi) is not None
+
+
+@register.simple_tag
+def scale_bar(width_um: float) -> SafeString:
+    """A scale bar in the corner of a picture (4:3) that is so wide."""
+    length_um = bar_length(width_um * _BAR_SHARE)
+    length = WIDTH_PX * length_um / width_um
+    return format_html(
+        '<svg class="card-scale" viewBox="0 0 {} {}" role="img" aria-label="Scale bar: {}">'
+        '<rect x="{}" y="{}" width="{}" height="4"></rect>'
+        '<text x="{}" y="{}">{}</text></svg>',
+        WIDTH_PX,
+        HEIGHT_PX,
+        length_text(length_um),
+        f"{WIDTH_PX - length - 10:.1f}",
+        HEIGHT_PX - 14,
+        f"{length:.1f}",
+        f"{WIDTH_PX - length / 2 - 10:.1f}",
+        HEIGHT_PX - 20,
+        length_text(length_um),
+    )

@@ -1,7 +1,14 @@
 """Small pictures: of ROIs with their outlines, and of what is searched with."""
 
-from portal.retrieval.thumbnails.queries import query_picture, query_scale
+from portal.retrieval.thumbnails.frozen import report_keep
+from portal.retrieval.thumbnails.queries import (
+    query_picture,
+    query_region,
+    query_scale,
+    query_window,
+)
 from portal.retrieval.thumbnails.regions import (
+    CLOSE,
     HEIGHT_PX,
     LARGE,
     PICTURES,
@@ -9,12 +16,14 @@ from portal.retrieval.thumbnails.regions import (
     WIDTH_PX,
     Picture,
     Scale,
+    Window,
     roi_thumbnail,
     scale_of,
     window_of,
 )
 
 __all__ = [
+    "CLOSE",
     "HEIGHT_PX",
     "LARGE",
     "PICTURES",
@@ -22,8 +31,12 @@ __all__ = [
     "WIDTH_PX",
     "Picture",
     "Scale",
+    "Window",
     "query_picture",
+    "query_region",
     "query_scale",
+    "query_window",
+    "report_keep",
     "roi_thumbnail",
     "scale_of",
     "window_of",

@@ -14,7 +14,15 @@ from portal.archive import storage
 from portal.archive.models import Canvas
 from portal.core.errors import NotFoundError
 from portal.retrieval.models import Query
-from portal.retrieval.thumbnails.regions import SMALL, Scale, region_render, scale_of, window_of
+from portal.retrieval.thumbnails.regions import (
+    SMALL,
+    Picture,
+    Scale,
+    Window,
+    region_render,
+    scale_of,
+    window_of,
+)
 
 COLOR = "#00e5ff"  # of its outline: no label's, and clear of tissue
 _QUALITY = 85  # of JPEG, as thumbnails
@@ -44,11 +52,11 @@ def query_region(query: Query) -> Shown | None:
     return Shown(*bounds, query.geometry, canvas, query.frame_pts)
 
 
-def query_scale(query: Query) -> Scale | None:
+def query_scale(query: Query, picture: Picture = SMALL) -> Scale | None:
     """How wide its hits are shown to be compared with it; None: each as it is."""
     region = query_region(query)
     if region is not None:  # how wide all of a canvas is says nothing of its hits
-        return scale_of(region) if region.geometry else None
+        return scale_of(region, picture) if region.geometry else None
     if query.picture_mpp is None:
         return None
     wanted = query.width_px * query.picture_mpp
@@ -56,45 +64,60 @@ def query_scale(query: Query) -> Scale | None:
     return next((scale for scale in scales if scale and scale.width >= wanted), None)
 
 
-def query_picture(query: Query) -> bytes:
-    """JPEG, 320 x 240, at the scale of ``query_scale``.
+def query_window(query: Query, picture: Picture, scale: Scale | None) -> Window:
+    """What a picture of the query shows, in level-0 pixels, or pixels of what is kept of it."""
+    region = query_region(query)
+    if region is None:
+        return _window_of_picture(query, picture, scale)
+    if region.geometry:
+        return window_of(region, picture, scale.width_px(region) if scale else None)
+    return window_of(region, replace(picture, margin_share=0.0))
 
+
+def query_picture(query: Query, picture: Picture = SMALL, scale: Scale | None = None) -> bytes:
+    """JPEG, 320 x 240 unless another size is asked for.
+
+    Args:
+        scale: None for that of ``query_scale``.
     Raises:
         NotFoundError: there is none (examples, a picture not decoded yet), or it cannot be read.
     """
-    region, scale = query_region(query), query_scale(query)
+    tag = f"{picture.name}-{scale.tag}" if scale else picture.name
+    region, scale = query_region(query), scale or query_scale(query)
+    window = query_window(query, picture, scale)
     if region is None:
-        return _of_picture(query, scale)
-    # One name a query: it is never changed.
-    path = storage.cache_folder(region.canvas.pk) / "queries" / f"{query.pk}.jpg"
+        return _of_picture(query, picture, window)
+    # A query is never changed.
+    path = storage.cache_folder(region.canvas.pk) / "queries" / f"{query.pk}{tag}.jpg"
     try:
         return path.read_bytes()
     except FileNotFoundError:
         pass
-    if region.geometry:
-        window = window_of(region, SMALL, scale.width_px(region) if scale else None)
-    else:
-        window = window_of(region, replace(SMALL, margin_share=0.0))
     try:
-        data = region_render(region, COLOR, SMALL, window)
+        data = region_render(region, COLOR, picture, window)
     except (MlError, OSError) as error:
         raise NotFoundError("The pixels of this query cannot be read.") from error
     storage.file_publish(path, data)
     return data
 
 
-def _of_picture(query: Query, scale: Scale | None) -> bytes:
+def _window_of_picture(query: Query, picture: Picture, scale: Scale | None) -> Window:
+    aspect = picture.width_px / picture.height_px
+    width = max(float(query.width_px), query.height_px * aspect)
+    if scale and query.picture_mpp:
+        width = scale.width / query.picture_mpp
+    height = width / aspect
+    return (query.width_px - width) / 2, (query.height_px - height) / 2, width, height
+
+
+def _of_picture(query: Query, picture: Picture, window: Window) -> bytes:
     if not query.picture:
         raise NotFoundError("This query has no picture.")
     with Image.open(io.BytesIO(bytes(query.picture)), formats=("JPEG",)) as stored:
         image = stored.convert("RGB")
-    shown_um = scale.width if scale and query.picture_mpp else None
-    shown_px = shown_um / query.picture_mpp if shown_um and query.picture_mpp else image.width
-    per_px = max(shown_px / SMALL.width_px, image.height / SMALL.height_px)
-    if shown_um:
-        per_px = shown_px / SMALL.width_px
+    per_px = window[2] / picture.width_px
     size = (max(1, round(image.width / per_px)), max(1, round(image.height / per_px)))
-    page = Image.new("RGB", (SMALL.width_px, SMALL.height_px), "white")
+    page = Image.new("RGB", (picture.width_px, picture.height_px), "white")
     small = image.resize(size, Image.Resampling.LANCZOS)
     page.paste(small, ((page.width - size[0]) // 2, (page.height - size[1]) // 2))
     stream = io.BytesIO()

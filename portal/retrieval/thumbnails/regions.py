@@ -39,7 +39,8 @@ class Picture:
 
 SMALL = Picture("", 320, 240, 0.18, 2)  # sharp on a card; the outline stands free
 LARGE = Picture("-large", 960, 720, 0.75, 4)  # to judge a region by, with what is around it
-PICTURES = {"small": SMALL, "large": LARGE}
+CLOSE = Picture("-close", 960, 720, 0.1, 3)  # to see the patches of a region in
+PICTURES = {"small": SMALL, "large": LARGE, "close": CLOSE}
 WIDTH_PX, HEIGHT_PX = SMALL.width_px, SMALL.height_px
 _LEAST_PX = 24.0
 """A window is at least so many level-0 pixels wide: a dot is shown with its surroundings."""
@@ -119,19 +120,30 @@ class Scale:
         return None if mpp is None else self.width / mpp
 
 
+_WIDTHS = tuple(2**power for power in range(4, 18))
+_BETWEEN = 4  # finer steps to a doubling, where one picture is looked at
 _SCALES = {
     scale.tag: scale
     for unit in ("um", "px")
-    for scale in (Scale(2**power, unit) for power in range(4, 18))
+    for scale in (
+        Scale(round(width * 2 ** (step / _BETWEEN)), unit)
+        for width in _WIDTHS
+        for step in range(_BETWEEN)
+    )
 }
 
 
-def scale_of(roi: Region) -> Scale:
-    """The smallest scale whose window holds the ROI with its margin."""
+def scale_of(roi: Region, picture: Picture = SMALL) -> Scale:
+    """The smallest scale whose window holds the ROI with its margin.
+
+    Args:
+        picture: with ``CLOSE`` from a finer ladder, so that less is shown of what is around.
+    """
     mpp = roi.canvas.mpp_x
     unit, per_px = ("px", 1.0) if mpp is None else ("um", mpp)
-    width = window_of(roi)[2] * per_px
-    steps = [scale for scale in _SCALES.values() if scale.unit == unit]
+    width = window_of(roi, picture)[2] * per_px
+    fine = picture is CLOSE
+    steps = [one for one in _SCALES.values() if one.unit == unit and (fine or one.width in _WIDTHS)]
     return next((scale for scale in steps if scale.width >= width), steps[-1])
 
 

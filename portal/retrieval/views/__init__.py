@@ -6,10 +6,23 @@ from portal.retrieval.views.queries import (
     picture,
     queries,
     query,
+    query_embed,
     query_mark,
     query_remove,
     query_thumbnail,
 )
+from portal.retrieval.views.reports import (
+    report,
+    report_again,
+    report_delete,
+    report_file,
+    report_picture,
+    report_query,
+    report_renew,
+    report_roi,
+    reports,
+)
+from portal.retrieval.views.why import query_why, why
 
 __all__ = [
     "ask",
@@ -18,9 +31,21 @@ __all__ = [
     "picture",
     "queries",
     "query",
+    "query_embed",
     "query_mark",
     "query_remove",
     "query_thumbnail",
+    "query_why",
+    "report",
+    "report_again",
+    "report_delete",
+    "report_file",
+    "report_picture",
+    "report_query",
+    "report_renew",
+    "report_roi",
+    "reports",
     "similar",
     "thumbnail",
+    "why",
 ]

@@ -101,6 +101,7 @@ def _similar_page(request: HttpRequest, roi: Roi, lab_id: uuid.UUID) -> HttpResp
         "may_mark": lab_id == roi.lab_id and has_role(user, roi.lab_id, at_least=Role.ANNOTATOR),
         "here": reverse("retrieval:similar", args=[roi.pk]),
         "mark_url": reverse("retrieval:judge", args=[roi.pk]),
+        "explains": True,
         "scales": scales_of(roi.canvas.kind, 1.0) if lab_id == roi.lab_id else [],
     }
     if lab_id != roi.lab_id:  # shared with it

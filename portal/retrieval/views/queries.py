@@ -34,8 +34,8 @@ from portal.labs.rules import has_role
 from portal.labs.selectors import lab_get
 from portal.retrieval import selectors, services
 from portal.retrieval.forms import AskForm, JudgementForm, PictureForm, SimilarForm
-from portal.retrieval.models import Query, QuerySource
-from portal.retrieval.thumbnails import query_picture, query_scale
+from portal.retrieval.models import EMBEDDED_SOURCES, Query, QuerySource
+from portal.retrieval.thumbnails import PICTURES, SMALL, Scale, query_picture, query_scale
 from portal.retrieval.views.pages import answered, scales_of
 
 _PAGE = 24  # queries of a page of the list: three rows of a wide screen
@@ -69,12 +69,13 @@ def ask(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def picture(request: HttpRequest) -> HttpResponse:
     """Ask with a picture from elsewhere."""
-    user, form = user_of(request), PictureForm()
+    user, chosen = user_of(request), lab_chosen_by(request)
+    form = PictureForm(user=user, chosen=chosen)
     if request.method == "POST":
         try:
-            form = PictureForm(*_received(request))
+            form = PictureForm(*_received(request), user=user, chosen=chosen)
             if form.is_valid():
-                lab = lab_get(user, chosen=lab_chosen_by(request))
+                lab = lab_get(user, chosen=chosen)
                 query = services.query_create(asked=form.asked(lab), user=user)
                 about(request, query.pk)
                 return redirect("retrieval:query", query_id=query.pk)
@@ -128,10 +129,21 @@ def query_remove(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
 
 
 @login_required
+@require_POST
+def query_embed(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
+    """Try again to prepare a query after a failure."""
+    found = selectors.query_get(user_of(request), query_id)
+    services.query_embed_request(query=found, is_retry=True)
+    return redirect("retrieval:query", query_id=found.pk)
+
+
+@login_required
 @require_GET
 def query_thumbnail(request: HttpRequest, query_id: uuid.UUID) -> HttpResponse:
     """What the query shows."""
-    data = query_picture(selectors.query_get(user_of(request), query_id))
+    size = PICTURES.get(request.GET.get("size", ""), SMALL)
+    scale = Scale.named(request.GET.get("width", ""))
+    data = query_picture(selectors.query_get(user_of(request), query_id), size, scale)
     response = HttpResponse(data, content_type="image/jpeg")
     response["Cache-Control"] = f"private, max-age={_DAY_S}"
     return response
@@ -169,6 +181,7 @@ def _page(request: HttpRequest, query: Query) -> HttpResponse:
         "here": reverse("retrieval:query", args=[query.pk]),
         "mark_url": reverse("retrieval:query_mark", args=[query.pk]),
         "scale": scale,
+        "explains": query.source in EMBEDDED_SOURCES,
     }
     if query.source in (QuerySource.AREA, QuerySource.PICTURE, QuerySource.TISSUE):
         kind = query.canvas.kind if query.canvas else CanvasKind.SLIDE
@@ -180,7 +193,9 @@ def _page(request: HttpRequest, query: Query) -> HttpResponse:
         context["result" if is_result else "job"] = found
     except (ConflictError, InvalidInputError) as error:
         job = selectors.query_job(query)
+        may_retry = isinstance(error, ConflictError) and error.code == "embedding-failed"
         context |= {"failure": error.message, "is_blank": False, "job": job}
+        context["may_retry"] = may_retry
     return answered(request, context, "retrieval/query.html")
 
 

@@ -1,6 +1,7 @@
 /**
- * The list of hits, `[data-hits]`: J and K go from one to the next, L and U press its marks. A mark
- * draws the list anew; the focus stays at its place. Back from a hit, it is on that hit again.
+ * The list of hits, `[data-hits]`: J and K go from one to the next, L and U press its marks, W asks why. A mark
+ * draws the list anew; the focus stays at its place. Back from a hit, or from why it was found, it is on that hit
+ * again, and the list where it was.
  */
 import { isTyping } from "../dom/focus";
 
@@ -18,12 +19,13 @@ export function watchHits(): void {
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
     if (document.querySelector("dialog[open]") || !cards().length) return;
     const key = event.key.toLowerCase();
-    const done = key === "j" ? go(1) : key === "k" ? go(-1) : mark(MARKS[key]);
+    const done = key === "j" ? go(1) : key === "k" ? go(-1) : key === "w" ? why() : mark(MARKS[key]);
     if (done) event.preventDefault();
   });
   document.addEventListener("click", (event) => {
-    const link = event.target instanceof Element ? event.target.closest(".card__link") : null;
-    if (link && cardOf(link)) sessionStorage.setItem(KEPT, link.id);
+    const link = event.target instanceof Element ? event.target.closest("a") : null;
+    const title = cardOf(link)?.querySelector(".card__link");
+    if (title) keep({ page: location.href, id: title.id, top: scrollY });
   });
   document.addEventListener("htmx:afterSettle", (event) => {
     const isAnswer = (event.target as HTMLElement).id === "similar";
@@ -34,9 +36,29 @@ export function watchHits(): void {
 /** Once the page stands: the hit that was opened last, where the browser came back to the list. */
 export function restoreHit(): void {
   const [entry] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
-  const id = sessionStorage.getItem(KEPT);
-  if (!id || entry?.type !== "back_forward" || !cards().length) return;
-  document.getElementById(id)?.focus();
+  const left = kept();
+  const isBack = entry?.type === "back_forward" || document.referrer.includes("/why/");
+  if (!left || !isBack || left.page.split("#")[0] !== location.href.split("#")[0]) return;
+  document.getElementById(left.id)?.focus({ preventScroll: true });
+  scrollTo({ top: left.top, behavior: "instant" });
+}
+
+interface Place {
+  readonly page: string;
+  readonly id: string;
+  readonly top: number;
+}
+
+function keep(left: Place): void {
+  sessionStorage.setItem(KEPT, JSON.stringify(left));
+}
+
+function kept(): Place | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT) ?? "null") as Place | null;
+  } catch {
+    return null; // of a version before
+  }
 }
 
 function go(step: number): boolean {
@@ -48,6 +70,12 @@ function mark(word: string | undefined): boolean {
   const button = card?.querySelector<HTMLButtonElement>(`[data-mark="${word}"]`);
   button?.click();
   return Boolean(button);
+}
+
+function why(): boolean {
+  const link = cardOf(document.activeElement)?.querySelector<HTMLElement>("[data-why]");
+  link?.click();
+  return Boolean(link);
 }
 
 function focusAt(index: number): boolean {

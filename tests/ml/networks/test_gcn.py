@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch_geometric.nn import global_mean_pool
 
-from ml.networks.gcn import GcnConfig, ProjectionHead, RoiGcn
+from ml.networks.gcn import GcnConfig, ProjectionHead, RoiGcn, mean_of_graphs
 
 CONFIG = GcnConfig(in_dim=7, vertex_dim=5, hidden_dim=6, out_dim=4)
 EDGES = [(0, 1), (1, 2), (2, 0), (3, 4)]
@@ -89,3 +90,25 @@ def test_a_power_below_one_evens_out_the_vertex_part_and_keeps_its_signs():
     x, batch = torch.tensor([[4.0, -1.0, 0.0]]), torch.zeros(1, dtype=torch.int64)
     vertex = net(x, torch.zeros((2, 0), dtype=torch.int64), batch)[0, :3]
     assert torch.allclose(vertex, torch.tensor([2.0, -1.0, 0.0]) / 5**0.5, atol=1e-6)
+
+
+def test_the_mean_of_each_graph_is_by_hand():
+    x = torch.tensor([[1.0, 2], [3, 4], [5, 6]])
+    assert mean_of_graphs(x, torch.tensor([0, 0, 1])).tolist() == [[2, 3], [5, 6]]
+
+
+def test_means_and_gradients_are_those_of_the_library_to_the_bit():
+    torch.manual_seed(0)
+    batch = torch.sort(torch.randint(0, 7, (999,))).values
+    own, theirs = (torch.randn(999, 5, generator=torch.Generator().manual_seed(1)) for _ in "ab")
+    for x in (own, theirs):
+        x.requires_grad_()
+    ours, wanted = mean_of_graphs(own, batch), global_mean_pool(theirs, batch)
+    assert torch.equal(ours, wanted)
+    for found in (ours, wanted):
+        found.square().sum().backward()
+    assert torch.equal(own.grad, theirs.grad)
+
+
+def test_a_graph_without_vertices_gives_zeros():
+    assert mean_of_graphs(torch.ones(1, 2), torch.tensor([1])).tolist() == [[0, 0], [1, 1]]

@@ -39,8 +39,8 @@ def test_positions_are_relative_to_the_region():
 
 
 def test_one_vertex_is_a_graph_without_edges():
-    data = build_graph(np.ones((1, 4), np.float32), np.zeros((1, 2))).to_data()
-    assert data.edge_index.shape == (2, 0) and data.x.shape == (1, 4) and data.num_nodes == 1
+    graph = build_graph(np.ones((1, 4), np.float32), np.zeros((1, 2)))
+    assert graph.edge_index.shape == (2, 0) and graph.x.shape == (1, 4) and len(graph) == 1
 
 
 def test_no_vertex_is_refused():

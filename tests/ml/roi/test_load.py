@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -20,6 +24,8 @@ from ml.roi.config import EncoderConfig
 from ml.roi.keypoints.encoder import KeypointEncoderConfig
 from ml.roi.keypoints.weights import save_keypoint_encoder
 from ml.roi.weights import save_encoder
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -67,6 +73,18 @@ def test_weights_of_another_network_are_refused_as_an_encoder():
 
     with pytest.raises(WeightsError, match="architecture 'tessera', expected 'roi-gcn'"):
         load_encoder(str(WEIGHTS_FOLDER / "tessera.safetensors"))
+
+
+def test_the_default_encoder_has_no_graph_part_and_loads_no_library_of_graphs():
+    code = (
+        "import sys, numpy as np\n"
+        "from ml.roi import load_graph_encoder; from ml.roi.graph import build_graph\n"
+        "encoder = load_graph_encoder()\n"
+        "x = np.ones((2, encoder.config.network.in_dim), np.float32)\n"
+        "assert len(encoder.embed_graph(build_graph(x, np.eye(2)))) == encoder.dim\n"
+        "sys.exit('torch_geometric' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_an_unknown_name_lists_the_known_ones():

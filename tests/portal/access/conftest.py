@@ -123,6 +123,7 @@ def _built(folder: Path) -> Scene:
         "label-merges": str(_merge(made, cast).pk),
         "spare_labels": str(_label(made, cast, "Spare").pk),
         "roi-imports": str(RoiImport.objects.create(lab=lab, canvas=made.canvas).pk),
+        "quarantine": str(world.quarantined(made, cast.users["manager"]).pk),
         "uploads": str(_transfer(made, cast).pk),
         "video_canvases": str(made.video.canvas_id),
     }

@@ -29,7 +29,9 @@ OF_WORD = {
     "label": TokenArea.ROIS,
     "member": TokenArea.LAB,
     "mosaic": TokenArea.MOSAICS,
+    "quarantine": TokenArea.CASES,
     "query": TokenArea.SEARCH,
+    "report": TokenArea.SEARCH,
     "review": TokenArea.ROIS,
     "roi": TokenArea.ROIS,
     "search": TokenArea.SEARCH,
@@ -46,10 +48,13 @@ EXCEPTIONS = {
     "api:canvas-outline": TokenArea.ROIS,
     "api:canvas-roi-file": TokenArea.ROIS,
     "api:case-shares": TokenArea.LAB,
+    "api:intake-rules": TokenArea.LAB,
     "api:review-rules": TokenArea.LAB,
     "api:roi-judgement": TokenArea.SEARCH,
     "api:roi-judgements": TokenArea.SEARCH,
+    "api:roi-places": TokenArea.SEARCH,
     "api:roi-similar": TokenArea.SEARCH,
+    "api:roi-why": TokenArea.SEARCH,
 }
 OPEN = {
     "api:job-cancel-many",

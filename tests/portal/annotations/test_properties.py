@@ -73,6 +73,9 @@ def test_managers_say_what_a_lab_keeps(lab: Lab, annotator: User, manager: User)
         ([{"key": "X", "kind": "choice"}], "choices"),
         ([{"key": "X", "kind": "date"}], "kind"),
         ([{"key": " "}], "a key has"),
+        ([{"key": "X", "name": "n" * 81}], "a key has"),
+        ([{"key": "X", "kind": "number", "unit": "u" * 21}], "a unit has"),
+        ([GRADE, {"key": "X", "name": "grade"}], "twice"),
         ("Grade", "a list"),
     ],
 )

@@ -1,6 +1,6 @@
 """Two real processes upload and purge the same bytes at once; prints what became of each try.
 
-``python -m tests.portal.archive.racing TRIES``: database and storage by environment.
+``python -m tests.portal.archive.racing TRIES``: a migrated database and a storage by environment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import django
 
 django.setup()
 
-from django.core.management import call_command  # noqa: E402
 from django.db import connections  # noqa: E402
 
 from portal.archive import services, storage  # noqa: E402
@@ -71,7 +70,6 @@ def lost() -> int:
 
 
 def main(tries: int) -> dict[str, Any]:
-    call_command("migrate", verbosity=0)
     lab = Lab.objects.create(name="North", slug="north")
     user = User.objects.create_user("a@north.example", "correct horse battery")
     Membership.objects.create(user=user, lab=lab, role="annotator")

@@ -107,7 +107,10 @@ def test_an_arriving_file_is_looked_at_once_and_in_a_child(
     received = receive(case, picture(), "a.png")
     assert children == ["ml.imaging.formats.sniff:sniff_file"]
     run_job(received.job)
-    assert children[1:] == ["ml.imaging.ingest:inspect_slide"]
+    assert children[1:] == [
+        "ml.imaging.deidentify.copy:deidentify",
+        "ml.imaging.ingest:inspect_slide",
+    ]
     assert Slide.objects.get().state == "ready"
 
 
@@ -177,6 +180,7 @@ def test_a_rendition_is_made_in_a_child(
     received = receive(case, odd_video_file, "a.avi")
     run_job(received.job)
     assert children[1:] == [
+        "ml.imaging.deidentify.copy:deidentify",
         "ml.imaging.ingest:inspect_video",
         "ml.imaging.ingest:make_rendition",
     ]

@@ -49,4 +49,5 @@ def test_no_file_is_lost_on_sqlite(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_no_file_is_lost_on_postgresql(tmp_path: Path) -> None:
     with services.own_database() as url:
+        databases.migrate_server(url)
         _race(tmp_path, url)

@@ -12,8 +12,8 @@ import pytest
 
 from ml.errors import LimitExceededError
 from portal.archive import inspection, tasks
-from portal.archive.models import Canvas, Case, Slide, Video
-from portal.archive.services import item_retry
+from portal.archive.models import Canvas, Case, Slide, Upload, Video
+from portal.archive.services import quarantine_retry
 from portal.core.errors import InvalidInputError
 from portal.core.models import Event
 from portal.core.tasks import JobCancelled
@@ -35,14 +35,13 @@ def bytes_below(folder: Path) -> dict[str, str]:
 
 
 def failed(received: Any) -> Any:
-    """Run the job, which must fail; the item, which must say why."""
+    """Run the job, which must fail; what is left is the file in quarantine, which says why."""
     job = run_job(received.job)
     assert job.state == JobState.FAILED
-    received.item.refresh_from_db()
-    item = received.item
-    assert (item.state, item.canvas) == ("failed", None)
-    assert item.error_message == job.error_message
-    return item
+    assert not type(received.item).everything.filter(pk=received.item.pk).exists()
+    held = Upload.objects.get(state="quarantined")
+    assert held.error_message == job.error_message
+    return held
 
 
 def test_a_slide_becomes_a_canvas(case: Case, receive: Any, slide_file: Path) -> None:
@@ -151,8 +150,8 @@ def test_a_deleted_slide_ends_its_job(case: Case, receive: Any, annotator: User)
     assert (job.state, job.error_code) == (JobState.FAILED, "gone")
 
 
-def test_a_failed_slide_can_be_tried_again(
-    case: Case, receive: Any, annotator: User, monkeypatch: pytest.MonkeyPatch
+def test_a_slide_in_quarantine_can_be_tried_again(
+    case: Case, receive: Any, manager: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     received = receive(case, picture(), "a.png")
 
@@ -161,11 +160,11 @@ def test_a_failed_slide_can_be_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(inspection, "run_limited", full)
-        item = failed(received)
-    assert item.error_code == "limit-exceeded"
-    assert run_job(item_retry(item=item, user=annotator)).state == JobState.SUCCEEDED
-    item.refresh_from_db()
-    assert (item.state, item.error_message) == ("ready", "")
+        held = failed(received)
+    assert held.error_code == "limit-exceeded"
+    again = quarantine_retry(upload=held, user=manager)
+    assert run_job(again.job).state == JobState.SUCCEEDED
+    assert Slide.objects.get().state == "ready"
 
 
 def test_a_job_retried_from_the_jobs_page_counts_as_well(
@@ -186,7 +185,9 @@ def reason(case: Case, receive: Any, content: bytes, name: str) -> str:
         received = receive(case, content, name)
     except InvalidInputError as error:
         return error.code
-    return str(failed(received).error_code)
+    code = str(failed(received).error_code)
+    Upload.objects.all().delete()
+    return code
 
 
 def test_a_truncated_svs_is_refused_as_corrupt(

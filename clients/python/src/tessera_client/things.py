@@ -6,13 +6,9 @@ A field that a newer portal adds is left out; ``tests/client`` compares these wi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
-
-T = TypeVar("T")
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +67,7 @@ class Slide:
     canvas: str | None
     sha256: str
     size_bytes: int
+    removed: list[str]
     vendor: str
     objective_power: float | None
     created_at: datetime
@@ -88,6 +85,7 @@ class Video:
     canvas: str | None
     sha256: str
     size_bytes: int
+    removed: list[str]
     duration_s: float
     fps: float
     frame_count: int
@@ -196,7 +194,7 @@ class UploadItem:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A file in pieces. ``state``: receiving, checking, stored or refused."""
+    """A file in pieces. ``state``: receiving, checking, stored, refused or quarantined."""
 
     id: str
     case: str
@@ -314,36 +312,3 @@ class Similar:
 def id_of(thing: Any) -> str:
     """The id of a thing, or the id itself."""
     return thing if isinstance(thing, str) else str(thing.id)
-
-
-def made(kind: type[T], said: Any) -> T:
-    """A value of ``kind`` from JSON: nested values, tuples and times included.
-
-    Raises:
-        TypeError: a field is missing: the answer is of another portal than this client speaks to.
-    """
-    values = {}
-    for name, hint, needed in _fields(kind):  # type: ignore[arg-type]
-        if name in said:
-            values[name] = _value(hint, said[name])
-        elif needed:
-            raise TypeError(f"{kind.__name__}: the portal's answer has no {name}")
-    return kind(**values)
-
-
-@cache
-def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    hints = get_type_hints(kind)
-    return tuple((f.name, hints[f.name], f.default is MISSING) for f in fields(kind))
-
-
-def _value(hint: Any, value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(hint, UnionType):
-        hint = next(one for one in get_args(hint) if one is not type(None))
-    if get_origin(hint) is tuple:
-        return tuple(_value(get_args(hint)[0], one) for one in value)
-    if hint is datetime:
-        return datetime.fromisoformat(value)
-    return made(hint, value) if isinstance(hint, type) and is_dataclass(hint) else value

@@ -14,11 +14,12 @@ from django.db import transaction
 from ml.imaging.formats.sniff import FileKind
 from portal.archive import storage
 from portal.archive.models import Case, Upload, UploadState
+from portal.archive.selectors.intake import asset_received
 from portal.archive.services.assets import asset_placing
 from portal.archive.services.items import ItemReceived, item_create
 from portal.archive.services.transfers.arriving import FINISH_KIND, upload_discard
 from portal.archive.services.transfers.writing import bytes_drop, has_content
-from portal.archive.services.uploads import content_kind, upload_keep
+from portal.archive.services.uploads import content_kind, content_kind_of, upload_keep
 from portal.core.disk import full_disk_refused
 from portal.core.errors import ConflictError, InvalidInputError
 
@@ -39,6 +40,9 @@ def upload_finish(*, upload: Upload, progress: Progress) -> tuple[Path | None, F
     if upload.parts.exists():
         _join(path, upload, progress)
     if not path.exists() and has_content(upload):
+        known = asset_received(upload.lab_id, upload.sha256)
+        if known is not None:
+            return None, content_kind_of(known)
         stored = storage.asset_path(upload.lab_id, upload.sha256)
         return None, content_kind(stored, filename=upload.filename)
     announced, upload.sha256 = upload.sha256, _sha256(path, upload.size_bytes, progress)
@@ -58,7 +62,9 @@ def upload_placing(*, upload: Upload, received: Path | None) -> Iterator[None]:
     Args:
         received: what ``upload_finish`` gave.
     """
-    with asset_placing(upload.lab_id, upload.sha256, received=received):
+    known = asset_received(upload.lab_id, upload.sha256)
+    stored_as = known.sha256 if known else upload.sha256
+    with asset_placing(upload.lab_id, stored_as, received=None if known else received):
         yield
     for part in upload.parts.all():
         upload_discard(upload=part)
@@ -74,9 +80,11 @@ def upload_store(*, upload: Upload, received: Path | None, kind: FileKind) -> It
     if user is None or not Case.objects.filter(pk=upload.case_id).exists():
         gone = "case" if user else "account that sent it"
         raise ConflictError(f"{upload.filename}: the {gone} was deleted meanwhile.", code="gone")
+    known = asset_received(upload.lab_id, upload.sha256)
     upload_keep(
         case=upload.case,
-        received=received,
+        received=None if known else received,
+        known=known,
         sha256=upload.sha256,
         size_bytes=upload.size_bytes,
         kind=kind,

@@ -12,6 +12,7 @@ from io import RawIOBase
 
 from portal.archive import storage
 from portal.archive.models import Upload, UploadState
+from portal.archive.selectors.intake import asset_received
 from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import InvalidInputError, PortalError, StorageFullError
 
@@ -135,7 +136,9 @@ def has_content(upload: Upload) -> bool:
     """Whether the lab has these bytes. Nobody learns so of another lab's."""
     if not upload.sha256:
         return False
-    name = storage.asset_name(upload.lab_id, upload.sha256)
+    if asset_received(upload.lab_id, upload.sha256) is not None:
+        return True
+    name = storage.asset_name(upload.lab_id, upload.sha256)  # placed, and no row written yet
     found = storage.the_store().stat(name)
     return found is not None and found.size_bytes == upload.size_bytes
 

@@ -18,6 +18,7 @@ class Command(BaseCommand):
     """Rings unheard jobs and takes lost ones back, and does what goes on beside, until stopped."""
 
     help = __doc__ or ""
+    requires_system_checks = ()  # they load every page, which this process never shows
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until SIGINT or SIGTERM."""

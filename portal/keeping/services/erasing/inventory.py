@@ -24,7 +24,7 @@ from portal.archive.models import (
 from portal.core.models import Event
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
-from portal.retrieval.models import CanvasStain, Embedding
+from portal.retrieval.models import CanvasStain, Embedding, Report, ReportRegion
 
 WORD_LEAST = 6
 """Shorter words stand in texts of other patients as well; they are not looked for."""
@@ -169,6 +169,8 @@ def _counts(rows: dict[str, set[uuid.UUID]]) -> dict[str, int]:
         "caseshare": _count(CaseShare, "case", rows["case"]),
         "roirevision": _count(RoiRevision, "roi", rois),
         "embedding": _count(Embedding, "canvas", canvases),
+        "report": _count(Report, "canvas", canvases),
+        "reportregion": _count(ReportRegion, "canvas", canvases),
         "canvasstain": _count(CanvasStain, "canvas", canvases),
         "mosaiccomponent": _count(MosaicComponent, "mosaic", mosaics),
         "mosaicframe": _count(MosaicFrame, "mosaic", mosaics),

@@ -17,6 +17,7 @@ import type { CanvasData } from "../lib/types";
 import { magnificationOf, resolutionAt } from "../lib/units";
 import { presetBeside } from "./magnifications";
 import { ViewMoves } from "./view_moves";
+import type { ViewPlace } from "./view_moves";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
@@ -174,6 +175,17 @@ export class MapView {
 
   resetRotation(): void {
     this.moves.turnTo(0);
+  }
+
+  /** What is shown, once a move under way has arrived. */
+  place(): ViewPlace {
+    this.moves.arrive();
+    return { center: this.view.getCenter() ?? [0, 0], resolution: this.view.getResolution() ?? 1, rotation: this.view.getRotation() };
+  }
+
+  goTo(place: ViewPlace): void {
+    this.placed();
+    this.moves.goTo(place);
   }
 
   zoomTo(extent: number[]): void {

@@ -8,6 +8,13 @@ import type { FitOptions } from "ol/View";
 
 type Move = (duration: number) => void;
 
+/** What a view shows. */
+export interface ViewPlace {
+  center: number[];
+  resolution: number;
+  rotation: number;
+}
+
 export class ViewMoves {
   private underway: Move | null = null;
 
@@ -37,6 +44,10 @@ export class ViewMoves {
 
   fit(extent: number[], options: FitOptions): void {
     this.begin((duration, callback) => this.view.fit(extent, { ...options, duration, callback }));
+  }
+
+  goTo(place: ViewPlace): void {
+    this.begin((duration, callback) => this.view.animate({ ...place, duration }, callback));
   }
 
   /** What is under way ends now, where it leads; a move that the pointer broke off stays where it is. */

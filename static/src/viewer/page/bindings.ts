@@ -1,6 +1,6 @@
 /** What each key does on this canvas: one table for the listener and for the key sheet. */
 
-import { fullScreen } from "./full_screen";
+import { fullScreen } from "../lib/full_screen";
 import type { History } from "../lib/history";
 import type { KeyBinding, KeyGroup } from "../lib/keys";
 import type { Labels } from "../rois/saved/labels";
@@ -10,6 +10,7 @@ import type { RoiCommands } from "../rois/tools/commands";
 import type { RoiLayer } from "../rois/shown/layer";
 import type { SpanPicker } from "../mosaic/span";
 import type { ToolName } from "../rois/tools/tool_names";
+import type { SimilarKeys } from "./similar_places";
 import type { SuggestionKeys } from "./suggestions";
 import type { Tools } from "../rois/tools/tools";
 import type { VideoPlayer } from "../video/player";
@@ -27,6 +28,8 @@ export interface KeyTargets {
   remove: () => void;
   /** While an outline is proposed, some keys are its. */
   suggested: SuggestionKeys;
+  /** From place to place that looks like an ROI. */
+  similar: SimilarKeys;
   /** What is done to all that is selected. */
   selected: RoiCommands;
   setLabel: (id: string | null) => void;
@@ -49,7 +52,7 @@ export function keyGroups(targets: KeyTargets): KeyGroup[] {
   return groups;
 }
 
-function viewKeys({ tools, layer, mapView, openSheet, player, look, suggested }: KeyTargets): KeyGroup {
+function viewKeys({ tools, layer, mapView, openSheet, player, look, suggested, similar }: KeyTargets): KeyGroup {
   const pan: KeyBinding = {
     keys: ["space"],
     shown: "Space",
@@ -76,13 +79,13 @@ function viewKeys({ tools, layer, mapView, openSheet, player, look, suggested }:
       { keys: ["a"], shown: "A", does: "Show or hide ROIs", run: () => layer.toggle("visible") },
       { keys: ["n"], shown: "N", does: "Show or hide names", run: () => layer.toggle("names") },
       { keys: ["shift+f"], shown: "Shift + F", does: "Fill ROIs", run: () => layer.toggle("filled") },
-      { keys: ["escape"], shown: "Esc", does: "Cancel (Ctrl + Z brings it back), deselect", run: () => suggested.dismiss() || tools.cancel() },
+      { keys: ["escape"], shown: "Esc", does: "Cancel (Ctrl + Z brings it back), deselect", run: () => suggested.dismiss() || (tools.current === "move" && similar.dismiss()) || tools.cancel() },
       { keys: ["?"], shown: "?", does: "This sheet", run: openSheet },
     ],
   };
 }
 
-function selectKeys({ tools, selected, canAnnotate }: KeyTargets): KeyGroup {
+function selectKeys({ tools, selected, canAnnotate, similar }: KeyTargets): KeyGroup {
   const use = (tool: ToolName) => () => tools.use(tool);
   return {
     title: "Select and measure",
@@ -92,6 +95,8 @@ function selectKeys({ tools, selected, canAnnotate }: KeyTargets): KeyGroup {
       { keys: [], shown: "Shift + click", does: "Add to the selection, or take away" },
       { keys: ["ctrl+a"], shown: "Ctrl + A", does: "Select all that is shown", run: () => selected.selectAll() },
       { keys: ["shift+a"], shown: "Shift + A", does: "Select all of the same label", run: () => selected.selectLike() },
+      { keys: ["shift+n"], shown: "Shift + N", does: "Next similar: to the place of this slide most like the selected ROI", run: () => similar.next() },
+      { keys: ["shift+b"], shown: "Shift + B", does: "Back to where you were before", run: () => similar.back() },
       { keys: [], shown: "Ctrl + C", does: "Copy" },
       { keys: canAnnotate ? ["shift+m"] : ["shift+m", "l"], shown: canAnnotate ? "Shift + M" : "L", does: "Ruler", run: use("ruler") },
       { keys: ["shift+l"], shown: "Shift + L", does: "Angle", run: use("angle") },

@@ -19,6 +19,7 @@ import type { KeyTargets } from "./bindings";
 import { showRoi } from "./links";
 import { connectOpenOutlines } from "./open_outlines";
 import { connectSelection } from "./selection";
+import { connectSimilarPlaces } from "./similar_places";
 import { NO_SUGGESTIONS, connectSuggestions } from "./suggestions";
 import { LookPanel } from "./look_panel";
 import type { Parts } from "./parts";
@@ -27,7 +28,7 @@ import { connectSaving } from "./saving";
 import { connectSearch } from "./search_here";
 import { toolbar } from "./toolbar";
 
-type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected" | "suggested">;
+type Commands = Pick<KeyTargets, "undo" | "redo" | "remove" | "setLabel" | "selected" | "suggested" | "similar">;
 
 /** Makes what changes ROIs, and what a mosaic or a video has beside it. */
 export function connectTools(parts: Parts): void {
@@ -63,7 +64,7 @@ export function connectTools(parts: Parts): void {
   };
   connectSelection(parts, tools, selected, { ...commands, setLabel });
   const suggested = canvas.can_annotate ? connectSuggestions(parts, tools, context) : NO_SUGGESTIONS;
-  connectKeys(parts, tools, { ...commands, setLabel, selected, suggested });
+  connectKeys(parts, tools, { ...commands, setLabel, selected, suggested, similar: connectSimilarPlaces(parts, tools) });
   tools.use("move");
   tools.on("tool", (tool) => {
     if (tool !== "move" && tool !== "frames") void player?.pause(); // an ROI belongs to an exact frame
@@ -84,7 +85,7 @@ function undoable(
   { history, notice }: Parts,
   tools: Tools,
   selected: RoiCommands,
-): Omit<Commands, "setLabel" | "selected" | "suggested"> {
+): Pick<Commands, "undo" | "redo" | "remove"> {
   const tell = (verb: string, label: string | null): void => {
     if (label) notice.show(`${verb}: ${label}`);
   };

@@ -2,7 +2,7 @@
 
 import { required } from "../../dom/elements";
 import { roving } from "../lib/roving";
-import { fullScreen } from "./full_screen";
+import { fullScreen } from "../lib/full_screen";
 import type { KeyTargets } from "./bindings";
 import type { Display } from "../rois/shown/layer";
 import type { ToolName } from "../rois/tools/tool_names";

@@ -64,7 +64,7 @@ def test_the_baseline_lacks_the_adaptation_and_the_descriptor_keeps_it(cache: Fr
     network = VitMatcher(VitConfig(backbone=SMALL, small=small, heads=2))
     descriptor = VitDescriptor("vit", network)
     rows = vit_matchers(cache, descriptor)
-    assert len(rows) == 4
+    assert len(rows) == 6
     assert len(descriptor.network.adapter) >= 1
     for matcher in rows.values():
         found = matcher(0, 1)

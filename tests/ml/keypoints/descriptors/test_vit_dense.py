@@ -11,7 +11,12 @@ import torch
 
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.vit import VitDescriptor, descriptor_from_file
-from ml.keypoints.descriptors.vit_dense import DenseConfig, match_dense, mutual_patches
+from ml.keypoints.descriptors.vit_dense import (
+    DenseConfig,
+    distance_ratios,
+    match_dense,
+    mutual_patches,
+)
 from ml.keypoints.descriptors.vit_weights import save_network
 from ml.networks.vit_adapter import VitConfig, VitMatcher
 
@@ -55,7 +60,7 @@ def test_mutual_patches_of_nothing_are_none():
 
 def test_identical_images_match_patches_with_themselves(tiny):
     image = texture((60, 80))
-    found = match_dense(image, image, descriptor=tiny)
+    found = match_dense(image, image, descriptor=tiny, config=DenseConfig(ratio=0.0))
     assert len(found) >= 0.98 * 15 * 20 and np.allclose(found.score, 1, atol=1e-4)
     assert np.allclose(found.xy_a, found.xy_b, atol=1e-3)
 
@@ -65,7 +70,7 @@ def test_refinement_finds_the_shift_within_a_patch():
     scene = texture((80, 101))
     a, b = scene[:, :-1], scene[:, 1:]
     descriptor = VitDescriptor("ramp", Ramp())
-    config = DenseConfig(threshold=0.9)
+    config = DenseConfig(ratio=0.0, threshold=0.9)
     coarse = match_dense(
         a, b, descriptor=descriptor, config=dataclasses.replace(config, refine=False)
     )
@@ -78,8 +83,10 @@ def test_refinement_finds_the_shift_within_a_patch():
 
 def test_the_threshold_and_the_resampling_are_switches(tiny):
     a, b = texture((60, 80)), texture((60, 80), 1)
-    all_ = match_dense(a, b, descriptor=tiny, config=DenseConfig(threshold=-1, refine=False))
-    sure = match_dense(a, b, descriptor=tiny, config=DenseConfig(threshold=0.99, refine=False))
+    all_ = match_dense(a, b, descriptor=tiny, config=DenseConfig(ratio=0.0, refine=False))
+    sure = match_dense(
+        a, b, descriptor=tiny, config=DenseConfig(ratio=0.0, threshold=0.99, refine=False)
+    )
     assert len(sure) <= len(all_) and (sure.score > 0.99).all()
     assert (np.diff(all_.score) <= 0).all()
     finer = match_dense(a, a, descriptor=tiny, config=DenseConfig(refine=False, resample=2))
@@ -88,10 +95,39 @@ def test_the_threshold_and_the_resampling_are_switches(tiny):
         match_dense(a, b, descriptor=tiny, config=DenseConfig(resample=0))
 
 
+def test_a_ratio_asks_for_the_nearest_rival_elsewhere_as_loops_do():
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(0, 1, (n, 6)) for n in (9, 40))
+    a, b = (np.float32(x / np.linalg.norm(x, axis=1, keepdims=True)) for x in (a, b))
+    at_b = rng.uniform(0, 30, (40, 2)).astype(np.float32)
+    pairs, _ = mutual_patches(a, b)
+    slow = [
+        np.linalg.norm(a[i] - b[j])
+        / min(
+            np.linalg.norm(a[i] - b[other])
+            for other in range(40)
+            if np.abs(at_b[other] - at_b[j]).max() > 8
+        )
+        for i, j in pairs
+    ]
+    assert np.allclose(distance_ratios(a, b, pairs, at_b, apart=8), slow, atol=2e-3)
+    everywhere = distance_ratios(a, b, pairs, at_b, apart=100)
+    assert (everywhere < 1e-3).all()  # nothing is far enough to be a rival
+
+
+def test_the_ratio_leaves_out_what_looks_alike_elsewhere():
+    scene, ramp = texture((60, 40)), VitDescriptor("ramp", Ramp())
+    twice = np.concatenate([scene, scene], axis=1)
+    asked, loose = DenseConfig(refine=False), DenseConfig(ratio=0.0, refine=False)
+    assert len(match_dense(scene, scene, descriptor=ramp, config=asked)) > 140
+    assert len(match_dense(scene, twice, descriptor=ramp, config=loose)) > 100
+    assert len(match_dense(scene, twice, descriptor=ramp, config=asked)) == 0
+
+
 def test_images_of_two_sizes_keep_their_own_pixels(tiny):
     image = texture((60, 80))
     small = cv2.resize(image, (40, 30), interpolation=cv2.INTER_AREA)
-    found = match_dense(image, small, descriptor=tiny, config=DenseConfig(threshold=-1))
+    found = match_dense(image, small, descriptor=tiny, config=DenseConfig(ratio=0.0))
     assert found.xy_a[:, 0].max() > 41 and found.xy_b[:, 0].max() < 40
 
 

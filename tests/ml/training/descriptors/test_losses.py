@@ -12,7 +12,7 @@ from ml.training.descriptors.losses import (
     Projection,
     adaptive_triplet,
     cross_view,
-    mean_adaptive_triplet,
+    hardest_triplets,
     triplet_shares,
 )
 
@@ -42,27 +42,36 @@ def test_the_triplet_loss_is_equations_1_and_2_one_triplet_at_a_time(hinge):
     assert float(adaptive_triplet(a, p, n, hinge=hinge)) == pytest.approx(total, rel=1e-4)
 
 
-@pytest.mark.parametrize("hinge", [False, True])
-def test_the_mean_over_negatives_is_that_of_every_draw(hinge):
-    a, p = torch.nn.functional.normalize(torch.randn(2, 5, 4), dim=2)
-    both, total = torch.cat([a, p]), 0.0
-    for i in range(5):
-        others = [both[k] for k in range(10) if k not in (i, i + 5)]
-        assert len(others) == 8
-        for other in others:
-            one = adaptive_triplet(a[i : i + 1], p[i : i + 1], other[None], hinge=hinge)
-            total += float(one) / 8
-    found = mean_adaptive_triplet(a, p, hinge=hinge)
-    assert float(found) == pytest.approx(total, rel=1e-4, abs=1e-5)
+def test_the_least_margin_counts_where_half_the_distance_is_less():
+    a, n = rows((1.0, 0.0), (1.0, 0.0)), rows((0.0, 1.0), (-1.0, 0.0))
+    assert float(adaptive_triplet(a, a, n, hinge=True)) == 0
+    # near is 0, far 2 and 4: of a margin of 3 the first lacks 1
+    assert float(adaptive_triplet(a, a, n, hinge=True, least_margin=3.0)) == pytest.approx(1)
+    assert float(adaptive_triplet(a, n, a, least_margin=1.5)) == pytest.approx(2 + 1.5 + 4 + 2)
 
 
-def test_two_triplets_have_two_negatives_each():
-    a = rows((1.0, 0.0), (0.0, 1.0))
-    # near is 0; both other features of each anchor are 2 away, or 2 and 2: -2 each
-    assert float(mean_adaptive_triplet(a, a)) == pytest.approx(-4)
-    assert float(mean_adaptive_triplet(a, a, hinge=True)) == 0
+def test_the_hardest_negative_is_the_nearest_of_all_others_one_by_one():
+    a, p = torch.nn.functional.normalize(torch.randn(2, 6, 4), dim=2)
+    first, second, negative = hardest_triplets(a, p)
+    turned = 0
+    for i in range(6):
+        others = [x[k] for k in range(6) if k != i for x in (a, p)]
+        least = {
+            x: min(float((v[i] - o).square().sum()) for o in others)
+            for x, v in zip("ap", (a, p), strict=True)
+        }
+        of, other = (p, a) if least["p"] < least["a"] else (a, p)
+        turned += of is p
+        assert torch.equal(first[i], of[i]) and torch.equal(second[i], other[i])
+        assert float((first[i] - negative[i]).square().sum()) == pytest.approx(
+            min(least.values()), abs=1e-5
+        )
+    assert 0 < turned < 6
+
+
+def test_one_triplet_has_no_negative():
     with pytest.raises(ShapeError, match="N >= 2"):
-        mean_adaptive_triplet(a[:1], a[:1])
+        hardest_triplets(torch.ones(1, 3), torch.ones(1, 3))
 
 
 def test_unit_features_bound_the_loss_at_minus_four_a_triplet():

@@ -110,6 +110,18 @@ def review_rules_body(scene: Any) -> dict[str, Any]:
     return {"may_judge_own": False}
 
 
+def intake_rules_body(scene: Any) -> dict[str, Any]:
+    return {
+        "takes_names_out": True,
+        "must_be_clean": True,
+        "titles_from_files": False,
+    }
+
+
+def release_body(scene: Any) -> dict[str, Any]:
+    return {"reason": "It shows a scale, no name."}
+
+
 def comment_body(scene: Any) -> dict[str, Any]:
     return {"text": "Larger than the last one?"}
 

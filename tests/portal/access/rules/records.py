@@ -11,6 +11,7 @@ from tests.portal.access.rules.bodies import (
     erasure_body,
     erasure_order_body,
     features_body,
+    intake_rules_body,
     label_body,
     label_in_body,
     label_merge_body,
@@ -19,6 +20,7 @@ from tests.portal.access.rules.bodies import (
     outline_body,
     presence_body,
     property_types_body,
+    release_body,
     review_body,
     review_rules_body,
     roi_body,
@@ -122,6 +124,24 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:canvas-thumbnail": {"GET": rest()},
     "api:canvas-frame": {"GET": rest()},
     "api:canvas-filmstrip": {"GET": rest()},
+    "archive:intake": {"GET": page(at_least="manager", elsewhere=200, removed=404)},  # one's own
+    "archive:intake_rules": {"POST": page(302, at_least="manager", elsewhere=302, removed=404)},
+    "archive:quarantine_delete": {"POST": page(302, at_least="manager")},
+    "archive:quarantine_release": {"POST": page(302, at_least="manager", body=release_body)},
+    "archive:quarantine_retry": {"POST": page(302, at_least="manager")},
+    "api:intake-rules": {
+        "GET": rest(),
+        "PUT": rest(at_least="manager", writes=True, body=intake_rules_body),
+    },
+    "api:quarantine-list": {"GET": rest(elsewhere=200)},
+    "api:quarantine-detail": {
+        "GET": rest(at_least="manager"),
+        "DELETE": rest(204, at_least="manager", writes=True),
+    },
+    "api:quarantine-release": {
+        "POST": rest(202, at_least="manager", writes=True, body=release_body)
+    },
+    "api:quarantine-retry": {"POST": rest(202, at_least="manager", writes=True)},
     "archive:case_shares": {
         "GET": page(at_least="manager"),
         "POST": page(302, at_least="manager", body=share_body),
@@ -163,6 +183,13 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "annotations:labels": {
         "GET": page(elsewhere=200, removed=404),  # of one's own lab
         "POST": page(302, at_least="manager", elsewhere=302, removed=404, body=label_body),
+    },
+    "annotations:properties": {
+        "GET": page(elsewhere=200, removed=404),  # of one's own lab
+        "POST": page(400, at_least="manager", elsewhere=400, removed=404),
+    },
+    "annotations:property_edit": {
+        "POST": page(302, at_least="manager", elsewhere=302, removed=404),
     },
     "annotations:label_edit": {"POST": page(302, at_least="manager", body=label_body)},
     "annotations:label_remove": {"POST": page(302, at_least="manager")},

@@ -29,11 +29,16 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "api:job-retry": {"POST": rest(409, at_least="annotator", writes=True)},
     # --- retrieval --------------------------------------------------------------------------------
     "retrieval:similar": {"GET": page()},
+    "retrieval:why": {"GET": page(), "POST": page(302)},  # it has no vector: said on the page
+    "retrieval:query_why": {"GET": page(), "POST": page(302)},
+    "api:roi-why": {"GET": rest(409)},
+    "api:query-why": {"GET": rest(409)},
     "retrieval:judge": {"POST": page(400, at_least="annotator", body=judgement_body)},  # itself
     "retrieval:embed": {"POST": page(302, at_least="annotator")},
     "retrieval:thumbnail": {"GET": page()},
     "api:search": {"POST": rest(202, body=lambda scene: {"roi": scene.ids["rois"]})},  # reads
     "api:roi-similar": {"GET": rest(202)},
+    "api:roi-places": {"GET": rest(202)},
     "api:roi-judgements": {
         "GET": rest(),
         "POST": rest(400, at_least="annotator", writes=True, body=judgement_body),  # itself
@@ -43,9 +48,28 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "retrieval:query": {"GET": page()},
     "retrieval:query_ask": {"POST": page(302, body=query_body)},
     "retrieval:query_new_picture": {"GET": page(elsewhere=200), "POST": page(elsewhere=200)},
+    "retrieval:query_embed": {"POST": page(302)},
     "retrieval:query_mark": {"POST": page(302, at_least="manager", body=judgement_body)},
     "retrieval:query_remove": {"POST": page(302, at_least="manager")},
     "retrieval:query_picture": {"GET": page()},
+    "retrieval:reports": {"GET": page(elsewhere=200)},
+    "retrieval:report": {"GET": page()},
+    "retrieval:report_again": {"GET": page()},
+    "retrieval:report_delete": {"POST": page(302, at_least="manager")},  # or who made it
+    "retrieval:report_file": {"GET": page()},
+    "retrieval:report_picture": {"GET": page(404)},  # it has no pictures
+    "retrieval:report_query": {"POST": page(302)},  # both are still being prepared
+    "retrieval:report_renew": {"POST": page(302)},
+    "retrieval:report_roi": {"POST": page(302)},
+    "api:report-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(202, writes=True, body=lambda scene: {"roi": scene.ids["rois"]}),
+    },
+    "api:report-detail": {
+        "GET": rest(),
+        "DELETE": rest(204, at_least="manager", writes=True),  # or who made it
+    },
+    "api:report-again": {"GET": rest(202)},
     "api:query-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(202, writes=True, body=query_body),

@@ -150,6 +150,27 @@ def test_an_import_that_broke_off_is_completed_by_importing_again(
     assert Roi.objects.live().count() == 3
 
 
+def test_ids_that_another_import_wrote_in_between_are_met_again(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = ["5ee7a3d4-0f51-4d4c-9a43-1c5ad3ac0001", "5ee7a3d4-0f51-4d4c-9a43-1c5ad3ac0002"]
+    features = [feature(box(n, 0, n + 20, 30), id=one) for n, one in enumerate(ids)]
+    roi_import(canvas=canvas, user=annotator, document=features[:1])
+    looked: list[int] = []
+
+    def before_the_other(run: Any, plans: Any, **asked: Any) -> Any:
+        """The first look is as it was before the other import wrote its row."""
+        looked.append(len(plans))
+        known = reading.plans_known(run, plans, **asked)
+        return [(plan, None) for plan, _ in known] if len(looked) == 1 else known
+
+    monkeypatch.setattr(exchange, "plans_known", before_the_other)
+    report = roi_import(canvas=canvas, user=annotator, document=features)
+    assert looked == [2, 2]
+    assert (report.count("unchanged"), report.count("created"), report.total) == (1, 1, 2)
+    assert {str(roi.pk) for roi in Roi.objects.live()} == set(ids)
+
+
 def test_a_strict_import_that_is_refused_leaves_nothing(canvas: Canvas, annotator: User) -> None:
     features = [*document(2)["features"], feature({"type": "Circle", "coordinates": [1, 1]})]
     with pytest.raises(InvalidInputError, match="feature 2"):

@@ -130,7 +130,7 @@ def test_the_pages_offer_accept_and_say_by_whom(
     client.force_login(manager)
     path = f"/cases/{case.pk}/shares/"
     wrong = client.post(path, {"with_lab": "nobody", "until": str(today())})
-    assert (wrong.status_code, "no lab is called so" in wrong.content.decode()) == (422, True)
+    assert (wrong.status_code, "No lab is called so" in wrong.content.decode()) == (422, True)
     sent = {"with_lab": "South", "until": str(today() + timedelta(days=5))}
     assert client.post(path, sent).headers["Location"] == path
     assert "Offered to" in client.get(f"/cases/{case.pk}/").content.decode()
@@ -169,6 +169,10 @@ def test_guessing_the_names_of_labs_is_slowed(
         assert (answer.status_code, answer.json()["code"]) == (400, "unknown-lab")
     right = api.post(path, {"with_lab": "south", "until": until}, format="json")
     assert (right.status_code, right.json()["code"]) == (429, "too-many-attempts")
+    assert right["RateLimit-Policy"] == '"too-many-attempts";q=10;w=3600'
+    wait_s = int(right["Retry-After"])
+    assert 0 < wait_s <= 3600
+    assert right["RateLimit"] == f'"too-many-attempts";r=0;t={wait_s}'
     client.force_login(manager)
     page = client.post(f"/cases/{case.pk}/shares/", {"with_lab": "south", "until": until})
     assert page.status_code == 429 and "Too many names that no lab has" in page.content.decode()

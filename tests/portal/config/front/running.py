@@ -109,11 +109,11 @@ class Running:
 
 def read_all(client: socket.socket) -> bytes:
     """All that comes until the connection ends."""
-    got = b""
+    got = []
     with contextlib.suppress(ConnectionResetError):
         while data := client.recv(65536):
-            got += data
-    return got
+            got.append(data)
+    return b"".join(got)
 
 
 def read_one(client: socket.socket) -> bytes:

@@ -8,7 +8,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
+from portal.core.errors import ConflictError
 from portal.labs.models import Membership, OneTimeLink, Role, User
+from portal.labs.services import first_run_finish
 
 pytestmark = pytest.mark.django_db
 FORM = {
@@ -54,6 +56,20 @@ def test_a_token_that_is_a_day_old_opens_nothing(client: Client) -> None:
     OneTimeLink.objects.update(expires_at=timezone.now())
     assert client.post("/set-up/", FORM | {"token": token}).status_code == 400
     assert not User.objects.exists()
+
+
+def test_a_token_opens_nothing_once_somebody_has_an_account() -> None:
+    token = printed()
+    User.objects.create_user("other@lab.example", password="correct horse battery")
+    with pytest.raises(ConflictError, match="set up already"):
+        first_run_finish(
+            token,
+            lab_name="Pathology North",
+            email="maya@lab.example",
+            full_name="Maya Lind",
+            password="correct horse battery",
+        )
+    assert not Membership.objects.exists()
 
 
 def test_a_mistake_does_not_use_the_token_up(client: Client) -> None:

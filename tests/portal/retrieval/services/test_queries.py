@@ -17,6 +17,7 @@ from PIL import Image
 from portal.annotations.models import Roi
 from portal.core.errors import InvalidInputError, NotFoundError
 from portal.jobs.models import Job, JobState
+from portal.labs.models import Membership
 from portal.retrieval.models import Query, QuerySource
 from portal.retrieval.services import (
     QueryAsked,
@@ -126,7 +127,9 @@ def test_what_is_no_picture_is_refused_with_its_reason(world):
     assert job.state == JobState.FAILED
     assert "Traceback" not in job.error_message
     text = world_page(world, query)
-    assert "There is nothing to search with" in text
+    assert "There is nothing to search with" in text and "Try again" in text
+    assert world_client(world).post(f"/queries/{query.pk}/embed/").status_code == 302
+    assert "Preparing this query" in world_page(world, query)
 
 
 def world_page(world, query):
@@ -229,6 +232,18 @@ def test_the_forms_of_viewer_and_page_lead_to_the_answer(world, found):
     sent = {"kind": "histology", "mpp": "0.5", "picture": io.BytesIO(png())}
     assert page.post("/queries/picture/", sent).status_code == 302
     assert "Preparing this query" in world_page(world, Query.objects.first())
+    assert "Search in" not in page.get("/queries/picture/").content.decode()
+
+
+def test_who_is_in_several_labs_says_which_is_searched(world, other_lab):
+    Membership.objects.create(user=world.user, lab=other_lab, role="viewer")
+    page = world_client(world)
+    assert "Search in" in page.get("/queries/picture/").content.decode()
+    sent = {"kind": "histology", "mpp": "0.5", "picture": io.BytesIO(png())}
+    assert page.post("/queries/picture/", sent).status_code == 200, "it was not said"
+    sent = {"kind": "histology", "mpp": "0.5", "picture": io.BytesIO(png()), "lab": other_lab.slug}
+    assert page.post("/queries/picture/", sent).status_code == 302
+    assert Query.objects.get().lab == other_lab
 
 
 def test_old_queries_are_removed(world, found):

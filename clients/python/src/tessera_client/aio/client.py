@@ -12,6 +12,7 @@ from tessera_client import asking
 from tessera_client.aio.rois import Rois
 from tessera_client.aio.uploads import Uploads
 from tessera_client.problems import ConflictError, JobError
+from tessera_client.reading import made
 from tessera_client.things import (
     Canvas,
     Case,
@@ -24,7 +25,6 @@ from tessera_client.things import (
     Slide,
     Video,
     id_of,
-    made,
 )
 from tessera_client.waiting import a_sleep
 

@@ -12,7 +12,7 @@ import httpx2 as httpx
 from tessera_client import asking
 from tessera_client.files import Download, OpenTransfers
 from tessera_client.problems import UnreachableError
-from tessera_client.things import made
+from tessera_client.reading import made
 from tessera_client.waiting import a_call, a_sleep
 
 T = TypeVar("T")

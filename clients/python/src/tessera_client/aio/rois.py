@@ -10,8 +10,9 @@ from typing import Any
 
 from tessera_client import asking
 from tessera_client.aio.requests import Requests
+from tessera_client.reading import made
 from tessera_client.shapes import geojson_of
-from tessera_client.things import Canvas, Roi, id_of, made
+from tessera_client.things import Canvas, Roi, id_of
 from tessera_client.waiting import a_call
 
 

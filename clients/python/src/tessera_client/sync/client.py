@@ -11,6 +11,7 @@ import httpx2 as httpx
 
 from tessera_client import asking
 from tessera_client.problems import ConflictError, JobError
+from tessera_client.reading import made
 from tessera_client.sync.rois import Rois
 from tessera_client.sync.uploads import Uploads
 from tessera_client.things import (
@@ -25,7 +26,6 @@ from tessera_client.things import (
     Slide,
     Video,
     id_of,
-    made,
 )
 from tessera_client.waiting import sleep
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tessera_client import asking
+from tessera_client.reading import made
 from tessera_client.shapes import geojson_of
 from tessera_client.sync.requests import Requests
-from tessera_client.things import Canvas, Roi, id_of, made
+from tessera_client.things import Canvas, Roi, id_of
 from tessera_client.waiting import call
 
 

@@ -94,10 +94,10 @@ class Uploads(Requests):
         pause = asking.POLL_S
         while True:
             upload = self._one(Upload, address)
-            if upload.state == "refused":
+            if upload.state in {"refused", "quarantined"}:
                 error = upload.error
                 raise InvalidError(
-                    error.message if error else "refused", code=error.code if error else ""
+                    error.message if error else upload.state, code=error.code if error else ""
                 )
             if upload.item is not None:
                 kind: type[Slide | Video] = Slide if upload.item.kind == "slide" else Video

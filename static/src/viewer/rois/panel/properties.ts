@@ -1,6 +1,7 @@
 /** What people say of the selected ROI: a description, and texts by key, some of them of a type that the lab set. */
 
 import { element, required } from "../../../dom/elements";
+import { titleOf } from "../saved/property_types";
 import type { PropertyType } from "../saved/property_types";
 import type { Properties } from "../../lib/types";
 import type { RoiState } from "../saved/state";
@@ -69,10 +70,11 @@ export class PropertiesPanel {
   }
 
   private fill(state: RoiState): void {
-    const typed = new Map(this.types.map((type) => [type.key.toLowerCase(), type]));
+    const said = new Set(Object.keys(state.properties).map((key) => key.toLowerCase()));
+    const typed = new Set(this.types.map((type) => type.key.toLowerCase()));
     const free = Object.keys(state.properties).filter((key) => !typed.has(key.toLowerCase()));
     const rows = [
-      ...this.types.map((type) => this.row(state, type)),
+      ...this.types.filter((type) => !type.retired || said.has(type.key.toLowerCase())).map((type) => this.row(state, type)),
       ...free.map((key) => this.row(state, { key, kind: "text", choices: [] })),
     ];
     this.rows.replaceChildren(...rows);
@@ -86,9 +88,11 @@ export class PropertiesPanel {
     input.addEventListener("change", set);
     const id = `property-${type.key.replace(/\W+/g, "-").toLowerCase()}`;
     input.id = id;
-    const isFree = !this.types.includes(type);
-    const remove = element("button", { type: "button", class: "btn btn--quiet btn--small", "aria-label": `Remove ${key}`, click: () => this.set(state, key, "") }, "×");
-    return element("div", { class: "property-row" }, element("label", { for: id }, key), input, ...(isFree && this.isEditable ? [remove] : []));
+    const isKept = this.types.includes(type);
+    const isFree = !isKept || type.retired;
+    const title = isKept ? titleOf(type) : key;
+    const remove = element("button", { type: "button", class: "btn btn--quiet btn--small", "aria-label": `Remove ${title}`, click: () => this.set(state, key, "") }, "×");
+    return element("div", { class: "property-row" }, element("label", { for: id }, title), input, ...(isFree && this.isEditable ? [remove] : []));
   }
 
   private input(type: PropertyType, value: string): HTMLInputElement | HTMLSelectElement {
@@ -113,8 +117,10 @@ export class PropertiesPanel {
 
   /** A row for a new key; it is saved once it has a value. */
   private add(): void {
-    const key = this.added?.value.trim().replace(/\s+/g, " ") ?? "";
-    if (!this.state || !key || !this.isEditable) return;
+    const word = this.added?.value.trim().replace(/\s+/g, " ") ?? "";
+    if (!this.state || !word || !this.isEditable) return;
+    const named = this.types.find((type) => type.name?.toLowerCase() === word.toLowerCase());
+    const key = named?.key ?? word; // under another name it is kept already
     const known = this.rows.querySelector<HTMLElement>(`#property-${CSS.escape(key.replace(/\W+/g, "-").toLowerCase())}`);
     if (!known) this.rows.append(this.row(this.state, { key, kind: "text", choices: [] }));
     if (this.added) this.added.value = "";

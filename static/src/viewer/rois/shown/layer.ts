@@ -7,7 +7,6 @@
 import Feature from "ol/Feature";
 import LayerGroup from "ol/layer/Group";
 import VectorLayer from "ol/layer/Vector";
-import VectorImageLayer from "ol/layer/VectorImage";
 import VectorSource from "ol/source/Vector";
 import { getHeight, getWidth } from "ol/extent";
 import MultiPolygon from "ol/geom/MultiPolygon";
@@ -20,6 +19,7 @@ import { oncePerRedraw } from "../../lib/redraw";
 import type { Labels } from "../saved/labels";
 import { geometryFromL0 } from "../../map/pixel_plane";
 import type { GeometryOnMap } from "../../map/pixel_plane";
+import { RestingPicture } from "./resting_picture";
 import { dotStyle, nameStyle, outlineStyles, pointStyles, selectedPointStyles, selectedStyles } from "./style";
 import type { RoiState } from "../saved/state";
 import type { RoiStore } from "../saved/store";
@@ -59,7 +59,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
   /** `overlaps` is how OpenLayers asks whether lines of one style may be stroked together. */
   readonly source = new VectorSource<RoiFeature>({ wrapX: false, overlaps: false });
   readonly layer: LayerGroup;
-  private readonly picture: VectorImageLayer<VectorSource<RoiFeature>>;
+  private readonly picture: RestingPicture;
   private readonly copies = new VectorSource<RoiFeature>({ wrapX: false });
   /** The ids of all that are selected. */
   readonly chosen = new Set<string>();
@@ -77,13 +77,14 @@ export class RoiLayer extends Emitter<LayerEvents> {
     private readonly labels: Labels,
   ) {
     super();
-    this.picture = new VectorImageLayer({
+    this.picture = new RestingPicture({
       source: this.source,
       style: (feature, resolution) => this.styleOf(feature, resolution),
       declutter: "roi-names",
       imageRatio: PICTURE_RATIO,
       className: "canvas-rois",
     });
+    this.picture.isHeavy = () => this.features.size > CASED_UP_TO;
     const above = new VectorLayer({
       source: this.copies,
       style: (feature) => this.chosenStyleOf(feature),

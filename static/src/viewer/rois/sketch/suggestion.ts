@@ -12,7 +12,8 @@ import type { FrameRef, PolygonGeometry, Position } from "../../lib/types";
 import { geometryFromL0, mapFromL0 } from "../../map/pixel_plane";
 import type { OutlineQuestion, ProposedOutlines } from "../saved/outlines";
 
-const STYLE = [
+/** What is proposed and not drawn. */
+export const PROPOSED = [
   new Style({ stroke: new Stroke({ color: "rgba(255, 255, 255, 0.92)", width: 4.5 }) }),
   new Style({
     stroke: new Stroke({ color: "#10151c", width: 2, lineDash: [7, 6] }),
@@ -35,7 +36,7 @@ export class Suggestion extends Emitter<SuggestionEvents> {
   private frame: FrameRef | null = null;
   private asking: AbortController | null = null;
   private readonly source = new VectorSource<Feature>({ wrapX: false });
-  readonly layer = new VectorLayer({ source: this.source, style: STYLE, className: "canvas-suggestion" });
+  readonly layer = new VectorLayer({ source: this.source, style: PROPOSED, className: "canvas-suggestion" });
 
   constructor(private readonly propose: (question: OutlineQuestion, signal: AbortSignal) => Promise<ProposedOutlines>) {
     super();

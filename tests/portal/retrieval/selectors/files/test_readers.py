@@ -12,7 +12,7 @@ import numpy as np
 
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Encoder, IndexSnapshot
-from portal.retrieval.selectors.readers import Readers
+from portal.retrieval.selectors.files.readers import Readers
 from portal.retrieval.services import index_build_submit, indexes_forget
 
 

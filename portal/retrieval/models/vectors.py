@@ -142,95 +142,32 @@ class Unembeddable(models.Model):
         )
 
 
-class Verdict(models.TextChoices):
-    """What a person says of two regions."""
+class TissueSample(LabOwned):
+    """Squares of one size over a slide's tissue, and their vectors by one encoder.
 
-    ALIKE = "alike", "Alike"
-    UNLIKE = "unlike", "Not alike"
-
-
-class Judgement(LabOwned):
-    """One person's word on whether another region is like the one she searched with.
-
-    Her next search with the region goes by it, and encoders are measured against it.
+    What is like a region of the slide is looked for among them. It grows part by part until it is
+    complete. It is the person's who asked first: whoever may not know of their work on the slide
+    (a blind reading) has one of their own.
     """
 
-    roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="judgements")
-    other = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="+")
+    canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="+")
+    encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="+")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    verdict = models.CharField(max_length=8, choices=Verdict.choices)
+    side_px = models.PositiveIntegerField(help_text="Of each square, in level-0 pixels")
+    total = models.PositiveIntegerField(default=0, help_text="Squares that the tissue holds")
+    tried = models.PositiveIntegerField(default=0, help_text="Of them, with and without a vector")
+    seconds = models.FloatField(default=0, help_text="That embedding them took")
+    is_complete = models.BooleanField(default=False)
+    boxes = models.BinaryField(default=b"", help_text="float32, little-endian: (N, 4), level 0")
+    vectors = models.BinaryField(default=b"", help_text="float32, little-endian: (N, encoder.dim)")
 
     class Meta:
         ordering = ("created_at", "id")
         constraints = (
-            models.UniqueConstraint(fields=["roi", "other", "user"], name="judgement_unique"),
+            models.UniqueConstraint(
+                fields=["canvas", "encoder", "side_px", "user"], name="tissue_sample_unique"
+            ),
         )
-
-
-class QuerySource(models.TextChoices):
-    """What a query is made of."""
-
-    AREA = "area", "Area"
-    FRAME = "frame", "Video frame"
-    PICTURE = "picture", "Picture"
-    TISSUE = "tissue", "Tissue of a whole slide"
-    ROIS = "rois", "ROIs of a whole slide"
-    EXAMPLES = "examples", "Examples"
-
-
-EMBEDDED_SOURCES = (
-    QuerySource.AREA,
-    QuerySource.FRAME,
-    QuerySource.PICTURE,
-    QuerySource.TISSUE,
-)
-"""Queries whose pixels a job turns into a vector; the others go by vectors that ROIs have."""
-
-
-class Query(LabOwned):
-    """What is searched with that is no ROI. It is kept for some days, so that it has an address.
-
-    The outline is nobody's annotation; an uploaded picture is held here and nowhere else, as it
-    came until the job has decoded it in a confined child, then as a JPEG.
-    """
-
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    source = models.CharField(max_length=10, choices=QuerySource.choices)
-    kind = models.CharField(max_length=20, choices=EncoderKind.choices)
-    canvas = models.ForeignKey(Canvas, null=True, on_delete=models.CASCADE, related_name="+")
-    geometry = models.JSONField(null=True, help_text="Of an area, in level-0 pixels")
-    frame_pts = models.BigIntegerField(null=True)
-    mpp = models.FloatField(null=True, help_text="Of a picture, as it was said")
-    scale = models.FloatField(
-        default=1.0, help_text="Looks for the same structures so many times as large"
-    )
-    upload = models.BinaryField(null=True, help_text="Of a picture, until it is decoded")
-    picture = models.BinaryField(null=True, help_text="JPEG of a picture, once it is decoded")
-    picture_mpp = models.FloatField(null=True, help_text="Of the JPEG, which may be reduced")
-    width_px = models.PositiveIntegerField(default=0, help_text="Of the JPEG")
-    height_px = models.PositiveIntegerField(default=0, help_text="Of the JPEG")
-    liked = models.JSONField(default=list, help_text="ids of ROIs that hits should be like")
-    unliked = models.JSONField(default=list, help_text="ids of ROIs that hits should not be like")
-    encoder = models.ForeignKey(Encoder, null=True, on_delete=models.CASCADE, related_name="+")
-    vector = models.BinaryField(null=True, help_text="float32, little-endian, encoder.dim values")
-
-    class Meta:
-        ordering = ("-created_at", "id")
-        verbose_name_plural = "queries"
-
-    def __str__(self) -> str:
-        name = QuerySource(self.source).label
-        return f"{name} on {self.canvas.name}" if self.canvas else name
-
-    @property
-    def is_ready(self) -> bool:
-        """It has the vector that its source needs."""
-        return self.source not in EMBEDDED_SOURCES or self.vector is not None
-
-    @property
-    def has_picture(self) -> bool:
-        """False of examples, and of a picture that is not decoded yet."""
-        return self.canvas_id is not None or self.width_px > 0
 
     @classmethod
     def shown(cls, rows: models.QuerySet[Any]) -> models.QuerySet[Any]:

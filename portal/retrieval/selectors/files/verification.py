@@ -15,8 +15,8 @@ from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
 from portal.retrieval.selectors.candidates import ids_masked, ids_newer
 from portal.retrieval.selectors.embeddings import vectors_by_id
-from portal.retrieval.selectors.readers import readers
-from portal.retrieval.selectors.snapshots import (
+from portal.retrieval.selectors.files.readers import readers
+from portal.retrieval.selectors.files.snapshots import (
     IndexSource,
     index_entries,
     snapshot_latest,

@@ -1,0 +1,32 @@
+"""What was taken out of a file, by the names of fields: values are told to nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+CLEAN_NAME = "clean"
+"""The copy, in the folder that was given."""
+
+
+@dataclass(slots=True)
+class Cleaned:
+    """What became of a file.
+
+    Attributes:
+        removed: names of fields that held something and hold nothing now, sorted, each once.
+        left: what may name somebody and cannot be taken out of this container, as sentences.
+    """
+
+    removed: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    def took(self, name: str) -> None:
+        """Note a field."""
+        if name not in self.removed:
+            self.removed.append(name)
+            self.removed.sort()
+
+    def leaves(self, sentence: str) -> None:
+        """Note what stays."""
+        if sentence not in self.left:
+            self.left.append(sentence)

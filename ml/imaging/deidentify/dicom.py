@@ -1,0 +1,234 @@
+"""DICOM objects without patient, people, places, dates, private attributes; UIDs are hashed.
+
+At least what the Basic Application Level Confidentiality Profile asks for (DICOM PS3.15, annex E),
+by the other way round: of texts, dates and binary values only those named here stay, of sequences
+only those that describe pixels and optics. What a reader requires gets a dummy value. The pixel
+data keep their bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+from pydicom import dcmread, dcmwrite
+from pydicom.dataelem import DataElement
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.errors import InvalidDicomError
+from pydicom.uid import UID, DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian
+
+from ml.errors import CorruptFileError, UnsupportedFormatError
+from ml.imaging.deidentify.cleaned import Cleaned
+
+_STANDARD_ROOT = "1.2.840.10008."
+_UUID_ROOT = "2.25."
+_TEXTS = frozenset(
+    {"AE", "AS", "DA", "DT", "LO", "LT", "OB", "OD", "OF", "OL", "PN", "SH", "ST", "TM", "UC"}
+    | {"UN", "UR", "UT", "OB or OW"}
+)
+"""Value representations that may tell somebody; numbers, codes (CS) and tags stay."""
+_KEPT = frozenset(
+    {
+        "Manufacturer", "ManufacturerModelName", "SoftwareVersions", "ICCProfile",
+        "CodeValue", "LongCodeValue", "CodingSchemeDesignator", "CodingSchemeVersion",
+        "CodeMeaning", "OpticalPathIdentifier", "PositionReferenceIndicator",
+    }
+)  # fmt: skip
+_KEPT_SEQUENCES = frozenset(
+    {
+        "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
+        "DimensionOrganizationSequence", "DimensionIndexSequence", "OpticalPathSequence",
+        "TotalPixelMatrixOriginSequence", "SpecimenDescriptionSequence",
+        "ContainerTypeCodeSequence", "PixelMeasuresSequence", "FrameContentSequence",
+        "PlanePositionSlideSequence", "OpticalPathIdentificationSequence",
+        "WholeSlideMicroscopyImageFrameTypeSequence", "ImageCenterPointCoordinatesSequence",
+        "IlluminationTypeCodeSequence", "IlluminationColorCodeSequence", "LensesCodeSequence",
+        "ChannelDescriptionCodeSequence", "SpecimenTypeCodeSequence",
+        "PrimaryAnatomicStructureSequence", "AnatomicRegionSequence",
+        "PaletteColorLookupTableSequence", "PixelValueTransformationSequence",
+        "RealWorldValueMappingSequence", "MeasurementUnitsCodeSequence", "FrameVOILUTSequence",
+    }
+)  # fmt: skip
+_GROUPS = (0x0010, 0x0012, 0x0032, 0x0038, 0x0400, 0x4008)
+"""Patient, trial, request, visit, signatures, results: gone whatever they hold."""
+_DUMMIES = {
+    "ContentDate": "19000101",
+    "ContentTime": "000000",
+    "AcquisitionDateTime": "19000101000000",
+    "StudyDate": "",
+    "StudyTime": "",
+    "AccessionNumber": "",
+    "ReferringPhysicianName": "",
+    "StudyID": "",
+    "PatientName": "",
+    "PatientBirthDate": "",
+    "PatientSex": "",
+}
+"""Of type 1 and 2, which have to be there: the profile's actions D and Z."""
+_HASHED = ("PatientID", "ContainerIdentifier", "SpecimenIdentifier", "DeviceSerialNumber")
+"""Pseudonyms: the same under the same key, so that what belongs together stays together."""
+_SENDERS = (
+    "SourceApplicationEntityTitle",
+    "SendingApplicationEntityTitle",
+    "ReceivingApplicationEntityTitle",
+    "PrivateInformationCreatorUID",
+    "PrivateInformation",
+)
+"""Of the file's own head."""
+_PROFILE = ("113100", "DCM", "Basic Application Confidentiality Profile")
+_SECONDARY = {"LABEL": "label", "OVERVIEW": "macro"}
+_UNDEFINED, _ITEM, _END = 0xFFFFFFFF, (0xFFFE, 0xE000), (0xFFFE, 0xE0DD)
+_CHUNK_BYTES = 2**20  # copied at once
+
+
+class SecondaryImageError(UnsupportedFormatError):
+    """The object is a label or an overview, no picture of the scanned tissue."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the DICOM object is the {name} image of a slide; send the slide's own")
+        self.name = name
+
+
+def clean_dicom(source: Path, target: Path, cleaned: Cleaned, *, key: bytes) -> None:
+    """Write an object anew, its pixel data as they were.
+
+    Raises:
+        SecondaryImageError: it is a label or an overview.
+        CorruptFileError, UnsupportedFormatError: it cannot be read, or is packed as a whole.
+    """
+    with source.open("rb") as file:
+        data, meta = _read(file)
+        for word in data.get("ImageType", ()):
+            if word in _SECONDARY:
+                raise SecondaryImageError(_SECONDARY[word])
+        pixels_at = file.tell()
+        _clean(data, cleaned, key)
+        _declare(data)
+        meta.MediaStorageSOPInstanceUID = data.SOPInstanceUID
+        for word in _SENDERS:
+            if word in meta:
+                del meta[word]
+        data.file_meta = meta
+        data.preamble = b"\0" * 128  # of PS3.10; may hold a TIFF
+        dcmwrite(target, data, enforce_file_format=True)
+        with target.open("ab") as out:
+            _copy_pixels(file, out, pixels_at, implicit=meta.TransferSyntaxUID.is_implicit_VR)
+
+
+def uid_hashed(uid: str, key: bytes) -> str:
+    """A UID under the root for UUIDs, the same for the same UID and key; standard ones stay."""
+    if not uid or uid.startswith(_STANDARD_ROOT):
+        return uid
+    digest = hmac.new(key, f"uid:{uid}".encode(), hashlib.sha256).digest()
+    return f"{_UUID_ROOT}{int.from_bytes(digest[:16], 'big')}"
+
+
+def _read(file: BinaryIO) -> tuple[Dataset, FileMetaDataset]:
+    try:
+        data = dcmread(file, stop_before_pixels=True)
+        meta = data.file_meta
+        syntax = meta.TransferSyntaxUID
+    except (InvalidDicomError, AttributeError, EOFError, ValueError, struct.error) as error:
+        raise CorruptFileError("the DICOM object is cut or damaged") from error
+    if syntax in (DeflatedExplicitVRLittleEndian, ExplicitVRBigEndian):
+        raise UnsupportedFormatError(
+            "the DICOM object is deflated or big-endian; expected a little-endian transfer syntax"
+        )
+    return data, meta
+
+
+def _clean(data: Dataset, cleaned: Cleaned, key: bytes) -> None:
+    for element in list(data):
+        word = element.keyword
+        if word in _DUMMIES:
+            _replace(element, _DUMMIES[word], cleaned)
+        elif word in _HASHED:
+            if element.value:
+                text = f"{word}:{element.value}".encode()
+                _replace(element, hmac.new(key, text, hashlib.sha256).hexdigest()[:16], cleaned)
+        elif _goes(element):
+            if element.value not in (None, "", b"", []):
+                cleaned.took("private attributes" if element.tag.is_private else word or "unknown")
+            del data[element.tag]
+        elif element.VR == "SQ":
+            for item in element.value:
+                _clean(item, cleaned, key)
+        elif element.VR == "UI":
+            _hash_uids(element, cleaned, key)
+
+
+def _goes(element: DataElement) -> bool:
+    tag, word = element.tag, element.keyword
+    if word == "ModifyingDeviceID":  # a code by its type, a device by its meaning
+        return True
+    if tag.is_private or tag.group in _GROUPS or tag.group & 0xFF00 in (0x5000, 0x6000):
+        return True  # curves and overlays as well
+    if element.VR == "SQ":
+        return word not in _KEPT_SEQUENCES
+    if word.endswith(("LookupTableData", "OffsetTable", "OffsetTableLengths")):
+        return False
+    return element.VR in _TEXTS and word not in _KEPT
+
+
+def _replace(element: DataElement, value: str, cleaned: Cleaned) -> None:
+    if element.value and str(element.value) != value:
+        cleaned.took(element.keyword)
+    element.value = value
+
+
+def _hash_uids(element: DataElement, cleaned: Cleaned, key: bytes) -> None:
+    several = element.VM > 1
+    before = [str(uid) for uid in (element.value if several else [element.value or ""])]
+    after = [UID(uid_hashed(uid, key)) for uid in before]
+    if after != before:
+        cleaned.took(element.keyword or "UID")
+    element.value = after if several else after[0]
+
+
+def _declare(data: Dataset) -> None:
+    """Say that it was done, and how."""
+    code = Dataset()
+    code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning = _PROFILE
+    for word in ("PatientName", "PatientID", "PatientBirthDate", "PatientSex"):
+        if word not in data:
+            setattr(data, word, "")
+    data.PatientIdentityRemoved = "YES"
+    data.DeidentificationMethod = "Basic Application Confidentiality Profile"
+    data.DeidentificationMethodCodeSequence = [code]
+    data.LongitudinalTemporalInformationModified = "REMOVED"
+
+
+def _copy_pixels(file: BinaryIO, out: BinaryIO, at: int, *, implicit: bool) -> None:
+    """The element of pixel data; what follows it (padding, signatures) is left out."""
+    file.seek(at)
+    head = file.read(8 if implicit else 12)
+    if len(head) < (8 if implicit else 12):
+        raise CorruptFileError("the DICOM object holds no pixels")
+    out.write(head)
+    length = struct.unpack("<I", head[-4:])[0]
+    if length != _UNDEFINED:
+        _copy(file, out, length)
+        return
+    while True:
+        item = file.read(8)
+        if len(item) < 8:
+            raise CorruptFileError("the DICOM object is cut: the end of its pixels is missing")
+        group, element, size = struct.unpack("<HHI", item)
+        out.write(item)
+        if (group, element) == _END:
+            return
+        if (group, element) != _ITEM or size == _UNDEFINED:
+            raise CorruptFileError("the DICOM object is damaged: a frame of it is missing")
+        _copy(file, out, size)
+
+
+def _copy(file: BinaryIO, out: BinaryIO, size: int) -> None:
+    while size:
+        chunk = file.read(min(size, _CHUNK_BYTES))
+        if not chunk:
+            raise CorruptFileError("the DICOM object is cut inside its pixels")
+        out.write(chunk)
+        size -= len(chunk)

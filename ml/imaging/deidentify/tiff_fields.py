@@ -1,0 +1,166 @@
+"""Where the fields of a TIFF lie in its file, so that they can be overwritten in place.
+
+Classic TIFF, BigTIFF and NDPI (64-bit offsets in a classic header: the upper halves follow each
+directory). Nothing is believed that does not lie inside the file.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from ml.errors import CorruptFileError
+from ml.imaging.formats.tiff import MAX_DIRECTORIES, MAX_ENTRIES, is_ndpi
+from ml.imaging.limits import MAX_TAG_BYTES
+
+_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8} | {
+    13: 4, 16: 8, 17: 8, 18: 8
+}  # fmt: skip
+"""Bytes of one value of each type: TIFF 6.0, section 2, and BigTIFF."""
+_CODES = {1: "B", 3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q", 11: "f"}
+_CHUNK_BYTES = 2**20  # written over at once
+ASCII = 2  # the type of texts
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: its type, how many values, and where their bytes lie."""
+
+    tag: int
+    kind: int
+    count: int
+    at: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """One directory: its fields, where its pointer to the next stands, and where that leads."""
+
+    fields: dict[int, Field]
+    following_at: int
+    following: int
+
+
+class TiffFields:
+    """A TIFF file open for overwriting. Use as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.is_ndpi = is_ndpi(path)
+        self._file = path.open("r+b")
+        self.size = os.fstat(self._file.fileno()).st_size
+        head = self.read(0, 16)
+        self.order = "<" if head[:2] == b"II" else ">"
+        self.is_big = head[2:4] in (b"+\0", b"\0+")
+
+    def __enter__(self) -> TiffFields:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def directories(self) -> Iterator[Directory]:
+        """Those of the main chain, in its order."""
+        offset, seen = self._pointer(8 if self.is_big else 4), set[int]()
+        while offset:
+            if offset in seen or len(seen) >= MAX_DIRECTORIES:
+                raise CorruptFileError("the TIFF directories form a loop")
+            seen.add(offset)
+            found = self.directory(offset)
+            yield found
+            offset = found.following
+
+    def directory(self, offset: int) -> Directory:
+        """The one at an offset."""
+        entry_size, word = (20, 8) if self.is_big else (12, 4)
+        count, start = self._count(offset)
+        body = self.read(start, count * entry_size)
+        fields: dict[int, Field] = {}
+        for index in range(count):
+            at = index * entry_size
+            tag, kind = struct.unpack_from(self.order + "HH", body, at)
+            n = self._unpack("Q" if self.is_big else "I", body[at + 4 : at + 4 + word])
+            size = n * _SIZES.get(kind, 0)
+            if size > MAX_TAG_BYTES:
+                raise CorruptFileError(f"TIFF tag {tag} claims {size:,} bytes")
+            place = start + at + 4 + word
+            if size > word:
+                far = self._high(start, count, index) << 32 if self.is_ndpi else 0
+                place = far + self._number("Q" if self.is_big else "I", place)
+            self._require(place, size)
+            fields[tag] = Field(tag, kind, n, place, size)
+        following_at = start + count * entry_size
+        return Directory(fields, following_at, self._pointer(following_at))
+
+    def read(self, at: int, size: int) -> bytes:
+        """Bytes of the file."""
+        self._require(at, size)
+        return os.pread(self._file.fileno(), size, at)
+
+    def write(self, at: int, data: bytes) -> None:
+        """Overwrite bytes of the file; it never grows."""
+        self._require(at, len(data))
+        os.pwrite(self._file.fileno(), data, at)
+
+    def blank(self, at: int, size: int, byte: bytes = b"\0") -> None:
+        """Overwrite a stretch with one byte."""
+        self._require(at, size)
+        for start in range(at, at + size, _CHUNK_BYTES):
+            self.write(start, byte * min(_CHUNK_BYTES, at + size - start))
+
+    def data(self, field: Field) -> bytes:
+        """The bytes of a field."""
+        return self.read(field.at, field.size)
+
+    def numbers(self, field: Field | None) -> list[float]:
+        """The values of a numeric field; none of one that is missing or of another type."""
+        code = _CODES.get(field.kind) if field else None
+        if field is None or code is None:
+            return []
+        return list(struct.unpack(f"{self.order}{field.count}{code}", self.data(field)))
+
+    def text(self, field: Field | None) -> str:
+        """The text of a field, "" where there is none."""
+        return self.data(field).rstrip(b"\0").decode("latin-1") if field else ""
+
+    def point(self, pointer_at: int, offset: int) -> None:
+        """Let a pointer lead to another directory, or to none by 0."""
+        self.write(pointer_at, struct.pack(self.order + self._wide, offset))
+
+    @property
+    def _wide(self) -> str:
+        return "Q" if self.is_big or self.is_ndpi else "I"
+
+    def _pointer(self, at: int) -> int:
+        return self._number(self._wide, at)
+
+    def _count(self, offset: int) -> tuple[int, int]:
+        count = self._number("Q" if self.is_big else "H", offset)
+        if not 0 < count <= MAX_ENTRIES:
+            raise CorruptFileError(f"a TIFF directory claims {count:,} tags")
+        return count, offset + (8 if self.is_big else 2)
+
+    def _high(self, start: int, count: int, index: int) -> int:
+        return self._number("I", start + count * 12 + 8 + 4 * index)
+
+    def _number(self, code: str, at: int) -> int:
+        return self._unpack(code, self.read(at, struct.calcsize(code)))
+
+    def _unpack(self, code: str, data: bytes) -> int:
+        return int(struct.unpack(self.order + code, data)[0])
+
+    def _require(self, at: int, size: int) -> None:
+        if at < 0 or at + size > self.size:
+            raise CorruptFileError(
+                f"the TIFF file is cut: it ends at {self.size:,} bytes, "
+                f"its directory points to byte {at + size:,}"
+            )

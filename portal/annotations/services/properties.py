@@ -1,0 +1,141 @@
+"""Which properties a lab keeps of its ROIs, and whether what is said of one is of its type."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from django.db import transaction
+
+from portal.annotations.models import LabelSet
+from portal.annotations.properties import (
+    PropertyType,
+    properties_require,
+    types_clean,
+    types_mark,
+    types_of,
+)
+from portal.annotations.rules import require_manage_labels
+from portal.annotations.selectors.labels import property_types_of
+from portal.annotations.services.labels import label_set_ensure
+from portal.core.errors import ConflictError, NotFoundError
+from portal.core.events import event_emit
+from portal.labs.models import Lab, User
+
+Types = list[PropertyType]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyForm:
+    """What a manager says of a property; see ``PropertyType``."""
+
+    name: str
+    kind: str
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+
+
+def property_types_set(
+    *, lab: Lab, user: User, types: object, mark: str | None = None
+) -> list[PropertyType]:
+    """Say which properties the lab's ROIs have, and of what type. What ROIs have stays.
+
+    Emits ``properties.changed`` where something differs.
+
+    Args:
+        mark: of the types that these are a change of (``types_mark``); None does not look.
+    Raises:
+        ForbiddenError: not a manager. InvalidInputError.
+        ConflictError: somebody changed them since.
+    """
+    return _changed(lab, user, mark, lambda _: types)
+
+
+def property_type_add(*, lab: Lab, user: User, mark: str, said: PropertyForm) -> Types:
+    """One more, at the end. Raises as ``property_types_set``."""
+    made = PropertyType(said.name, said.kind, said.choices, said.unit)
+    return _changed(lab, user, mark, lambda types: [asdict(one) for one in (*types, made)])
+
+
+def property_type_update(*, lab: Lab, user: User, mark: str, key: str, said: PropertyForm) -> Types:
+    """Another name, kind, unit or other choices; ROIs keep what they have, under the same key."""
+    fields = asdict(said)
+    return _replaced(lab, user, mark, key, lambda one: replace(one, **fields))
+
+
+def property_type_retire(
+    *, lab: Lab, user: User, mark: str, key: str, is_retired: bool = True
+) -> Types:
+    """No longer ask for it, or again."""
+    return _replaced(lab, user, mark, key, lambda one: replace(one, retired=is_retired))
+
+
+def property_type_move(*, lab: Lab, user: User, mark: str, key: str, by: int) -> Types:
+    """Up (-1) or down (1) among those that are not retired; at the end it stays."""
+
+    def moved(types: Types) -> object:
+        shown = [one for one in types if not one.retired]
+        at = shown.index(_named(shown, key))
+        shown.insert(max(at + by, 0), shown.pop(at))
+        return [asdict(one) for one in (*shown, *(one for one in types if one.retired))]
+
+    return _changed(lab, user, mark, moved)
+
+
+def _replaced(
+    lab: Lab,
+    user: User,
+    mark: str,
+    key: str,
+    other: Callable[[PropertyType], PropertyType],
+) -> Types:
+    def change(types: Types) -> object:
+        named = _named(types, key)
+        return [asdict(other(one) if one is named else one) for one in types]
+
+    return _changed(lab, user, mark, change)
+
+
+def _named(types: Types, key: str) -> PropertyType:
+    found = next((one for one in types if one.key == key), None)
+    if found is None:
+        raise NotFoundError("There is no such property.")
+    return found
+
+
+def _changed(lab: Lab, user: User, mark: str | None, change: Callable[[Types], object]) -> Types:
+    require_manage_labels(user, lab.pk)
+    label_set_ensure(lab=lab)
+    with transaction.atomic():
+        rows = LabelSet.objects.select_for_update().filter(lab=lab)
+        label_set = rows.order_by("-is_default", "created_at")[0]
+        before = types_of(label_set.property_types)
+        if mark is not None and mark != types_mark(before):
+            raise ConflictError(
+                "Somebody else changed the properties meanwhile. Look at them, and try again.",
+                code="properties-changed",
+            )
+        label_set.property_types = types_clean(change(before))
+        label_set.save(update_fields=["property_types", "updated_at"])
+        after = types_of(label_set.property_types)
+        if after != before:
+            payload = {"lab_id": str(lab.pk), "user_id": str(user.pk)}
+            keys = [one.key for one in after if not one.retired]
+            event_emit("properties.changed", lab_id=lab.pk, payload=payload | {"keys": keys})
+    return after
+
+
+def properties_given(lab_id: uuid.UUID, *asked: Mapping[str, Any]) -> Any:
+    """The ``properties`` of the first of these requests; all are checked by the lab's types.
+
+    Raises:
+        InvalidInputError: a value is not of its type.
+    """
+    given = [one["properties"] for one in asked if "properties" in one]
+    if given:
+        types = property_types_of(lab_id)
+        for properties in given:
+            properties_require(properties, types)
+    return given[0] if given else None

@@ -1,0 +1,186 @@
+"""REST: files in quarantine, and how a lab takes files in."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import mixins, serializers, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.archive import selectors, services
+from portal.archive.models import IntakeRules, Upload
+from portal.archive.rules import require_intake
+from portal.archive.services import IntakeWanted, ItemReceived
+from portal.core.errors import NotFoundError
+from portal.jobs.api import job_answered
+from portal.jobs.serializers import JobSerializer
+from portal.labs.models import Lab, TokenArea
+from portal.labs.requests import UUID_REGEX, user_of
+from portal.labs.selectors import lab_of_id
+
+
+class QuarantinedSerializer(serializers.ModelSerializer[Upload]):
+    """A file that did not pass the gate."""
+
+    can_release = serializers.SerializerMethodField()
+    quarantined_at = serializers.DateTimeField(source="updated_at")
+
+    class Meta:
+        model = Upload
+        fields = (
+            "id",
+            "lab",
+            "case",
+            "filename",
+            "name",
+            "size_bytes",
+            "sha256",
+            "error_code",
+            "error_message",
+            "can_release",
+            "created_at",
+            "quarantined_at",
+        )
+
+    def get_can_release(self, upload: Upload) -> bool:
+        """Whether only a rule of the lab held it back."""
+        return upload.error_code in services.RELEASABLE
+
+
+class ReleaseSerializer(serializers.Serializer[Any]):
+    """Why a file may pass."""
+
+    reason = serializers.CharField(max_length=300)
+
+
+class ReleasedSerializer(serializers.Serializer[Any]):
+    """The slide or video that is being made of it."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=("slide", "video"))
+    name = serializers.CharField()
+    job = JobSerializer(allow_null=True)
+
+
+_ACCEPTED = {202: OpenApiResponse(ReleasedSerializer, description="`Location` names the job")}
+
+
+class QuarantineViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Upload]
+):
+    """Files in quarantine, for the managers of their labs."""
+
+    area = TokenArea.CASES
+    serializer_class = QuarantinedSerializer
+    queryset = Upload.objects.none()
+    lookup_value_regex = UUID_REGEX
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[Upload]:
+        """Of the labs that this user manages."""
+        return selectors.quarantine_list(user=user_of(self.request))
+
+    def get_object(self) -> Upload:
+        """One of them; 403 to members who do not manage the lab."""
+        return selectors.quarantine_get(
+            user=user_of(self.request), upload_id=uuid.UUID(self.kwargs["pk"])
+        )
+
+    @extend_schema(request=None, responses=_ACCEPTED)
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, pk: str) -> Response:
+        """Prepare it again."""
+        received = services.quarantine_retry(upload=self.get_object(), user=user_of(request))
+        return _answered(request, received)
+
+    @extend_schema(request=ReleaseSerializer, responses=_ACCEPTED)
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, pk: str) -> Response:
+        """Let it pass, with a reason. 409 where it cannot be opened at all."""
+        upload, body = self.get_object(), ReleaseSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        received = services.quarantine_release(
+            upload=upload, user=user_of(request), reason=body.validated_data["reason"]
+        )
+        return _answered(request, received)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete the file for good."""
+        services.quarantine_delete(upload=self.get_object(), user=user_of(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class IntakeRulesSerializer(serializers.Serializer[Any]):
+    """How a lab takes files in."""
+
+    lab = serializers.UUIDField(source="lab_id", read_only=True)
+    takes_names_out = serializers.BooleanField(
+        help_text="Labels, macro images and fields that may name somebody are taken out of files"
+    )
+    must_be_clean = serializers.BooleanField(
+        help_text="What cannot be taken out of a file puts it into quarantine"
+    )
+    titles_from_files = serializers.BooleanField(
+        help_text="A file without a title gets its file's name as one; else a number in the case"
+    )
+
+
+class IntakeRulesApi(APIView):
+    """How a lab takes files in."""
+
+    area = TokenArea.LAB
+
+    @extend_schema(
+        operation_id="intake_rules_retrieve",
+        responses=IntakeRulesSerializer,
+        summary="How a lab takes files in",
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """For its members."""
+        return Response(_rules(selectors.intake_rules_of(_lab(request, id).pk)))
+
+    @extend_schema(
+        operation_id="intake_rules_update",
+        request=IntakeRulesSerializer,
+        responses=IntakeRulesSerializer,
+        summary="Say how a lab takes files in",
+    )
+    def put(self, request: Request, id: uuid.UUID) -> Response:
+        """For its managers. Files that are there already stay as they are."""
+        lab = _lab(request, id)
+        require_intake(user_of(request), lab.pk)
+        body = IntakeRulesSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        wanted = IntakeWanted(**body.validated_data)
+        return Response(
+            _rules(services.intake_rules_set(lab=lab, user=user_of(request), wanted=wanted))
+        )
+
+
+def _answered(request: Request, received: ItemReceived) -> Response:
+    item = received.item
+    return job_answered(
+        received.job,
+        request,
+        id=str(item.pk),
+        kind=str(item._meta.model_name),
+        name=item.name,
+    )
+
+
+def _lab(request: Request, lab_id: uuid.UUID) -> Lab:
+    lab = lab_of_id(user_of(request), lab_id)
+    if lab is None:
+        raise NotFoundError("No such lab.")
+    return lab
+
+
+def _rules(rules: IntakeRules) -> Any:
+    return IntakeRulesSerializer(rules).data

@@ -1,0 +1,138 @@
+"""Files that did not pass the gate: kept apart with the reason, until a manager decides.
+
+The slide or video that was to be is deleted with the failure of its job, so that no list, count or
+search can show it; what is left is the transfer with its file.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+import ml.errors
+from portal.archive.models import Slide, Upload, UploadState, Video
+from portal.archive.rules import require_intake
+from portal.archive.services.assets import asset_lock, asset_release
+from portal.archive.services.items import ItemReceived, item_create
+from portal.core.errors import ConflictError, InvalidInputError
+from portal.core.events import event_emit
+from portal.labs.models import User
+
+NOT_CLEAN = "not-clean"
+RELEASABLE = (NOT_CLEAN,)
+"""Refused by a rule of the lab, not because it cannot be opened: somebody may look and let pass."""
+_AT_THE_GATE = frozenset(
+    {
+        one.code
+        for one in vars(ml.errors).values()
+        if isinstance(one, type) and issubclass(one, ml.errors.BadInputError)
+    }
+    | set(RELEASABLE)
+)
+"""What a job says of the file itself; other failures are the machine's."""
+
+
+def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
+    """Put the file of an item that failed at the gate into quarantine; False where it did not.
+
+    Call in the transaction that ends the job. Emits ``quarantine.put``.
+    """
+    if code not in _AT_THE_GATE:
+        return False
+    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
+    first = sent.order_by("created_at", "pk").first()
+    if first is None:
+        return False
+    sent.update(
+        state=UploadState.QUARANTINED, error_code=code, error_message=message, name=item.name
+    )
+    item.delete()
+    _tell("quarantine.put", first, None, code=code)
+    return True
+
+
+def quarantine_retry(*, upload: Upload, user: User) -> ItemReceived:
+    """Prepare a file in quarantine again, as after a new version or with other rules.
+
+    Raises:
+        ForbiddenError: no manager.
+        ConflictError: it is not in quarantine any more.
+    """
+    require_intake(user, upload.lab_id)
+    with transaction.atomic():
+        _taken(upload, UploadState.STORED, release_reason="")
+        _tell("quarantine.retried", upload, user)
+        return item_create(upload=upload, user=user, name=upload.name, is_again=True)
+
+
+def quarantine_release(*, upload: Upload, user: User, reason: str) -> ItemReceived:
+    """Let a file pass that only a rule of the lab held back; the reason is kept and noted.
+
+    Raises:
+        InvalidInputError: no reason.
+        ConflictError: it cannot be opened, whatever the rules are; or it is not there any more.
+    """
+    require_intake(user, upload.lab_id)
+    reason = " ".join(reason.split())[:300]  # as the column that keeps it
+    if not reason:
+        raise InvalidInputError("reason: say why it may pass.", code="reason-missing")
+    if upload.error_code not in RELEASABLE:
+        raise ConflictError(
+            f"{upload.name} cannot be opened, so it cannot be released; try again or delete it.",
+            code="not-releasable",
+        )
+    with transaction.atomic():
+        _taken(upload, UploadState.STORED, release_reason=reason)
+        _tell("quarantine.released", upload, user, reason=reason)
+        return item_create(upload=upload, user=user, name=upload.name, is_again=True)
+
+
+def quarantine_delete(*, upload: Upload, user: User) -> None:
+    """Delete a file in quarantine for good: it may hold what nobody should keep.
+
+    Raises what ``quarantine_retry`` raises.
+    """
+    require_intake(user, upload.lab_id)
+    with transaction.atomic():
+        asset = upload.asset
+        if asset is not None:
+            asset_lock((asset.lab_id, asset.sha256))
+        _taken(upload, UploadState.QUARANTINED)
+        _tell("quarantine.deleted", upload, user)
+        Upload.objects.filter(
+            case_id=upload.case_id, asset=asset, state=UploadState.QUARANTINED
+        ).delete()
+        if asset is not None:
+            asset_release(asset, purge=True)
+
+
+def item_is_released(item: Slide | Video) -> bool:
+    """Whether a manager let this file pass."""
+    sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
+    return sent.exclude(release_reason="").exists()
+
+
+def _taken(upload: Upload, state: UploadState, **changes: str) -> None:
+    """Move all transfers of this file into this case out of quarantine, once."""
+    there = Upload.objects.filter(
+        case_id=upload.case_id, asset=upload.asset_id, state=UploadState.QUARANTINED
+    )
+    cleared = {} if state == UploadState.QUARANTINED else {"error_code": "", "error_message": ""}
+    if not there.filter(pk=upload.pk).exists() or not there.update(
+        state=state, **cleared, **changes
+    ):
+        raise ConflictError(f"{upload.filename} is not in quarantine any more.", code="not-there")
+    upload.refresh_from_db()
+
+
+def _tell(name: str, upload: Upload, user: User | None, **more: str) -> None:
+    payload: Mapping[str, Any] = {
+        "upload_id": str(upload.pk),
+        "case_id": str(upload.case_id),
+        "user_id": str(user.pk) if user else None,
+        **more,
+    }
+    event_emit(name, lab_id=uuid.UUID(str(upload.lab_id)), payload=dict(payload))

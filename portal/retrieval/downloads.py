@@ -1,0 +1,347 @@
+"""A report as a PDF: written here, with nothing but what the report holds."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import reportlab
+from reportlab.lib import colors
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.styles import ParagraphStyle
+from reportlab.lib.units import mm
+from reportlab.lib.utils import ImageReader
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.ttfonts import TTFont
+from reportlab.pdfgen.canvas import Canvas as PdfCanvas
+from reportlab.platypus import (
+    Flowable,
+    KeepTogether,
+    Paragraph,
+    SimpleDocTemplate,
+    Spacer,
+    Table,
+    TableStyle,
+)
+
+from portal.retrieval.models import Report
+from portal.retrieval.selectors import Frozen, FrozenRegion, bar_length, length_text
+
+_MARGIN, _FOOT = 16 * mm, 18 * mm
+_PICTURE = (54 * mm, 40.5 * mm)  # 150 dots per inch of a 320 px picture; three fit side by side
+_ACROSS = 3
+_INK, _MUTED, _LINE = (colors.HexColor(code) for code in ("#11252a", "#54676c", "#d3dcdc"))
+_DEJAVU = Path("/usr/share/fonts/truetype/dejavu")
+"""Debian's fonts-dejavu-core: Latin, Greek, Cyrillic; without it, ReportLab's own Latin."""
+_BAR_SHARE = 0.3  # of a picture's width, at most, is its scale bar
+_WARNING = (
+    "Similar regions are no diagnosis. The list shows what an encoder finds alike among the "
+    "regions that the lab has drawn, and nothing else."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportHit:
+    """A region of a report as it is printed. picture: JPEG, None where none is kept."""
+
+    rank: int
+    said: FrozenRegion
+    picture: bytes | None
+
+
+def report_pdf(report: Report, hits: Sequence[ReportHit], *, address: str) -> bytes:
+    """The report on A4 pages, numbered, each with the lab's name.
+
+    Args:
+        hits: those that are left, the best first.
+        address: where the report stands in the portal.
+    """
+    frozen, style = Frozen.of_json(report.content), _styles()
+    story: list[Flowable] = [
+        Paragraph("Similar cases", style["title"]),
+        Paragraph(
+            _text(f"Searched with: {report.name}. {report.created_at:%Y-%m-%d %H:%M} UTC"),
+            style["muted"],
+        ),
+        Spacer(1, 4 * mm),
+        _head(report, frozen, style),
+        Spacer(1, 3 * mm),
+        *_tallies(frozen, style),
+        *_remarks(frozen, len(hits), style),
+        Spacer(1, 3 * mm),
+        *_grid(hits, style),
+        Spacer(1, 4 * mm),
+        KeepTogether(
+            [Paragraph(_text(line), style["muted"]) for line in _colophon(report, frozen, address)]
+        ),
+    ]
+    stream = io.BytesIO()
+    document = SimpleDocTemplate(
+        stream,
+        pagesize=A4,
+        leftMargin=_MARGIN,
+        rightMargin=_MARGIN,
+        topMargin=_MARGIN + 6 * mm,
+        bottomMargin=_FOOT,
+        title=f"Similar cases: {report.name}",
+        author=report.lab.name,
+    )
+    made = f"{report.created_at:%Y-%m-%d %H:%M} UTC, {report.made_by}"
+    document.build(story, canvasmaker=_numbered(report.lab.name, made))
+    return stream.getvalue()
+
+
+class _Shown(Flowable):
+    """A picture with its scale bar."""
+
+    def __init__(self, picture: bytes | None, width_um: float | None) -> None:
+        super().__init__()
+        self.width, self.height = _PICTURE
+        self._picture, self._width_um = picture, width_um
+
+    def draw(self) -> None:
+        """On the page; a frame where there is no picture."""
+        pdf = self.canv
+        if self._picture is None:
+            pdf.setStrokeColor(_LINE)
+            pdf.rect(0, 0, self.width, self.height)
+            pdf.setFillColor(_MUTED)
+            pdf.setFont(_fonts()[0], 8)
+            pdf.drawCentredString(self.width / 2, self.height / 2, "no picture")
+            return
+        image = ImageReader(io.BytesIO(self._picture))
+        pdf.drawImage(image, 0, 0, self.width, self.height)
+        pdf.setStrokeColor(_LINE)
+        pdf.rect(0, 0, self.width, self.height)
+        if self._width_um:
+            self._bar(pdf, self._width_um)
+
+    def _bar(self, pdf: PdfCanvas, width_um: float) -> None:
+        length_um = bar_length(width_um * _BAR_SHARE)
+        length = length_um / width_um * self.width
+        left, low = self.width - length - 2 * mm, 2 * mm
+        pdf.setFillColor(colors.white)
+        pdf.rect(left - 1 * mm, low - 1 * mm, length + 2 * mm, 5.4 * mm, stroke=0, fill=1)
+        pdf.setFillColor(colors.black)
+        pdf.rect(left, low, length, 0.6 * mm, stroke=0, fill=1)
+        pdf.setFont(_fonts()[0], 6.5)
+        pdf.drawCentredString(left + length / 2, low + 1.5 * mm, length_text(length_um))
+
+
+def _head(report: Report, frozen: Frozen, style: dict[str, ParagraphStyle]) -> Table:
+    encoder, index = frozen.encoder, frozen.index
+    rows = [
+        *frozen.facts,
+        ("Filters", "; ".join(f"{title}: {text}" for title, text in frozen.filters) or "none"),
+        ("Same patient", "left out" if frozen.leaves_patient_out else "searched as well"),
+        ("Results", f"{frozen.hits}, {frozen.order}"),
+        *_searched(frozen),
+        ("Encoder", f"{encoder[0]} {encoder[1]}"),
+        (
+            "Index",
+            f"version {index[0]}, {index[2]} newer" if index[0] else f"none, {index[2]} regions",
+        ),
+        ("Asked by", report.made_by),
+    ]
+    facts = Table(
+        [
+            [Paragraph(_text(title), style["muted"]), Paragraph(_text(text), style["body"])]
+            for title, text in rows
+        ],
+        colWidths=[28 * mm, 88 * mm],
+        style=TableStyle(
+            [
+                ("VALIGN", (0, 0), (-1, -1), "TOP"),
+                ("TOPPADDING", (0, 0), (-1, -1), 1),
+                ("BOTTOMPADDING", (0, 0), (-1, -1), 1),
+            ]
+        ),
+    )
+    picture = _Shown(bytes(report.picture) if report.picture else None, frozen.width_um)
+    return Table(
+        [[picture, facts]], colWidths=[_PICTURE[0] + 4 * mm, None], style=_PLAIN, hAlign="LEFT"
+    )
+
+
+def _searched(frozen: Frozen) -> list[tuple[str, str]]:
+    if frozen.searched is None:
+        return []
+    regions, cases = frozen.searched
+    return [("Searched", f"{regions} regions of {cases} cases")]
+
+
+def _tallies(frozen: Frozen, style: dict[str, ParagraphStyle]) -> list[Flowable]:
+    found: list[Flowable] = []
+    for word, votes in frozen.tallies:
+        lines = [[Paragraph(word, style["head"]), "", ""]]
+        for vote in votes:
+            base = (
+                f"in the searched set: {vote['base'][0]} of {vote['base'][1]} cases"
+                if vote["base"]
+                else ""
+            )
+            support = f"{_count(vote['cases'], 'case')}, {_count(vote['regions'], 'region')}"
+            lines.append(
+                [Paragraph(_text(text), style["body"]) for text in (vote["name"], support, base)]
+            )
+        found.append(
+            Table(lines, colWidths=[58 * mm, 46 * mm, 70 * mm], style=_ROWS, hAlign="LEFT")
+        )
+    return found
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _remarks(frozen: Frozen, left: int, style: dict[str, ParagraphStyle]) -> list[Flowable]:
+    said = []
+    if frozen.nothing_close:
+        said.append("Nothing close: unrelated tissue often comes this close.")
+    if left < frozen.hits:
+        said.append(
+            f"{frozen.hits - left} of {frozen.hits} results are no longer kept, or not shown to "
+            "whoever asked for these pages."
+        )
+    return [Paragraph(_text(one), style["warn"]) for one in said]
+
+
+def _grid(hits: Sequence[ReportHit], style: dict[str, ParagraphStyle]) -> list[Flowable]:
+    rows: list[Flowable] = []
+    for start in range(0, len(hits), _ACROSS):
+        cells: list[Any] = [_cell(hit, style) for hit in hits[start : start + _ACROSS]]
+        cells += [""] * (_ACROSS - len(cells))
+        rows.append(
+            Table([cells], colWidths=[_PICTURE[0] + 4 * mm] * _ACROSS, style=_PLAIN, hAlign="LEFT")
+        )
+    return rows
+
+
+def _cell(hit: ReportHit, style: dict[str, ParagraphStyle]) -> list[Flowable]:
+    said = hit.said
+    likeness = ""
+    if said.is_close is False:
+        likeness = "not close"
+    elif said.closer_than:
+        likeness = f"closer than {said.closer_than} % of unrelated regions"
+    elif said.distance is not None:
+        likeness = f"distance {said.distance:.3f}"
+    label = said.label[0] if said.label else "no label"
+    also = f", {said.also} more of this case" if said.also else ""
+    about = ", ".join(word for word in (said.organ, said.diagnosis) if word)
+    lines = [
+        (f"<b>{hit.rank}</b>  {_text(said.name or 'Region')} on {_text(said.image)}", "body"),
+        (_text(f"{said.accession}{also}"), "body"),
+        (_text(f"{label}, {said.review_state}"), "muted"),
+        (_text(about), "muted"),
+        (_text(likeness), "muted"),
+    ]
+    texts = [Paragraph(text, style[name]) for text, name in lines if text]
+    return [_Shown(hit.picture, said.width_um), Spacer(1, 1 * mm), *texts]
+
+
+def _colophon(report: Report, frozen: Frozen, address: str) -> list[str]:
+    name, version, config_hash = frozen.encoder
+    return [
+        _WARNING,
+        f"{name} {version} ({config_hash[:16]}); index version {frozen.index[0]},"
+        f" {frozen.index[1]} regions in its file and {frozen.index[2]} newer."
+        ' "Closer than": share of regions that have nothing to do with each other and lie farther'
+        " apart. One voice a case; a region twice as far has half the weight.",
+        f"Report {report.pk}, {address}",
+    ]
+
+
+def _numbered(lab: str, made: str) -> type[PdfCanvas]:
+    """Pages that know how many there are: each is drawn once all are made."""
+
+    class Numbered(PdfCanvas):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            self._pages: list[dict[str, Any]] = []
+
+        def showPage(self) -> None:  # noqa: N802
+            self._pages.append(dict(self.__dict__))
+            self._startPage()
+
+        def save(self) -> None:
+            for number, page in enumerate(self._pages, start=1):
+                self.__dict__.update(page)
+                self._around(number, len(self._pages))
+                super().showPage()
+            super().save()
+
+        def _around(self, number: int, of: int) -> None:
+            width, height = A4
+            self.setFillColor(_MUTED)
+            self.setStrokeColor(_LINE)
+            self.setFont(_fonts()[1], 9)
+            self.drawString(_MARGIN, height - _MARGIN, _drawable(lab))
+            self.setFont(_fonts()[0], 8)
+            self.line(
+                _MARGIN, height - _MARGIN - 2 * mm, width - _MARGIN, height - _MARGIN - 2 * mm
+            )
+            self.drawString(_MARGIN, 10 * mm, _drawable(made))
+            self.drawRightString(width - _MARGIN, 10 * mm, f"Page {number} of {of}")
+
+    return Numbered
+
+
+@lru_cache(maxsize=1)
+def _fonts() -> tuple[str, str]:
+    """Names of the plain and the bold font, registered."""
+    own = Path(reportlab.__file__).parent / "fonts"
+    for folder, files in (
+        (_DEJAVU, ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")),
+        (own, ("Vera.ttf", "VeraBd.ttf")),
+    ):
+        if all((folder / file).is_file() for file in files):
+            names = ("Report", "Report-Bold")
+            for name, file in zip(names, files, strict=True):
+                pdfmetrics.registerFont(TTFont(name, str(folder / file)))
+            pdfmetrics.registerFontFamily(
+                "Report", normal=names[0], bold=names[1], italic=names[0], boldItalic=names[1]
+            )
+            return names
+    return "Helvetica", "Helvetica-Bold"
+
+
+def _drawable(text: str) -> str:
+    """The text, with a question mark for what the font cannot write."""
+    face = getattr(pdfmetrics.getFont(_fonts()[0]).face, "charToGlyph", None)
+    if face is None:
+        return text.encode("latin-1", "replace").decode("latin-1")
+    return "".join(one if ord(one) in face else "?" for one in text)
+
+
+def _text(text: str) -> str:
+    return escape(_drawable(text))
+
+
+def _styles() -> dict[str, ParagraphStyle]:
+    plain, bold = _fonts()
+    body = ParagraphStyle("body", fontName=plain, fontSize=8.5, leading=11, textColor=_INK)
+    return {
+        "body": body,
+        "muted": ParagraphStyle("muted", parent=body, fontSize=7.5, leading=9.5, textColor=_MUTED),
+        "head": ParagraphStyle("head", parent=body, fontName=bold),
+        "warn": ParagraphStyle("warn", parent=body, fontName=bold, spaceBefore=2 * mm),
+        "title": ParagraphStyle("title", parent=body, fontName=bold, fontSize=17, leading=22),
+    }
+
+
+_PLAIN = TableStyle(
+    [
+        ("VALIGN", (0, 0), (-1, -1), "TOP"),
+        ("LEFTPADDING", (0, 0), (-1, -1), 0),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 8),
+    ]
+)
+_ROWS = TableStyle(
+    [("LINEBELOW", (0, 0), (-1, -1), 0.4, _LINE), ("LEFTPADDING", (0, 0), (-1, -1), 0)]
+)

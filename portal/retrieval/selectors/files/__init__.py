@@ -1,0 +1,1 @@
+"""Index files: which there are, opened, and checked against the database."""

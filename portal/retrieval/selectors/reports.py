@@ -1,0 +1,265 @@
+"""Reports: answers that were frozen, who may read them, and what has changed since."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any, Self
+
+from django.db.models import QuerySet
+
+from portal.core.errors import NotFoundError
+from portal.labs.models import User
+from portal.retrieval.models import RegionRole, Report, ReportRegion
+from portal.retrieval.selectors.hits import Hit, closer_than
+from portal.retrieval.selectors.search import SimilarResult
+
+
+class _Kept:
+    """A dataclass that is kept as JSON."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As the row holds it."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def of_json(cls, said: dict[str, Any]) -> Self:
+        """What ``as_json`` gave; what a later version no longer knows is passed over."""
+        known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in said.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRegion(_Kept):
+    """What a report says of a region.
+
+    Attributes:
+        label: its name and colour. width_um: of the picture; None where the pixel size is unknown.
+        also: other regions of its case that were found with it.
+    """
+
+    roi: str
+    version: int
+    name: str
+    label: tuple[str, str] | None
+    review_state: str
+    accession: str
+    organ: str
+    diagnosis: str
+    image: str
+    width_um: float | None = None
+    distance: float | None = None
+    p_value: float | None = None
+    is_close: bool | None = None
+    also: int = 0
+
+    @property
+    def closer_than(self) -> str:
+        """As ``Hit.closer_than``."""
+        return closer_than(self.p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenVote:
+    """What spoke for a value."""
+
+    name: str
+    weight: float
+    cases: int
+    regions: int
+    base: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen(_Kept):
+    """How a search was asked, and what it went by.
+
+    Attributes:
+        facts: of what was searched with, as title and text. filters: what narrowed it, likewise.
+        options: as ``SimilarOptions`` has them, but for marks, which are regions of the report.
+        encoder: name, version, hash. index: its version (0: none), rows in the file and newer.
+        searched: regions and cases that were looked into; None where they were not counted.
+        votes: of labels and of diagnoses, heaviest first.
+        hits: how many there were; fewer rows are left where some went with their patient.
+    """
+
+    facts: list[tuple[str, str]]
+    filters: list[tuple[str, str]]
+    options: dict[str, Any]
+    encoder: tuple[str, str, str]
+    index: tuple[int, int, int]
+    searched: tuple[int, int] | None
+    leaves_patient_out: bool
+    nothing_close: bool
+    refined_by: int
+    expanded_by: int
+    is_diffused: bool
+    votes: dict[str, list[dict[str, Any]]]
+    hits: int
+    width_um: float | None = None
+
+    @property
+    def tallies(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Title and votes of each question that somebody voted on."""
+        both = (("Labels", self.votes["label"]), ("Diagnoses", self.votes["diagnosis"]))
+        return [(title, votes) for title, votes in both if votes]
+
+    @property
+    def order(self) -> str:
+        """In which order the hits stand, in words."""
+        if self.refined_by:
+            return f"by what was searched with and {self.refined_by} marks"
+        ways = []
+        if self.expanded_by:
+            ways.append(f"together with its {self.expanded_by} nearest")
+        if self.is_diffused:
+            ways.append("by way of the regions between")
+        return " and ".join(ways) or "by distance alone"
+
+
+def bar_length(most_um: float) -> float:
+    """Of a scale bar: the largest of 1, 2, 5, 10, ... microns that is no longer than this."""
+    power = 10.0 ** math.floor(math.log10(most_um))
+    return next(step * power for step in (5, 2, 1) if step * power <= most_um * (1 + 1e-9))
+
+
+def length_text(length_um: float) -> str:
+    """For people: "200 um", "1 mm"."""
+    return f"{length_um / 1000:g} mm" if length_um >= 1000 else f"{length_um:g} µm"
+
+
+class Change(StrEnum):
+    """What became of a hit."""
+
+    SAME = "same"
+    MOVED = "moved"
+    NEW = "new"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedHit:
+    """A hit of a report, of the present answer, or of both.
+
+    Attributes:
+        before, now: its rank. region: of the report. hit: of the answer.
+    """
+
+    change: Change
+    before: int | None
+    now: int | None
+    region: ReportRegion | None
+    hit: Hit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A report beside the same search asked again.
+
+    Attributes:
+        hits: in the order of the present answer, then those that are gone.
+        encoder: the encoder then and now, as words; None where it is the same. index: likewise.
+        erased: hits of the report that went with their patient.
+    """
+
+    hits: tuple[ChangedHit, ...]
+    encoder: tuple[str, str] | None
+    index: tuple[int, int] | None
+    erased: int
+
+    def count(self, change: str) -> int:
+        """How many hits changed so."""
+        return sum(hit.change == change for hit in self.hits)
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """Of each change."""
+        return [(str(change), self.count(change)) for change in Change]
+
+
+def report_list(user: User, *, case_id: uuid.UUID | None = None) -> QuerySet[Report]:
+    """Reports of the person's labs, the newest first, without their pictures.
+
+    Args:
+        case_id: of what was searched with; None for all.
+    """
+    rows = Report.objects.owned_by(user).select_related("lab", "user", "canvas__case")
+    if case_id is not None:
+        rows = rows.filter(canvas__case=case_id)
+    found: QuerySet[Report] = rows.defer("picture", "canvas__levels")
+    return found
+
+
+def report_get(user: User, report_id: uuid.UUID) -> Report:
+    """One report, or ``NotFoundError``."""
+    rows = Report.objects.owned_by(user).select_related(
+        "lab", "user", "canvas__case", "roi__canvas__case", "query__canvas__case"
+    )
+    found: Report | None = rows.filter(pk=report_id).first()
+    if found is None:
+        raise NotFoundError("There is no such report. It may have been deleted.")
+    return found
+
+
+def report_regions(
+    user: User, report: Report, *, role: str = RegionRole.HIT
+) -> QuerySet[ReportRegion]:
+    """Its regions that the person may see, the best first, without their pictures."""
+    rows: QuerySet[ReportRegion] = (
+        ReportRegion.objects.owned_by(user)
+        .filter(report=report, role=role)
+        .select_related("roi", "canvas__case")
+        .defer("picture", "canvas__levels", "roi__geometry", "roi__foreign")
+    )
+    return rows
+
+
+def report_picture(user: User, report: Report, rank: int) -> bytes:
+    """JPEG of a hit, or with rank 0 of what was searched with.
+
+    Raises:
+        NotFoundError: none is kept.
+    """
+    held: bytes | memoryview | None = report.picture
+    if rank:
+        rows = ReportRegion.objects.owned_by(user).filter(report=report, role=RegionRole.HIT)
+        held = rows.filter(rank=rank).values_list("picture", flat=True).first()
+    if not held:
+        raise NotFoundError("The report has no such picture.")
+    return bytes(held)
+
+
+def report_changes(
+    report: Report, before: Sequence[ReportRegion], result: SimilarResult
+) -> Changes:
+    """What the same search gives now, beside what it gave then.
+
+    Args:
+        before: the hits of the report that are left.
+    """
+    frozen = Frozen.of_json(report.content)
+    known = {str(region.content["roi"]): region for region in before}
+    found = [_changed(hit, known.pop(str(hit.roi.pk), None)) for hit in result.hits]
+    gone = [ChangedHit(Change.GONE, one.rank, None, one, None) for one in known.values()]
+    encoder, index = result.query.encoder, result.index
+    now = (encoder.name, encoder.version, encoder.config_hash)
+    is_same = tuple(frozen.encoder) == now
+    then = f"{frozen.encoder[0]} {frozen.encoder[1]}"
+    return Changes(
+        (*found, *gone),
+        None if is_same else (then, str(encoder)),
+        None if frozen.index[0] == index.version else (frozen.index[0], index.version),
+        frozen.hits - len(before),
+    )
+
+
+def _changed(hit: Hit, region: ReportRegion | None) -> ChangedHit:
+    if region is None:
+        return ChangedHit(Change.NEW, None, hit.rank, None, hit)
+    change = Change.SAME if region.rank == hit.rank else Change.MOVED
+    return ChangedHit(change, region.rank, hit.rank, region, hit)

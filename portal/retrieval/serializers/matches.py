@@ -1,0 +1,112 @@
+"""Why a region was found, as the API shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.retrieval import selectors
+from portal.retrieval.models import Encoder
+from portal.retrieval.selectors import MatchFound
+
+
+class MatchPatchSerializer(serializers.Serializer[Any]):
+    """A patch of a region."""
+
+    box = serializers.ListField(
+        child=serializers.FloatField(),
+        min_length=4,
+        max_length=4,
+        help_text="left, top, right, bottom in level-0 pixels; of a picture, in those of what is "
+        "kept of it",
+    )
+    adds = serializers.FloatField(
+        help_text="To `similarity`, which is the sum over all patches of either region; below zero "
+        "where it speaks against it"
+    )
+
+
+class MatchPairSerializer(serializers.Serializer[Any]):
+    """Two patches that match."""
+
+    query = serializers.IntegerField(help_text="Which of `query_patches`, from 0")
+    hit = serializers.IntegerField(help_text="Which of `hit_patches`, from 0")
+    adds = serializers.FloatField(help_text="To `similarity`")
+    share = serializers.FloatField(help_text="Of the sum of all pairs that add something")
+
+
+class MatchPointSerializer(serializers.Serializer[Any]):
+    """A key point that both show: x and y in level-0 pixels of each."""
+
+    query = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
+    hit = serializers.ListField(child=serializers.FloatField(), min_length=2, max_length=2)
+
+
+class MatchStainSerializer(serializers.Serializer[Any]):
+    """What stain has to do with it."""
+
+    normalises = serializers.BooleanField(
+        help_text="The encoder brings both to one stain before it looks"
+    )
+    other_distance = serializers.FloatField(
+        allow_null=True,
+        help_text="Distance with stain treated the other way; null where that is not possible",
+    )
+    other_p_value = serializers.FloatField(allow_null=True)
+    note = serializers.CharField(help_text="Why it is not possible")
+    same_colours = serializers.FloatField(
+        allow_null=True, help_text="Share of the tissue of both that has the same colours"
+    )
+
+
+class MatchSerializer(serializers.Serializer[Any]):
+    """Why a region was found: patches of a slide's, key points of an endoscopic picture's."""
+
+    similarity = serializers.FloatField(
+        allow_null=True, help_text="Cosine of the two vectors; null where key points are compared"
+    )
+    distance = serializers.FloatField(allow_null=True)
+    p_value = serializers.FloatField(
+        allow_null=True, help_text="Share of unrelated regions that come as close"
+    )
+    query_patches = MatchPatchSerializer(many=True)
+    hit_patches = MatchPatchSerializer(many=True)
+    pairs = MatchPairSerializer(many=True, help_text="The best first, none close to another")
+    stain = MatchStainSerializer()
+    key_points = MatchPointSerializer(many=True, help_text="The best first")
+
+
+def match_represent(found: MatchFound, encoder: Encoder | None) -> dict[str, Any]:
+    """The answer of an explanation that is worked out."""
+
+    def p_value(distance: float | None) -> float | None:
+        known = selectors.p_value_of(encoder, distance) if encoder else None
+        return None if known is None else round(known, 5)
+
+    return {
+        "similarity": found.similarity,
+        "distance": found.distance,
+        "p_value": p_value(found.distance),
+        "query_patches": _patches(found.boxes_a, found.adds_a),
+        "hit_patches": _patches(found.boxes_b, found.adds_b),
+        "pairs": [
+            {"query": pair.a, "hit": pair.b, "adds": pair.adds, "share": pair.share}
+            for pair in found.pairs
+        ],
+        "stain": {
+            "normalises": found.normalises,
+            "other_distance": found.other_distance,
+            "other_p_value": p_value(found.other_distance),
+            "note": found.other_note,
+            "same_colours": found.colour,
+        },
+        "key_points": [
+            {"query": list(a), "hit": list(b)}
+            for a, b in zip(found.points_a, found.points_b, strict=True)
+        ],
+    }
+
+
+def _patches(boxes: Any, adds: Any) -> list[dict[str, Any]]:
+    return [{"box": list(box), "adds": add} for box, add in zip(boxes, adds, strict=True)]

@@ -1,0 +1,45 @@
+"""Places of a slide like one of its ROIs, as the API asks for and shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.retrieval.serializers.answers import EncoderSerializer
+from portal.retrieval.services import PLACES_MOST
+
+
+class PlacesAskedSerializer(serializers.Serializer[Any]):
+    """How many are wanted."""
+
+    limit = serializers.IntegerField(min_value=1, max_value=PLACES_MOST, default=PLACES_MOST)
+
+
+class PlaceSerializer(serializers.Serializer[Any]):
+    """A square of the slide."""
+
+    bounds = serializers.ListField(
+        child=serializers.FloatField(), help_text="left, top, right, bottom in level-0 pixels"
+    )
+    distance = serializers.FloatField(help_text="Euclidean, between its vector and the ROI's")
+    p_value = serializers.FloatField(
+        allow_null=True,
+        help_text="Share of unrelated regions that come as close; null: encoder not calibrated",
+    )
+    is_close = serializers.BooleanField(
+        allow_null=True,
+        help_text="Nearer than the nearest of as many unrelated regions usually is",
+    )
+
+
+class PlacesSerializer(serializers.Serializer[Any]):
+    """The places most like the ROI that nobody has drawn on, the nearest first."""
+
+    places = PlaceSerializer(many=True)
+    looked_at = serializers.IntegerField(help_text="Squares that were compared")
+    drawn_on = serializers.IntegerField(help_text="Of them, left out as ROIs cover them")
+    tried = serializers.IntegerField(help_text="Squares that were looked at")
+    total = serializers.IntegerField(help_text="Squares of the tissue; of more, a sample was tried")
+    side_px = serializers.IntegerField(help_text="Of each square, in level-0 pixels")
+    encoder = EncoderSerializer()

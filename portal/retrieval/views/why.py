@@ -1,0 +1,178 @@
+"""Pages: why a region was found, beside what was searched with."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from portal.annotations.models import Roi
+from portal.annotations.selectors import roi_get
+from portal.core.errors import ConflictError, NotFoundError
+from portal.core.http.htmx import wants_part
+from portal.jobs.models import Job
+from portal.labs.requests import user_of
+from portal.retrieval import selectors, services
+from portal.retrieval.models import Encoder, Query
+from portal.retrieval.selectors import MatchFound
+from portal.retrieval.thumbnails import (
+    CLOSE,
+    Scale,
+    Window,
+    query_region,
+    query_scale,
+    query_window,
+    scale_of,
+    window_of,
+)
+from portal.retrieval.views.match_drawing import Pane, drawn
+
+_SCALE_RATIO = 4
+"""Regions that differ more in size are each shown as they are: the smaller would be a dot."""
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def why(request: HttpRequest, roi_id: uuid.UUID, other_id: uuid.UUID) -> HttpResponse:
+    """Why a search with an ROI finds another. POST tries again after a failure."""
+    user = user_of(request)
+    roi, lab_id = selectors.roi_to_search(user, roi_id)
+    other = _live(roi_get(user, other_id, with_shared=False))
+    _live(roi)
+
+    def found() -> MatchFound | Job:
+        is_retry = request.method == "POST"
+        return services.roi_match_explain(
+            roi=roi, other=other, lab_id=lab_id, user=user, is_retry=is_retry
+        )
+
+    context = _outcome(found) | {
+        "roi": roi,
+        "canvas": roi.canvas,
+        "other": other,
+        "here": reverse("retrieval:why", args=[roi.pk, other.pk]),
+        "back": reverse("retrieval:similar", args=[roi.pk]),
+        "encoder": selectors.encoder_for(roi),
+    }
+    own = _scale_for(scale_of(roi, CLOSE), scale_of(other, CLOSE))
+    address = reverse("retrieval:thumbnail", args=[roi.pk])
+    window = window_of(roi, CLOSE, own.width_px(roi) if own else None)
+    subject = _Subject(_address(address, own, roi.version), window)
+    return _answered(request, context, subject, own)
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def query_why(request: HttpRequest, query_id: uuid.UUID, other_id: uuid.UUID) -> HttpResponse:
+    """As ``why``, of a query that is no ROI."""
+    user = user_of(request)
+    query = selectors.query_get(user, query_id)
+    other = _live(roi_get(user, other_id, with_shared=False))
+
+    def found() -> MatchFound | Job:
+        is_retry = request.method == "POST"
+        return services.query_match_explain(query=query, other=other, user=user, is_retry=is_retry)
+
+    context = _outcome(found) | {
+        "query": query,
+        "canvas": query.canvas,
+        "other": other,
+        "here": reverse("retrieval:query_why", args=[query.pk, other.pk]),
+        "back": reverse("retrieval:query", args=[query.pk]),
+        "encoder": selectors.encoder_of_query(query),
+    }
+    return _answered(request, context, *_of_query(query, other))
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The picture of what is searched with."""
+
+    address: str
+    window: Window
+
+
+def _of_query(query: Query, other: Roi) -> tuple[_Subject, Scale | None]:
+    known = query_scale(query, CLOSE)
+    own = _scale_for(known, scale_of(other, CLOSE)) if known else None
+    region = query_region(query)
+    if own and region is not None and own.width_px(region) is None:
+        own = None
+    address = reverse("retrieval:query_picture", args=[query.pk])
+    return _Subject(_address(address, own, None), query_window(query, CLOSE, own)), own
+
+
+def _scale_for(a: Scale, b: Scale) -> Scale | None:
+    """One scale that shows both regions; None where each is better shown as it is."""
+    small, large = sorted((a, b), key=lambda scale: scale.width)
+    is_close = a.unit == b.unit and large.width <= _SCALE_RATIO * small.width
+    return large if is_close else None
+
+
+def _address(address: str, scale: Scale | None, version: int | None) -> str:
+    fields: dict[str, Any] = {"size": "close"}
+    fields |= {"width": scale.tag} if scale else {}
+    fields |= {"v": version} if version is not None else {}
+    return f"{address}?{urlencode(fields)}"
+
+
+def _outcome(find: Any) -> dict[str, Any]:
+    """One of ``found``, ``job`` (under way), or ``failure`` with ``may_retry``."""
+    try:
+        found = find()
+    except ConflictError as error:
+        return {"failure": error.message, "may_retry": error.code == "explanation-failed"}
+    return {"job": found} if isinstance(found, Job) else {"found": found}
+
+
+def _answered(
+    request: HttpRequest, context: dict[str, Any], subject: _Subject, scale: Scale | None
+) -> HttpResponse:
+    if request.method == "POST":
+        return redirect(context["here"])
+    other: Roi = context["other"]
+    found: MatchFound | None = context.get("found")
+    if found is not None:
+        address = reverse("retrieval:thumbnail", args=[other.pk])
+        window = window_of(other, CLOSE, scale.width_px(other) if scale else None)
+        panes = (
+            Pane(subject.address, subject.window, found.boxes_a, found.adds_a, found.points_a),
+            Pane(
+                _address(address, scale, other.version),
+                window,
+                found.boxes_b,
+                found.adds_b,
+                found.points_b,
+            ),
+        )
+        context |= _figures(found, context["encoder"]) | {"drawing": drawn(found, *panes)}
+    context["scale"] = scale
+    template = "retrieval/_why.html" if wants_part(request) else "retrieval/why.html"
+    return render(request, template, context)
+
+
+def _figures(found: MatchFound, encoder: Encoder) -> dict[str, Any]:
+    """What is said of the match in numbers that mean something without the encoder."""
+    p_values = [
+        selectors.p_value_of(encoder, distance)
+        for distance in (found.distance, found.other_distance)
+    ]
+    return {
+        "closer": selectors.closer_than(p_values[0]),
+        "closer_other": selectors.closer_than(p_values[1]),
+        "halves": [round(100 * share) for share in (found.half_a, found.half_b)],
+        "colour": None if found.colour is None else round(100 * found.colour),
+    }
+
+
+def _live(roi: Roi) -> Roi:
+    if roi.deleted_at is not None:
+        raise NotFoundError("This ROI was deleted.")
+    return roi

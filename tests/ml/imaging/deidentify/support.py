@@ -1,0 +1,106 @@
+"""Files that name a patient, made by hand: an Aperio slide, a DICOM slide, an MP4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tifffile
+
+from ml.imaging.deidentify import series
+from ml.imaging.deidentify.cleaned import CLEAN_NAME, Cleaned
+from ml.imaging.deidentify.copy import deidentify
+from tests.ml.imaging.several import picture
+
+SECRET = "DoeJane"
+KEY = "00" * 32
+
+
+def clean(path: Path, folder: Path) -> tuple[Path | None, Cleaned]:
+    """What ``deidentify`` makes of a file: the copy, where there is one."""
+    folder.mkdir(exist_ok=True)
+    arguments = {"path": str(path), "out_dir": str(folder)}
+    if path.suffix in (".dcm", ".zip"):
+        cleaned = Cleaned(**series.deidentify(key=KEY, **arguments))
+    else:
+        cleaned = Cleaned(**deidentify(**arguments))
+    made = folder / CLEAN_NAME
+    return (made if made.exists() else None), cleaned
+
+
+def write_svs(path: Path, *, bigtiff: bool = False, level: Any = None) -> Path:
+    """As Aperio's scanners write: level, thumbnail, label and macro, names in descriptions."""
+    pixels = picture() if level is None else level
+    height, width = pixels.shape[:2]
+    head = f"Aperio Image Library v11.2.1\r\n{width}x{height} (128x128) JPEG/RGB Q=90"
+    told = f"|AppMag = 20|MPP = 0.5|Filename = {SECRET}|User = {SECRET}|Date = 12/29/09|Title = x"
+    options: dict[str, Any] = {"compression": "jpeg", "photometric": "rgb", "metadata": None}
+    with tifffile.TiffWriter(path, bigtiff=bigtiff) as tiff:
+        tiff.write(
+            pixels,
+            tile=(128, 128),
+            description=head + told,
+            datetime="2009:12:29 09:59:15",
+            extratags=[(315, 2, 0, SECRET, True)],
+            **options,
+        )
+        tiff.write(pixels[::4, ::4], description=head + told, **options)
+        tiff.write(
+            np.full((40, 30, 3), 7, np.uint8),
+            description=f"Aperio Image Library v11.2.1\r\nlabel 30x40|User = {SECRET}",
+            subfiletype=1,
+            photometric="rgb",
+            metadata=None,
+        )
+        tiff.write(
+            pixels[::4, ::2],
+            description="Aperio Image Library v11.2.1\r\nmacro 60x40",
+            subfiletype=9,
+            **options,
+        )
+    return path
+
+
+def write_dicom(path: Path, *, image_type: str = "VOLUME", patient: str = SECRET) -> Path:
+    """A slide of 2 x 1 native tiles with what names a patient in many places."""
+    from pydicom.dataset import Dataset, FileMetaDataset
+    from pydicom.uid import ExplicitVRLittleEndian
+
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.77.1.6"
+    meta.MediaStorageSOPInstanceUID = f"1.2.3.{len(image_type)}"
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    meta.SourceApplicationEntityTitle = patient
+    data = Dataset()
+    data.file_meta = meta
+    data.SOPClassUID, data.SOPInstanceUID = (
+        meta.MediaStorageSOPClassUID,
+        meta.MediaStorageSOPInstanceUID,
+    )
+    data.StudyInstanceUID, data.SeriesInstanceUID = "1.2.3.100", "1.2.3.101"
+    data.PatientName, data.PatientID, data.PatientAge = f"{patient}^A", f"{patient}-1", "055Y"
+    data.PatientBirthDate, data.PatientSex, data.PatientWeight = "19500101", "F", "60"
+    data.AccessionNumber, data.StudyDate, data.InstitutionName = patient, "20200101", patient
+    data.OperatorsName, data.StationName, data.StudyDescription = patient, patient, patient
+    data.ImageComments, data.DeviceSerialNumber = patient, f"{patient}7"
+    data.AcquisitionDateTime, data.ContentDate = "20200101120000", "20200101"
+    data.ContainerIdentifier, data.Modality = f"{patient}-A1", "SM"
+    data.Manufacturer, data.ImageType = "Maker", ["ORIGINAL", "PRIMARY", image_type, "NONE"]
+    request, specimen, step = Dataset(), Dataset(), Dataset()
+    request.RequestedProcedureDescription = patient
+    data.RequestAttributesSequence = [request]
+    specimen.SpecimenIdentifier, specimen.SpecimenUID = f"{patient}-A1", "1.2.3.200"
+    step.TextValue = patient
+    specimen.SpecimenPreparationSequence = [step]
+    data.SpecimenDescriptionSequence = [specimen]
+    block = data.private_block(0x0099, patient, create=True)
+    block.add_new(1, "LO", patient)
+    data.Rows = data.Columns = 4
+    data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
+    data.BitsAllocated = data.BitsStored = 8
+    data.HighBit, data.PixelRepresentation, data.NumberOfFrames = 7, 0, 2
+    data.PixelData = bytes(range(32))
+    data.DataSetTrailingPadding = patient.encode() + b"\0"
+    data.save_as(path, enforce_file_format=True)
+    return path

@@ -1,0 +1,60 @@
+"""A similarity taken apart: the parts add up to it, and lie where the tissue is the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import ShapeError
+from ml.roi.explain import Vertices, explain_pair
+
+
+def vertices(rows, side=10.0):
+    """Patches beside each other in a row, none touching the next."""
+    left = np.arange(len(rows)) * 2 * side
+    boxes = np.stack([left, left * 0, left + side, left * 0 + side], axis=1)
+    return Vertices(np.asarray(rows, np.float32), boxes, np.zeros(1, np.float32))
+
+
+def test_worked_by_hand():
+    a, b = vertices([[2, 0], [0, 2]]), vertices([[3, 0], [-1, 0], [1, 0]])
+    found = explain_pair(a, b)  # vectors (1, 1) and (1, 0)
+    assert found.similarity == pytest.approx(1 / np.sqrt(2))
+    assert found.distance == pytest.approx(1.0)
+    # the terms are the products over 6 pairs and the length sqrt(2)
+    assert found.adds_a == pytest.approx(np.array([6, 0]) / (6 * np.sqrt(2)))
+    assert found.adds_b == pytest.approx(np.array([6, -2, 2]) / (6 * np.sqrt(2)))
+    assert [(pair.a, pair.b) for pair in found.pairs] == [(0, 0)]
+    assert found.pairs[0].share == pytest.approx(6 / 8)
+    assert found.half_from() == (1 / 2, 1 / 3)
+
+
+def test_parts_add_up_to_the_cosine_whatever_the_rows():
+    rng = np.random.default_rng(3)
+    a, b = vertices(rng.normal(1, 2, (40, 8))), vertices(rng.normal(1, 2, (25, 8)))
+    found = explain_pair(a, b)
+    x, y = a.rows.mean(axis=0), b.rows.mean(axis=0)
+    cosine = x @ y / (np.linalg.norm(x) * np.linalg.norm(y))
+    for total in (found.similarity, found.adds_a.sum(), found.adds_b.sum()):
+        assert total == pytest.approx(cosine, rel=1e-5)
+    by_share = [pair.share for pair in found.pairs]
+    assert by_share == sorted(by_share, reverse=True)
+    assert sum(by_share) < 1
+
+
+def test_patches_named_are_apart():
+    rows = np.tile(np.array([[1.0, 0.0]], np.float32), (9, 1))
+    boxes = np.array([[x, 0, x + 10, 10] for x in range(9)], float)  # all within one patch
+    crowded = Vertices(rows, boxes, np.zeros(1, np.float32))
+    found = explain_pair(crowded, vertices(rows))
+    assert len(found.pairs) == 3, "0, 4 and 8 are far enough apart, all others closer"
+
+
+def test_what_does_not_belong_together_is_refused():
+    with pytest.raises(ShapeError, match="rows of one encoder"):
+        explain_pair(vertices([[1, 0]]), vertices([[1, 0, 0]]))
+    with pytest.raises(ShapeError, match="boxes"):
+        explain_pair(
+            Vertices(np.ones((2, 2), np.float32), np.zeros((1, 4)), np.zeros(1, np.float32)),
+            vertices([[1, 0]]),
+        )

@@ -1,0 +1,92 @@
+"""Two made regions that share half of their tissue: the matched patches lie in that half."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from shapely.geometry import box
+
+from ml.imaging.slides import open_slide
+from ml.networks.gcn import GcnConfig, RoiGcn
+from ml.roi import load_encoder
+from ml.roi.explain import Seen, colour_overlap, explain_regions, stain_counterpart
+from ml.roi.explain.colour import colour_histogram
+
+SIDE = 900  # half of it is two patches of 224 um wide at 1 um per pixel
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_encoder("default")
+
+
+@pytest.fixture(scope="module")
+def halves(tissue):
+    """Left of the first and right of the second the same tissue, other nuclei; beside it others."""
+    shared = [tissue(SIDE, SIDE, seed=seed, nuclei_per_mpx=2500) for seed in (1, 2)]
+    few = tissue(SIDE, SIDE, seed=3, nuclei_per_mpx=60, radius_px=3)
+    large = tissue(SIDE, SIDE, seed=4, nuclei_per_mpx=250, radius_px=22)
+    return np.hstack([shared[0], few]), np.hstack([large, shared[1]])
+
+
+@pytest.fixture(scope="module")
+def explained(encoder, halves):
+    return explain_regions(encoder, *(Seen(image, mpp=1.0) for image in halves))
+
+
+def test_matched_patches_lie_in_the_half_that_is_the_same(explained):
+    found, a, b = explained
+    middle_a = a.boxes_l0[:, [0, 2]].mean(axis=1)
+    middle_b = b.boxes_l0[:, [0, 2]].mean(axis=1)
+    assert len(found.pairs) >= 4
+    for pair in found.pairs:
+        assert middle_a[pair.a] < SIDE and middle_b[pair.b] > SIDE
+    assert found.adds_a[middle_a < SIDE].sum() > found.adds_a[middle_a > SIDE].sum()
+
+
+def test_rows_are_those_of_the_vector(encoder, halves, explained):
+    found, a, _ = explained
+    vectors = [encoder.embed(image, mpp=1.0) for image in halves]
+    assert a.vector == pytest.approx(vectors[0], abs=1e-5)
+    assert found.similarity == pytest.approx(float(vectors[0] @ vectors[1]), abs=1e-4)
+    assert found.distance == pytest.approx(float(np.linalg.norm(vectors[0] - vectors[1])), abs=1e-4)
+
+
+def test_a_slide_gives_what_its_pixels_give(encoder, halves, tmp_path):
+    path = tmp_path / "still.png"
+    Image.fromarray(halves[0][:, :SIDE]).save(path)
+    outline = box(100, 100, 800, 800)
+    of_image = Seen(halves[0][:, :SIDE], outline, 1.0)
+    with open_slide(path) as slide:
+        found, a, b = explain_regions(encoder, Seen(slide, outline, 1.0), of_image)
+    assert np.array_equal(a.boxes_l0, b.boxes_l0)
+    assert found.similarity == pytest.approx(1, abs=0.01)
+
+
+def test_stain_is_treated_the_other_way(encoder):
+    other = stain_counterpart(encoder)
+    assert other.normalises and not encoder.normalises
+    assert not stain_counterpart(other).normalises
+
+
+def test_colours_are_told_apart_from_tissue(halves):
+    pink = halves[0][:, :SIDE]
+    blue = pink[:, :, ::-1].copy()
+    same, other = colour_histogram([pink]), colour_histogram([blue])
+    assert same.sum() == pytest.approx(1)
+    assert colour_overlap(same, same) == pytest.approx(1)
+    assert colour_overlap(same, other) < 0.2
+    assert not colour_histogram([np.full((64, 64, 3), 250, np.uint8)]).any()
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_the_rows_of_a_graph_encoder_have_its_vector_as_their_mean(power):
+    config = GcnConfig(in_dim=12, vertex_dim=6, hidden_dim=8, out_dim=4, power=power)
+    torch.manual_seed(0)
+    network = RoiGcn(config).eval()
+    x, edges = torch.randn(7, 12), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    with torch.inference_mode():
+        vector = network(x, edges, torch.zeros(7, dtype=torch.int64))[0]
+        assert torch.allclose(network.parts(x, edges).mean(dim=0), vector, atol=1e-5)

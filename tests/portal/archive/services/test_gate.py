@@ -1,0 +1,161 @@
+"""The gate: names are taken out, and what does not pass is kept apart."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.archive import selectors, services
+from portal.archive.models import Asset, Case, Slide, Upload, Video
+from portal.archive.services import IntakeWanted
+from portal.audit.models import AuditEntry
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from portal.labs.models import Lab, User
+from tests.ml.imaging.deidentify.support import SECRET, write_dicom, write_svs
+from tests.portal.archive.support import files_below, make_video, picture, run_job
+
+pytestmark = pytest.mark.django_db
+
+
+def rules(lab: Lab, user: User, **changes: Any) -> None:
+    wanted = {
+        "takes_names_out": True,
+        "must_be_clean": False,
+        "titles_from_files": True,
+    }
+    services.intake_rules_set(lab=lab, user=user, wanted=IntakeWanted(**wanted | changes))
+
+
+@pytest.fixture
+def held(case: Case, receive: Any, quick: None) -> Upload:
+    """A damaged file, which is in quarantine."""
+    run_job(receive(case, picture()[:5000], "cut.png").job)
+    return Upload.objects.get(state="quarantined")
+
+
+def test_a_slide_is_kept_without_names_and_known_when_it_comes_again(
+    case: Case,
+    receive: Any,
+    storage: Path,
+    tmp_path: Path,
+    quick: None,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    source = write_svs(tmp_path / "a.svs")
+    arrived = hashlib.sha256(source.read_bytes()).hexdigest()
+    with django_capture_on_commit_callbacks(execute=True):
+        run_job(receive(case, source, "a.svs").job)
+    slide = Slide.objects.get()
+    assert slide.state == "ready", slide.error_message
+    assert {"User", "label image"} <= set(slide.asset.removed)
+    assert slide.asset.sha256 != arrived == Upload.objects.get().sha256
+    kept = [path for path in storage.rglob("*") if path.is_file()]
+    assert not [path for path in kept if SECRET.encode() in path.read_bytes()]
+    assert Asset.objects.get().sha256 == slide.canvas.content_hash
+    entry = AuditEntry.objects.get(action="item.deidentified")
+    assert "User" in entry.details["removed"]
+    assert SECRET not in str(entry.details)
+    again = receive(case, source, "b.svs")
+    assert (again.item, again.is_new) == (slide, False)
+    assert Asset.objects.count() == 1
+
+
+def test_in_another_case_the_same_file_needs_no_second_cleaning(
+    case: Case, receive: Any, annotator: User, tmp_path: Path, quick: None
+) -> None:
+    source = write_svs(tmp_path / "a.svs")
+    run_job(receive(case, source, "a.svs").job)
+    other = services.case_create(lab=case.lab, user=annotator, accession="S-2")
+    run_job(receive(other, source, "a.svs").job)
+    assert Asset.objects.count() == 1
+    assert set(Slide.objects.values_list("state", flat=True)) == {"ready"}
+
+
+def test_the_real_child_takes_names_out(case: Case, receive: Any, tmp_path: Path) -> None:
+    run_job(receive(case, write_svs(tmp_path / "a.svs"), "a.svs").job)
+    assert Slide.objects.get().asset.removed
+    job = run_job(receive(case, write_dicom(tmp_path / "a.dcm"), "a.dcm").job)
+    assert job.error_code in ("", "corrupt-file"), job.traceback  # it is no whole slide
+
+
+def test_a_lab_may_keep_its_files_as_they_are(
+    case: Case, receive: Any, manager: User, tmp_path: Path, quick: None
+) -> None:
+    rules(case.lab, manager, takes_names_out=False, titles_from_files=False)
+    source = write_svs(tmp_path / "a.svs")
+    run_job(receive(case, source, "Doe Jane.svs").job)
+    slide = Slide.objects.get()
+    assert slide.asset.sha256 == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert (slide.name, slide.asset.removed) == ("Slide 1", None)
+
+
+def test_what_cannot_be_taken_out_is_told_or_held_back(
+    case: Case, receive: Any, manager: User, tmp_path: Path, quick: None
+) -> None:
+    path = make_video(tmp_path / "v.mkv", codec="libx264")
+    rules(case.lab, manager, must_be_clean=True)
+    run_job(receive(case, path, "v.mkv").job)
+    held = Upload.objects.get()
+    assert (held.state, held.error_code, Video.objects.count()) == ("quarantined", "not-clean", 0)
+    released = services.quarantine_release(upload=held, user=manager, reason="No  titles in it")
+    run_job(released.job)
+    video = Video.objects.get()
+    assert video.state == "ready"
+    assert video.warnings == ["Not taken out: titles and dates inside the matroska container."]
+    assert Upload.objects.get().release_reason == "No titles in it"
+    entry = AuditEntry.objects.get(action="quarantine.released")
+    assert entry.details["reason"] == "No titles in it"
+
+
+def test_a_damaged_file_is_in_no_list_and_only_managers_see_it(
+    held: Upload, annotator: User, manager: User, stranger: User, case: Case
+) -> None:
+    assert not Slide.everything.exists()
+    assert (held.error_code, held.name) == ("corrupt-file", "cut.png")
+    assert list(selectors.quarantine_list(user=manager)) == [held]
+    assert not selectors.quarantine_list(user=annotator).exists()
+    assert held in selectors.upload_list(user=annotator), "one's own transfer"
+    Upload.objects.update(created_by=manager)
+    assert held not in selectors.upload_list(user=annotator)
+    with pytest.raises(ForbiddenError):
+        selectors.quarantine_get(user=annotator, upload_id=held.pk)
+    with pytest.raises(NotFoundError):
+        selectors.quarantine_get(user=stranger, upload_id=held.pk)
+
+
+def test_a_file_is_tried_again_and_fails_again(held: Upload, manager: User) -> None:
+    received = services.quarantine_retry(upload=held, user=manager)
+    held.refresh_from_db()
+    assert held.state == "stored"
+    assert (received.item.state, received.item.name) == ("preparing", "cut.png")
+    run_job(received.job)
+    held.refresh_from_db()
+    assert held.state == "quarantined"
+    assert not Slide.everything.exists()
+
+
+def test_what_cannot_be_opened_is_not_released(held: Upload, manager: User) -> None:
+    with pytest.raises(ConflictError, match="cannot be opened"):
+        services.quarantine_release(upload=held, user=manager, reason="please")
+    with pytest.raises(InvalidInputError, match="reason"):
+        services.quarantine_release(upload=held, user=manager, reason="  ")
+
+
+def test_a_deleted_file_leaves_no_byte(
+    held: Upload, manager: User, storage: Path, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        services.quarantine_delete(upload=held, user=manager)
+    assert not Upload.objects.exists()
+    assert [name for name in files_below(storage) if "assets" in name or "trash" in name] == []
+    with pytest.raises(ConflictError, match="not in quarantine any more"):
+        services.quarantine_retry(upload=held, user=manager)
+
+
+def test_only_a_manager_decides(held: Upload, annotator: User) -> None:
+    for act in (services.quarantine_retry, services.quarantine_delete):
+        with pytest.raises(ForbiddenError):
+            act(upload=held, user=annotator)

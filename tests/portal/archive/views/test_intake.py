@@ -1,0 +1,58 @@
+"""The page of intake: rules, quarantine, and the card of what did not pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from portal.archive.models import Case, IntakeRules, Upload
+from portal.labs.models import User
+from tests.portal.archive.support import picture, run_job, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def page(client: Client, manager: User) -> Client:
+    client.force_login(manager)
+    return client
+
+
+def test_an_empty_quarantine_says_so(page: Client, case: Case) -> None:
+    shown = text_of(page.get(reverse("archive:intake")))
+    assert "Nothing in quarantine" in shown
+    assert "Save rules" in shown
+
+
+def test_rules_are_saved(page: Client, case: Case) -> None:
+    page.post(reverse("archive:intake_rules"), {"must_be_clean": "on"})
+    rules = IntakeRules.objects.get()
+    assert (rules.takes_names_out, rules.must_be_clean) == (False, True)
+
+
+def test_what_did_not_pass_stands_there_and_asks_as_often_for_many(
+    page: Client, case: Case, receive: Any, quick: None, django_assert_max_num_queries: Any
+) -> None:
+    received = receive(case, picture()[:5000], "cut.png")
+    run_job(received.job)
+    with django_assert_max_num_queries(20) as few:
+        shown = text_of(page.get(reverse("archive:intake")))
+        count = len(few)
+    assert "cut.png" in shown
+    assert "Release" not in shown, "it cannot be opened"
+    card = page.get(reverse("archive:item_card", args=["slide", received.item.pk]))
+    assert "In quarantine" in text_of(card)
+    assert "cut.png" not in text_of(page.get(reverse("archive:case_detail", args=[case.pk])))
+    for number in range(3):
+        run_job(receive(case, picture(seed=number + 5)[:5000], f"{number}.png").job)
+    with django_assert_max_num_queries(count):
+        page.get(reverse("archive:intake"))
+    held = Upload.objects.filter(filename="cut.png").get()
+    page.post(reverse("archive:quarantine_release", args=[held.pk]), {"reason": "x"})
+    held.refresh_from_db()
+    assert held.state == "quarantined"
+    page.post(reverse("archive:quarantine_delete", args=[held.pk]))
+    assert not Upload.objects.filter(pk=held.pk).exists()

@@ -1,0 +1,51 @@
+"""Sparse answers of lists and details."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from portal.labs.models import Lab, User
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def api(lab: Lab, annotator: User, api_as: Any) -> Any:
+    from portal.archive.services import case_create
+
+    case_create(lab=lab, user=annotator, accession="S-1", organ="colon")
+    return api_as(annotator)
+
+
+def test_lists_and_details_have_what_was_asked_for(api: Any) -> None:
+    page = api.get("/api/v1/cases/?fields=id,%20organ").json()
+    assert page["count"] == 1
+    assert set(page["results"][0]) == {"id", "organ"}
+    one = api.get(f"/api/v1/cases/{page['results'][0]['id']}/?fields=accession").json()
+    assert one == {"accession": "S-1"}
+
+
+def test_without_the_word_nothing_is_left_out(api: Any) -> None:
+    assert {"id", "accession", "organ"} <= set(api.get("/api/v1/cases/").json()["results"][0])
+
+
+@pytest.mark.parametrize(("said", "named"), [("id,patient_name", "patient_name"), ("", "nothing")])
+def test_an_unknown_name_is_refused_and_the_known_are_told(api: Any, said: str, named: str) -> None:
+    answer = api.get("/api/v1/cases/", {"fields": said})
+    body = answer.json()
+    assert (answer.status_code, body["code"]) == (400, "unknown-field")
+    assert f"fields: {named} is no field here" in body["detail"]
+    assert "accession" in body["known"]
+
+
+@pytest.mark.parametrize("path", ["slides", "videos", "jobs", "mosaics", "labels"])
+def test_every_main_list_can_be_sparse(api: Any, path: str) -> None:
+    assert api.get(f"/api/v1/{path}/?fields=id").status_code == 200
+    assert api.get(f"/api/v1/{path}/?fields=nope").status_code == 400
+
+
+def test_an_error_is_told_whole(api: Any) -> None:
+    answer = api.get("/api/v1/cases/00000000-0000-0000-0000-000000000000/?fields=id")
+    assert {"status", "detail", "code"} <= set(answer.json())

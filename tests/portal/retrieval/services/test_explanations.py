@@ -1,0 +1,201 @@
+"""Why a region was found: worked out once, for those who may see both regions."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from portal.core.errors import InvalidInputError, NotFoundError
+from portal.jobs.models import Job, JobState
+from portal.retrieval import selectors
+from portal.retrieval.models import Explanation, Query, QuerySource
+from portal.retrieval.services import (
+    QueryAsked,
+    explanations_sweep,
+    query_create,
+    query_match_explain,
+    roi_match_explain,
+)
+from tests.portal.retrieval.conftest import BoxEncoder, square
+
+
+@dataclass
+class SeenHere:
+    pixels: object
+    polygon: object = None
+    mpp: float | None = None
+    stain: object = None
+
+
+@pytest.fixture
+def explains(encoder, monkeypatch):
+    """What ``ml.roi.explain`` says here: two patches of each region, in its corners."""
+
+    def vertices(seen):
+        left, top, right, bottom = seen.polygon.bounds if seen.polygon else (0, 0, 60, 40)
+        boxes = [[left, top, left + 5, top + 5], [right - 5, bottom - 5, right, bottom]]
+        return SimpleNamespace(
+            boxes_l0=np.array(boxes, float), colours=np.ones(1), is_normalised=True, stain_note=""
+        )
+
+    def explain_regions(network, a, b, *, progress):
+        network._embedded(a.polygon or SimpleNamespace(bounds=(0, 0, 60, 40)), progress)
+        found = SimpleNamespace(
+            similarity=0.75,
+            distance=0.5,
+            adds_a=np.array([0.8, -0.05]),
+            adds_b=np.array([0.5, 0.25]),
+            pairs=(SimpleNamespace(a=0, b=1, adds=0.5, share=0.625),),
+            half_from=lambda: (0.5, 0.5),
+        )
+        return found, vertices(a), vertices(b)
+
+    module = ModuleType("ml.roi.explain")
+    module.Seen, module.explain_regions = SeenHere, explain_regions
+    module.colour_overlap = lambda a, b: 0.61
+    module.stain_counterpart = lambda network: network
+    module.match_regions = None
+    monkeypatch.setitem(sys.modules, "ml.roi.explain", module)
+    sys.modules["ml.roi"].RoiEncoder = BoxEncoder
+    sys.modules["ml.roi"].KeypointEncoder = type("KeypointEncoder", (), {})
+    return encoder
+
+
+@pytest.fixture
+def two(world, explains):
+    return [
+        world.embedded(world.canvas(world.case(f"A{n}", f"p{n}")), 100 + 10 * n, 100)
+        for n in range(2)
+    ]
+
+
+def explain(world, roi, other, **options):
+    return roi_match_explain(roi=roi, other=other, lab_id=world.lab.pk, user=world.user, **options)
+
+
+def page_of(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_match_is_worked_out_once(world, two, explains):
+    job = explain(world, *two)
+    assert isinstance(job, Job)
+    assert explain(world, *two).pk == job.pk, "asking again waits for the same"
+    world.run_jobs()
+    found, calls = explain(world, *two), explains.calls
+    assert (found.similarity, found.colour, found.other_distance) == (0.75, 0.61, 0.5)
+    assert list(found.boxes_a[0]) == [100.0, 100.0, 105.0, 105.0]
+    assert found.pairs[0].share == 0.625
+    assert explain(world, *two) == found
+    world.run_jobs()
+    assert explains.calls == calls
+    assert explanations_sweep() == 0
+    Explanation.everything.update(created_at=timezone.now() - timedelta(days=40))
+    assert explanations_sweep() == 1
+
+
+def test_what_was_redrawn_is_worked_out_anew(world, two):
+    from portal.annotations.services import RoiChanges, roi_update
+
+    explain(world, *two)
+    world.run_jobs()
+    changes = RoiChanges(geometry=square(150, 150))
+    roi_update(roi=two[1], user=world.user, expected_version=1, changes=changes)
+    with pytest.raises(NotFoundError):
+        explain(world, *two)
+    world.run_jobs()
+    two[1].refresh_from_db()
+    assert isinstance(explain(world, *two), Job)
+
+
+def test_the_page_and_rest_wait_and_then_show_it(world, two, api_as):
+    page, api = page_of(world.user), api_as(world.user)
+    address = f"/rois/{two[0].pk}/similar/why/{two[1].pk}/"
+    assert f"similar/why/{two[1].pk}/" in page.get(f"/rois/{two[0].pk}/similar/").content.decode()
+    assert 'hx-trigger="every 2s"' in page.get(address).content.decode()
+    rest = f"/api/v1/rois/{two[0].pk}/similar/{two[1].pk}/"
+    assert api.get(rest).status_code == 202
+    world.run_jobs()
+    with CaptureQueriesContext(connection) as asked:
+        text = page.get(address).content.decode()
+    assert "61 % of their tissue has the same colours" in text
+    assert "data:image/png;base64," in text and "2.7×" in text
+    assert len(asked) < 25
+    said = api.get(rest).json()
+    assert said["pairs"] == [{"query": 0, "hit": 1, "adds": 0.5, "share": 0.625}]
+    assert sum(patch["adds"] for patch in said["query_patches"]) == pytest.approx(0.75)
+    assert said["stain"]["same_colours"] == 0.61
+
+
+def test_a_failure_is_said_and_tried_again(world, two, explains):
+    page, address = page_of(world.user), f"/rois/{two[0].pk}/similar/why/{two[1].pk}/"
+    explains.fails_with = ValueError("broken")
+    page.get(address)
+    world.run_jobs()
+    assert Job.objects.filter(kind="match_explain", state=JobState.FAILED).count() == 1
+    text = page.get(address).content.decode()
+    assert "could not be explained" in text and "Try again" in text
+    explains.fails_with = None
+    assert page.post(address).status_code == 302
+    world.run_jobs()
+    assert "Where the similarity comes from" in page.get(address).content.decode()
+
+
+def test_a_query_is_explained_where_it_has_pixels(world, two, api_as):
+    canvas = world.canvas(world.case("B1", "q1"))
+    asked = QueryAsked(source=QuerySource.AREA, canvas_id=canvas.pk, geometry=square(100, 100))
+    query = query_create(asked=asked, user=world.user)
+    page, address = page_of(world.user), f"/queries/{query.pk}/why/{two[0].pk}/"
+    assert "still being embedded" in page.get(address).content.decode()
+    world.run_jobs()
+    query.refresh_from_db()
+    assert isinstance(query_match_explain(query=query, other=two[0], user=world.user), Job)
+    world.run_jobs()
+    assert "Where the similarity comes from" in page.get(address).content.decode()
+    picture = page.get(f"/queries/{query.pk}/picture.jpg?size=close")
+    assert picture["Content-Type"] == "image/jpeg"
+    examples = QueryAsked(source=QuerySource.EXAMPLES, liked=(two[1].pk,))
+    several = query_create(asked=examples, user=world.user)
+    with pytest.raises(InvalidInputError, match="several regions together"):
+        query_match_explain(query=several, other=two[0], user=world.user)
+    text = page.get(f"/queries/{several.pk}/").content.decode()
+    assert "data-why" not in text
+    answer = api_as(world.user).get(f"/api/v1/queries/{several.pk}/similar/{two[0].pk}/")
+    assert (answer.status_code, answer.json()["code"]) == (400, "nothing-to-explain")
+
+
+def test_nobody_else_learns_of_it(world, two, stranger, other_lab, api_as):
+    explain(world, *two)
+    world.run_jobs()
+    address = f"/api/v1/rois/{two[0].pk}/similar/{two[1].pk}/"
+    unknown = f"/api/v1/rois/{uuid.uuid4()}/similar/{two[1].pk}/"
+    answers = [api_as(stranger).get(one) for one in (address, unknown)]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert answers[0].json()["code"] == answers[1].json()["code"]
+    assert list(selectors.explanations_of(stranger)) == []
+    assert page_of(stranger).get(f"/rois/{two[0].pk}/similar/why/{two[1].pk}/").status_code == 404
+    with pytest.raises(NotFoundError):  # itself is no hit
+        explain(world, two[0], two[0])
+
+
+def test_it_goes_with_either_region(world, two):
+    for gone in range(2):
+        explain(world, *two)
+        world.run_jobs()
+        assert Explanation.everything.exists()
+        two[gone].embeddings.all().delete()
+        assert not Explanation.everything.exists()
+        two[gone] = world.embedded(two[gone].canvas, 200, 200)
+    assert not Query.objects.exists()

@@ -1,0 +1,249 @@
+"""Answers frozen: whole, unchanged, asked again, gone with the patient."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from PIL import Image
+
+from portal.annotations.services import roi_delete
+from portal.archive.services import case_delete
+from portal.audit.models import AuditEntry
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.keeping.services import erasure_begin, erasure_run
+from portal.labs.models import Membership
+from portal.retrieval import selectors
+from portal.retrieval.models import Query, QuerySource, Report, ReportRegion
+from portal.retrieval.services import (
+    QueryAsked,
+    judgement_set,
+    queries_sweep,
+    query_create,
+    report_again,
+    report_delete,
+    similar_or_embed,
+    similar_to_query,
+)
+from portal.retrieval.thumbnails import report_keep
+from tests.portal.retrieval.conftest import square
+
+
+@pytest.fixture
+def found(world):
+    """Three ROIs of three patients on one line."""
+    return [
+        world.embedded(world.canvas(world.case(f"BX-{n}000", f"q{n}")), 100 + 20 * n, 100)
+        for n in range(3)
+    ]
+
+
+@pytest.fixture
+def roi(world):
+    return world.embedded(world.canvas(world.case("AX-1000", "p1")), 90, 100, name="Asked")
+
+
+def made(world, roi, **options):
+    result = similar_or_embed(roi=roi, user=world.user, options={"by_case": True, **options})
+    return report_keep(result, world.user)
+
+
+def hits(world, report):
+    return [region.roi_id for region in selectors.report_regions(world.user, report)]
+
+
+def page_of(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def changes_of(world, report):
+    report = selectors.report_get(world.user, report.pk)
+    before = list(selectors.report_regions(world.user, report))
+    result = report_again(report=report, user=world.user)
+    return selectors.report_changes(report, before, result)
+
+
+def test_the_button_freezes_what_is_shown(world, found, roi, manager):
+    page = page_of(world.user)
+    assert 'report/"' in page.get(f"/rois/{roi.pk}/similar/").content.decode()
+    answer = page.post(f"/rois/{roi.pk}/similar/report/?organ=&k=10")
+    report = Report.objects.get()
+    assert answer["Location"] == f"/reports/{report.pk}/"
+    assert hits(world, report) == [one.pk for one in found]
+    roi_delete(roi=found[0], user=world.user, expected_version=1)
+    text = page.get(answer["Location"]).content.decode()
+    assert all(f"BX-{n}000" in text for n in range(3))
+    assert "deleted since" in text and "box 1" in text and str(world.user) in text
+    picture = page.get(f"/reports/{report.pk}/pictures/1.jpg")
+    assert Image.open(io.BytesIO(picture.content)).size == (320, 240)
+    assert page.get(f"/reports/{report.pk}/pictures/9.jpg").status_code == 404
+    assert "Asked on Slide of AX-1000" in page.get("/reports/").content.decode()
+    case = roi.canvas.case_id
+    assert "Asked on" in page.get(f"/reports/?case={case}").content.decode()
+    assert (
+        "No reports yet"
+        in page_of(manager).get(f"/reports/?case={found[0].canvas.case_id}").content.decode()
+    )
+    said = set(AuditEntry.objects.values_list("action", flat=True))
+    assert {"report.created", "report.viewed", "report.listed"} <= said
+
+
+def test_the_pdf_names_all_and_numbers_its_pages(world, found, roi):
+    from pypdf import PdfReader
+
+    report = made(world, roi)
+    answer = page_of(world.user).get(f"/reports/{report.pk}/report.pdf")
+    assert answer["Content-Type"] == "application/pdf"
+    pages = PdfReader(io.BytesIO(answer.content)).pages
+    text = "\n".join(page.extract_text() for page in pages)
+    for word in ("Asked on Slide of AX-1000", "BX-1000", "box 1", world.lab.name, str(report.pk)):
+        assert word in text
+    assert f"Page 1 of {len(pages)}" in text
+    assert sum(len(page.images) for page in pages) >= 1, "alike ones are held once"
+
+
+def test_asked_again_it_says_what_changed(world, found, roi):
+    report = made(world, roi, expand=0)
+    assert changes_of(world, report).counts == [("same", 3), ("moved", 0), ("new", 0), ("gone", 0)]
+    roi_delete(roi=found[0], user=world.user, expected_version=1)
+    nearer = world.embedded(world.canvas(world.case("CX-1", "r1")), 92, 100)
+    changes = changes_of(world, report)
+    assert [(str(one.change), one.before, one.now) for one in changes.hits] == [
+        ("new", None, 1),
+        ("same", 2, 2),
+        ("same", 3, 3),
+        ("gone", 1, None),
+    ]
+    assert changes.encoder is None and changes.erased == 0
+    Report.objects.update(
+        content=report.content | {"encoder": ["box", "0", "xyz"], "index": [7, 1, 0]}
+    )
+    changes = changes_of(world, report)
+    assert changes.encoder == ("box 0", "box 1") and changes.index == (7, 0)
+    page = page_of(world.user)
+    text = page.get(f"/reports/{report.pk}/again/").content.decode()
+    assert "box 0 → box 1" in text and "deleted" in text and "CX-1" in text
+    assert page.post(f"/reports/{report.pk}/again/keep/").status_code == 302
+    newest = Report.objects.first()
+    assert newest.pk != report.pk and hits(world, newest)[0] == nearer.pk
+    roi_delete(roi=roi, user=world.user, expected_version=1)
+    with pytest.raises(ConflictError, match="deleted"):
+        changes_of(world, report)
+    assert "was deleted" in page.get(f"/reports/{report.pk}/again/").content.decode()
+
+
+def test_marks_filters_and_queries_are_kept(world, found, roi):
+    judgement_set(roi=roi, other_id=found[2].pk, verdict="alike", user=world.user)
+    result = similar_or_embed(
+        roi=roi, user=world.user, options={"k": 2, "expand": 0}, by_marks=True
+    )
+    report = report_keep(result, world.user)
+    assert report.content["refined_by"] == 1
+    liked = selectors.report_regions(world.user, report, role="liked")
+    assert [region.roi_id for region in liked] == [found[2].pk]
+    judgement_set(roi=roi, other_id=found[2].pk, verdict="unlike", user=world.user)
+    assert changes_of(world, report).count("same") == 2, "by the marks of then"
+    canvas = world.canvas(world.case("DX-1", "s1"))
+    asked = QueryAsked(source=QuerySource.AREA, canvas_id=canvas.pk, geometry=square(100, 100))
+    query = query_create(asked=asked, user=world.user)
+    world.run_jobs()
+    query.refresh_from_db()
+    kept = report_keep(similar_to_query(query=query, user=world.user, options={}), world.user)
+    Query.objects.update(created_at="2020-01-01T00:00Z")
+    assert queries_sweep() == 0, "a report can be asked again"
+    assert changes_of(world, kept).count("same") == len(hits(world, kept))
+    report_delete(report=kept, user=world.user)
+    assert queries_sweep() == 1
+
+
+@pytest.mark.django_db(transaction=True)  # PostgreSQL rewrites tables outside of transactions
+def test_an_erased_patient_leaves_others_reports(world, found, roi, manager):
+    report = made(world, roi, liked=(found[1].pk,))
+    assert ReportRegion.objects.filter(canvas=found[0].canvas).exists()
+    case_delete(case=found[2].canvas.case, user=manager)  # in the bin: hidden, and can come back
+    assert hits(world, report) == [found[0].pk, found[1].pk]
+    erasure = erasure_begin(
+        lab=world.lab, cases=[found[0].canvas.case], user=manager, reason="asked for"
+    )
+    erasure = erasure_run(erasure)
+    assert erasure.certificate["verified"] | {"database_rewritten": 0} == {
+        "is_gone": True,
+        "rows_left": 0,
+        "files_left": [],
+        "names_left_in": [],
+        "database_rewritten": 0,
+    }
+    assert erasure.certificate["rows"]["reportregion"] == 1
+    report = selectors.report_get(world.user, report.pk)
+    assert hits(world, report) == [found[1].pk]
+    text = page_of(world.user).get(f"/reports/{report.pk}/").content.decode()
+    assert "BX-0000" not in text and "2 of 3 results" in re.sub(r"\s+", " ", text)
+    assert "BX-0000" not in str(report.content)
+    own = erasure_begin(lab=world.lab, cases=[roi.canvas.case], user=manager, reason="asked for")
+    assert erasure_run(own).certificate["rows"]["report"] == 1
+    assert not Report.everything.exists() and not ReportRegion.everything.exists()
+
+
+def test_only_who_may_sees_and_deletes_it(world, found, roi, manager, stranger, api_as, viewer):
+    report = made(world, roi)
+    page = page_of(stranger)
+    for address in ("", "again/", "report.pdf", "pictures/0.jpg"):
+        assert page.get(f"/reports/{report.pk}/{address}").status_code == 404
+    assert api_as(stranger).get("/api/v1/reports/").json()["count"] == 0
+    with pytest.raises(ForbiddenError):
+        report_delete(report=report, user=viewer)
+    assert "Delete" not in page_of(viewer).get(f"/reports/{report.pk}/").content.decode()
+    answer = page_of(manager).post(f"/reports/{report.pk}/delete/")
+    assert answer["Location"] == "/reports/" and not Report.everything.exists()
+
+
+def test_another_labs_region_is_not_kept(world, found, roi, other_lab):
+    Membership.objects.create(user=world.user, lab=other_lab, role="viewer")
+    result = similar_or_embed(
+        roi=roi, user=world.user, options={"expand": 0, "diffuse": False}, lab_id=other_lab.pk
+    )
+    with pytest.raises(InvalidInputError, match="another lab shares"):
+        report_keep(result, world.user)
+
+
+def test_rest_makes_reads_and_asks_again(world, found, roi, api_as):
+    api = api_as(world.user)
+    wrong = api.post("/api/v1/reports/", {}, format="json")
+    assert (wrong.status_code, wrong.json()["detail"]) == (400, "roi, query: name one of them.")
+    body = {"roi": str(roi.pk), "k": 2, "facets": True}
+    answer = api.post("/api/v1/reports/", body, format="json")
+    assert answer.status_code == 201
+    said = answer.json()
+    assert [hit["roi"] for hit in said["results"]] == [str(one.pk) for one in found[:2]]
+    assert api.get(f"/api/v1/reports/{said['id']}/").json() == said
+    again = api.get(f"/api/v1/reports/{said['id']}/again/").json()
+    assert [one["change"] for one in again["results"]] == ["same", "same"]
+    assert api.delete(f"/api/v1/reports/{said['id']}/").status_code == 204
+    assert api.get(f"/api/v1/reports/{said['id']}/").status_code == 404
+
+
+def test_pages_cost_the_same_whatever_is_in_them(world, found, roi):
+    report = made(world, roi)
+    page = page_of(world.user)
+    addresses = (f"/reports/{report.pk}/", f"/reports/{report.pk}/report.pdf", "/reports/")
+    counts = []
+    for start in (3, 6):
+        for address in addresses:
+            page.get(address)
+        counts.append([])
+        for address in addresses:
+            with CaptureQueriesContext(connection) as asked:
+                page.get(address)
+            counts[-1].append(len(asked))
+        for n in range(start, start + 3):
+            world.embedded(world.canvas(world.case(f"BX-{n}000", f"q{n}")), 100 + 20 * n, 100)
+        report = made(world, roi)
+        addresses = (f"/reports/{report.pk}/", f"/reports/{report.pk}/report.pdf", "/reports/")
+    assert counts[0] == counts[1]
+    assert max(counts[0]) < 20
