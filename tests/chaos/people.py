@@ -177,14 +177,14 @@ class Person:
         share = self._offered()
         if share is None:
             return
-        journal.shares[share] = "offered"
+        before = journal.shares.get(share, "offered")
         for state, caller in (("accepted", self.guest), ("ended", None)):
             word = {"accepted": "accept", "ended": "end"}[state]
-            journal.shares[share] = f"offered {state}"
+            journal.shares[share] = f"{before} {state}"  # without an answer it may be any of them
             status, _ = self._again("POST", f"/shares/{share}/{word}/", caller=caller)
             if status != 200:
                 return
-            journal.shares[share] = state
+            journal.shares[share] = before = state
             status, _ = self._again("GET", f"/cases/{self.case}/", caller=self.guest)
             if status not in (0, 200 if state == "accepted" else 404):
                 journal.shown.append(f"{status} to the other lab after the share was {state}")

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests import services
-from tests.chaos.calling import Journal
+from tests.chaos.calling import Journal, NoAnswer
+from tests.chaos.people import Person
 from tests.chaos.run import chaos
 from tests.chaos.verdict import breaches
 
@@ -175,3 +179,32 @@ def test_a_broken_chain_or_a_look_that_was_not_shared_is_a_breach(where: str) ->
     said: list[object] = facts["audit"] if where == "audit" else getattr(journal, where)  # type: ignore[assignment]
     said.append("something")
     assert breaches(journal, facts) == ["something"]
+
+
+@dataclass
+class _Answers:
+    """Stands in for a caller: gives these statuses for calls of the share, in turn."""
+
+    journal: Journal
+    left: list[int]
+
+    def __call__(self, method: str, path: str, *_: object, **__: object) -> tuple[int, object]:
+        if path.endswith("/shares/"):
+            return 201, {"id": "x"}
+        if method == "GET":
+            return 0, None
+        if not (status := self.left.pop(0)):
+            raise NoAnswer
+        return status, None
+
+
+@pytest.mark.parametrize(
+    ("answers", "may_be"),
+    [([200, 200], "ended"), ([200, 0], "accepted ended"), ([0], "offered accepted")],
+)
+def test_a_call_without_an_answer_leaves_both_states_open(answers: list[int], may_be: str) -> None:
+    call = _Answers(Journal(), answers)
+    over = threading.Event()
+    over.set()  # a call is not made again
+    Person(call, call, "case", random.Random(0), over).share()  # type: ignore[arg-type]
+    assert call.journal.shares == {"x": may_be}
