@@ -51,6 +51,23 @@ def test_every_file_that_a_page_names_is_there(page: str) -> None:
     assert missing == []
 
 
+def _decisions() -> dict[str, list[str]]:
+    """Number and title of each decision: its sentences, without asides and code."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").replace("\n", " ")
+    text = re.sub(r"\([^)]*\)|`[^`]*`", "x", text.split(" ## ")[-1])
+    _, *parts = re.split(r"\*\*(\d+\. [^*]+)\*\*", text)
+    ends = re.compile(r"(?<=[.!?])\s+(?=[A-Zx])")
+    return {
+        name: ends.split(body.strip()) for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def test_a_decision_has_two_to_six_sentences() -> None:
+    decisions = _decisions()
+    assert len(decisions) > 70
+    assert {name: len(said) for name, said in decisions.items() if not 2 <= len(said) <= 6} == {}
+
+
 @pytest.mark.parametrize(
     "card", sorted(card.stem for card in (ROOT / "docs" / "models").glob("*.md"))
 )
