@@ -20,6 +20,7 @@ from ml.networks.keypoint_cnn import KeypointCnn
 from ml.networks.keypoint_gnn import KeypointGnn, normalised_positions
 from ml.training.common.peers import peers
 from ml.training.common.run import History
+from ml.training.common.start import take_weights
 from ml.training.common.steps import half_cosine, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.descriptors.contrast_config import ContrastConfig
@@ -60,7 +61,7 @@ class ContrastLearner:
         self.graph = KeypointGnn(config.graph) if config.has_graph else None
         self.projection = Projection(config.network.dim, config.projection_dim)
         if start is not None:
-            load_cnn(self.network, start)
+            load_start(self.network, self.graph, start)
         self.modules: dict[str, nn.Module] = {
             "network": self.network,
             "projection": self.projection,
@@ -201,15 +202,18 @@ def neighbour_batches(
     return np.concatenate([near, others], axis=1).astype(np.int64)
 
 
-def load_cnn(network: KeypointCnn, path: Path) -> None:
-    """Take the CNN's weights from a file of ``cnn`` or ``graph``.
+def load_start(network: KeypointCnn, graph: KeypointGnn | None, path: Path) -> None:
+    """Take the CNN's weights from a file of ``cnn`` or ``graph``, and the graph's where it has one.
 
     Raises:
         WeightsError: the file holds another network, or one of other sizes.
     """
-    stored = read_descriptor(path).network
+    start = read_descriptor(path)
+    stored = start.network
     if not isinstance(stored, KeypointCnn) or stored.config != network.config:
         raise WeightsError(
             f"{path.name}: holds {stored.config}, expected weights of {network.config}"
         )
     network.load_state_dict(stored.state_dict())
+    if graph is not None and start.graph is not None:
+        take_weights(graph, start.graph, path)

@@ -89,15 +89,16 @@ def graph_config() -> ContrastConfig:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train graph``."""
     add_run_arguments(parser, has_card=True)
-    parser.add_argument("--from", dest="start", type=Path, help="weights whose CNN to start from")
+    parser.add_argument(
+        "--from", dest="start", type=Path, help="weights of cnn or graph to start from"
+    )
     parser.add_argument("--sweep", nargs="+", choices=sorted(SWEEPS), help="short runs, compared")
     parser.add_argument("--sweep-steps", type=int, default=SWEEP_STEPS)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, object]:
     """Train by command line arguments; see ``train_contrast`` and ``sweep``."""
-    default = graph_config() if args.config is None else ContrastConfig()
-    config = dataclasses.replace(config_from_file(default, args.config), has_graph=True)
+    config = dataclasses.replace(config_from_file(graph_config(), args.config), has_graph=True)
     stills, held_out = read_stills(args.data, config.stills, progress=progress)
     if args.sweep is None:
         return train_contrast(TrainingRun.of(args, config, progress), stills, held_out)

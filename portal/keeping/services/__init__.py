@@ -10,12 +10,10 @@ from portal.keeping.services.erasing import (
     erasure_run,
 )
 from portal.keeping.services.restore import RestoreReport, restore
-from portal.keeping.services.training_set import TrainingSet, training_set_write
 
 __all__ = [
     "BackupReport",
     "RestoreReport",
-    "TrainingSet",
     "backup_prune",
     "backup_take",
     "backup_verify",
@@ -27,5 +25,4 @@ __all__ = [
     "erasure_run",
     "restore",
     "roi_purge",
-    "training_set_write",
 ]

@@ -62,6 +62,7 @@ from portal.retrieval.services.submissions import (
     roi_changed,
     rois_saved_in_bulk,
 )
+from portal.retrieval.services.training_sets import TrainingSet, training_set_write
 
 __all__ = [
     "INDEX_KIND",
@@ -72,6 +73,7 @@ __all__ = [
     "EncoderFacts",
     "QueryAsked",
     "SamplePart",
+    "TrainingSet",
     "canvas_embed_submit",
     "canvas_scaled",
     "canvases_restored",
@@ -111,5 +113,6 @@ __all__ = [
     "similar_or_embed",
     "similar_to_query",
     "stain_save",
+    "training_set_write",
     "unembeddable_save",
 ]

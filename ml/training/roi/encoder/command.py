@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ml.config import config_from_file, config_hash
-from ml.errors import BadInputError
+from ml.errors import BadInputError, WeightsError
 from ml.files import WEIGHTS_FOLDER
 from ml.networks.gcn import RoiGcn
 from ml.networks.vertex_mean import VertexMean
@@ -21,10 +21,10 @@ from ml.roi.encoders.patch_cnn import NAME as PATCH_CNN
 from ml.roi.encoders.patch_cnn import load_patch_cnn
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.encoders.registry import make_patch_encoder
-from ml.roi.weights import SHIPPED_PATCH_CNN, save_encoder
+from ml.roi.weights import SHIPPED_PATCH_CNN, encoder_from_file, save_encoder
 from ml.training.common.run import RunSummary, TrainingRun, add_run_arguments
 from ml.training.common.sources import source_files
-from ml.training.roi.encoder.config import PoolKey, RoiTrainConfig
+from ml.training.roi.encoder.config import PoolKey, RoiTrainConfig, TissueKey
 from ml.training.roi.encoder.learner import RoiLearner, set_metric
 from ml.training.roi.encoder.pool import PatchPool, load_or_build_pool
 from ml.training.roi.encoder.tissue import load_or_measure
@@ -61,7 +61,8 @@ def train_roi(
 
     Args:
         run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given,
-            whose metric is learned anew.
+            whose metric is learned anew. Of an encoder without graph layers that start is its
+            patch encoder.
         data: folder the sources are relative to.
         patch_weights: file of our own patch encoder, by default the shipped one.
     Source: the retrieval paper, section III-B.
@@ -69,7 +70,12 @@ def train_roi(
     config = run.config
     has_graph = _has_graph(run)
     files = source_files(config.sources, data) if has_graph else []
-    patches, digest = _patch_encoder(config, patch_weights)
+    if run.start is not None and not has_graph:
+        if patch_weights is not None:
+            raise BadInputError("--patch-weights: without graph layers --from brings its own")
+        patches, digest = _started_patches(config, run.start)
+    else:
+        patches, digest = _patch_encoder(config, patch_weights)
     pools = _pools(run, patches, digest, files)
     atlas = _atlas_features(run, patches, digest, data)
     network: RoiGcn | VertexMean
@@ -109,9 +115,15 @@ def _has_graph(run: TrainingRun[RoiTrainConfig]) -> bool:
             f"encoder.network.vertex_dim: expected fewer than the {network.in_dim} of the"
             f" features, got {network.vertex_dim}"
         )
-    if run.start is not None:
-        raise BadInputError("--from: without graph layers there is nothing to start from")
     return False
+
+
+def _started_patches(config: RoiTrainConfig, start: Path) -> tuple[PatchEncoder, str]:
+    """The patch encoder of a finished encoder that has no graph layers either."""
+    stored = encoder_from_file(start)
+    if stored.config != config.encoder:
+        raise WeightsError(f"{start.name}: holds {stored.config}, the run trains {config.encoder}")
+    return stored.patches, hashlib.sha256(start.read_bytes()).hexdigest()[:16]
 
 
 def _patch_encoder(config: RoiTrainConfig, weights: Path | None) -> tuple[PatchEncoder, str]:
@@ -172,11 +184,16 @@ def _pools(
 def _atlas_features(
     run: TrainingRun[RoiTrainConfig], patches: PatchEncoder, digest: str, data: Path
 ) -> list[ArrayF32]:
-    """For each patient of the atlas (V, N, C) features, what the metric is learned from."""
+    """For each patient (V, N, C) features, what the metric is learned from."""
     config = run.config
+    if not config.atlas and not config.slides:
+        raise BadInputError("atlas, slides: expected tissue to learn the metric from, got none")
+    key = config_hash(TissueKey(_pool_key(config, digest), config.atlas, config.slides))
     return load_or_measure(
-        data / config.atlas,
-        run.out / f"atlas-{_pool_key(config, digest)}.npz",
+        data,
+        data / config.atlas if config.atlas else None,
+        run.out / f"atlas-{key}.npz",
+        slides=config.slides,
         encoder=patches,
         looks=config.looks,
         stain=config.stain_strength,

@@ -38,7 +38,8 @@ class RoiTrainConfig:
     name: str = "roi-default"  # of the encoder
     version: str = "5.1"  # of the encoder
     sources: tuple[str, ...] = (*SLIDES, SECTIONS)  # files or folders, relative to the data folder
-    atlas: str = ATLAS  # table of tiles: what the metric is learned from
+    atlas: str = ATLAS  # table of tiles: what the metric is learned from; empty for none
+    slides: tuple[tuple[str, str, float], ...] = ()  # and these: file, patient, microns per pixel
     pool_density: float = 1.2  # patches per patch area of a slide
     looks: int = 3  # sets of features a patch has: the slide as it is, and augmented ones
     stain_strength: float = 0.15  # see augment.random_look
@@ -58,6 +59,15 @@ class RoiTrainConfig:
     calibration_regions: int = 1000  # regions that the context part is standardised by
     seed: int = 0
     encoder: EncoderConfig = field(default_factory=_encoder)
+
+
+@dataclass(frozen=True, slots=True)
+class TissueKey:
+    """What the features that a metric is learned from depend on, beside those of a pool."""
+
+    pool: str
+    atlas: str
+    slides: tuple[tuple[str, str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 
+from ml.errors import BadInputError
 from ml.files import write_npz
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.measures.features import PATCH_PX, tissue_share
@@ -22,9 +24,11 @@ _LEAST_MPP = 0.44
 
 
 def load_or_measure(
-    atlas: Path,
+    data: Path,
+    atlas: Path | None,
     cache: Path,
     *,
+    slides: Sequence[tuple[str, str, float]] = (),
     encoder: PatchEncoder,
     looks: int,
     stain: float,
@@ -34,13 +38,17 @@ def load_or_measure(
     """(V, N, C) features of N patches of each patient under V looks, the first as it is.
 
     Args:
-        atlas: table of tiles. cache: ``.npz`` file, read where it is there.
+        data: folder the sources are in.
+        atlas: table of tiles; None for none. cache: ``.npz`` file, read where it is there.
+        slides: further sources, see ``read_blocks``.
         stain: strength of the looks, see ``random_look``.
+    Raises:
+        BadInputError: see ``read_blocks``; or no source holds a whole patch of tissue.
     """
     if cache.is_file():
         stored = np.load(cache, allow_pickle=False)
         return [stored[name] for name in sorted(stored.files)]
-    blocks = read_blocks(atlas.parent, atlas, (), progress)
+    blocks = read_blocks(data, atlas, slides, progress)
     found: dict[str, ArrayF32] = {}
     for number, own in enumerate(blocks.of_patient):
         rng = np.random.default_rng((seed, 7, number))
@@ -48,7 +56,9 @@ def load_or_measure(
         if patches:
             rows = [_looked_at(patch, encoder, looks, stain, rng) for patch in patches]
             found[f"{number:04d}"] = np.stack(rows, axis=1)
-        progress(number + 1, len(blocks.of_patient), "features of the atlas")
+        progress(number + 1, len(blocks.of_patient), "features of tissue")
+    if not found:
+        raise BadInputError(f"no source holds {PATCH_PX} x {PATCH_PX} um of tissue")
     write_npz(cache, found)
     return [found[name] for name in sorted(found)]
 

@@ -219,11 +219,12 @@ class PatchLearner:
 def _held_out_views(
     config: PatchTrainConfig, data: Path, run: TrainingRun[PatchTrainConfig]
 ) -> Tensor | None:
-    """One batch of tissue of the atlas' patients that are not learned from; None without any."""
-    if not config.atlas:
+    """One batch of tissue of the patients that are not learned from; None without any."""
+    if not config.atlas and not config.held_out:
         return None
+    atlas = data / config.atlas if config.atlas else None
     try:
-        blocks = read_blocks(data, data / config.atlas, (), run.progress, use=WATCHED)
+        blocks = read_blocks(data, atlas, config.held_out, run.progress, use=WATCHED)
     except BadInputError:  # a table of one's own need not keep any patient back
         return None
     return TissueViews(config, blocks)(_HELD_OUT).to(run.compute.device)

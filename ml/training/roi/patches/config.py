@@ -31,6 +31,7 @@ class PatchTrainConfig:
     version: str = "2.0"  # of the encoder
     atlas: str = ATLAS  # table of tiles; empty for none
     slides: tuple[tuple[str, str, float], ...] = SLIDES
+    held_out: tuple[tuple[str, str, float], ...] = ()  # as ``slides``: looked at, beside the atlas'
     scheme: str = "simclr"  # see ssl.SCHEMES
     steps: int = 3600
     cooldown: int = 600  # last steps, in which the learning rate falls to nothing

@@ -105,6 +105,11 @@ def test_the_graph_starts_from_the_cnn_and_may_leave_it_as_it_is(data, tmp_path)
     assert made.graph is not None
     assert float(made.graph.update[-1].weight.detach().abs().sum()) > 0
 
+    still = dataclasses.replace(frozen, steps=1, learning_rate=0.0)
+    trained(still, data, out=tmp_path / "on", start=tmp_path / "graph" / "graph.safetensors")
+    on = load_file(tmp_path / "on" / "graph.safetensors")
+    assert [key for key in after if not np.array_equal(on[key], after[key])] == []
+
     other = dataclasses.replace(GRAPH, network=dataclasses.replace(GRAPH.network, map_px=4))
     with pytest.raises(WeightsError, match="expected weights of KeypointCnnConfig"):
         trained(other, data, out=tmp_path / "other", start=start)

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from shapely.geometry import box
 
 from ml.cli import main
-from ml.errors import BadInputError, CancelledError, EmptyRegionError
+from ml.errors import BadInputError, CancelledError, EmptyRegionError, WeightsError
 from ml.networks.gcn import GcnConfig
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.networks.vertex_mean import vertex_mean_config
@@ -125,11 +125,42 @@ def test_without_graph_layers_the_metric_alone_is_learned(straight, data, tmp_pa
     image = np.asarray(Image.open(data / "a.png"))
     with_graph = encoder_from_file(straight[0] / "tiny.safetensors").embed(image)
     assert found.embed(image) == pytest.approx(with_graph[: NETWORK.vertex_dim], abs=1e-4)
-    with pytest.raises(BadInputError, match="nothing to start from"):
-        train_roi(TrainingRun(config, tmp_path, start=tmp_path / "tiny.safetensors"), data=data)
     full = dataclasses.replace(config, encoder=EncoderConfig(network=vertex_mean_config(273)))
     with pytest.raises(BadInputError, match="vertex_dim: expected fewer than the 273"):
         train_roi(TrainingRun(full, tmp_path), data=data)
+
+
+def test_without_graph_layers_a_run_starts_from_the_patch_encoder_of_another(data, tmp_path):
+    """The same tissue gives the same metric; the patch network is the one of the start."""
+    torch.manual_seed(0)
+    sizes = PatchCnnConfig(widths=(4, 6, 8, 10))
+    save_patch_cnn(tmp_path / "own", name="own", version="1", network=PatchCnn(sizes))
+    encoder = EncoderConfig(
+        features="patch-cnn-2",
+        stain="none",
+        patch_cnn=dataclasses.replace(sizes, readout="moments"),
+        network=vertex_mean_config(20, 8),
+    )
+    config = dataclasses.replace(TINY, encoder=encoder, sources=(), atlas="index.csv")
+    train_roi(TrainingRun(config, tmp_path / "first"), data=data, patch_weights=tmp_path / "own")
+    start = tmp_path / "first" / "tiny.safetensors"
+    tuned = dataclasses.replace(config, atlas="", slides=(("a.png", "p1", 1.0),))
+    train_roi(TrainingRun(tuned, tmp_path / "second", start=start), data=data)
+    before, after = load_file(start), load_file(tmp_path / "second" / "tiny.safetensors")
+    moved = {key for key in before if not np.array_equal(before[key], after[key])}
+    assert moved == {"feature_mean", "feature_scale", "metric"}
+    other = dataclasses.replace(tuned, encoder=dataclasses.replace(encoder, keep_strength=0.5))
+    with pytest.raises(WeightsError, match="the run trains EncoderConfig"):
+        train_roi(TrainingRun(other, tmp_path / "third", start=start), data=data)
+    with pytest.raises(BadInputError, match="--from brings its own"):
+        train_roi(
+            TrainingRun(tuned, tmp_path / "third", start=start),
+            data=data,
+            patch_weights=tmp_path / "own",
+        )
+    bare = dataclasses.replace(tuned, slides=())
+    with pytest.raises(BadInputError, match="atlas, slides: expected tissue"):
+        train_roi(TrainingRun(bare, tmp_path / "third", start=start), data=data)
 
 
 def test_a_network_for_other_features_is_refused(data, tmp_path):

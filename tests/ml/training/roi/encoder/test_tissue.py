@@ -29,7 +29,7 @@ class MeanColour:
 
 def measure(atlas, cache, encoder, **values):
     known = {"looks": 3, "stain": 0.3, "seed": 0, "progress": no_progress, **values}
-    return load_or_measure(atlas, cache, encoder=encoder, **known)
+    return load_or_measure(atlas.parent, atlas, cache, encoder=encoder, **known)
 
 
 def test_every_patient_has_its_patches_under_every_look(atlas, tmp_path):
@@ -52,7 +52,7 @@ def test_the_same_seed_measures_the_same_and_stops_leave_nothing(atlas, tmp_path
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
 
     def stop(done, total, phase):
-        if phase == "features of the atlas":
+        if phase == "features of tissue":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

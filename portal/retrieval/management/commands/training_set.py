@@ -10,8 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from portal.archive.models import CanvasKind
 from portal.core.errors import PortalError
-from portal.keeping.services import training_set_write
 from portal.labs.models import Lab, User
+from portal.retrieval.services import training_set_write
+from portal.retrieval.services.training_sets import HELD_OUT
 
 
 class Command(BaseCommand):
@@ -26,6 +27,10 @@ class Command(BaseCommand):
         parser.add_argument("--by", required=True, help="e-mail of the manager who permits it")
         parser.add_argument("--mpp", type=float, default=0.5, help="microns per pixel (0.5)")
         parser.add_argument("--kind", nargs="*", choices=CanvasKind.values, default=[])
+        parser.add_argument("--accepted", action="store_true", help="only what review accepted")
+        parser.add_argument(
+            "--held-out", type=float, default=HELD_OUT, help="share of patients kept back (0.2)"
+        )
 
     def handle(self, *args: Any, lab: str, out: Path, by: str, **options: Any) -> None:
         """Do it and say what was written."""
@@ -38,12 +43,22 @@ class Command(BaseCommand):
             raise CommandError(f"--mpp: expected a number above 0, got {options['mpp']}.")
         try:
             done = training_set_write(
-                lab=found_lab, user=user, out=out, mpp=options["mpp"], kinds=tuple(options["kind"])
+                lab=found_lab,
+                user=user,
+                out=out,
+                mpp=options["mpp"],
+                kinds=options["kind"],
+                accepted=options["accepted"],
+                held_out=options["held_out"],
             )
         except PortalError as error:
             raise CommandError(error.message) from error
         self.stdout.write(
-            f"{done.regions} regions of {done.patients} patients; {done.unreadable} cannot be read."
-            f" Train: python -m ml train patches --from WEIGHTS --data {out}"
-            f" --config {out / 'patches.json'} --out FOLDER"
+            f"{done.regions} regions of {done.patients} patients, {done.held_out} of them held out;"
+            f" {done.labels} labels; {done.unreadable} regions cannot be read."
         )
+        for config in sorted(out.glob("*.json")):
+            self.stdout.write(
+                f"python -m ml train {config.stem} --from WEIGHTS --data {out} --config {config}"
+                " --out FOLDER"
+            )

@@ -1,0 +1,265 @@
+"""A lab's regions as a folder that trainings read, written by order of one of its managers.
+
+No name leaves with them: patients are numbers that mean nothing elsewhere, files carry no metadata,
+and every export is noted in the lab's audit log. Some patients are held out: no configuration that
+is written learns from them, so that what was trained can be judged by them, and they stay the same
+from one export to the next.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from shapely.affinity import affine_transform
+from shapely.geometry import shape
+
+from ml.errors import MlError
+from ml.files import replacing
+from ml.imaging.slides import open_slide
+from ml.imaging.videos import read_frame
+from ml.types import ImageU8, Progress, no_progress
+from portal.annotations.marks import MARKS
+from portal.annotations.models import ReviewState, Roi
+from portal.archive import storage
+from portal.archive.models import Canvas, CanvasKind
+from portal.audit.services import entry_note
+from portal.core.errors import InvalidInputError
+from portal.labs.models import Lab, Role, User
+from portal.labs.rules import require_role
+from portal.retrieval.models import EncoderKind
+from portal.retrieval.selectors import encoder_kind_for
+
+LARGEST_PX = 4096
+"""A region is read up to this side; a larger one is coarser than asked for, as its row says."""
+LEAST_PX = 512
+"""A smaller region is written with what lies around it: the patch encoder reads 224 px at 1 um."""
+HELD_OUT = 0.2
+"""Share of the patients that nothing is learned from."""
+TRAIN, WATCHED = "train", "held-out"
+COLUMNS = ("file", "patient", "use", "label", "mpp", "kind", "geometry")
+MANIFEST = ("image", "patient", "label", "mpp", "geometry")
+"""Columns of ``rois.csv``, the form of a data set of regions."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSet:
+    """What was written.
+
+    Attributes:
+        patients, held_out: all of them, and those that nothing is learned from.
+        labels: different ones. unreadable: regions whose pixels cannot be read.
+    """
+
+    regions: int
+    patients: int
+    held_out: int
+    labels: int
+    unreadable: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """One region as it was written; ``geometry`` is WKT in pixels of its file."""
+
+    file: str
+    patient: str
+    use: str
+    label: str
+    mpp: str
+    kind: str
+    geometry: str
+
+
+def training_set_write(
+    *,
+    lab: Lab,
+    user: User,
+    out: Path,
+    mpp: float = 0.5,
+    kinds: Sequence[str] = (),
+    accepted: bool = False,
+    held_out: float = HELD_OUT,
+    progress: Progress = no_progress,
+) -> TrainingSet:
+    """Write the lab's live areas as PNG files, their tables, and a configuration a scheme.
+
+    ``index.csv`` has all of them; ``train/rois.csv`` and ``held-out/rois.csv`` those with a label,
+    as data sets; images lie in ``histology/`` and ``endoscopy/``.
+
+    Args:
+        user: a manager of the lab: theirs is the permission. What is hidden from them stays out.
+        out: an empty folder, or none yet.
+        mpp: microns per pixel of what is cut from slides whose scale is known.
+        kinds: of canvases; () for all.
+        accepted: regions that were accepted in review, or all.
+        held_out: share of the patients that nothing is learned from; of two or more always one.
+        progress: told of every region; may raise ``CancelledError``.
+    Raises:
+        ForbiddenError: the person is no manager of this lab.
+        InvalidInputError: the folder holds something, or there is no region to write.
+    """
+    require_role(user, lab.pk, at_least=Role.MANAGER)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InvalidInputError(f"{out.name}: choose an empty folder.")
+    if not 0 <= held_out < 1:
+        raise InvalidInputError(f"held out: expected a share below 1, got {held_out}.")
+    rois = Roi.objects.live().owned_by(user).filter(lab=lab).exclude(shape__in=MARKS)
+    if kinds:
+        rois = rois.filter(canvas__kind__in=kinds)
+    if accepted:
+        rois = rois.filter(review_state=ReviewState.ACCEPTED)
+    total = rois.count()
+    if not total:
+        raise InvalidInputError(f"{lab.name} has no such region.")
+    entry_note(
+        "roi.exported",
+        lab_ids=[lab.pk],
+        actor_id=user.pk,
+        details={"format": "training set", "count": total},
+    )
+    watched = _held_out(lab, rois, held_out)
+    found: list[_Region] = []
+    ordered = rois.select_related("canvas__case", "label").order_by("canvas_id", "pk")
+    for done, region in enumerate(_written(ordered, watched, out, mpp), 1):
+        found += [region] if region else []
+        progress(done, total, "regions")
+    _tables(found, out)
+    for name, config in _configurations(found, mpp).items():
+        with replacing(out / f"{name}.json") as path:
+            path.write_text(json.dumps(config, indent=1))
+    return TrainingSet(
+        regions=len(found),
+        patients=len({region.patient for region in found}),
+        held_out=len({region.patient for region in found if region.use == WATCHED}),
+        labels=len({region.label for region in found if region.label}),
+        unreadable=total - len(found),
+    )
+
+
+def _patient(case_id: object, key: str) -> str:
+    """Whose: a case without a patient's key is a patient of its own."""
+    return key or str(case_id)
+
+
+def _held_out(lab: Lab, rois: Any, share: float) -> set[str]:
+    """The patients whose hash falls into that share: the same ones when others have come."""
+    pairs = rois.order_by().values_list("canvas__case_id", "canvas__case__patient_key").distinct()
+    place = {
+        patient: int(hashlib.sha256(f"{lab.pk}:{patient}".encode()).hexdigest()[:8], 16) / 2**32
+        for patient in {_patient(*pair) for pair in pairs}
+    }
+    ordered = sorted(place, key=lambda patient: place[patient])
+    if not share or len(ordered) < 2:
+        return set()
+    return set(ordered[:1]) | {p for p in ordered[:-1] if place[p] < share}
+
+
+def _written(rois: Any, watched: set[str], out: Path, mpp: float) -> Iterator[_Region | None]:
+    """Each region once its picture is written; None where its pixels cannot be read."""
+    numbers: dict[str, str] = {}
+    for count, roi in enumerate(rois.iterator(chunk_size=500), 1):
+        key = _patient(roi.canvas.case_id, roi.canvas.case.patient_key)
+        patient = numbers.setdefault(key, f"p{len(numbers) + 1:05d}")
+        folder = str(encoder_kind_for(roi.canvas))
+        name = f"{folder}/{patient}-r{count:07d}.png"
+        try:
+            pixels, corner, downsample = _pixels(roi, mpp)
+        except (MlError, OSError):
+            yield None
+            continue
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(out / name)
+        native, scale = _native_mpp(roi.canvas), 1 / downsample
+        moved = (scale, 0, 0, scale, -corner[0] * scale, -corner[1] * scale)
+        yield _Region(
+            file=name,
+            patient=patient,
+            use=WATCHED if key in watched else TRAIN,
+            label=roi.label.name if roi.label else "",
+            mpp=f"{native * downsample:.4f}" if native else "",
+            kind=roi.canvas.kind,
+            geometry=affine_transform(shape(roi.geometry), moved).wkt,
+        )
+
+
+def _pixels(roi: Roi, mpp: float) -> tuple[ImageU8, tuple[int, int], float]:
+    """The box of the region, its corner, and by how much it was reduced."""
+    canvas = roi.canvas
+    native = _native_mpp(canvas) if canvas.kind != CanvasKind.VIDEO else None
+    wanted = max(1.0, mpp / native) if native else 1.0
+    left, right = _grown(roi.left, roi.right, LEAST_PX * wanted, canvas.width_px)
+    top, bottom = _grown(roi.top, roi.bottom, LEAST_PX * wanted, canvas.height_px)
+    path = storage.resolve(canvas.pixels_path)
+    if canvas.kind == CanvasKind.VIDEO:
+        return read_frame(path, roi.frame_pts or 0)[top:bottom, left:right], (left, top), 1.0
+    downsample = max(wanted, (right - left) / LARGEST_PX, (bottom - top) / LARGEST_PX)
+    with open_slide(path) as slide:
+        pixels = slide.read_scaled((left, top), (right - left, bottom - top), downsample)
+    return pixels, (left, top), downsample
+
+
+def _grown(low: float, high: float, least: float, size: int) -> tuple[int, int]:
+    """Whole pixels from ``low`` to ``high``, ``least`` of them where the canvas has as many."""
+    more = max(0.0, least - (high - low)) / 2
+    start = min(max(0, int(low - more)), max(0, size - int(least)))
+    end = max(int(np.ceil(high)), min(size, start + int(least)))
+    return start, min(size, max(start + 1, end))
+
+
+def _native_mpp(canvas: Canvas) -> float | None:
+    if canvas.mpp_x is None or canvas.mpp_y is None:
+        return None
+    return float((canvas.mpp_x * canvas.mpp_y) ** 0.5)
+
+
+def _tables(regions: Sequence[_Region], out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    _table(out / "index.csv", COLUMNS, [[getattr(r, c) for c in COLUMNS] for r in regions])
+    for use in (TRAIN, WATCHED):
+        rows = [
+            [f"../{r.file}", r.patient, r.label, r.mpp, r.geometry]
+            for r in regions
+            if r.use == use and r.label
+        ]
+        if rows:
+            (out / use).mkdir()
+            _table(out / use / "rois.csv", MANIFEST, rows)
+
+
+def _table(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    with replacing(path) as written, written.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(columns)
+        table.writerows(rows)
+
+
+def _configurations(regions: Sequence[_Region], mpp: float) -> dict[str, dict[str, Any]]:
+    """What ``--config`` of each scheme is given; none of those that would find nothing to read."""
+    tissue = [r for r in regions if r.file.startswith(EncoderKind.HISTOLOGY)]
+    scopes = [r for r in regions if r.file.startswith(EncoderKind.ENDOSCOPY)]
+    made: dict[str, dict[str, Any]] = {}
+    slides: dict[str, list[list[Any]]] = {
+        use: [[r.file, r.patient, float(r.mpp or mpp)] for r in tissue if r.use == use]
+        for use in (TRAIN, WATCHED)
+    }
+    if slides[TRAIN]:
+        made["patches"] = {"atlas": "", "slides": slides[TRAIN], "held_out": slides[WATCHED]}
+        sources = [slide[0] for slide in slides[TRAIN]]
+        made["roi"] = {"atlas": "", "slides": slides[TRAIN], "sources": sources}
+    if any(r.use == TRAIN for r in scopes):
+        folder, clear = str(EncoderKind.ENDOSCOPY), [0.0, 0.0, 1.0, 1.0]
+        kept = sorted({f"{r.patient}-" for r in scopes if r.use == WATCHED})
+        made["default"] = {"source": folder, "held_out": kept, "blank": []}
+        made["vit"] = {"sources": [folder], "held_out": kept}
+        made["endoscopy"] = {"source": folder, "left_out": kept, "window": clear}
+        for name in ("triplet", "cnn", "graph"):
+            made[name] = {"stills": {"folder": folder, "held_out": kept}}
+    return made
