@@ -25,7 +25,9 @@ from portal.reading.services import (
     work_assign,
 )
 from portal.retrieval.models import Encoder
-from portal.retrieval.services import embedding_save
+from portal.retrieval.selectors import SampleKey
+from portal.retrieval.services import SamplePart, embedding_save, sample_add
+from portal.retrieval.services.places import side_of
 from portal.review.services import rois_review
 from tests import world
 from tests.browser.conftest import DATABASE, run_job
@@ -130,6 +132,7 @@ def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
             patch_count=1,
             seconds=0.1,
         )
+    look_through(things.roi, encoder, user)
     rois_review(user=user, rois=[(submitted.pk, 1)], state="submitted", comment="Which grade?")
     roi_delete(roi=gone, user=user, expected_version=1)
     month = timedelta(days=30)
@@ -137,6 +140,14 @@ def fill(things: Any, second: Any, user: Any, other_lab: Any) -> None:
     token_create(user, name="LIS export", scope=TokenScope.READ, expires_in=month)
     erased = case_create(lab=things.case.lab, user=user, accession="E-1")
     erasure_request(lab=erased.lab, cases=[erased], user=user, typed="E-1", reason="asked for")
+
+
+def look_through(roi: Any, encoder: Any, user: Any) -> None:
+    """One square of the ROI's slide is known, beside the ROI: there is a next similar place."""
+    side = side_of(roi)
+    boxes = np.array([[roi.right, roi.top, roi.right + side, roi.top + side]], np.float64)
+    part = SamplePart(boxes, np.ones((1, 4), np.float32), tried=1, total=1, seconds=1, is_last=True)
+    sample_add(SampleKey(roi.canvas, encoder, side, user.pk), part)
 
 
 def read(canvas: Any, user: Any, readers: list[Any]) -> Any:
@@ -216,6 +227,9 @@ def test_no_page_breaks_a_rule_of_wcag(
     for canvas in (made.canvas, made.video.canvas, made.mosaic.canvas):
         seen.go(f"/canvases/{canvas.pk}/", "[data-viewer][data-ready]")
     seen.go(f"{slide}?roi={ids['rois']}", "[data-viewer][data-ready]")
+    page.keyboard.press("Shift+N")
+    page.locator("[data-similar-bar]").get_by_text("place 1").wait_for()
+    seen.look("next similar")
     page.keyboard.press("Shift+C")
     seen.look("the viewer's colours")
     page.locator("[data-action=keys]").click()

@@ -96,3 +96,18 @@ def test_from_place_to_place_past_what_is_drawn_and_back(open_viewer: Any, canva
     viewer.key("Escape")
     expect(bar).to_be_hidden()
     assert viewer.problems == []
+
+
+def test_what_can_be_done_with_an_roi_stands_in_one_row(open_viewer: Any, canvas: Any) -> None:
+    viewer = open_viewer(canvas).centred()
+    (at,) = viewer.places([(664, 464)])
+    viewer.page.mouse.click(*at)
+    actions = viewer.page.locator(".details-actions > *")
+    expect(actions).to_have_count(4)
+    assert len({one.bounding_box()["y"] for one in actions.all()}) == 1
+    viewer.page.set_viewport_size({"width": 400, "height": 700})
+    viewer.key("Shift+C")
+    box = viewer.page.locator("[data-look-panel]").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 400
+    assert viewer.page.evaluate("document.documentElement.scrollWidth") == 400
+    assert viewer.problems == []

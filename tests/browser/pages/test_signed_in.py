@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
 
 from portal.labs.models import ApiToken
+from portal.reading.services import Wanted, assignment_submit, work_assign
 from tests.browser.conftest import DATABASE
 
 pytestmark = pytest.mark.browser
@@ -147,3 +149,28 @@ def test_no_page_scrolls_sideways(
             if page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0:
                 wide.append((path, width))
     assert wide == []
+
+
+def test_tables_of_work_fit_a_telephone(
+    open_page: Callable[..., Any], open_server: Any, manager: Any, ingest: Any, slide_file: Any
+) -> None:
+    canvas = ingest(slide_file)
+    with DATABASE:
+        wanted = Wanted(canvases=[canvas], people=[manager], due_on=date.today())
+        (work,) = work_assign(lab=canvas.lab, user=manager, wanted=wanted)
+    page = open_page("/work/", user=manager)
+    paths = ["/work/", "/work/lab/"]
+    page.set_viewport_size({"width": 400, "height": 800})
+    cut = [path for path in paths if is_cut(page, open_server.url + path)]
+    with DATABASE:
+        assignment_submit(assignment=work, user=manager)
+    paths = ["/work/?done=1", "/work/lab/?done=1"]
+    assert cut + [path for path in paths if is_cut(page, open_server.url + path)] == []
+
+
+def is_cut(page: Any, url: str) -> bool:
+    """Whether a table is wider than what holds it."""
+    page.goto(url)
+    wraps = page.locator(".table-wrap")
+    assert wraps.count() > 0
+    return any(one.evaluate("wrap => wrap.scrollWidth > wrap.clientWidth") for one in wraps.all())
