@@ -19,14 +19,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from tests import services
 from tests.killing.harness import Portal
 
 CONTROL = "tests.killing.uploads_control"
@@ -191,15 +192,27 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100)
     parser.add_argument("--port", type=int, default=8797)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--servers", choices=["files", "postgresql-redis"], default="files")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tessera-uploads-"))
-    portal = Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", lambda: None)
-    try:
-        print(send_among_kills(portal, files=given.files, port=given.port, seed=given.seed))
-    finally:
-        portal.ask_no_more()
-        portal.close()
-        shutil.rmtree(folder, ignore_errors=True)
+    with _servers(given.servers, folder) as (database_url, broker_url):
+        portal = Portal(folder, database_url, broker_url, lambda: None)
+        try:
+            print(send_among_kills(portal, files=given.files, port=given.port, seed=given.seed))
+        finally:
+            portal.ask_no_more()
+            portal.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _servers(name: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Addresses of the database and the broker: SQLite and files, or the servers' own."""
+    if name == "files":
+        yield f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://"
+        return
+    with services.own_database() as database_url, services.own_redis() as (broker_url, _):
+        yield database_url, broker_url
 
 
 if __name__ == "__main__":
