@@ -24,6 +24,7 @@ APPS = (
     "review",
     "reading",
     "hooks",
+    "exchange",
     "keeping",
 )
 

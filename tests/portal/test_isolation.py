@@ -34,6 +34,13 @@ pytestmark = pytest.mark.django_db
 # Rows that belong to a person or to nobody: swept by tests of their own.
 NOT_OF_A_LAB = {"tokens", "encoders"}
 FRAME_PTS = "0"
+PARTS = {
+    "{region}": "full",
+    "{size}": "max",
+    "{rotation}": "0",
+    "{quality}": "default",
+    "{extension}": "jpg",
+}
 
 
 @dataclass
@@ -100,6 +107,7 @@ def _ids(swept: world.World, lab: Lab, manager: User) -> dict[str, str]:
         "label-merges": LabelMerge.objects.create(
             lab=lab, source=swept.label, target=swept.label, author=manager
         ),
+        "iiif": swept.canvas,
         "intake-rules": lab,
         "quarantine": world.quarantined(swept, manager),
         "review-rules": lab,
@@ -122,6 +130,8 @@ def _operations() -> Iterator[tuple[str, str]]:
 def _filled(path: str, ids: dict[str, str]) -> str:
     found = re.sub(r"\{(id|roi_id|other_id|import_id|delivery_id)\}", ids[path.split("/")[3]], path)
     found = found.replace("{pts}", FRAME_PTS).replace("{rank}", "1").replace("{name}", "time")
+    for word, part in PARTS.items():
+        found = found.replace(word, part)
     return re.sub(r"\{[zxy]\}", "0", found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import TracebackType
 
@@ -126,6 +127,11 @@ class SlideImage:
                 block = self._read_scaled_block(level, corner, scale, size)
                 out[top : top + size[1], left : left + size[0]] = block
         return out
+
+    def pixels_read(self, size_l0: tuple[float, float], out_px: tuple[int, int]) -> int:
+        """How many pixels of a stored level ``read_region`` reads for so much at that size."""
+        level = self._level_for(min(size_l0[0] / out_px[0], size_l0[1] / out_px[1]))
+        return math.ceil(size_l0[0] * size_l0[1] / self.stored[level].downsample ** 2)
 
     def read_scaled(
         self, xy_l0: tuple[float, float], size_l0: tuple[float, float], downsample: float

@@ -26,7 +26,7 @@ from ml.imaging.slides.jpeg import (
     standalone_header,
 )
 from ml.imaging.slides.slide import SlideImage, open_slide
-from ml.types import Level
+from ml.types import ImageU8, Level
 
 _HEADER_BYTES = 64 * 1024  # tables, comments and profiles of one tile
 _SOF_BASELINE, _SOF_EXTENDED, _SOF_PROGRESSIVE = 0xC0, 0xC1, 0xC2  # ITU-T T.81, table B.1
@@ -105,6 +105,16 @@ class TileSource:
         if len(body) != count:
             raise CorruptFileError(f"the file is cut: tile ({col}, {row}) of level {level}")
         return EncodedTile(index.header + body, MEDIA_TYPE, True)
+
+    def pixels_read(self, size_l0: tuple[int, int], out_px: tuple[int, int]) -> int:
+        """What ``region`` costs: see ``SlideImage.pixels_read``."""
+        return self._slide.pixels_read(size_l0, out_px)
+
+    def region(
+        self, xy_l0: tuple[int, int], size_l0: tuple[int, int], out_px: tuple[int, int]
+    ) -> ImageU8:
+        """Any rectangle at any size, decoded: see ``SlideImage.read_region``."""
+        return self._slide.read_region(xy_l0, size_l0, out_px)
 
     def passes_through(self, level: int) -> bool:
         """Whether stored JPEG tiles of that level go out undecoded."""

@@ -14,6 +14,7 @@ from portal.annotations.formats.pictures import Picture
 from portal.annotations.formats.seams import FormatError, Reader, Writer
 from portal.annotations.formats.sniffing import HEAD_BYTES, head_clean
 from portal.annotations.formats.tables import Table
+from portal.annotations.formats.web import WebAnnotations
 from portal.core.errors import InvalidInputError
 
 _READERS: tuple[Reader, ...] = (GeoJson(), Asap(), Coco(), Cvat())
@@ -26,6 +27,7 @@ _WRITERS: tuple[Writer, ...] = (
     Picture(),
     LabelMask(),
     DicomAnnotations(),
+    WebAnnotations(),
 )
 READERS = {reader.name: reader for reader in _READERS}
 WRITERS = {writer.name: writer for writer in _WRITERS}

@@ -26,6 +26,7 @@ class Plane:
         mpp_x, mpp_y: microns per pixel; None where unknown.
         is_video: regions lie on frames.
         pixels_path: of the file behind it, below the storage root.
+        time_base_s: of a video: seconds of one step of its PTS; 0 where there is no video.
     """
 
     canvas_id: uuid.UUID
@@ -36,6 +37,7 @@ class Plane:
     mpp_y: float | None
     is_video: bool = False
     pixels_path: str = ""
+    time_base_s: float = 0.0
 
 
 def plane_of(canvas: Canvas) -> Plane:
@@ -49,7 +51,13 @@ def plane_of(canvas: Canvas) -> Plane:
         mpp_y=canvas.mpp_y,
         is_video=canvas.kind == CanvasKind.VIDEO,
         pixels_path=canvas.pixels_path,
+        time_base_s=_time_base_s(canvas),
     )
+
+
+def _time_base_s(canvas: Canvas) -> float:
+    video = getattr(canvas, "video", None) if canvas.kind == CanvasKind.VIDEO else None
+    return float(video.time_base_s) if video else 0.0
 
 
 class Reader(Protocol):

@@ -15,6 +15,7 @@ from portal.config.auditing.watched_search import SEARCHES
 
 _CASE = Watch("case.viewed", "case", "case_id")
 _CANVAS = Watch("canvas.read", "canvas", "pk", every_s=HOUR_S)
+_IIIF = Watch("canvas.read", "canvas", "id", every_s=HOUR_S)
 _MOSAIC = Watch("mosaic.viewed", "mosaic", "pk", every_s=HOUR_S)
 _DOWNLOAD = Watch("mosaic.downloaded", "mosaic", "pk", every_s=MINUTE_S)
 _HOOK = Watch("webhook.viewed", "webhook", "pk", every_s=MINUTE_S)
@@ -44,15 +45,20 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:bin-detail": {"DELETE": _told("bin.purged")},
     "api:bin-list": {"GET": Watch("bin.viewed")},
     "api:bin-restore": {"POST": _told("bin.restored")},
+    "api:canvas-annotations": {"GET": Watch("roi.exported", "canvas", "id", every_s=MINUTE_S)},
     "api:canvas-detail": {
         "GET": Watch("canvas.opened", "canvas", "pk"),
         "PATCH": _told("canvas.scaled", "canvas", "pk"),
     },
     "api:canvas-filmstrip": {"GET": _CANVAS},
     "api:canvas-frame": {"GET": _CANVAS},
+    "api:canvas-image": {"GET": _IIIF},
+    "api:canvas-image-base": {"GET": _IIIF},
+    "api:canvas-image-info": {"GET": Watch("canvas.opened", "canvas", "id", every_s=MINUTE_S)},
     "api:canvas-live": {
         "GET": Watch("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True)
     },
+    "api:canvas-manifest": {"GET": Watch("canvas.opened", "canvas", "id", every_s=MINUTE_S)},
     "api:canvas-outline": {
         "POST": Watch("canvas.read", "canvas", "id", every_s=HOUR_S, only_tokens=True)
     },
@@ -71,6 +77,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "DELETE": _told("bin.put", "case", "pk"),
     },
     "api:case-list": {"GET": Watch("case.listed"), "POST": _told("case.created")},
+    "api:case-manifest": {"GET": Watch("case.viewed", "case", "id")},
     "api:case-shares": {
         "GET": Watch("case.viewed", "case", "case_id"),
         "POST": _told("share.offered", "case", "case_id"),

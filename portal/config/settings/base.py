@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "portal.review",
     "portal.reading",
     "portal.hooks",
+    "portal.exchange",
     "portal.keeping",
     "portal.config",
 ]

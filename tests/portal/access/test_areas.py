@@ -44,6 +44,7 @@ OF_WORD = {
 }
 """The area of an address, by the first word of its name."""
 EXCEPTIONS = {
+    "api:canvas-annotations": TokenArea.ROIS,
     "api:canvas-live": TokenArea.ROIS,
     "api:canvas-outline": TokenArea.ROIS,
     "api:canvas-roi-file": TokenArea.ROIS,

@@ -120,6 +120,12 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
             409, at_least="annotator", writes=True, body=lambda scene: {"mpp_x": 0.25}
         ),
     },
+    "api:canvas-annotations": {"GET": rest()},
+    "api:canvas-image": {"GET": rest()},
+    "api:canvas-image-base": {"GET": rest(303)},
+    "api:canvas-image-info": {"GET": rest()},
+    "api:canvas-manifest": {"GET": rest()},
+    "api:case-manifest": {"GET": rest()},
     "api:canvas-tile": {"GET": rest()},
     "api:canvas-thumbnail": {"GET": rest()},
     "api:canvas-frame": {"GET": rest()},

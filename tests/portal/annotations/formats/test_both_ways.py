@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import highdicom
@@ -224,3 +225,15 @@ def test_tracks_go_to_cvat_and_come_back() -> None:
     later = [shapely.geometry.shape(key["geometry"]) for one in found for key in one.track]
     other = shapely.union_all(later).symmetric_difference(shapely.geometry.shape(RING))
     assert other.area < 1  # where it is cut, an edge gets a corner of two decimals
+
+
+def test_web_annotations_are_on_the_canvas_and_keep_holes_and_parts() -> None:
+    page = json.loads(written("web", roi(RING), roi(TWO, label=""), roi(RING, frame_pts=90)))
+    ring, two, _ = page["items"]
+    assert ring["target"]["selector"][0]["value"].count("Z") == 2
+    assert two["target"]["selector"][0]["value"].count("M") == 2
+    assert two["motivation"] == "highlighting"
+    assert str(PLANE.canvas_id) in ring["target"]["source"]["id"]
+    film = replace(VIDEO, time_base_s=0.01)
+    (told,) = json.loads(written("web", roi(RING, frame_pts=90), plane=film))["items"]
+    assert told["target"]["selector"][1]["value"] == "t=0.900000&xywh=10,10,190,191"

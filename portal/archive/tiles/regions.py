@@ -1,0 +1,157 @@
+"""Any rectangle of a canvas at any size: what is exactly a tile is taken from the tiles.
+
+The work of one request is bounded: its answer by whoever asks, the pixels that are read for it
+here, and how many are read at a time in a process.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from ml.errors import MlError
+from ml.types import ImageU8
+from portal.archive.models import Canvas
+from portal.archive.tiles.cache import SOURCES
+from portal.archive.tiles.reading import plane_of, tile_read
+from portal.core.errors import InvalidInputError, UnavailableError
+
+MOST_READ_PIXELS = 2**26
+"""Of the stored level that is read: a picture of 2,048 px a side from levels four times apart."""
+AT_ONCE = 2  # each takes a processor for up to a second; the other threads answer the rest
+PATIENCE_S = 20.0  # of a request for its turn: as long as a viewer waits for a tile
+_TURNS = threading.BoundedSemaphore(AT_ONCE)
+
+
+class Box(NamedTuple):
+    """A rectangle in level-0 pixels, inside its canvas."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+class TileRef(NamedTuple):
+    """A tile as the canvas has it; z 0 is the coarsest level."""
+
+    z: int
+    x: int
+    y: int
+
+
+class Region(NamedTuple):
+    """What was read: a tile's own JPEG, or pixels with the file's ICC profile."""
+
+    jpeg: bytes | None
+    rgb: ImageU8 | None
+    icc_profile: bytes | None
+
+    def pixels(self) -> ImageU8:
+        """(height, width, 3) uint8 RGB."""
+        if self.rgb is not None:
+            return self.rgb
+        return np.asarray(Image.open(io.BytesIO(self.jpeg or b"")).convert("RGB"))
+
+
+def scale_factors(canvas: Canvas) -> dict[tuple[int, int], list[int]]:
+    """By size of a tile the whole factors at which the tiles of a canvas can be asked for."""
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for level in canvas.levels:
+        factor = _factor(level)
+        known = [one for factors in found.values() for one in factors]
+        if factor is not None and factor not in known:
+            found[level["tile_width_px"], level["tile_height_px"]].append(factor)
+    return dict(found)
+
+
+def region_read(canvas: Canvas, box: Box, out: tuple[int, int]) -> Region:
+    """Read a rectangle at a size.
+
+    Raises:
+        InvalidInputError: too many pixels would have to be read for it.
+        NotFoundError: a video has no plane.
+        UnavailableError: the stored file cannot be read, or others are being read for too long.
+    """
+    plane = plane_of(canvas)
+    tile = _tile_of(canvas, box, out)
+    try:
+        source = SOURCES.get(plane.path)
+        if tile is not None:
+            data = tile_read(plane, *tile)
+            return _cut(data, canvas.levels[len(canvas.levels) - 1 - tile.z], tile, out)
+        pixels = source.pixels_read((box.width, box.height), out)
+        if pixels > MOST_READ_PIXELS:
+            raise InvalidInputError(
+                f"{pixels:,} pixels would be read for this, at most {MOST_READ_PIXELS:,} are:"
+                " ask for a smaller region, or for the tiles that info.json names.",
+                code="too-costly",
+            )
+        with _turn():
+            rgb = source.region((box.left, box.top), (box.width, box.height), out)
+        return Region(None, rgb, source.icc_profile)
+    except (OSError, MlError) as error:
+        raise UnavailableError("This cannot be read from the stored file.") from error
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    if not _TURNS.acquire(timeout=PATIENCE_S):
+        raise UnavailableError(
+            "Other parts of images are being read.", details={"retry_after_s": 5}
+        )
+    try:
+        yield
+    finally:
+        _TURNS.release()
+
+
+def _factor(level: dict[str, float]) -> int | None:
+    """The whole number a level is smaller by; None where its grid drifts by more than a pixel."""
+    factor = round(level["downsample"])
+    drift_px = abs(level["downsample"] / factor - 1) * max(level["width_px"], level["height_px"])
+    return factor if drift_px <= 1.0 else None
+
+
+def _tile_of(canvas: Canvas, box: Box, out: tuple[int, int]) -> TileRef | None:
+    """The tile that a rectangle is exactly, as IIIF cuts an image into tiles."""
+    for z, level in enumerate(reversed(canvas.levels)):
+        factor = _factor(level)
+        if factor is None:
+            continue
+        across, down = level["tile_width_px"] * factor, level["tile_height_px"] * factor
+        if box.left % across or box.top % down:
+            continue
+        width = min(across, canvas.width_px - box.left)
+        height = min(down, canvas.height_px - box.top)
+        whole = (-(-width // factor), -(-height // factor))
+        if (box.width, box.height, *out) == (width, height, *whole):
+            tile = TileRef(z, box.left // across, box.top // down)
+            if tile.x * level["tile_width_px"] < level["width_px"] and (
+                tile.y * level["tile_height_px"] < level["height_px"]
+            ):
+                return tile
+    return None
+
+
+def _cut(data: bytes, level: dict[str, int], tile: TileRef, out: tuple[int, int]) -> Region:
+    """A tile without what lies beyond the image; its own bytes where nothing does."""
+    size = (level["tile_width_px"], level["tile_height_px"])
+    if out == size:
+        with Image.open(io.BytesIO(data)) as image:
+            return Region(data, None, image.info.get("icc_profile"))
+    left = (level["width_px"] - tile.x * size[0], level["height_px"] - tile.y * size[1])
+    with Image.open(io.BytesIO(data)) as image:
+        profile = image.info.get("icc_profile")
+        seen = (min(out[0], left[0]), min(out[1], left[1]))
+        cut = image.convert("RGB").crop((0, 0, *seen))
+    if seen != out:  # a level whose size was rounded down has a pixel less than IIIF counts
+        cut = cut.resize(out, Image.Resampling.BILINEAR)
+    return Region(None, np.asarray(cut), profile)

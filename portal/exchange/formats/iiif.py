@@ -1,0 +1,185 @@
+"""Documents of IIIF: ``info.json`` of an image, manifests of canvases, pages of annotations.
+
+Source: IIIF Image API 3.0.0 and Presentation API 3.0.0. Lengths are pixels of level 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.urls import reverse
+
+from portal.annotations.formats import plane_of
+from portal.annotations.formats.web import CONTEXTS, annotation, canvas_address, page_address
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas, CanvasKind, Case, Video
+from portal.archive.tiles.regions import scale_factors
+from portal.exchange.formats.image_requests import MOST_SIDE_PX, largest
+
+IMAGE, PRESENTATION = (
+    "http://iiif.io/api/image/3/context.json",
+    "http://iiif.io/api/presentation/3/context.json",
+)
+THUMBNAIL_PX = 200  # the longer side
+FEATURES = (
+    *("mirroring", "rotationBy90s", "canonicalLinkHeader", "profileLinkHeader"),
+    *("regionSquare", "jsonldMediaType", "cors", "baseUriRedirect"),
+)
+
+
+def image_address(base: str, canvas: Canvas) -> str:
+    """The base of an image's addresses, without a slash at its end."""
+    return f"{base}{reverse('api:canvas-image-base', args=[canvas.pk])}"
+
+
+def image_info(canvas: Canvas, base: str) -> dict[str, Any]:
+    """``info.json``: the tiles are those of the file, so that they need not be made."""
+    tiles = [
+        {"width": width, "height": height, "scaleFactors": factors}
+        for (width, height), factors in scale_factors(canvas).items()
+    ]
+    sizes = {largest(canvas.width_px, canvas.height_px)} | {
+        (level["width_px"], level["height_px"])
+        for level in canvas.levels
+        if max(level["width_px"], level["height_px"]) <= MOST_SIDE_PX
+    }
+    return {
+        "@context": IMAGE,
+        "id": image_address(base, canvas),
+        "type": "ImageService3",
+        "protocol": "http://iiif.io/api/image",
+        "profile": "level2",
+        "width": canvas.width_px,
+        "height": canvas.height_px,
+        "maxWidth": MOST_SIDE_PX,
+        "maxHeight": MOST_SIDE_PX,
+        "sizes": [{"width": width, "height": height} for width, height in sorted(sizes)],
+        **({"tiles": tiles} if tiles else {}),
+        "preferredFormats": ["jpg"],
+        "extraQualities": ["color", "gray", "bitonal"],
+        "extraFeatures": list(FEATURES),
+    }
+
+
+def canvas_manifest(canvas: Canvas, base: str) -> dict[str, Any]:
+    """The manifest of one canvas, which its case's manifest has as well."""
+    manifest_id = f"{base}{reverse('api:canvas-manifest', args=[canvas.pk])}"
+    return _manifest(manifest_id, canvas.name, [canvas], base)
+
+
+def case_manifest(case: Case, canvases: Sequence[Canvas], base: str) -> dict[str, Any]:
+    """A case with its canvases in their order."""
+    manifest_id = f"{base}{reverse('api:case-manifest', args=[case.pk])}"
+    said = {"Organ": case.organ, "Procedure": case.procedure, "Diagnosis": case.diagnosis}
+    metadata = [_pair(name, value) for name, value in said.items() if value]
+    manifest = _manifest(manifest_id, case.accession, canvases, base)
+    return manifest | ({"metadata": metadata} if metadata else {})
+
+
+def annotation_page(
+    canvas: Canvas, rois: Iterable[Roi], base: str, *, number: int, is_last: bool
+) -> dict[str, Any]:
+    """One page of a canvas' ROIs; ``number`` counts from 1."""
+    plane = plane_of(canvas)
+    first = page_address(base, plane)
+    here = first if number == 1 else f"{first}?page={number}"
+    page: dict[str, Any] = {"@context": list(CONTEXTS), "id": here, "type": "AnnotationPage"}
+    if not is_last:
+        page["next"] = f"{first}?page={number + 1}"
+    if number > 1:
+        page["prev"] = first if number == 2 else f"{first}?page={number - 1}"
+    return page | {"items": [annotation(roi, plane, base) for roi in rois]}
+
+
+def _manifest(
+    manifest_id: str, label: str, canvases: Sequence[Canvas], base: str
+) -> dict[str, Any]:
+    return {
+        "@context": PRESENTATION,
+        "id": manifest_id,
+        "type": "Manifest",
+        "label": _text(label),
+        "items": [_canvas(canvas, base) for canvas in canvases],
+    }
+
+
+def _canvas(canvas: Canvas, base: str) -> dict[str, Any]:
+    plane = plane_of(canvas)
+    canvas_id = canvas_address(base, plane)
+    video: Video | None = getattr(canvas, "video", None)
+    is_video = canvas.kind == CanvasKind.VIDEO and video is not None
+    found: dict[str, Any] = {
+        "id": canvas_id,
+        "type": "Canvas",
+        "label": _text(canvas.name),
+        "width": canvas.width_px,
+        "height": canvas.height_px,
+    }
+    if is_video and video is not None:
+        found["duration"] = max(video.duration_s, video.time_base_s)
+    if canvas.mpp_x:
+        found["metadata"] = [_pair("Microns per pixel", f"{canvas.mpp_x:g}")]
+    painted = {
+        "id": f"{canvas_id}/painting",
+        "type": "Annotation",
+        "motivation": "painting",
+        "body": _video(video, canvas, base) if is_video and video else _image(canvas, base),
+        "target": canvas_id,
+    }
+    page = {"id": f"{canvas_id}/page", "type": "AnnotationPage", "items": [painted]}
+    annotations = {"id": page_address(base, plane), "type": "AnnotationPage"}
+    return found | {
+        "thumbnail": [_thumbnail(canvas, base)],
+        "items": [page],
+        "annotations": [annotations],
+    }
+
+
+def _image(canvas: Canvas, base: str) -> dict[str, Any]:
+    width, height = largest(canvas.width_px, canvas.height_px)
+    return {
+        "id": f"{image_address(base, canvas)}/full/max/0/default.jpg",
+        "type": "Image",
+        "format": "image/jpeg",
+        "width": width,
+        "height": height,
+        "service": [_service(canvas, base)],
+    }
+
+
+def _video(video: Video, canvas: Canvas, base: str) -> dict[str, Any]:
+    return {
+        "id": f"{base}{reverse('api:video-media', args=[video.pk])}",
+        "type": "Video",
+        "format": "video/mp4",
+        "width": canvas.width_px,
+        "height": canvas.height_px,
+        "duration": max(video.duration_s, video.time_base_s),
+    }
+
+
+def _thumbnail(canvas: Canvas, base: str) -> dict[str, Any]:
+    """Of a slide the image service's own, so that other sizes can be asked for."""
+    if canvas.kind == CanvasKind.VIDEO:
+        address = f"{base}{reverse('api:canvas-thumbnail', args=[canvas.pk])}"
+        return {"id": address, "type": "Image", "format": "image/jpeg"}
+    fitted = f"!{THUMBNAIL_PX},{THUMBNAIL_PX}"
+    return {
+        "id": f"{image_address(base, canvas)}/full/{fitted}/0/default.jpg",
+        "type": "Image",
+        "format": "image/jpeg",
+        "service": [_service(canvas, base)],
+    }
+
+
+def _service(canvas: Canvas, base: str) -> dict[str, str]:
+    return {"id": image_address(base, canvas), "type": "ImageService3", "profile": "level2"}
+
+
+def _pair(name: str, value: str) -> dict[str, Any]:
+    return {"label": {"en": [name]}, "value": _text(value)}
+
+
+def _text(value: str) -> dict[str, list[str]]:
+    return {"none": [value]}
