@@ -28,9 +28,15 @@ class SessionLifeMiddleware:
         if request.session.session_key is not None:
             if session_is_over(request.session):
                 logout(request)
-            elif UNATTENDED not in request.headers:
+            elif not _asks_by_itself(request):
                 session_seen(request.session)
         return self.get_response(request)
+
+
+def _asks_by_itself(request: HttpRequest) -> bool:
+    """By the header, or as an event source, which can send none."""
+    asks_for = request.headers.get("Accept", "")
+    return UNATTENDED in request.headers or asks_for.startswith("text/event-stream")
 
 
 class SecondFactorMiddleware:

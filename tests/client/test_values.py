@@ -79,7 +79,7 @@ def _spoken(text: str) -> tuple[set[tuple[str, str]], list[str]]:
     return imported, rest
 
 
-@pytest.mark.parametrize("name", ["__init__", "client", "requests", "rois", "uploads"])
+@pytest.mark.parametrize("name", ["__init__", "client", "events", "requests", "rois", "uploads"])
 def test_both_clients_are_one(name):
     """Renew by ``python clients/python/unasync.py``."""
     spec = importlib.util.spec_from_file_location("unasync", SOURCES / "unasync.py")

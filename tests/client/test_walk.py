@@ -201,3 +201,29 @@ def test_the_same_for_an_event_loop(seat, tmp_path):
     with ThreadPoolExecutor(1) as threads:  # this one has a loop where a browser was driven before
         both, drawn, table = threads.submit(asyncio.run, walk()).result()
     assert both and drawn == 1 and table.count("\n") >= 2
+
+
+def test_events_come_in_order_and_go_on_after_a_lost_answer(seat, tmp_path):
+    portal, _ = flaky(seat, tmp_path, lambda request: False)
+    with portal as tessera:
+        case = tessera.create_case("T-EVENTS")
+        assert list(tessera.events(once=True)) == []
+        slide = tessera.upload(case, noise(tmp_path / "heard.png", 77))
+        ready = list(tessera.events("slide.ready", after="0", once=True))
+        assert slide.id in [one.data["id"] for one in ready]
+        last = ready[-1].id
+        first, second = (
+            tessera.create_roi(slide.canvas, [[x, 10], [90, 10], [90, 90]]) for x in (10, 20)
+        )
+    lost = []
+
+    def lose(request):
+        is_first = request.url.path.endswith("/events/") and not lost
+        lost.extend([request] if is_first else [])
+        return is_first
+
+    portal, transport = flaky(seat, tmp_path, lose)
+    with portal as tessera:
+        heard = tessera.events("roi.saved", canvas=slide.canvas, after=last, once=True)
+        assert [one.data["id"] for one in heard] == [first.id, second.id]
+    assert len(lost) == 1 and len(transport.sent) >= 3

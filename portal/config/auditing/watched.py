@@ -302,6 +302,7 @@ NOTHING = frozenset(
     | {"account_change_password", "account_reset_password", "account_reset_password_done"}
     | {"account_reset_password_from_key", "account_reset_password_from_key_done"}
     | {"account_set_password", "account_signup", "api-docs", "api-not-found", "api-schema"}
+    | {"api:events"}  # ids and states, as webhooks tell them
     | {"api:audit-head", "api:encoder-detail", "api:encoder-list", "api:job-detail"}
     | {"api:job-list", "api:me", "api:mosaic-estimate", "api:token-detail", "api:token-list"}
     | {"healthz", "jobs:detail", "jobs:list", "labs:members", "metrics", "readyz"}

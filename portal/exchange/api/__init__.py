@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from portal.exchange.api.events import EventsApi
 from portal.exchange.api.images import CanvasImageApi, CanvasImageBaseApi, CanvasImageInfoApi
 from portal.exchange.api.presentation import (
     CanvasAnnotationsApi,
@@ -13,6 +14,7 @@ from portal.exchange.api.presentation import (
 
 _PARTS = "<str:region>/<str:size>/<str:rotation>/<str:quality>.<str:extension>"
 urlpatterns = [
+    path("events/", EventsApi.as_view(), name="events"),
     path("iiif/<uuid:id>", CanvasImageBaseApi.as_view(), name="canvas-image-base"),
     path("iiif/<uuid:id>/info.json", CanvasImageInfoApi.as_view(), name="canvas-image-info"),
     path(f"iiif/<uuid:id>/{_PARTS}", CanvasImageApi.as_view(), name="canvas-image"),

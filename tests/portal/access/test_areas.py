@@ -58,6 +58,7 @@ EXCEPTIONS = {
     "api:roi-why": TokenArea.SEARCH,
 }
 OPEN = {
+    "api:events",
     "api:job-cancel-many",
     "api:me",
     "api:job-list",

@@ -16,6 +16,7 @@ from tessera_client.problems import (
     UnreachableError,
 )
 from tessera_client.shapes import geojson_of, shape_of, table_of
+from tessera_client.streams import Happened
 from tessera_client.sync import Client
 from tessera_client.things import (
     Canvas,
@@ -37,6 +38,7 @@ __all__ = [
     "Case",
     "Client",
     "ConflictError",
+    "Happened",
     "Hit",
     "InvalidError",
     "Job",

@@ -14,6 +14,7 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "jobs:cancel": {"POST": page(409, at_least="manager")},  # or its owner; it has ended
     "jobs:cancel_many": {"POST": page(302, elsewhere=302)},  # nothing is ticked
     "jobs:retry": {"POST": page(409, at_least="annotator")},  # it succeeded
+    "api:events": {"GET": rest(elsewhere=200)},
     "api:job-list": {"GET": rest(elsewhere=200)},
     "api:job-detail": {"GET": rest()},
     "api:job-cancel-many": {  # elsewhere nothing waits that could be cancelled

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2 as httpx
 
 from tessera_client import asking
+from tessera_client.aio.events import Events
 from tessera_client.aio.rois import Rois
 from tessera_client.aio.uploads import Uploads
 from tessera_client.problems import ConflictError, JobError
@@ -31,7 +32,7 @@ from tessera_client.waiting import a_sleep
 OnJob = Callable[[Job], None]
 
 
-class AsyncClient(Uploads, Rois):
+class AsyncClient(Uploads, Rois, Events):
     """A portal, as one person or program sees it.
 
     Args:

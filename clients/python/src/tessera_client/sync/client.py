@@ -12,6 +12,7 @@ import httpx2 as httpx
 from tessera_client import asking
 from tessera_client.problems import ConflictError, JobError
 from tessera_client.reading import made
+from tessera_client.sync.events import Events
 from tessera_client.sync.rois import Rois
 from tessera_client.sync.uploads import Uploads
 from tessera_client.things import (
@@ -32,7 +33,7 @@ from tessera_client.waiting import sleep
 OnJob = Callable[[Job], None]
 
 
-class Client(Uploads, Rois):
+class Client(Uploads, Rois, Events):
     """A portal, as one person or program sees it.
 
     Args:

@@ -1,0 +1,42 @@
+"""What happens in the portal, as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from tessera_client.aio.requests import Requests
+from tessera_client.streams import Happened, stream_read
+from tessera_client.things import Canvas, id_of
+from tessera_client.waiting import a_sleep
+
+
+class Events(Requests):
+    """The portal's server-sent events."""
+
+    async def events(
+        self,
+        *types: str,
+        canvas: Canvas | str | None = None,
+        after: str | None = None,
+        once: bool = False,
+    ) -> AsyncIterator[Happened]:
+        """Events in order, each once, for as long as one listens; lost connections are made again.
+
+        Args:
+            types: ``roi.saved``, ``job.ended`` and so on; all where none is named.
+            canvas: only what names it.
+            after: id of the last event one has; from now on where it is left out.
+            once: end when all that is there was heard.
+        """
+        params = {"types": ",".join(types) or None, "canvas": id_of(canvas) if canvas else None}
+        while True:
+            said = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+            answer = await self.ask("GET", "events/", params=params, headers=said)
+            stretch = stream_read(answer.text)
+            for event in stretch.events:
+                after = event.id
+                yield event
+            after = stretch.last_id or after
+            if once and not stretch.events:
+                return
+            await a_sleep(stretch.retry_s)

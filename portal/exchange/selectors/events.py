@@ -1,0 +1,149 @@
+"""The outbox, read on from where a reader stands: in order, each event once, none passed over.
+
+Ids are given when an event is written and seen when its transaction commits, so a lower id may
+appear after a higher one. A reader is not led past a hole while what would fill it may still be on
+its way; a hole that stays was a transaction that was rolled back.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from portal.annotations.models import Roi
+from portal.core.models import Event
+from portal.hooks.catalogue import waits
+from portal.jobs.models import Job
+from portal.labs.models import ApiToken, Membership, TokenArea, User
+from portal.reading.blinding import events_unseen
+
+STREAMED: Mapping[str, TokenArea | None] = {
+    "canvas.scaled": TokenArea.CASES,
+    "job.ended": None,
+    "mosaic.failed": TokenArea.MOSAICS,
+    "mosaic.finished": TokenArea.MOSAICS,
+    "roi.commented": TokenArea.ROIS,
+    "roi.deleted": TokenArea.ROIS,
+    "roi.saved": TokenArea.ROIS,
+    "rois.saved_in_bulk": TokenArea.ROIS,
+    "slide.ready": TokenArea.CASES,
+    "video.ready": TokenArea.CASES,
+}
+"""Types of events, and the area a token needs to hear of them; None: every token. Who reads what,
+shares and deletions are for webhooks, which managers make."""
+AT_ONCE = 500  # rows of the outbox looked at for one answer, of all labs: some milliseconds
+HOLE_S = 15.0  # a write takes less (as ``portal.review`` counts on too); what is older is no hole
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a reader asks for.
+
+    Attributes:
+        types: all that may be heard of where empty.
+        canvas_id: only what names it.
+        token: that asks; None for a session.
+    """
+
+    types: frozenset[str] = frozenset()
+    canvas_id: uuid.UUID | None = None
+    token: ApiToken | None = None
+
+    def names(self) -> list[str]:
+        """The types that this reader may hear of and wants."""
+        return [
+            name
+            for name, area in STREAMED.items()
+            if (not self.types or name in self.types)
+            and (area is None or self.token is None or self.token.allows(area, writes=False))
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of the outbox.
+
+    Attributes:
+        events: what the reader may see of it, in order.
+        until: the id it ends with, to go on from.
+        has_more: more waits behind it already.
+    """
+
+    events: Sequence[Event]
+    until: int
+    has_more: bool
+
+
+def event_latest() -> int:
+    """Where a reader begins who has read nothing: behind all there is."""
+    newest: int | None = Event.objects.order_by("-id").values_list("id", flat=True).first()
+    return newest or 0
+
+
+def event_stretch(user: User, after: int, wanted: Wanted) -> Stretch:
+    """What came after an id, of the person's labs and less what is hidden from them."""
+    rows = list(
+        Event.objects.filter(id__gt=after).order_by("id").values_list("id", "created_at")[:AT_ONCE]
+    )
+    until = _settled(after, rows, timezone.now())
+    found: list[Event] = []
+    if until > after:
+        mine = Membership.objects.of(user).values("lab_id")
+        rows_of = Event.objects.filter(id__gt=after, id__lte=until, lab_id__in=mine)
+        told = [
+            event
+            for event in rows_of.filter(name__in=wanted.names()).order_by("id")
+            if waits(event.name, event.payload) and _is_on(event, wanted.canvas_id)
+        ]
+        hidden = _hidden(user, told)
+        found = [event for event in told if event.pk not in hidden]
+    is_cut = bool(rows) and until == rows[-1][0] and len(rows) == AT_ONCE
+    return Stretch(found, until, is_cut)
+
+
+def _settled(after: int, rows: Sequence[tuple[int, datetime]], now: datetime) -> int:
+    """The last id before a hole that may still be filled.
+
+    Args:
+        rows: ids, ascending, with their times, as they are there now.
+    """
+    held = timedelta(seconds=HOLE_S)
+    until = after
+    for pk, at in rows:
+        if pk != until + 1 and now - held < at < now + held:
+            break
+        until = pk
+    return until
+
+
+def _is_on(event: Event, canvas_id: uuid.UUID | None) -> bool:
+    if canvas_id is None:
+        return True
+    return str(canvas_id) in (event.payload.get("canvas_id"), event.payload.get("target_id"))
+
+
+def _hidden(user: User, events: Sequence[Event]) -> set[int]:
+    """What a blind reading keeps from everybody, and from this person."""
+    unseen = events_unseen(events)
+    regions = _ids(events, "roi_id")
+    jobs = _ids(events, "job_id")
+    gone: set[Any] = set()
+    for ids, rows in ((regions, Roi.everything), (jobs, Job.objects)):
+        if ids:
+            found = rows.filter(pk__in=ids).hidden_from(user)  # type: ignore[attr-defined]
+            gone |= set(found.values_list("pk", flat=True))
+    named = {str(one) for one in gone}
+    return unseen | {
+        event.pk
+        for event in events
+        if event.payload.get("roi_id") in named or event.payload.get("job_id") in named
+    }
+
+
+def _ids(events: Sequence[Event], key: str) -> Collection[str]:
+    return {event.payload[key] for event in events if event.payload.get(key)}
