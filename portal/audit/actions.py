@@ -31,6 +31,7 @@ ACTIONS: Mapping[str, str] = {
     "canvas.scaled": "Set the pixel size of an image",
     "case.changed": "Changed a case",
     "case.created": "Created a case",
+    "case.exported": "Took out a case as FHIR",
     "case.listed": "Listed or searched cases",
     "case.viewed": "Looked at a case",
     "erasure.requested": "Ordered an erasure",

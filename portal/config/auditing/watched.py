@@ -77,6 +77,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "DELETE": _told("bin.put", "case", "pk"),
     },
     "api:case-list": {"GET": Watch("case.listed"), "POST": _told("case.created")},
+    "api:case-fhir": {"GET": Watch("case.exported", "case", "id")},
     "api:case-manifest": {"GET": Watch("case.viewed", "case", "id")},
     "api:case-shares": {
         "GET": Watch("case.viewed", "case", "case_id"),

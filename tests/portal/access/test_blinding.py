@@ -33,7 +33,7 @@ SECRET = "Quixotic"
 READS = sorted(name for name, rules in RULES.items() if "GET" in rules and ":" in name)
 """Without a colon: sign-in, health, figures for the operator: of no lab."""
 OF_ITS_OWN = {"api:audit-list", "api:audit-head", "audit:list", "audit:export", "api:events"}
-"""The log: what the sweep itself asks for is noted in it. Events: how many there are in all labs."""
+"""The log: what the sweep itself asks for is noted in it. Events: how many all labs have had."""
 # Anybody's job may stand before one's own; every answer has a number of its own.
 RUNNING = re.compile(
     r'(csrf\w*" value="[^"]+"|nonce="[^"]+"|hx-headers=\'[^\']+\'|\d{4}-\d\d-\d\dT[\d:.+Z]+'

@@ -53,6 +53,7 @@ READS = {
     "api:canvas-thumbnail",
     "api:canvas-tile",
     "api:case-detail",
+    "api:case-fhir",
     "api:case-manifest",
     "api:case-shares",  # those with one's own lab
     "api:label-detail",  # of a region there

@@ -125,6 +125,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:canvas-image-base": {"GET": rest(303)},
     "api:canvas-image-info": {"GET": rest()},
     "api:canvas-manifest": {"GET": rest()},
+    "api:case-fhir": {"GET": rest()},
     "api:case-manifest": {"GET": rest()},
     "api:canvas-tile": {"GET": rest()},
     "api:canvas-thumbnail": {"GET": rest()},

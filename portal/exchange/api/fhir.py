@@ -1,0 +1,45 @@
+"""``/api/v1/cases/{id}/fhir/``: a case as HL7 FHIR."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.archive.selectors import share_seen
+from portal.exchange import selectors
+from portal.exchange.api.crossing import base_of
+from portal.exchange.formats.fhir import MEDIA_TYPE, case_bundle
+from portal.labs.models import TokenArea
+from portal.labs.requests import user_of
+
+
+class CaseFhirApi(APIView):
+    """Out only: reports are signed elsewhere."""
+
+    area = TokenArea.CASES
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        """A client asks for its own type of JSON."""
+        return super().perform_content_negotiation(request, force=True)
+
+    @extend_schema(
+        operation_id="case_fhir",
+        summary="A case as FHIR",
+        parameters=[OpenApiParameter("id", uuid.UUID, OpenApiParameter.PATH)],
+        responses={(200, MEDIA_TYPE): OpenApiTypes.OBJECT},
+    )
+    def get(self, request: Request, id: uuid.UUID) -> Response:
+        """A Bundle of R4 with a DiagnosticReport, an ImagingStudy of up to 500 images, the Endpoint
+        that shows them, and a Patient with a pseudonym where the case has one.
+        """
+        user = user_of(request)
+        case, canvases = selectors.case_canvases(user=user, case_id=id)
+        is_own = share_seen(user, case) is None
+        bundle = case_bundle(case, canvases, base_of(request), with_patient=is_own)
+        return Response(bundle, content_type=MEDIA_TYPE)

@@ -1,0 +1,180 @@
+"""A case as HL7 FHIR R4: DiagnosticReport and ImagingStudy in one Bundle.
+
+Source: HL7 FHIR 4.0.1. Identifiers of DICOM are made of the portal's own ids (2.25 and the number
+of the UUID, DICOM PS3.5 B.2): those of files were taken out on the way in.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django.urls import reverse
+
+from portal.archive.models import Canvas, CanvasKind, Case, Sex
+
+MEDIA_TYPE = "application/fhir+json"
+_DCM = "http://dicom.nema.org/resources/ontology/DCM"
+_HL7 = "http://terminology.hl7.org/CodeSystem"
+_SLIDE, _SCOPE = ("SM", "Slide Microscopy"), ("ES", "Endoscopy")
+_MODALITY = {
+    CanvasKind.SLIDE: _SLIDE,
+    CanvasKind.STILL: ("XC", "External-camera Photography"),
+    CanvasKind.VIDEO: _SCOPE,
+    CanvasKind.MOSAIC: _SCOPE,
+}
+_CLASS = {
+    CanvasKind.SLIDE: "1.2.840.10008.5.1.4.1.1.77.1.6",  # VL Whole Slide Microscopy Image
+    CanvasKind.STILL: "1.2.840.10008.5.1.4.1.1.77.1.4",  # VL Photographic Image
+    CanvasKind.VIDEO: "1.2.840.10008.5.1.4.1.1.77.1.1.1",  # Video Endoscopic Image
+    CanvasKind.MOSAIC: "1.2.840.10008.5.1.4.1.1.77.1.1",  # VL Endoscopic Image
+}
+"""SOP classes of DICOM PS3.4 annex B.5."""
+_GENDER = {Sex.FEMALE: "female", Sex.MALE: "male", Sex.OTHER: "other"}
+
+
+def case_bundle(
+    case: Case, canvases: Sequence[Canvas], base: str, *, with_patient: bool
+) -> dict[str, Any]:
+    """A Bundle of the report, the study, where its images are, and the patient's pseudonym.
+
+    Args:
+        base: of addresses: scheme and host.
+        with_patient: whether the reader may know the pseudonym: members of the case's lab.
+    """
+    patient = _patient(case) if with_patient and case.patient_key else None
+    subject: dict[str, Any] = {"display": "Pseudonymous patient"}
+    if patient is not None:
+        subject = {"reference": _urn(_within(case, "patient"))}
+    endpoint, study = _endpoint(case, base), _study(case, canvases, subject)
+    report = _report(case, subject, has_images=bool(canvases))
+    entries = {"report": report}
+    entries |= {"study": study, "endpoint": endpoint} if canvases else {}
+    entries |= {"patient": patient} if patient is not None else {}
+    return {
+        "resourceType": "Bundle",
+        "id": str(case.pk),
+        "type": "collection",
+        "timestamp": case.updated_at.isoformat(),
+        "entry": [
+            {
+                "fullUrl": _urn(_within(case, name)),
+                "resource": {"id": str(_within(case, name)), **one},
+            }
+            for name, one in entries.items()
+        ],
+    }
+
+
+def _report(case: Case, subject: dict[str, Any], *, has_images: bool) -> dict[str, Any]:
+    """Preliminary: who signs a report does so elsewhere."""
+    found: dict[str, Any] = {
+        "resourceType": "DiagnosticReport",
+        "identifier": [_accession(case)],
+        "status": "preliminary" if case.diagnosis else "registered",
+        "code": {
+            "coding": [
+                {
+                    "system": "http://loinc.org",
+                    "code": "18748-4",
+                    "display": "Diagnostic imaging study",
+                }
+            ],
+            "text": case.procedure or "Diagnostic imaging study",
+        },
+        "subject": subject,
+        "effectiveDateTime": case.created_at.isoformat(),
+        "issued": case.updated_at.isoformat(),
+    }
+    if has_images:
+        found["imagingStudy"] = [{"reference": _urn(_within(case, "study"))}]
+    if case.diagnosis:
+        found["conclusion"] = case.diagnosis
+    return found
+
+
+def _study(case: Case, canvases: Sequence[Canvas], subject: dict[str, Any]) -> dict[str, Any]:
+    kinds = sorted({_MODALITY[CanvasKind(canvas.kind)] for canvas in canvases})
+    found: dict[str, Any] = {
+        "resourceType": "ImagingStudy",
+        "identifier": [
+            {"system": "urn:dicom:uid", "value": f"urn:oid:{_uid(case.pk)}"},
+            _accession(case),
+        ],
+        "status": "available",
+        "modality": [_modality(*kind) for kind in kinds],
+        "subject": subject,
+        "started": case.created_at.isoformat(),
+        "endpoint": [{"reference": _urn(_within(case, "endpoint"))}],
+        "numberOfSeries": len(canvases),
+        "numberOfInstances": len(canvases),
+        "series": [_series(case, canvas, number) for number, canvas in enumerate(canvases, 1)],
+    }
+    if case.procedure:
+        found["description"] = case.procedure
+    return found
+
+
+def _series(case: Case, canvas: Canvas, number: int) -> dict[str, Any]:
+    """One a canvas, with one instance."""
+    kind = CanvasKind(canvas.kind)
+    instance = {
+        "uid": _uid(uuid.uuid5(canvas.pk, "instance")),
+        "sopClass": {"system": "urn:ietf:rfc:3986", "code": f"urn:oid:{_CLASS[kind]}"},
+        "number": 1,
+        "title": canvas.name,
+    }
+    found: dict[str, Any] = {
+        "uid": _uid(canvas.pk),
+        "number": number,
+        "modality": _modality(*_MODALITY[kind]),
+        "description": canvas.name,
+        "numberOfInstances": 1,
+        "started": canvas.created_at.isoformat(),
+        "instance": [instance],
+    }
+    if case.organ:
+        found["bodySite"] = {"display": case.organ}
+    return found
+
+
+def _endpoint(case: Case, base: str) -> dict[str, Any]:
+    """The images themselves, by IIIF."""
+    return {
+        "resourceType": "Endpoint",
+        "status": "active",
+        "connectionType": {"display": "IIIF Presentation API 3.0"},
+        "payloadType": [{"text": "IIIF manifest"}],
+        "payloadMimeType": ["application/ld+json"],
+        "address": f"{base}{reverse('api:case-manifest', args=[case.pk])}",
+    }
+
+
+def _patient(case: Case) -> dict[str, Any]:
+    """A pseudonym; names are not kept."""
+    gender = _GENDER.get(Sex(case.sex), "unknown")
+    key = {"use": "secondary", "value": case.patient_key}
+    return {"resourceType": "Patient", "identifier": [key], "gender": gender}
+
+
+def _accession(case: Case) -> dict[str, Any]:
+    kind = {"system": f"{_HL7}/v2-0203", "code": "ACSN", "display": "Accession ID"}
+    return {"type": {"coding": [kind]}, "value": case.accession}
+
+
+def _modality(code: str, display: str) -> dict[str, str]:
+    return {"system": _DCM, "code": code, "display": display}
+
+
+def _within(case: Case, name: str) -> uuid.UUID:
+    """The same id for the same case each time."""
+    return uuid.uuid5(case.pk, name)
+
+
+def _urn(one: uuid.UUID) -> str:
+    return f"urn:uuid:{one}"
+
+
+def _uid(one: uuid.UUID) -> str:
+    return f"2.25.{one.int}"

@@ -1,0 +1,81 @@
+"""A case as FHIR R4, by the rules of fhir.resources."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+from django.test import Client
+from fhir.resources.R4B.bundle import Bundle
+from fhir.resources.R4B.diagnosticreport import DiagnosticReport
+from fhir.resources.R4B.imagingstudy import ImagingStudy
+from pydicom.uid import UID
+
+from portal.archive.models import Case, today
+from portal.archive.services import share_accept, share_offer
+from portal.labs.models import Lab, Membership, Role, User
+from tests.portal.exchange.conftest import Lab1
+
+
+def _bundle(client: Client, held: Lab1) -> dict[str, Any]:
+    path = f"/api/v1/cases/{held.world.case.pk}/fhir/"
+    answer = client.get(path, headers={"Accept": "application/fhir+json"})
+    assert answer.status_code == 200
+    assert answer["Content-Type"] == "application/fhir+json"
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _of(bundle: dict[str, Any], kind: str) -> dict[str, Any]:
+    (found,) = [e["resource"] for e in bundle["entry"] if e["resource"]["resourceType"] == kind]
+    return dict(found)
+
+
+def test_every_resource_is_valid_and_every_reference_is_in_the_bundle(held: Lab1) -> None:
+    Case.objects.filter(pk=held.world.case.pk).update(diagnosis="Adenoma", procedure="Colonoscopy")
+    bundle = _bundle(held.client(), held)
+    Bundle.model_validate(bundle)
+    DiagnosticReport.model_validate(_of(bundle, "DiagnosticReport"))
+    study = ImagingStudy.model_validate(_of(bundle, "ImagingStudy"))
+    assert [series.modality.code for series in study.series] == ["SM", "ES"]
+    urls = {entry["fullUrl"] for entry in bundle["entry"]}
+    named = set(re.findall(r'"reference": "([^"]+)"', json.dumps(bundle)))
+    assert named and named <= urls
+    for series in study.series:
+        for uid in (series.uid, series.instance[0].uid):
+            assert UID(uid).is_valid
+    report = _of(bundle, "DiagnosticReport")
+    assert (report["status"], report["conclusion"]) == ("preliminary", "Adenoma")
+    assert report["identifier"][0]["value"] == held.world.case.accession
+    endpoint = re.sub("^http://[^/]+", "", _of(bundle, "Endpoint")["address"])
+    assert held.client().get(endpoint).json()["type"] == "Manifest"
+
+
+def test_the_same_case_gives_the_same_bundle(held: Lab1) -> None:
+    assert _bundle(held.client(), held) == _bundle(held.client(), held)
+
+
+def test_a_case_without_anything_is_valid_too(held: Lab1) -> None:
+    empty = Case.objects.create(lab=held.lab, accession="W-EMPTY")
+    bundle = held.client().get(f"/api/v1/cases/{empty.pk}/fhir/").json()
+    Bundle.model_validate(bundle)
+    assert [e["resource"]["resourceType"] for e in bundle["entry"]] == ["DiagnosticReport"]
+    assert bundle["entry"][0]["resource"]["status"] == "registered"
+
+
+def test_a_guest_of_a_shared_case_is_not_told_the_pseudonym(held: Lab1) -> None:
+    guest = User.objects.create_user("guest@elsewhere.example", "correct horse battery")
+    lab = Lab.objects.create(name="Elsewhere", slug="elsewhere")
+    Membership.objects.create(user=guest, lab=lab, role=Role.MANAGER)
+    Case.objects.filter(pk=held.world.case.pk).update(patient_key="pseudonym-7")
+    until = today() + timedelta(days=9)
+    share = share_offer(case=held.world.case, with_lab="elsewhere", until=until, user=held.manager)
+    share_accept(share=share, user=guest)
+    client = Client()
+    client.force_login(guest)
+    bundle = _bundle(client, held)
+    Bundle.model_validate(bundle)
+    assert "pseudonym-7" not in json.dumps(bundle)
+    assert "pseudonym-7" in json.dumps(_bundle(held.client(), held))
