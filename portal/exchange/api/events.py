@@ -31,7 +31,10 @@ class EventsQuerySerializer(serializers.Serializer[Any]):
     """What of."""
 
     types = serializers.CharField(
-        required=False, default="", help_text="Separated by commas; all where it is left out"
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Separated by commas; all where it is left out",
     )
     canvas = serializers.UUIDField(required=False, help_text="Only what names this canvas")
 
