@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -41,15 +40,13 @@ class CrossingApi(APIView):
         """Yes; what is asked for is judged then."""
         return HttpResponse(status=204, headers=_ASKED_BEFORE)
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Readable from anywhere."""
         if not hasattr(request, "accepted_renderer"):
             request.accepted_renderer, request.accepted_media_type = (
                 self.perform_content_negotiation(request)
             )
-        answer: HttpResponseBase = super().finalize_response(request, response, *args, **kwargs)
+        answer = super().finalize_response(request, response, *args, **kwargs)
         for name, value in CROSSING.items():
             answer.headers[name] = value
         return answer

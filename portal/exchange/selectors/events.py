@@ -135,7 +135,7 @@ def _hidden(user: User, events: Sequence[Event]) -> set[int]:
     gone: set[Any] = set()
     for ids, rows in ((regions, Roi.everything), (jobs, Job.objects)):
         if ids:
-            found = rows.filter(pk__in=ids).hidden_from(user)  # type: ignore[attr-defined]
+            found = rows.filter(pk__in=ids).hidden_from(user)
             gone |= set(found.values_list("pk", flat=True))
     named = {str(one) for one in gone}
     return unseen | {

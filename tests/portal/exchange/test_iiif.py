@@ -13,7 +13,7 @@ from django.test import Client
 from PIL import Image
 
 from portal.annotations.services import roi_create
-from portal.exchange import selectors
+from portal.exchange.selectors import canvases
 from portal.labs.models import Lab, Membership, Role, User
 from tests.portal.exchange.conftest import Lab1
 from tests.portal.exchange.presentation_rules import broken
@@ -146,7 +146,7 @@ def _path(svg: str) -> list[tuple[float, float]]:
 
 
 def test_pages_lead_on(held: Lab1, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selectors, "ROIS_OF_A_PAGE", 2)
+    monkeypatch.setattr(canvases, "ROIS_OF_A_PAGE", 2)
     _drawn(held)
     path = f"/api/v1/canvases/{held.world.canvas.pk}/annotations/"
     first = held.client().get(path).json()
