@@ -19,6 +19,12 @@ class BadInputError(MlError):
     code = "bad-input"
 
 
+class ReaderLostError(MlError, OSError):
+    """A process that read pixels for this one ended by itself: trying again may help."""
+
+    code = "reader-lost"
+
+
 class UnsupportedFormatError(BadInputError):
     """The file is not of a kind that Tessera opens."""
 

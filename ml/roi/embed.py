@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +16,7 @@ from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError, EmptyRegionError, UnknownNameError
 from ml.imaging.slides import SlideImage
+from ml.imaging.slides.ahead import SlideReaders
 from ml.networks.gcn import RoiGcn
 from ml.networks.vertex_mean import VertexMean
 from ml.roi.config import EncoderConfig
@@ -24,6 +26,7 @@ from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.geometry import Region, checked_region, downsample_for
 from ml.roi.graph import RoiGraph, tissue_graph
 from ml.roi.patches import (
+    BATCH,
     ImagePatches,
     PatchSource,
     SlidePatches,
@@ -33,7 +36,13 @@ from ml.roi.patches import (
 )
 from ml.roi.protocol import RegionEncoder
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
-from ml.roi.several import SlideRegions, batches_by_patches, vectors_of_several
+from ml.roi.several import (
+    SlideRegions,
+    batches_by_patches,
+    in_turn,
+    readers_for,
+    vectors_of_several,
+)
 from ml.roi.stain import StainConfig, StainEstimate, estimate_stain, estimate_stain_of_image
 from ml.roi.stained import NORMALISED, STAINS, stained_patches
 from ml.roi.vectors import patch_vectors
@@ -156,22 +165,25 @@ class RoiEncoder(RegionEncoder):
                     found[number][at] = error
                 else:
                     regions.append(_Sampled((number, at), part.slide, sample, estimate))
-        for batch in batches_by_patches([len(one.sample.centre_px) for one in regions]):
-            chosen = [regions[i] for i in batch]
-            for one, result in zip(chosen, self._several(chosen, progress), strict=True):
-                found[one.place[0]][one.place[1]] = result
+        readers = readers_for(self.patches)
+        batches = list(batches_by_patches([len(one.sample.centre_px) for one in regions]))
+        with closing(in_turn(batches, lambda at: self._begun(regions[at], readers))) as turns:
+            for batch, plain in turns:
+                chosen = [regions[i] for i in batch]
+                results = self._several(chosen, plain, progress)
+                for one, result in zip(chosen, results, strict=True):
+                    found[one.place[0]][one.place[1]] = result
         return [[own[at] for at in sorted(own)] for own in found]
 
     def _several(
-        self, regions: Sequence[_Sampled], progress: Progress
+        self, regions: Sequence[_Sampled], plain: Sequence[PatchSource], progress: Progress
     ) -> list[Embedded | BadInputError]:
         started = time.perf_counter()
         patch_px, edge_px = self.config.sampling.patch_px, self.config.edge_px
         sources = []
-        for one in regions:
+        for one, pixels in zip(regions, plain, strict=True):
             corners = patch_corners(one.sample.centre_px, patch_px)
-            plain = self._slide_source(one.slide, one.sample)
-            source, stains = stained_patches(plain, corners, self.config, one.estimate)
+            source, stains = stained_patches(pixels, corners, self.config, one.estimate)
             sources.append((source, corners, stains))
         features = vectors_of_several(sources, patch_px, self.patches, progress)
         seconds = (time.perf_counter() - started) / max(1, len(regions))
@@ -276,6 +288,16 @@ class RoiEncoder(RegionEncoder):
             corners_px=patch_corners(sample.centre_px, patch_px),
             patch_px=patch_px,
         )
+
+    def _begun(self, one: _Sampled, readers: SlideReaders | None) -> PatchSource:
+        """What reads the patches of a region; a reader, if there are any, begins at once."""
+        corners = patch_corners(one.sample.centre_px, self.config.sampling.patch_px)
+        plain = partial(self._slide_source, one.slide, one.sample)
+        # a larger region is swept along its tiles: all of it in memory would be too much
+        if readers is None or one.slide.path is None or len(corners) > BATCH:
+            return plain()
+        patch_px = self.config.sampling.patch_px
+        return readers.begin(one.slide.path, one.sample.downsample, corners, patch_px, plain)
 
     def with_stain(self, stain: str) -> RoiEncoder:
         """The same weights with another of ``STAINS``."""

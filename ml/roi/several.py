@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shapely.geometry.base import BaseGeometry
 
 from ml.imaging.slides import SlideImage
+from ml.imaging.slides.ahead import (
+    ReadAhead,
+    SlideReaders,
+    default_readers,
+    readers_asked,
+    slide_readers,
+)
 from ml.networks.device import chosen_compute
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.patches import BATCH, Corner, PatchSource
@@ -86,6 +93,34 @@ def vectors_of_several(
         for (member, _), vector in zip(joined.corners, vectors, strict=True):
             found[members[member]].append(vector)
     return found
+
+
+def readers_for(encoder: PatchEncoder) -> SlideReaders | None:
+    """The processes that read ahead of an encoder; None where nothing is gained by any.
+
+    Raises:
+        BadInputError: see ``readers_asked``.
+    """
+    count = readers_asked(default=default_readers() if encoder.batch > 1 else 0)
+    return slide_readers(count) if count else None
+
+
+def in_turn(
+    batches: Sequence[list[int]], begin: Callable[[int], PatchSource]
+) -> Iterator[tuple[list[int], list[PatchSource]]]:
+    """Each batch with the sources of its regions, which were begun while the last was worked on."""
+    ahead: list[PatchSource] = []
+    now = ahead
+    try:
+        for number, batch in enumerate(batches):
+            now = ahead or [begin(at) for at in batch]
+            following = batches[number + 1] if number + 1 < len(batches) else []
+            ahead = [begin(at) for at in following]
+            yield batch, now
+    finally:
+        for source in (*now, *ahead):
+            if isinstance(source, ReadAhead):
+                source.close()
 
 
 def batches_by_patches(counts: Sequence[int]) -> Iterator[list[int]]:

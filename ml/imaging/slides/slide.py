@@ -39,7 +39,7 @@ def open_slide(path: str | Path) -> SlideImage:
     path = Path(path)
     vendor = slide_vendor(path)
     if vendor is not None:
-        return SlideImage(OpenSlideReader(path, vendor))
+        return SlideImage(OpenSlideReader(path, vendor), path=path)
     kind = sniff(path)
     if kind == "video":
         raise UnsupportedFormatError("the file is a video; expected a slide or an image")
@@ -47,7 +47,7 @@ def open_slide(path: str | Path) -> SlideImage:
         raise CorruptFileError(
             "the slide cannot be opened: it is damaged, or of a variant that is not read"
         )
-    return SlideImage(TiledTiffReader(path) if kind == "slide" else StillReader(path))
+    return SlideImage(TiledTiffReader(path) if kind == "slide" else StillReader(path), path=path)
 
 
 class SlideImage:
@@ -57,10 +57,11 @@ class SlideImage:
         info: size, levels (those not ``stored`` are computed on reading), microns per pixel and
             allow-listed metadata.
         icc_profile: the file's ICC profile; pixels are returned unconverted.
+        path: of the file, for who opens it again; None of what is no file.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
+    def __init__(self, reader: Reader, *, path: Path | None = None) -> None:
+        self._reader, self.path = reader, path
         mpp_x, mpp_y = plausible_mpp(*reader.mpp)
         self.icc_profile: bytes | None = reader.icc_profile
         self.info = SlideInfo(

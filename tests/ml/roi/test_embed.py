@@ -54,7 +54,7 @@ def test_a_slide_gives_the_vector_of_its_pixels(encoder, image, still):
 def test_patch_by_patch_reading_gives_what_one_read_gives(encoder, still, monkeypatch):
     with open_slide(still) as slide:
         once = encoder.embed_region(slide, box(0, 0, 1200, 900))
-        monkeypatch.setattr("ml.roi.patches.ONE_READ_PX", 0)
+        monkeypatch.setattr("ml.imaging.slides.patches.ONE_READ_PX", 0)
         apart = encoder.embed_region(slide, box(0, 0, 1200, 900))
     assert np.linalg.norm(once.vector - apart.vector) < 0.05
 

@@ -13,10 +13,10 @@ from shapely.geometry import box
 from ml.errors import CorruptFileError
 from ml.imaging.slides import SlideImage
 from ml.imaging.slides.grid import StoredLevel
+from ml.imaging.slides.tilecache import cached_slide
 from ml.roi import load_encoder
 from ml.roi.patches import ImagePatches, SlidePatches, patch_corners
 from ml.roi.sampling import SamplingConfig, sample_patches
-from ml.roi.tilecache import cached_slide
 
 TILE = 256
 
@@ -87,7 +87,7 @@ def test_only_tiles_under_patches_are_read_of_a_sparse_region():
 def test_sparse_and_dense_reading_give_the_same_pixels(monkeypatch):
     corners = corners_of(2_500, 1_900)
     dense = source(LazyReader(2_500, 1_900), corners)
-    monkeypatch.setattr("ml.roi.patches.ONE_READ_PX", 0)
+    monkeypatch.setattr("ml.imaging.slides.patches.ONE_READ_PX", 0)
     sparse = source(LazyReader(2_500, 1_900), corners)
     for corner in corners[::4]:
         difference = dense.read(corner, 224).astype(int) - sparse.read(corner, 224)
@@ -112,7 +112,7 @@ def test_a_corner_that_was_not_announced_is_read_all_the_same():
 
 
 def test_a_budget_beyond_one_batch_is_read_batch_by_batch(monkeypatch):
-    monkeypatch.setattr("ml.roi.patches.BATCH", 16)
+    monkeypatch.setattr("ml.imaging.slides.patches.BATCH", 16)
     reader = LazyReader(30_000, 30_000)
     corners = corners_of(30_000, 30_000, max_vertices=64)
     patches = source(reader, corners)

@@ -9,8 +9,9 @@ from shapely.geometry import Polygon, box
 
 from ml.errors import CancelledError, EmptyRegionError, InvalidGeometryError
 from ml.imaging.slides import open_slide
+from ml.imaging.slides.ahead import SlideReaders
 from ml.roi import load_encoder
-from ml.roi.several import batches_by_patches
+from ml.roi.several import batches_by_patches, in_turn
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +56,30 @@ def test_progress_may_stop_it(slide):
 def test_batches_hold_at_most_so_many_patches_and_a_larger_region_alone():
     assert list(batches_by_patches([200, 200, 200, 900, 1])) == [[0, 1], [2], [3], [4]]
     assert list(batches_by_patches([])) == []
+
+
+def test_readers_change_no_bit_of_a_vector(slide, monkeypatch):
+    """With the processor in the device's place; parts are read ahead, one while one is embedded."""
+    encoder = load_encoder("default")
+    regions = [box(20, 20, 420, 380), box(300, 200, 900, 690), box(1400, 100, 1790, 600)]
+    expected = encoder.embed_regions(slide, regions, 0.5)
+    begun = []
+    readers = SlideReaders(2)
+    monkeypatch.setattr("ml.roi.several.slide_readers", lambda count: readers)
+    monkeypatch.setattr("ml.roi.several.BATCH", 8)  # a region a batch
+    real = readers.begin
+    monkeypatch.setattr(readers, "begin", lambda *args: begun.append(args) or real(*args))
+    monkeypatch.setenv("TESSERA_READERS", "2")
+    found = encoder.embed_regions(slide, regions, 0.5)
+    readers.close()
+    assert len(begun) == 3
+    for a, b in zip(expected[:2], found[:2], strict=True):
+        assert np.array_equal(a.vector, b.vector)
+    assert str(found[2]) == str(expected[2]) and isinstance(found[2], EmptyRegionError)
+
+
+def test_the_next_batch_is_begun_while_one_is_worked_on_and_no_more():
+    begun = []
+    for number, (batch, sources) in enumerate(in_turn([[0, 1], [2], [3]], begun.append)):
+        assert len(sources) == len(batch)
+        assert begun == [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3]][number]

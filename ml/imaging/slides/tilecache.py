@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from ml.imaging.slides import SlideImage
 from ml.imaging.slides.grid import DEFAULT_TILE_PX
+from ml.imaging.slides.slide import SlideImage
 from ml.types import ImageU8
 
 CACHE_BYTES = 96 * 1024 * 1024
