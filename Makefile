@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test check lint-fix fuzz bench bench-gpu gpu-once chaos swapping screenshots clean front lock sbom
+.PHONY: help setup demo dev serve test check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean front lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -88,6 +88,9 @@ bench-gpu: setup ## measure a GPU against the processors; writes docs/benchmarks
 
 gpu-once: setup ## tests and measures of a GPU within ten minutes, into the folder OUT
 	$(BIN)/python -m tests.bench.gpu.once
+
+gpu-wheels: setup ## packages that a lent machine with a GPU lacks, into build/gpu-wheels
+	$(BIN)/python -m tests.bench.gpu.wheels
 
 chaos: setup ## ten minutes of killed processes, servers and clocks; reports what was lost (SEED=1)
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)

@@ -15,16 +15,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import ml
-from ml.imaging.samples.video import make_sample_video
-from ml.imaging.videos import iter_frames
-from ml.index import IndexConfig, open_index
-from ml.keypoints import match_images
-from ml.mosaic import build_mosaic
 from ml.networks.device import Compute, chosen_compute, device_report
 from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
-from ml.roi.encoders.patch_cnn import load_patch_cnn
-from ml.roi.stain import estimate_stains
-from tests.bench.keypoints import endoscopic_pair
 from tests.bench.resnet50 import resnet50
 
 WEIGHTS = Path(ml.__file__).parent / "weights" / "patch-cnn.safetensors"
@@ -73,6 +65,9 @@ Figures = dict[str, Figure]
 
 def networks(sizes: Sizes) -> Figures:
     """Patches a second through the shipped encoder, ResNet-50 and ViT-L, and the device's peak."""
+    from ml.roi.encoders.patch_cnn import load_patch_cnn
+    from ml.roi.stain import estimate_stains
+
     compute = chosen_compute()
     rng = np.random.default_rng(1)
     patches = list(rng.integers(0, 256, (sizes.patches, 224, 224, 3), dtype=np.uint8))
@@ -97,6 +92,9 @@ def networks(sizes: Sizes) -> Figures:
 
 def pairs(sizes: Sizes) -> Figures:
     """Pairs of endoscopic frames matched a second by the default descriptor."""
+    from ml.keypoints import match_images
+    from tests.bench.keypoints import endoscopic_pair
+
     images = endoscopic_pair()
     match_images(*images)
     began = time.perf_counter()
@@ -111,6 +109,10 @@ def pairs(sizes: Sizes) -> Figures:
 
 def mosaic(sizes: Sizes) -> Figures:
     """Frames a second of a whole mosaic."""
+    from ml.imaging.samples.video import make_sample_video
+    from ml.imaging.videos import iter_frames
+    from ml.mosaic import build_mosaic
+
     with tempfile.TemporaryDirectory() as name:
         video = Path(name) / "sweep.mp4"
         make_sample_video(video)
@@ -123,6 +125,8 @@ def mosaic(sizes: Sizes) -> Figures:
 
 def index(sizes: Sizes) -> Figures:
     """Building and searching indexes of clustered vectors, plain and with half of them allowed."""
+    from ml.index import IndexConfig, open_index
+
     found: Figures = {}
     for count in sizes.vectors:
         vectors = _clustered(count)
@@ -140,6 +144,14 @@ def index(sizes: Sizes) -> Figures:
                 found[f"{what}: {how}, median"] = Figure(spent, "ms", more_is_better=False)
     return found
 
+
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "networks": ("cv2", "shapely", "openslide", "pyvips", "torch_geometric"),
+    "pairs": ("cv2", "scipy"),
+    "mosaic": ("cv2", "scipy", "av", "pyvips", "openslide"),
+    "index": ("faiss",),
+}
+"""Packages without which a measure cannot begin: a lent machine need not have them."""
 
 MEASURES: Mapping[str, Callable[[Sizes], Figures]] = {
     "networks": networks,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.bench.gpu import once
 from tests.bench.gpu.__main__ import DOC, main
 from tests.bench.gpu.measures import Figure
 from tests.bench.gpu.report import report
+from tests.bench.gpu.wheels import cut, pinned
 
 
 @pytest.mark.parametrize("measure", ["index", "pairs"])
@@ -56,7 +59,9 @@ def test_one_call_runs_tests_and_measures_and_says_what_is_missing(
         return real(self, name, hangs if is_slow else command, 2 if is_slow else limit_s, **more)
 
     monkeypatch.setattr(once.Call, "step", step)
-    options = ["--stand-in", "--quick", "--only", "index", "--tests", str(stub)]
+    none = tmp_path / "wheels"
+    options = ["--stand-in", "--quick", "--only", "index", "--tests", str(stub), "--wheels"]
+    options.append(str(none))
     assert once.main(options) == 1
     out = tmp_path / "out"
     assert "1 passed" in (out / "tests.txt").read_text()
@@ -97,3 +102,36 @@ def test_ratios_and_shares_are_worked_out_from_the_figures() -> None:
     assert "10.00 TFLOP/s" in page
     assert "| Patches | 2,000 patches/s | 20.00 patches/s | 100.00x | 20.0% |" in page
     assert "| Search | 2.00 ms | 50.00 ms | 25.00x |  |" in page
+
+
+def test_carried_wheels_are_joined_and_installed_and_what_is_missing_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wheel = tmp_path / "carried_along-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("carried_along.py", "HERE = 'it is here'\n" + "# padding\n" * 50)
+        about = "Metadata-Version: 2.1\nName: carried-along\nVersion: 1.0\n"
+        archive.writestr("carried_along-1.0.dist-info/METADATA", about)
+        archive.writestr("carried_along-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+        archive.writestr("carried_along-1.0.dist-info/RECORD", "")
+    carried = tmp_path / "carried"
+    assert cut([wheel], tmp_path / "trips", 300) == -(-wheel.stat().st_size // 300)
+    carried.mkdir()
+    for part in (tmp_path / "trips").rglob("*.whl.*"):
+        shutil.copy(part, carried)
+    (carried / "broken-1.0-py3-none-any.whl").write_text("no archive")
+    monkeypatch.setenv("OUT", str(tmp_path / "out"))
+    monkeypatch.setitem(once.NEEDS, "index", ("not_there_at_all",))
+    monkeypatch.setattr(once, "_FACTS", once._FACTS.replace('"faiss"', '"not_there_at_all"', 1))
+    stub = tmp_path / "stub.py"
+    stub.write_text("import carried_along\ndef test_one():\n    assert carried_along.HERE\n")
+    options = ["--stand-in", "--only", "index", "--tests", str(stub), "--wheels", str(carried)]
+    assert once.main(options) == 1
+    said = capsys.readouterr().out
+    assert "wheel broken: FAILED" in said and "wheel carried_along: done" in said
+    assert "index on gpu: skipped, not_there_at_all missing on this machine" in said
+    assert "1 passed" in (tmp_path / "out" / "tests.txt").read_text()
+
+
+def test_versions_are_those_of_the_constraints() -> None:
+    assert pinned("# no\nAv==18.1.0\nshapely==2.2.0 # why\n")["av"] == "Av==18.1.0"
