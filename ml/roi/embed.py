@@ -7,7 +7,6 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -16,7 +15,6 @@ from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError, EmptyRegionError, UnknownNameError
 from ml.imaging.slides import SlideImage
-from ml.imaging.slides.ahead import SlideReaders
 from ml.networks.gcn import RoiGcn
 from ml.networks.vertex_mean import VertexMean
 from ml.roi.config import EncoderConfig
@@ -26,7 +24,6 @@ from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.geometry import Region, checked_region, downsample_for
 from ml.roi.graph import RoiGraph, tissue_graph
 from ml.roi.patches import (
-    BATCH,
     ImagePatches,
     PatchSource,
     SlidePatches,
@@ -37,8 +34,9 @@ from ml.roi.patches import (
 from ml.roi.protocol import RegionEncoder
 from ml.roi.sampling import PatchSample, SamplingConfig, sample_patches
 from ml.roi.several import (
+    SampledRegion,
     SlideRegions,
-    batches_by_patches,
+    begun,
     in_turn,
     readers_for,
     vectors_of_several,
@@ -52,16 +50,6 @@ RegionOfImage = tuple[ImageU8, BaseGeometry | None, float | None]
 """An image, a polygon on it and microns per pixel, as ``RoiEncoder.embed`` takes them."""
 RegionRead = tuple[PatchSource, PatchSample, Callable[[], StainEstimate]]
 """What reads the patches of a region, where they lie, and what finds the stains of their image."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sampled:
-    """A region of a slide with its patches; ``place``: which slide's, and which of its regions."""
-
-    place: tuple[int, int]
-    slide: SlideImage
-    sample: PatchSample
-    estimate: Callable[[], StainEstimate]
 
 
 class RoiEncoder(RegionEncoder):
@@ -152,7 +140,7 @@ class RoiEncoder(RegionEncoder):
     ) -> list[list[Embedded | BadInputError]]:
         """``embed_regions`` of several slides, whose patches share their batches as well."""
         found: list[dict[int, Embedded | BadInputError]] = [{} for _ in slides]
-        regions: list[_Sampled] = []
+        regions: list[SampledRegion] = []
         for number, part in enumerate(slides):
             known = part.stain
             if known is None and self.normalises:
@@ -164,19 +152,17 @@ class RoiEncoder(RegionEncoder):
                 except BadInputError as error:
                     found[number][at] = error
                 else:
-                    regions.append(_Sampled((number, at), part.slide, sample, estimate))
-        readers = readers_for(self.patches)
-        batches = list(batches_by_patches([len(one.sample.centre_px) for one in regions]))
-        with closing(in_turn(batches, lambda at: self._begun(regions[at], readers))) as turns:
-            for batch, plain in turns:
-                chosen = [regions[i] for i in batch]
+                    regions.append(SampledRegion((number, at), part.slide, sample, estimate))
+        begin = partial(begun, readers=readers_for(self.patches), make=self._slide_source)
+        with closing(in_turn(regions, begin)) as turns:
+            for chosen, plain in turns:
                 results = self._several(chosen, plain, progress)
                 for one, result in zip(chosen, results, strict=True):
                     found[one.place[0]][one.place[1]] = result
         return [[own[at] for at in sorted(own)] for own in found]
 
     def _several(
-        self, regions: Sequence[_Sampled], plain: Sequence[PatchSource], progress: Progress
+        self, regions: Sequence[SampledRegion], plain: Sequence[PatchSource], progress: Progress
     ) -> list[Embedded | BadInputError]:
         started = time.perf_counter()
         patch_px, edge_px = self.config.sampling.patch_px, self.config.edge_px
@@ -288,16 +274,6 @@ class RoiEncoder(RegionEncoder):
             corners_px=patch_corners(sample.centre_px, patch_px),
             patch_px=patch_px,
         )
-
-    def _begun(self, one: _Sampled, readers: SlideReaders | None) -> PatchSource:
-        """What reads the patches of a region; a reader, if there are any, begins at once."""
-        corners = patch_corners(one.sample.centre_px, self.config.sampling.patch_px)
-        plain = partial(self._slide_source, one.slide, one.sample)
-        # a larger region is swept along its tiles: all of it in memory would be too much
-        if readers is None or one.slide.path is None or len(corners) > BATCH:
-            return plain()
-        patch_px = self.config.sampling.patch_px
-        return readers.begin(one.slide.path, one.sample.downsample, corners, patch_px, plain)
 
     def with_stain(self, stain: str) -> RoiEncoder:
         """The same weights with another of ``STAINS``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from shapely.geometry.base import BaseGeometry
@@ -18,7 +18,8 @@ from ml.imaging.slides.ahead import (
 )
 from ml.networks.device import chosen_compute
 from ml.roi.encoders.protocol import PatchEncoder
-from ml.roi.patches import BATCH, Corner, PatchSource
+from ml.roi.patches import BATCH, Corner, PatchSource, SlidePatches
+from ml.roi.sampling import PatchSample
 from ml.roi.stain import StainEstimate, stain_to_dict
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ImageU8, Progress
@@ -52,6 +53,21 @@ class SlideRegions:
     polygons_l0: Sequence[BaseGeometry]
     mpp: float | None = None
     stain: StainEstimate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRegion:
+    """A region of a slide with its patches.
+
+    Attributes:
+        place: which slide's, and which of its regions.
+        estimate: finds the stains of the slide.
+    """
+
+    place: tuple[int, int]
+    slide: SlideImage
+    sample: PatchSample
+    estimate: Callable[[], StainEstimate]
 
 
 class JoinedPatches:
@@ -105,17 +121,38 @@ def readers_for(encoder: PatchEncoder) -> SlideReaders | None:
     return slide_readers(count) if count else None
 
 
+def begun(
+    region: SampledRegion,
+    readers: SlideReaders | None,
+    make: Callable[[SlideImage, PatchSample], SlidePatches],
+) -> PatchSource:
+    """What reads the patches of a region; a reader, if there are any, begins at once.
+
+    Args:
+        make: gives what reads them in this process.
+    """
+    plain = make(region.slide, region.sample)
+    # a larger region is swept along its tiles: all of it in memory would be too much
+    if readers is None or region.slide.path is None or len(plain.corners) > BATCH:
+        return plain
+    downsample = region.sample.downsample
+    return readers.begin(
+        region.slide.path, downsample, plain.corners, plain.patch_px, lambda: plain
+    )
+
+
 def in_turn(
-    batches: Sequence[list[int]], begin: Callable[[int], PatchSource]
-) -> Iterator[tuple[list[int], list[PatchSource]]]:
-    """Each batch with the sources of its regions, which were begun while the last was worked on."""
+    regions: Sequence[SampledRegion], begin: Callable[[SampledRegion], PatchSource]
+) -> Generator[tuple[list[SampledRegion], list[PatchSource]], None, None]:
+    """Each batch of regions with their sources, begun while the last batch was worked on."""
+    counts = [len(one.sample.centre_px) for one in regions]
+    batches = [[regions[i] for i in batch] for batch in batches_by_patches(counts)]
+    now: list[PatchSource] = []
     ahead: list[PatchSource] = []
-    now = ahead
     try:
-        for number, batch in enumerate(batches):
-            now = ahead or [begin(at) for at in batch]
-            following = batches[number + 1] if number + 1 < len(batches) else []
-            ahead = [begin(at) for at in following]
+        for batch, following in zip(batches, [*batches[1:], []], strict=False):
+            now = ahead or [begin(one) for one in batch]
+            ahead = [begin(one) for one in following]
             yield batch, now
     finally:
         for source in (*now, *ahead):

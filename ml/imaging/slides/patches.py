@@ -45,7 +45,7 @@ class SlidePatches:
         self, slide: SlideImage, *, downsample: float, corners_px: list[Corner], patch_px: int
     ) -> None:
         self._slide, self._downsample = cached_slide(slide), downsample
-        self._patch_px = patch_px
+        self.corners, self.patch_px = corners_px, patch_px
         self._size = (
             max(1, round(slide.info.width_px / downsample)),
             max(1, round(slide.info.height_px / downsample)),
@@ -73,7 +73,7 @@ class SlidePatches:
                     self._block = self._read_strips(self._box)
             x, y = corner_px
             return cut_patch(self._block, (x - self._box[0], y - self._box[1]), patch_px)
-        if patch_px != self._patch_px or corner_px not in self._batch_of:
+        if patch_px != self.patch_px or corner_px not in self._batch_of:
             return self._read_patch(corner_px, patch_px)
         with self._lock:
             if corner_px not in self._read_ahead:
@@ -82,9 +82,9 @@ class SlidePatches:
 
     def _read_batch(self, corners: list[Corner]) -> dict[Corner, ImageU8]:
         """Read along columns of patches, so that neighbours find their tiles still there."""
-        order = sorted(corners, key=lambda c: (c[0] // self._patch_px, c[1], c[0]))
+        order = sorted(corners, key=lambda c: (c[0] // self.patch_px, c[1], c[0]))
         with ThreadPoolExecutor(max_workers=_READERS) as pool:
-            patches = list(pool.map(lambda c: self._read_patch(c, self._patch_px), order))
+            patches = list(pool.map(lambda c: self._read_patch(c, self.patch_px), order))
         return dict(zip(order, patches, strict=True))
 
     def _read_patch(self, corner_px: Corner, patch_px: int) -> ImageU8:

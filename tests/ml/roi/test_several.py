@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,7 +14,7 @@ from ml.errors import CancelledError, EmptyRegionError, InvalidGeometryError
 from ml.imaging.slides import open_slide
 from ml.imaging.slides.ahead import SlideReaders
 from ml.roi import load_encoder
-from ml.roi.several import batches_by_patches, in_turn
+from ml.roi.several import SampledRegion, batches_by_patches, in_turn
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +81,14 @@ def test_readers_change_no_bit_of_a_vector(slide, monkeypatch):
     assert str(found[2]) == str(expected[2]) and isinstance(found[2], EmptyRegionError)
 
 
-def test_the_next_batch_is_begun_while_one_is_worked_on_and_no_more():
-    begun = []
-    for number, (batch, sources) in enumerate(in_turn([[0, 1], [2], [3]], begun.append)):
-        assert len(sources) == len(batch)
-        assert begun == [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3]][number]
+def test_the_next_batch_is_begun_while_one_is_worked_on_and_no_more(monkeypatch):
+    monkeypatch.setattr("ml.roi.several.BATCH", 8)
+    sample = SimpleNamespace(centre_px=np.zeros((4, 2)))
+    regions = [SampledRegion((0, at), None, sample, None) for at in range(5)]
+    begun, seen = [], []
+    with closing(in_turn(regions, lambda one: begun.append(one.place[1]))) as turns:
+        for number, (batch, sources) in enumerate(turns):
+            seen.append([one.place[1] for one in batch])
+            assert len(sources) == len(batch)
+            assert begun == [[0, 1, 2, 3], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]][number]
+    assert seen == [[0, 1], [2, 3], [4]]
