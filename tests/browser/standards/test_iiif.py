@@ -19,7 +19,7 @@ from portal.labs.services import token_create
 from tests.browser.conftest import DATABASE, SLIDE_SIZE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "node_modules" / "openseadragon" / "build" / "openseadragon" / "openseadragon.js"
 PAGE = b"""<!doctype html><body style="margin:0">
 <div id="viewer" style="width:600px;height:400px"></div>"""
