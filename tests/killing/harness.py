@@ -47,7 +47,7 @@ class Portal:
             "TESSERA_JOB_LEASE_S": "2",
             "TESSERA_JOB_REAP_EVERY_S": "0.3",
             "TESSERA_JOB_RING_AFTER_S": "1",
-            "TESSERA_JOB_LIMITS": "sleep_for_ever=4,spin_for_ever=4",
+            "TESSERA_JOB_LIMITS": "sleep_for_ever=4,block_for_ever=4",
         }
         scheme, _, path = self.database_url.partition(":///")
         if scheme == "sqlite":

@@ -163,7 +163,7 @@ def test_a_worker_that_is_stopped_hands_its_job_on_without_spending_an_attempt(
 @one_engine
 @pytest.mark.parametrize(
     ("kind", "error", "attempts"),
-    [("sleep_for_ever", "time-limit", 1), ("spin_for_ever", "worker-lost", 2)],
+    [("sleep_for_ever", "time-limit", 1), ("block_for_ever", "worker-lost", 2)],
 )
 def test_what_runs_for_ever_is_killed_and_gives_its_place_free(
     portal: Portal, kind: str, error: str, attempts: int
