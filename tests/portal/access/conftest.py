@@ -12,6 +12,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.renderers import OpenApiYamlRenderer
 from drf_spectacular.settings import spectacular_settings
 
 from portal.annotations.models import Label, LabelMerge, Roi, RoiImport
@@ -65,16 +66,22 @@ def _apart(db: None) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_schema() -> Iterator[None]:
-    """Whoever asks for the schema gets the same: it takes half a second to make."""
-    get_schema = SchemaGenerator.get_schema
+    """Whoever asks for the schema gets the same: to make it and to write it takes a second."""
+    get_schema, render = SchemaGenerator.get_schema, OpenApiYamlRenderer.render
+    written: list[bytes] = []
 
     def kept(*args: Any, **options: Any) -> Any:
         assert spectacular_settings.SERVE_PUBLIC
         SCHEMAS[:] = SCHEMAS or [get_schema(*args, **options)]
         return SCHEMAS[0]
 
+    def written_once(*args: Any, **options: Any) -> bytes:
+        written[:] = written or [render(*args, **options)]
+        return written[0]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SchemaGenerator, "get_schema", kept)
+        patch.setattr(OpenApiYamlRenderer, "render", written_once)
         yield
 
 
