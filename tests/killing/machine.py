@@ -1,4 +1,4 @@
-"""``python -m tests.killing.machine make|write|look ...``: a lab at work, seen from outside.
+"""``python -m tests.killing.machine make|write|look|manage ...``: a lab at work, seen from outside.
 
 ``make FOLDER`` fills a portal; ``write SECONDS LOG`` goes on working and notes each answer that it
 got; ``look LOG UNTIL`` says what of the answers before a moment is not there, and what still works.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import django
 django.setup()
 
 import numpy as np  # noqa: E402
+from django.core.management import CommandError, call_command  # noqa: E402
 from django.test import Client  # noqa: E402
 from PIL import Image  # noqa: E402
 
@@ -35,6 +36,7 @@ from tests.world import slide_file, video_file  # noqa: E402
 
 SEARCHED = 40
 UPLOAD_EVERY = 5  # regions: each picture is work for the worker, all of which the test waits for
+PAUSE_S = 0.05  # after each region: a lab at full speed would only fill the tables
 
 
 def _canvas() -> Canvas:
@@ -106,6 +108,7 @@ def write(seconds: str, log: str) -> object:
                 roi=roi, user=user, expected_version=1, changes={"name": f"number {at}"}
             ).roi
             note(roi=str(roi.pk), version=changed.version)
+            time.sleep(PAUSE_S)
             if at % UPLOAD_EVERY:
                 continue
             picture = BytesIO()
@@ -114,6 +117,16 @@ def write(seconds: str, log: str) -> object:
             item = item_receive(case=case, file=data, filename=f"{at}.png", user=user).item
             note(slide=str(item.pk), sha256=item.asset.sha256)
     return at
+
+
+def manage(*arguments: str) -> object:
+    """What a command of ``manage.py`` prints, in this process; its error where it fails."""
+    said = StringIO()
+    try:
+        call_command(*arguments, stdout=said, stderr=said)
+    except CommandError as error:
+        return {"error": str(error), "said": said.getvalue()}
+    return {"error": None, "said": said.getvalue()}
 
 
 def look(log: str, until: str) -> object:
@@ -161,4 +174,9 @@ def _seen() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    answer({"make": make, "draw": draw, "ready": ready, "write": write, "look": look})
+    answer(
+        {
+            **{"make": make, "draw": draw, "ready": ready, "write": write, "look": look},
+            "manage": manage,
+        }
+    )

@@ -51,7 +51,7 @@ def test_what_was_answered_before_the_backup_is_there_after_the_machine_is_lost(
     _until_ready(portal)
     _machine(portal, "draw")
     _until_ready(portal)
-    portal.call("manage.py", "backup", str(vault))
+    assert _machine(portal, "manage", "backup", str(vault))["error"] is None
     work = portal.start([sys.executable, "-m", "tests.killing.machine", "write", "600", str(log)])
     _until(lambda: log.exists() and len(log.read_text().splitlines()) > 20, "answers")
     began = time.time()
@@ -76,12 +76,11 @@ def _goes_on(portal: Portal, vault: Path) -> None:
     _start_worker(portal)
     portal.start_reaper()
     _until_ready(portal)
-    refused = _run(portal, "manage.py", "restore", str(vault))
-    assert refused.returncode == 1
-    assert "empty installation only" in refused.stderr.decode()
-    said = portal.call("manage.py", "backup", str(vault), "--keep", "1")
-    portal.call("manage.py", "backup", str(vault), "--verify")
-    assert "removed" in said
+    refused = _machine(portal, "manage", "restore", str(vault))
+    assert "empty installation only" in refused["error"]
+    third = _machine(portal, "manage", "backup", str(vault), "--keep", "1")
+    assert (third["error"], "removed" in third["said"]) == (None, True), third
+    assert _machine(portal, "manage", "backup", str(vault), "--verify")["error"] is None
 
 
 def test_a_damaged_backup_leaves_an_empty_installation_as_it_is(
@@ -91,7 +90,7 @@ def test_a_damaged_backup_leaves_an_empty_installation_as_it_is(
     portal = on_sqlite
     vault = tmp_path / "vault"
     _machine(portal, "make", str(tmp_path))
-    portal.call("manage.py", "backup", str(vault))
+    assert _machine(portal, "manage", "backup", str(vault))["error"] is None
     _lose(portal)
     damaged = max((vault / "objects").glob("*/*"), key=lambda path: path.stat().st_size)
     content = damaged.read_bytes()
