@@ -12,15 +12,15 @@ import pytest
 from ml.errors import BadInputError, CancelledError
 from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.geometry import transform_points
-from ml.imaging.samples.video import make_sample_video
 from ml.imaging.videos import probe_video
 from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic, register, survey
 from ml.types import ImageU8
+from tests.ml.mosaic.conftest import write_video
 
 if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
 
-CONFIG = MosaicConfig(fixed_pattern_frames=45)
+CONFIG = MosaicConfig(fixed_pattern_frames=27)
 
 
 class Calls(Counter[str]):
@@ -61,19 +61,19 @@ def assert_same(grown: MosaicResult, at_once: MosaicResult, *, within_px: float)
             assert np.abs(own - other).max() < within_px
 
 
-def test_sixty_frames_and_forty_more_are_a_hundred_at_once(
+def test_36_frames_and_24_more_are_60_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = simulate_sweep(SweepConfig(frames=100, size_px=200, fault_share=0.05))
+    sweep = simulate_sweep(SweepConfig(frames=60, size_px=200, fault_share=0.05))
     at_once = build_mosaic(sweep.frames, tmp_path / "at-once", config=CONFIG)
     out, work = tmp_path / "out", tmp_path / "work"
-    first = build_mosaic(sweep.frames[:60], out, config=CONFIG, work_dir=work, grows=True)
-    assert len(first.frames) == 60
+    first = build_mosaic(sweep.frames[:36], out, config=CONFIG, work_dir=work, grows=True)
+    assert len(first.frames) == 36
     assert {"measures.npz", "registration.npz", "loop_keyframes"} < {p.name for p in work.iterdir()}
     calls = Calls().watch(monkeypatch)
     grown = build_mosaic(sweep.frames, out, config=CONFIG, work_dir=work, grows=True)
-    usable = sum(frame.status != "skipped" for frame in grown.frames[60:])
-    assert calls["measured"] == 40 + 2, "the new ones, and two to know the video again"
+    usable = sum(frame.status != "skipped" for frame in grown.frames[36:])
+    assert calls["measured"] == 24 + 2, "the new ones, and two to know the video again"
     assert calls["registered"] == usable
     assert_same(grown, at_once, within_px=0.01)
     assert (tmp_path / "at-once/mosaic.tif").read_bytes() == (out / "mosaic.tif").read_bytes()
@@ -81,7 +81,8 @@ def test_sixty_frames_and_forty_more_are_a_hundred_at_once(
 
 def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     video = tmp_path / "sweep.mp4"
-    make_sample_video(video, frames=220, size_px=200)
+    sweep = simulate_sweep(SweepConfig(frames=76, size_px=200, path="loops-slow"))
+    write_video(video, sweep.frames, pts_ms=range(0, 40 * 76, 40))
     pts = probe_video(video).frames.pts
     spans = [
         MosaicConfig(start_pts=int(pts[30]), end_pts=int(pts[end]), fixed_pattern_frames=20)
