@@ -222,6 +222,7 @@ class CanvasSerializer(serializers.ModelSerializer[Canvas]):
             "height",
             "mpp_x",
             "mpp_y",
+            "has_icc_profile",
             "levels",
             "tile_url",
             "thumbnail_url",

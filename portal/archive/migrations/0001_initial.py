@@ -96,6 +96,7 @@ class Migration(migrations.Migration):
                 ('mpp_x', models.FloatField(blank=True, null=True)),
                 ('mpp_y', models.FloatField(blank=True, null=True)),
                 ('is_scaled_by_hand', models.BooleanField(default=False, help_text='The file names no pixel size; somebody of the lab did')),
+                ('has_icc_profile', models.BooleanField(default=False, help_text="Tiles carry the scanner's colour profile")),
                 ('levels', models.JSONField(default=list, help_text='Tile grid, finest first; see ml.types.Level')),
                 ('pixels_path', models.CharField(max_length=255)),
                 ('thumbnail_path', models.CharField(blank=True, max_length=255)),

@@ -238,6 +238,9 @@ class Canvas(Binnable):
     is_scaled_by_hand = models.BooleanField(
         default=False, help_text="The file names no pixel size; somebody of the lab did"
     )
+    has_icc_profile = models.BooleanField(
+        default=False, help_text="Tiles carry the scanner's colour profile"
+    )
     levels = models.JSONField(default=list, help_text="Tile grid, finest first; see ml.types.Level")
     pixels_path = models.CharField(max_length=255)
     thumbnail_path = models.CharField(max_length=255, blank=True)

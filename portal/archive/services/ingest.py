@@ -36,6 +36,7 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
         height_px=found.height_px,
         mpp_x=found.mpp_x,
         mpp_y=found.mpp_y,
+        has_icc_profile=found.has_icc_profile,
         levels=[asdict(level) for level in found.levels],
         content_hash=content_hash,
         pixels_path=pixels,

@@ -9,6 +9,7 @@ import numpy as np
 import shapely
 
 from ml.index.exact import exact_distances
+from ml.index.own_tissue import ASKED_MOST, nearest_elsewhere, own_bound
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi
@@ -43,7 +44,8 @@ class Place:
 
     Attributes:
         bounds: left, top, right, bottom in level-0 pixels.
-        distance, p_value, is_close: as of a ``Hit``; ``is_close`` among what could be found here.
+        distance, p_value: as of a ``Hit``.
+        is_close: near as of a ``Hit``, and as near as the slide's own tissue is to its like.
     """
 
     bounds: tuple[float, float, float, float]
@@ -104,14 +106,16 @@ def places_like(
     What ROIs cover that this person may see is left out, and nothing on account of the others.
     """
     boxes = _floats(sample.boxes, 4).astype(np.float64)
-    distance = exact_distances(vector_of(embedding), _floats(sample.vectors, sample.encoder.dim))
+    vectors = _floats(sample.vectors, sample.encoder.dim)
+    distance = exact_distances(vector_of(embedding), vectors)
     is_free = ~_drawn_on(boxes, _areas_seen(user, roi.canvas))
     free = np.flatnonzero(is_free)
     nearest = free[np.argsort(distance[free], kind="stable")]
     meaning = Meaning(calibration_for(sample.encoder), len(free))
     chosen = _apart(boxes, nearest, limit)
+    bound = own_bound(nearest_elsewhere(vectors, _elsewhere(boxes)))
     return PlacesFound(
-        tuple(_place(boxes[at], float(distance[at]), meaning) for at in chosen),
+        tuple(_place(boxes[at], float(distance[at]), meaning, bound) for at in chosen),
         looked_at=len(boxes),
         drawn_on=len(boxes) - len(free),
         tried=sample.tried,
@@ -121,11 +125,22 @@ def places_like(
     )
 
 
-def _place(box: ArrayF64, distance: float, meaning: Meaning) -> Place:
+def _place(box: ArrayF64, distance: float, meaning: Meaning, bound: float | None) -> Place:
     left, top, right, bottom = box.tolist()
     known = meaning.calibration
     p_value = None if known is None else known.p_value(distance)
-    return Place((left, top, right, bottom), distance, p_value, meaning.is_close(distance))
+    is_close = meaning.is_close(distance)
+    if bound is not None:
+        is_close = is_close is not False and distance <= bound
+    return Place((left, top, right, bottom), distance, p_value, is_close)
+
+
+def _elsewhere(boxes: ArrayF64) -> ArrayBool:
+    """(Q, N): which squares each of the first, a random choice, would not leave out as drawn on."""
+    asked = boxes[:ASKED_MOST, None]
+    size = np.minimum(asked[..., 2:], boxes[:, 2:]) - np.maximum(asked[..., :2], boxes[:, :2])
+    shared = np.clip(size, 0, None).prod(axis=2)
+    return np.asarray(shared <= DRAWN_ON * _extent(boxes))
 
 
 def _areas_seen(user: User, canvas: Canvas) -> ArrayF64:

@@ -61,7 +61,7 @@ async def scene_of(
 ) -> Scene:
     canvas = str(portal.canvas.pk)
     connections = Connections(HOST, port, 1)
-    for _ in range(150):
+    for _ in range(600):
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             answer = await connections.ask("GET", f"/api/v1/canvases/{canvas}/", person.cookie)
             if answer.status == 200:

@@ -23,6 +23,7 @@ export function canvas(given: Partial<CanvasData> = {}): CanvasData {
     can_annotate: true,
     can_review: true,
     can_scale: false,
+    has_icc_profile: false,
     is_scaled_by_hand: false,
     ...given,
   };

@@ -70,6 +70,8 @@ export interface CanvasData {
   height: number;
   mpp_x: number | null;
   mpp_y: number | null;
+  /** Tiles carry the scanner's colour profile. */
+  has_icc_profile: boolean;
   /** Finest first. */
   levels: Level[];
   /** Holds `{z}` (0 is the coarsest), `{x}`, `{y}`; null for a video. */

@@ -18,6 +18,8 @@ const FADE_IN_MS = 120;
 export interface CanvasLayers {
   layers: BaseLayer[];
   retry: () => void;
+  /** The stored values, or colours by the profile that the file carries. */
+  showRaw: (isRaw: boolean) => void;
 }
 
 export function canvasLayers(
@@ -26,21 +28,24 @@ export function canvasLayers(
   onFailure: (count: number) => void,
 ): CanvasLayers {
   const loader = new TileLoader(canvas, onFailure);
-  const source = new ImageTile({
-    loader: (z, x, y, { signal }) =>
-      loader.load(z, x, y, signal) as Promise<HTMLCanvasElement | ImageBitmap>,
-    tileGrid: tileGridOf(canvas),
-    projection,
-    wrapX: false,
-    transition: FADE_IN_MS,
-  });
-  const tiles = new TileLayer({ source, extent: mapExtentOf(canvas), className: "canvas-tiles" });
+  const sourceOf = (isRaw: boolean): ImageTile =>
+    new ImageTile({
+      loader: (z, x, y, { signal }) =>
+        loader.load(z, x, y, isRaw, signal) as Promise<HTMLCanvasElement | ImageBitmap>,
+      tileGrid: tileGridOf(canvas),
+      projection,
+      wrapX: false,
+      transition: FADE_IN_MS,
+    });
+  const tiles = new TileLayer({ source: sourceOf(false), extent: mapExtentOf(canvas), className: "canvas-tiles" });
   const retry = (): void => {
     loader.failures = 0;
-    source.refresh();
+    tiles.getSource()?.refresh();
   };
+  // Decoded tiles are kept by their source: another one, and neither is taken for the other.
+  const showRaw = (isRaw: boolean): void => tiles.setSource(sourceOf(isRaw));
   const thumbnail = thumbnailLayer(canvas, projection);
-  return { layers: thumbnail ? [thumbnail, tiles] : [tiles], retry };
+  return { layers: thumbnail ? [thumbnail, tiles] : [tiles], retry, showRaw };
 }
 
 /** The thumbnail stretched over the canvas: something to see while tiles load; also the overview. */

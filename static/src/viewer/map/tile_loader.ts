@@ -24,18 +24,19 @@ export class TileLoader {
     this.levels = coarsestFirst(canvas);
   }
 
-  async load(z: number, x: number, y: number, signal?: AbortSignal): Promise<CanvasImageSource> {
+  /** @param isRaw leaves the scanner's colour profile out, by which the browser shows colours otherwise. */
+  async load(z: number, x: number, y: number, isRaw = false, signal?: AbortSignal): Promise<CanvasImageSource> {
     const level = this.levels[z];
     if (!level) throw new RangeError(`no level ${z}`);
     try {
-      return padded(await this.fetchTile(z, x, y, signal), level);
+      return padded(await decoded(await this.fetchTile(z, x, y, signal), isRaw), level);
     } catch (error) {
       if (!signal?.aborted) this.onFailure(++this.failures);
       throw error;
     }
   }
 
-  private async fetchTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<ImageBitmap> {
+  private async fetchTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<Blob> {
     for (let attempt = 0; ; attempt += 1) {
       const status = await this.tryTile(z, x, y, signal);
       if (typeof status !== "number") return status;
@@ -46,10 +47,10 @@ export class TileLoader {
     }
   }
 
-  private async tryTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<ImageBitmap | number> {
+  private async tryTile(z: number, x: number, y: number, signal?: AbortSignal): Promise<Blob | number> {
     try {
       const response = await fetch(tileUrl(this.canvas.tile_url ?? "", z, x, y), { signal: signal ?? null });
-      return response.ok ? await createImageBitmap(await response.blob()) : response.status;
+      return response.ok ? await response.blob() : response.status;
     } catch {
       return 0;
     }
@@ -64,6 +65,10 @@ export class TileLoader {
       .finally(() => setTimeout(() => (this.renewal = null), RENEWAL_HOLDS_MS));
     return this.renewal;
   }
+}
+
+function decoded(tile: Blob, isRaw: boolean): Promise<ImageBitmap> {
+  return createImageBitmap(tile, { colorSpaceConversion: isRaw ? "none" : "default" });
 }
 
 function tileUrl(template: string, z: number, x: number, y: number): string {

@@ -108,7 +108,10 @@ function connectKeys(parts: Parts, tools: Tools, commands: Commands): void {
   parts.miniMap = player ? new MiniMap(root, player, notice) : null;
   if (player && parts.miniMap) new FrameProjections(player, parts.miniMap, { ...parts, tools });
   const span = player && canvas.video ? new SpanPicker(root, player, canvas.video, notice) : null;
-  const look = new LookPanel(root, () => mapView.target.focus({ preventScroll: true }));
+  const look = new LookPanel(root, {
+    giveFocus: () => mapView.target.focus({ preventScroll: true }),
+    showRaw: (isRaw) => parts.image?.showRaw(isRaw),
+  });
   let openSheet = (): void => undefined;
   const targets: KeyTargets = {
     ...{ canAnnotate: canvas.can_annotate, tools, layer, mapView, history, labels, player, ...commands },

@@ -9,12 +9,22 @@ const SLIDERS = ["brightness", "contrast", "gamma"] as const;
 /** Sliders of factors go by powers of two: the middle changes nothing. */
 const FACTORS = new Set<string>(["contrast", "gamma"]);
 
+/** What the panel changes beside itself. */
+export interface LookTargets {
+  giveFocus: () => void;
+  /** The stored values instead of colours by the file's profile. */
+  showRaw: (isRaw: boolean) => void;
+}
+
 export class LookPanel {
   private look: Look = { ...PLAIN };
   private readonly host: HTMLElement;
   private readonly filter: LookFilter;
 
-  constructor(private readonly root: HTMLElement, private readonly giveFocus: () => void) {
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly targets: LookTargets,
+  ) {
     this.host = required(root, "[data-look-panel]");
     this.filter = new LookFilter(required(root, ".stage"));
     this.shown.addEventListener("change", () => this.change({ shown: this.shown.value as Shown }));
@@ -22,6 +32,7 @@ export class LookPanel {
       const input = this.slider(name);
       input.addEventListener("input", () => this.change({ [name]: valueOf(name, input.valueAsNumber) }));
     }
+    this.profile?.addEventListener("change", () => this.takeProfile());
     required(this.host, "[data-look-reset]").addEventListener("click", () => this.reset());
     required(this.host, "[data-look-close]").addEventListener("click", () => this.toggle());
     this.host.addEventListener("keydown", (event) => {
@@ -37,12 +48,26 @@ export class LookPanel {
     for (const button of this.root.querySelectorAll("[data-action=look]")) {
       button.setAttribute("aria-expanded", String(!this.host.hidden));
     }
-    if (this.host.hidden) this.giveFocus();
+    if (this.host.hidden) this.targets.giveFocus();
     else this.shown.focus();
   }
 
   private get shown(): HTMLSelectElement {
     return required<HTMLSelectElement>(this.host, "[data-look-shown]");
+  }
+
+  /** Only where the file carries a profile. */
+  private get profile(): HTMLInputElement | null {
+    return this.host.querySelector("[data-look-profile]");
+  }
+
+  private get isRaw(): boolean {
+    return this.profile?.checked === false;
+  }
+
+  private takeProfile(): void {
+    this.targets.showRaw(this.isRaw);
+    this.mark();
   }
 
   private slider(name: string): HTMLInputElement {
@@ -58,8 +83,13 @@ export class LookPanel {
       required(this.host, `[data-look-value=${name}]`).textContent = text;
       this.slider(name).setAttribute("aria-valuetext", text);
     }
+    this.mark();
+  }
+
+  /** The button says that the colours are not those of the file. */
+  private mark(): void {
     for (const button of this.root.querySelectorAll("[data-action=look]")) {
-      button.toggleAttribute("data-changed", !isPlain(this.look));
+      button.toggleAttribute("data-changed", this.isRaw || !isPlain(this.look));
     }
   }
 
@@ -67,6 +97,9 @@ export class LookPanel {
     this.shown.value = PLAIN.shown;
     for (const name of SLIDERS) this.slider(name).value = "0";
     this.change(PLAIN);
+    if (!this.profile || !this.isRaw) return;
+    this.profile.checked = true;
+    this.takeProfile();
   }
 }
 

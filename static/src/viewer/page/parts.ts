@@ -6,6 +6,7 @@ import type { History } from "../lib/history";
 import type { Cupboard } from "../lib/shelf";
 import type { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
+import type { CanvasLayers } from "../map/canvas_layer";
 import type { MapView } from "../map/map_view";
 import type { Drafts } from "../rois/saved/drafts";
 import type { RoiEdits } from "../rois/saved/edits";
@@ -23,6 +24,8 @@ export interface Parts {
   labels: Labels;
   propertyTypes: PropertyType[];
   player: VideoPlayer | null;
+  /** The image where it has tiles. */
+  image: CanvasLayers | null;
   history: History;
   /** What waits on this computer. */
   cupboard: Cupboard;

@@ -1,6 +1,5 @@
 /** Builds the parts of the page from the data in it, and connects them. */
 
-import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
 import { required } from "../../dom/elements";
@@ -11,6 +10,7 @@ import { afterPause } from "../lib/redraw";
 import { StageNotice } from "../lib/stage_notice";
 import type { CanvasData } from "../lib/types";
 import { canvasLayers } from "../map/canvas_layer";
+import type { CanvasLayers } from "../map/canvas_layer";
 import { applyView, readLink } from "../map/deep_link";
 import type { DeepLink, LinkTarget } from "../map/deep_link";
 import { MapView } from "../map/map_view";
@@ -75,7 +75,7 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   const notice = new StageNotice(required(root, "[data-stage-notice]"));
   const [labels, types] = await Promise.all([loadLabels(canvas, notice), propertyTypes(canvas.id)]);
   const player = canvas.video ? await VideoPlayer.open(canvas, projection) : null;
-  const image = player ? [player.layer] : tiles(root, canvas, projection);
+  const image = player ? null : tiles(root, canvas, projection);
   const history = new History();
   const user = root.dataset.user ?? "";
   actFor(user);
@@ -84,19 +84,19 @@ async function makeParts(root: HTMLElement, canvas: CanvasData): Promise<Parts> 
   const drafts = new Drafts(store, cupboard.shelf("edit"));
   const edits = new RoiEdits(store, history);
   const layer = new RoiLayer(store, labels);
-  const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...image, layer.layer]);
-  const made = { root, canvas, labels, propertyTypes: types, player, history, cupboard, drafts, store, edits, layer, mapView, notice, projection };
+  const mapView = new MapView(canvas, projection, required(root, "[data-map]"), [...(player ? [player.layer] : (image?.layers ?? [])), layer.layer]);
+  const made = { root, canvas, labels, propertyTypes: types, player, image, history, cupboard, drafts, store, edits, layer, mapView, notice, projection };
   return { ...made, mosaic: null, miniMap: null };
 }
 
 /** The image of a canvas that is not a video; says how many tiles are missing. */
-function tiles(root: HTMLElement, canvas: CanvasData, projection: Projection): BaseLayer[] {
+function tiles(root: HTMLElement, canvas: CanvasData, projection: Projection): CanvasLayers {
   const image = canvasLayers(canvas, projection, (count) => showTileErrors(root, count));
   root.querySelector("[data-tile-retry]")?.addEventListener("click", () => {
     image.retry();
     showTileErrors(root, 0);
   });
-  return image.layers;
+  return image;
 }
 
 async function loadLabels(canvas: CanvasData, notice: StageNotice): Promise<Labels> {

@@ -123,10 +123,16 @@ export class FrameImages {
 /** Shares of what may stand ready: mostly in the direction of the last step. */
 const AHEAD_SHARE = 0.6;
 const BEHIND_SHARE = 0.25;
+/** And of jumps both ways, which are first worked on when the steps rest: they cost the server a seek each. */
+const JUMP_SHARE = 0.15;
+const JUMPS_FEWEST = 2;
+/** Frames of a jump, as the keys C and V make it. */
+export const JUMP = 10;
 
 /**
  * The frames to make ready around `index` of `count`, the most urgent first: `stride` apart in the
- * direction of the last step, with every fourth from the other side.
+ * direction of the last step, with every fourth from the other side. After a jump the one back comes
+ * second; after a single step the jumps both ways come last.
  */
 export function around(index: number, stride: number, count: number, room: number): number[] {
   const step = stride === 0 ? 1 : stride;
@@ -137,8 +143,12 @@ export function around(index: number, stride: number, count: number, room: numbe
   };
   for (let i = 1; i <= on; i += 1) {
     add(index + i * step);
+    if (i === 1 && Math.abs(step) > 1) add(index - step);
     if (i % 3 === 1 && i / 3 < back) add(index - (1 + (i - 1) / 3) * Math.sign(step));
   }
   for (let i = 1; i <= back; i += 1) add(index - i * Math.sign(step));
+  if (Math.abs(step) > 1) add(index + Math.sign(step));
+  const jumps = Math.abs(step) > 1 ? 0 : Math.max(Math.floor(room * JUMP_SHARE), JUMPS_FEWEST);
+  for (let i = 1; i <= jumps; i += 1) add(index + Math.ceil(i / 2) * JUMP * (i % 2 ? step : -step));
   return found;
 }

@@ -7,7 +7,7 @@ import type BaseLayer from "ol/layer/Base";
 import type Projection from "ol/proj/Projection";
 
 import { Emitter } from "../lib/events";
-import { FrameImages, around } from "./frame_images";
+import { FrameImages, JUMP, around } from "./frame_images";
 import { FrameTable } from "./frames";
 import { PlanePicture } from "../map/plane_picture";
 import { Playback } from "./playback";
@@ -16,8 +16,6 @@ import type { CanvasData, CanvasVideo, FrameRef } from "../lib/types";
 /** What the menu and the keys J and L offer. */
 export const SPEEDS = [0.25, 0.5, 1, 1.5, 2, 4];
 const RGBA_BYTES = 4;
-/** A jump this long is no stepping: its neighbours are what comes next. */
-const LONGEST_STRIDE = 10;
 /** Magnified more than twice, a frame shows its pixels as squares. */
 const SQUARES_BELOW = 0.5;
 
@@ -172,7 +170,7 @@ export class VideoPlayer extends Emitter<VideoEvents> {
   }
 
   private prefetch(index: number, step: number): void {
-    const stride = Math.abs(step) > LONGEST_STRIDE ? 1 : step;
+    const stride = Math.abs(step) > JUMP ? 1 : step; // a longer one is no stepping: its neighbours come next
     const next = around(index, stride, this.frames.length, this.images.room);
     this.images.ahead(next.map((at) => this.frames.at(at).pts));
   }

@@ -42,6 +42,15 @@ describe("TileLoader", () => {
     expect(asked).toEqual(["/tiles/old/1/3/2.jpg"]);
   });
 
+  it("leaves the colour profile out where the stored values are asked for", async () => {
+    const decode = vi.fn(() => Promise.resolve(PICTURE));
+    vi.stubGlobal("createImageBitmap", decode);
+    await through(serving(200).load(1, 0, 0));
+    await through(serving(200).load(1, 0, 0, true));
+    const asked = decode.mock.calls.map(([, options]: unknown[]) => options);
+    expect(asked).toEqual([{ colorSpaceConversion: "default" }, { colorSpaceConversion: "none" }]);
+  });
+
   it("tries twice more where the server stumbles", async () => {
     expect(await through(serving(503, 0, 200).load(1, 0, 0))).toBe(PICTURE);
     expect(asked).toHaveLength(3);
@@ -70,7 +79,7 @@ describe("TileLoader", () => {
   it("does not count a tile that is no longer wanted", async () => {
     const gone = new AbortController();
     gone.abort();
-    expect(await through(serving(0).load(1, 0, 0, gone.signal))).toBeInstanceOf(Error);
+    expect(await through(serving(0).load(1, 0, 0, false, gone.signal))).toBeInstanceOf(Error);
     expect(failures).toEqual([]);
   });
 

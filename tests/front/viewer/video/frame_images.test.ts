@@ -75,12 +75,19 @@ describe("FrameImages", () => {
 
 describe("around", () => {
   it("goes both ways, nearest first and mostly onwards", () => {
-    expect(around(50, 1, 100, 10)).toEqual([51, 49, 52, 53, 54, 48, 55, 56]);
-    expect(around(50, -1, 100, 10)).toEqual([49, 51, 48, 47, 46, 52, 45, 44]);
+    expect(around(50, 1, 100, 10)).toEqual([51, 49, 52, 53, 54, 48, 55, 56, 60, 40]);
+    expect(around(50, -1, 100, 10)).toEqual([49, 51, 48, 47, 46, 52, 45, 44, 40, 60]);
   });
 
   it("follows strides of ten, with the neighbours behind", () => {
-    expect(around(50, 10, 100, 10)).toEqual([60, 49, 70, 80, 90, 48]);
+    expect(around(50, 10, 100, 10)).toEqual([60, 40, 49, 70, 80, 90, 48, 51]);
+    expect(around(50, -10, 100, 10).slice(0, 3)).toEqual([40, 60, 51]);
+  });
+
+  it("has both jumps ready after a single step, once the steps are", () => {
+    const ready = around(200, 1, 400, 30);
+    expect(ready).toEqual(expect.arrayContaining([210, 190, 220, 180]));
+    expect(ready.length).toBeLessThanOrEqual(30);
   });
 
   it("stays within the video", () => {

@@ -85,6 +85,15 @@ def test_the_most_similar_come_first_apart_and_where_nobody_drew(world, slide, r
     assert len(found(world, roi, limit=2).places) == 2
 
 
+def test_nothing_is_close_that_is_farther_than_the_slides_own_tissue_from_its_like(
+    world, slide, roi
+):
+    assert found(world, roi).places[0].is_close is True
+    roi_create(canvas=slide, user=world.user, geometry=square(40, 40, 126))  # all around it
+    places = found(world, roi).places
+    assert places and not any(place.is_close for place in places)
+
+
 def test_a_speck_and_the_surroundings_leave_a_place_free(world, slide, roi):
     best = found(world, roi).places[0].bounds
     left, top = best[0] + 4, best[1] + 4
