@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
     Raises:
         MlError: a bad configuration, or sources that cannot be trained on.
     """
-    from ml.training.common.peers import joined  # torch, which ``--help`` does without
+    from ml.training.common.peers import joined  # loads torch: ``--help`` needs none
 
     with joined() as peers:
         if peers.rank == 0:

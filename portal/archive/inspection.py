@@ -95,7 +95,7 @@ def _slide(found: Mapping[str, Any]) -> SlideInspection:
 def _link(source: Path, target: Path) -> None:
     try:
         target.hardlink_to(source)
-    except OSError:  # another volume, or a file system without
+    except OSError:  # another volume, or no hard links there
         shutil.copyfile(source, target)
 
 

@@ -135,7 +135,7 @@ class SteadyCache(BaseCache):
     def _folder(self, location: str, params: dict[str, Any]) -> BaseCache:
         try:
             return JsonFileCache(location, dict(params))
-        except OSError:  # it makes the folder
+        except OSError:  # its folder is made at once
             logger.warning("cache: its folder cannot be made; rates are limited by each process")
             return self._own
 

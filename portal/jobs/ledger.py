@@ -44,7 +44,7 @@ def claim_next(queue: str, *, worker: str) -> Job | None:
     Claims of a queue are made one after the other, for the milliseconds they take: two workers
     that looked at once would both serve the same person.
     """
-    if not jobs_known(queue).exists():  # a bell for what others took already: no lock for it
+    if not jobs_known(queue).exists():  # others took it already: no lock is needed
         return None
     with transaction.atomic():
         transaction_lock(f"claim:{queue}")

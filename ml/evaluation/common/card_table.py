@@ -41,7 +41,7 @@ def card_table(results: Sequence[Mapping[str, Any]], *, names: Sequence[str] = (
         for protocol in {protocol for protocol, _, _ in _COLUMNS} & result.keys():
             scored.setdefault(protocol, result[protocol])
     for result in results:
-        if "carried" in result:  # the same protocol, and rows of their own
+        if "carried" in result:  # more methods of the same protocol
             scored["papers"] = {**scored.get("papers", {}), **result["carried"]}
     columns = [
         (scored[protocol], title, read) for protocol, title, read in _COLUMNS if protocol in scored

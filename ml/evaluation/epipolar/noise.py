@@ -75,7 +75,7 @@ def _follow(
     follow = partial(
         cv2.calcOpticalFlowPyrLK,
         winSize=(WINDOW_PX, WINDOW_PX),
-        maxLevel=1,  # from the projection on, which is a few pixels off at most
+        maxLevel=1,  # it starts at the projection, a few pixels off at most
         flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
         criteria=(cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 40, 1e-3),
     )

@@ -100,7 +100,7 @@ def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF3
         for frame in open_source(frames).frames()
         if frame.rgb is not None
     }
-    # of few frames the median is still scene, not lens
+    # the median of a few frames still shows the scene, not the fixed pattern
     many = len(greys) >= MIN_PATTERN_FRAMES
     still = np.median(np.stack(list(greys.values())), axis=0) if many else np.float32(0)
     cleaned = {}

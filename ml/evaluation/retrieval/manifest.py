@@ -145,7 +145,7 @@ def _geometry(text: str, where: str) -> BaseGeometry | None:
     if not text:
         return None
     try:
-        with np.errstate(invalid="ignore"):  # NaN is answered below, by one line
+        with np.errstate(invalid="ignore"):  # NaN is refused below, in one line
             geometry = shapely.from_wkt(text)
     except shapely.GEOSException as error:
         raise BadInputError(f"{where}: geometry is not WKT: {text[:40]!r}") from error

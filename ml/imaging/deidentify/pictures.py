@@ -109,7 +109,7 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
         if at + 2 > len(data) or data[at] != 0xFF:
             raise CorruptFileError("the JPEG file is damaged or cut: a marker is missing")
         marker = data[at + 1]
-        if marker == 0xFF:  # fill
+        if marker == 0xFF:  # a fill byte
             at += 1
             continue
         if marker == _EOI:

@@ -161,7 +161,7 @@ def _created(target: Path) -> Iterator[int]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         handle = os.open(target, flags, 0o640)
-    except FileExistsError as error:  # a file system that takes two names for one
+    except FileExistsError as error:  # a file system to which two names are the same
         raise UnsupportedFormatError("the ZIP archive holds the same name twice") from error
     try:
         yield handle

@@ -229,7 +229,7 @@ class Reader:
                 stdout=subprocess.PIPE,
                 text=True,
                 pass_fds=(descriptor,),
-                start_new_session=True,  # Ctrl-C is for who uses it
+                start_new_session=True,  # Ctrl-C is meant for its parent
             )
         return self.process, pixels
 

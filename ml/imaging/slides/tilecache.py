@@ -76,7 +76,7 @@ class _TileReader:
                     self._tiles.move_to_end(key)
             if mine:
                 return self._decode(key, future)
-            with suppress(CancelledError):  # its reader failed: meet the same error ourselves
+            with suppress(CancelledError):  # its reader failed: decode it here, for the error
                 return future.result()
 
     def _decode(self, key: _Key, future: Future[ImageU8]) -> ImageU8:

@@ -148,7 +148,7 @@ class TileSource:
             return None
         counts, offsets = directory.counts, directory.offsets
         ends = offsets + counts
-        # noise at full quality is little longer than its samples; more is not read for a tile
+        # even noise at full quality is hardly longer than its samples: a longer tile is refused
         longest = min(MAX_TILE_BYTES, 2 * _tile_bytes(directory) + _HEADER_BYTES)
         if np.any((counts > longest) | (ends > file_size) | (ends < offsets)):
             return None

@@ -138,7 +138,7 @@ def _all_sampled(
 ) -> ArrayF32:
     """(N, 2, R, T) of (grey times share, share), tile by tile of the image."""
     patches = np.empty((len(xy), 2, grid.rings, grid.angles), np.float32)
-    octave = np.rint(2.0 * np.log2(zoom)) / 2.0  # what is smoothed alike
+    octave = np.rint(2.0 * np.log2(zoom)) / 2.0  # key points smoothed alike share one
     depth = int(grid.levels(2.0 ** float(octave.max())).max()) + 1
     margin = int(np.ceil((grid.radius_px * float(zoom.max()) + ALIGN_PX) / ALIGN_PX)) * ALIGN_PX
     for rows, (x0, y0, x1, y1) in _tiles(grey.shape, xy, margin):

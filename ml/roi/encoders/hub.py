@@ -88,7 +88,7 @@ def load_transformers(source: str, where: str) -> tuple[Any, int]:
         MissingDependencyError: transformers is not installed.
     """
     require_extra("transformers", extra="hub")
-    from transformers import AutoModel  # here: a second of imports that our own networks spare
+    from transformers import AutoModel  # here: it takes a second, which our own networks need not
 
     try:
         model = AutoModel.from_pretrained(source, local_files_only=True)

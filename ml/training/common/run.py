@@ -189,7 +189,7 @@ class TrainingRun(Generic[C]):
                 self.stopped_early = True
                 break
         for module in learner.modules.values():
-            module.to("cpu")  # what follows a training, its scores and files, is the same anywhere
+            module.to("cpu")  # scores and files are made on the processor, whatever trained
 
     def summary(self, *, last: int = LAST_STEPS) -> RunSummary:
         """What was trained, and the losses; ``loss_last`` is a mean over the ``last`` steps."""

@@ -127,7 +127,7 @@ class TripletLearner:
         else:
             order = rng.permutation(len(triplets))
             batches = [order[i : i + size] for i in range(0, len(order), size)]
-        return [rows for rows in batches if len(rows) > 1]  # one triplet has no other's patches
+        return [rows for rows in batches if len(rows) > 1]  # one alone has no negatives
 
     def _held_out_shares(self, triplets: TripletSet) -> np.ndarray:
         """Shares over held-out triplets, always the same ones."""

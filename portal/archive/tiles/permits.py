@@ -131,4 +131,4 @@ def _user_of(credential: Credential) -> User | None:
     if session_is_over(request.session):
         return None
     user = get_user(request)
-    return None if isinstance(user, AnonymousUser) else user  # closed accounts are none either
+    return None if isinstance(user, AnonymousUser) else user  # nor is a closed account one

@@ -83,7 +83,7 @@ def _circles(thumbnail: ImageU8, random: np.random.Generator) -> list[Circle]:
     """Circles (x, y, radius) in pixels of the thumbnail: inside tissue, apart from each other."""
     height, width = thumbnail.shape[:2]
     coloured = thumbnail.max(axis=2).astype(int) - thumbnail.min(axis=2) > TISSUE_COLOUR
-    tissue = uniform_filter(coloured.astype(float), TISSUE_GAP_PX) > 0.3  # its pale gaps filled
+    tissue = uniform_filter(coloured.astype(float), TISSUE_GAP_PX) > 0.3  # with pale gaps filled
     kept: list[Circle] = []
     for _ in range(TRIES):
         radius = min(height, width) * random.uniform(0.055, 0.12)

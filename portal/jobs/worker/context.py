@@ -90,7 +90,7 @@ class LedgerContext:
         self._raise_if_stopped()
         now = time.monotonic()
         last_at, last_phase = self._last
-        is_last = 0 < total <= done  # of a total that is not known yet there is none
+        is_last = 0 < total <= done  # a total of 0 is not known yet: no step is its last
         if phase == last_phase and now - last_at < PROGRESS_EVERY_S and not is_last:
             return
         self._last = (now, phase)

@@ -162,7 +162,7 @@ def _free_in_s(key: str, limit: Limit) -> int:
     """Seconds until one of the counted attempts counts no longer."""
     now = timezone.now()
     counted = Attempt.objects.filter(key=key, at__gt=now - limit.within).order_by("-at")
-    last = max(limit.count - 1, 0)  # of a limit of none, no attempt counts
+    last = max(limit.count - 1, 0)  # a limit of 0 looks at the newest, as 1 does
     oldest = counted.values_list("at", flat=True)[last : last + 1].first()
     wait = limit.within if oldest is None else oldest + limit.within - now
     return max(1, math.ceil(wait.total_seconds()))

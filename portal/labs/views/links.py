@@ -67,7 +67,7 @@ def link_show(request: HttpRequest) -> HttpResponse:
     user = _taken(secret, Purpose(link.purpose), form)
     if user is None:
         return render(request, "labs/link.html", context, status=400)
-    request.session.flush()  # whoever was signed in here before is not any more
+    request.session.flush()  # sign out whoever was signed in here before
     messages.success(request, f"Signed in as {user}.")
     response: HttpResponse = perform_login(request, user, redirect_url=reverse("home"))
     return response

@@ -242,7 +242,7 @@ def _bounds(
     )
     rows = outline_bounds(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
     names = ("left", "top", "right", "bottom")
-    grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # as far as a point at the rim counts
+    grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # pixels reach half a pixel around
     return {
         frame.index: dict(zip(names, row, strict=True))
         for frame, row in zip(placed, grown.tolist(), strict=True)

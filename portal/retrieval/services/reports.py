@@ -111,7 +111,7 @@ def report_again(*, report: Report, user: User) -> SimilarResult | Job:
         for role in (RegionRole.LIKED, RegionRole.UNLIKED)
     }
     if report.query is not None:
-        # By what it went by then, whatever was marked since; the row stays as it is.
+        # As it was marked then, not as it is marked now; the row is not saved.
         report.query.liked, report.query.unliked = (
             marks[RegionRole.LIKED],
             marks[RegionRole.UNLIKED],

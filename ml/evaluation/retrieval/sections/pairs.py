@@ -124,7 +124,7 @@ def _pair_scores(
 
 def _first_right(cells: ArrayF64, distance: ArrayF64, side: int) -> tuple[ArrayBool, ArrayI64]:
     """(N, N) which cells count as each cell, (N,) the rank of the first of them, 0 the nearest."""
-    near = cdist(cells, cells, "chebyshev") <= side * 1.01  # its eight neighbours, and rounding
+    near = cdist(cells, cells, "chebyshev") <= side * 1.01  # all eight neighbours; 1.01: rounding
     order = np.argsort(distance, axis=1, kind="stable")
     return near, np.take_along_axis(near, order, axis=1).argmax(axis=1)
 

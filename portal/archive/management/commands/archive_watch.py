@@ -68,7 +68,7 @@ class Command(BaseCommand):
                     told.pop(taken.path, None)
                     out = self.stderr if taken.outcome is Outcome.REFUSED else self.stdout
                     out.write(f"{line}: {taken.reason}" if taken.reason else line)
-                elif told.get(taken.path) != taken.reason:  # said once, not with every look
+                elif told.get(taken.path) != taken.reason:  # said once, not at every look
                     told[taken.path] = taken.reason
                     self.stderr.write(f"{line}: {taken.reason}")
                 if ended.is_set():

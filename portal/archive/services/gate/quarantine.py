@@ -76,7 +76,7 @@ def quarantine_release(*, upload: Upload, user: User, reason: str) -> ItemReceiv
         ConflictError: it cannot be opened, whatever the rules are; or it is not there any more.
     """
     require_intake(user, upload.lab_id)
-    reason = " ".join(reason.split())[:300]  # as the column that keeps it
+    reason = " ".join(reason.split())[:300]  # as many characters as its column holds
     if not reason:
         raise InvalidInputError("reason: say why it may pass.", code="reason-missing")
     if upload.error_code not in RELEASABLE:

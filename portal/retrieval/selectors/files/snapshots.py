@@ -49,7 +49,7 @@ def index_source(scope: Scope) -> IndexSource:
     """
     with transaction.atomic():
         locked = Encoder.objects.select_for_update().annotate(read_at=Now())
-        read_at = locked.get(pk=scope.encoder.pk).read_at  # the clock that superseded_at has
+        read_at = locked.get(pk=scope.encoder.pk).read_at  # by the same clock as superseded_at
         rows = Embedding.everything.filter(lab_id=scope.lab_id, encoder=scope.encoder)
         last = rows.aggregate(last=Max("pk"))["last"] or 0
         count = rows.filter(superseded_at__isnull=True).count()
