@@ -13,6 +13,8 @@ VARIABLE = "TESSERA_DEVICE"
 """auto, cpu, cuda or cuda:N."""
 MEMORY_VARIABLE = "TESSERA_GPU_MEMORY_GIB"
 """What one process may take of a GPU: several workers share one by it."""
+COMPILE_VARIABLE = "TESSERA_COMPILE"
+"""1: networks that run on a GPU are compiled at their first batch."""
 PROCESSOR = "CPU"
 LOOK_S = 120.0
 """torch and a driver take seconds to start, more where every worker starts at once."""
@@ -56,6 +58,18 @@ def memory_bound_gib() -> float | None:
     if not 0 < bound < float("inf"):
         raise BadInputError(f"{MEMORY_VARIABLE}: expected a number above 0, got {text!r}")
     return bound
+
+
+def is_compiling() -> bool:
+    """Whether ``TESSERA_COMPILE`` asks for compiled networks.
+
+    Raises:
+        BadInputError: neither 0 nor 1.
+    """
+    text = os.environ.get(COMPILE_VARIABLE) or "0"
+    if text not in {"0", "1"}:
+        raise BadInputError(f"{COMPILE_VARIABLE}: expected 0 or 1, got {text!r}")
+    return text == "1"
 
 
 def device_line() -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ml.gpu import gpu_asked, memory_bound_gib
+from ml.gpu import gpu_asked, is_compiling, memory_bound_gib
 from ml.types import ArrayF32
 
 logger = logging.getLogger(__name__)
@@ -74,6 +74,41 @@ class Compute:
 
         size = batch if self.batched else reference
         return np.concatenate(list(in_batches(step, len(rows), size)))
+
+
+class Compiled:
+    """A network that torch has compiled; as it was, from then on, where that turns out to fail.
+
+    Args:
+        network: (B, ...) to (B, D), in evaluation mode.
+    """
+
+    def __init__(self, network: Callable[[Tensor], Tensor]) -> None:
+        from torch._dynamo.exc import TorchDynamoException  # takes seconds to import
+
+        self._plain, self._fails_with = network, TorchDynamoException
+        # batches differ in length: one graph for all of them
+        self._fast: Callable[[Tensor], Tensor] | None = torch.compile(network, dynamic=True)
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """What the network makes of rows."""
+        if self._fast is not None:
+            try:
+                return self._fast(rows)
+            except self._fails_with as error:
+                self._fast = None
+                line = " ".join(str(error).split("\n")[:2])
+                logger.warning("a network is not compiled (%s): it runs as it is", line)
+        return self._plain(rows)
+
+
+def compiled(network: Callable[[Tensor], Tensor], compute: Compute) -> Callable[[Tensor], Tensor]:
+    """The network, compiled where ``compute`` is fast and ``TESSERA_COMPILE`` asks for it.
+
+    Raises:
+        BadInputError: see ``is_compiling``.
+    """
+    return Compiled(network) if compute.batched and is_compiling() else network
 
 
 REFERENCE = Compute(torch.device("cpu"), batched=False)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ml.networks.device import REFERENCE, Compute, chosen_compute
+from ml.networks.device import REFERENCE, Compute, chosen_compute, compiled
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig, standardised
 from ml.networks.weightsfile import filled, halved, read_tensors, stored_config, write_tensors
 from ml.roi.stain import StainEstimate, optical_density
@@ -46,6 +46,7 @@ class PatchCnnEncoder:
         self.compute = compute
         self.network = network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.network.to(compute.device)
+        self._fast = compiled(self.network, compute)
         self.dim = network.config.out_dim
         self.batch = GPU_BATCH if compute.batched else 1
 
@@ -59,7 +60,7 @@ class PatchCnnEncoder:
         count, each = windows.shape[:2]
         images = _as_images(windows.flatten(0, 1))
         with self.compute.precision():
-            found = self.network(images)
+            found = self._fast(images)
         return self.network.of_windows(found.float().reshape(count, each, -1))
 
 

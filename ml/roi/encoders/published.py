@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ml.errors import WeightsError
-from ml.networks.device import Compute
+from ml.networks.device import Compute, compiled
 from ml.roi.encoders.transform import ImageTransform
 from ml.roi.stain import StainEstimate
 from ml.types import ArrayF32, ImageU8
@@ -47,7 +47,8 @@ class PublishedEncoder:
     ) -> None:
         self.name, self.transform, self.device = name, transform, device
         self._compute = Compute(device, batched=device.type != "cpu", half=getattr(torch, half))
-        self._network = network.eval().requires_grad_(requires_grad=False).to(device)
+        placed = network.eval().requires_grad_(requires_grad=False).to(device)
+        self._network = compiled(placed, self._compute)
         self.batch = GPU_BATCH if self._compute.batched else 1
         side = transform.crop_px
         self.dim = int(self._forward(np.zeros((1, 3, side, side), np.float32)).shape[1])

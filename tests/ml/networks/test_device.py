@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from ml.errors import BadInputError
-from ml.gpu import MEMORY_VARIABLE, VARIABLE, memory_bound_gib
+from ml.gpu import COMPILE_VARIABLE, MEMORY_VARIABLE, VARIABLE, is_compiling, memory_bound_gib
 from ml.networks import device
 from ml.networks.device import (
     REFERENCE,
+    Compute,
     chosen_compute,
     chosen_device,
+    compiled,
     device_report,
     in_batches,
 )
@@ -105,3 +107,46 @@ def test_the_device_is_logged_once(monkeypatch, caplog):
         device.chosen_compute()
         device.chosen_compute()
     assert caplog.messages == ["networks run on CPU (cpu)"]
+
+
+def test_networks_are_compiled_on_request_and_never_where_the_reference_is_computed(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda network, dynamic: lambda rows: network(rows) + 1)
+    fast, network = Compute(torch.device("cpu"), batched=True), torch.nn.Identity()
+    monkeypatch.delenv(COMPILE_VARIABLE, raising=False)
+    assert compiled(network, fast) is network
+    monkeypatch.setenv(COMPILE_VARIABLE, "1")
+    assert compiled(network, REFERENCE) is network
+    assert float(compiled(network, fast)(torch.zeros(1))) == 1.0
+    monkeypatch.setenv(COMPILE_VARIABLE, "yes")
+    with pytest.raises(BadInputError, match="TESSERA_COMPILE: expected 0 or 1, got 'yes'"):
+        is_compiling()
+
+
+def test_a_network_that_cannot_be_compiled_runs_as_it_is_and_the_log_says_so(monkeypatch, caplog):
+    """By dynamo itself, with a backend that fails."""
+    calls = []
+
+    def backend(graph, inputs):
+        calls.append(graph)
+        raise ValueError("no compiler here")
+
+    real = torch.compile
+    monkeypatch.setattr(
+        torch, "compile", lambda n, dynamic: real(n, dynamic=dynamic, backend=backend)
+    )
+    network = device.Compiled(torch.nn.Linear(3, 2).eval())
+    rows = torch.ones(4, 3)
+    with caplog.at_level("WARNING", logger="ml.networks.device"), torch.inference_mode():
+        assert torch.equal(network(rows), network(rows))
+    said = [r.getMessage() for r in caplog.records if r.name == "ml.networks.device"]
+    assert len(calls) == 1 and len(said) == 1
+    assert "it runs as it is" in said[0] and "no compiler here" in said[0]
+
+
+def test_memory_that_runs_out_is_no_failure_of_compiling(monkeypatch):
+    def full(rows):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(torch, "compile", lambda network, dynamic: full)
+    with pytest.raises(torch.OutOfMemoryError):
+        device.Compiled(torch.nn.Identity())(torch.zeros(1))
