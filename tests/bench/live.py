@@ -1,0 +1,191 @@
+"""How soon 50 people on one canvas are told of an edit: ``python -m tests.bench.live``.
+
+Each person asks as the page does (``static/src/viewer/rois/saved/live.ts``, whose pauses are read
+from it): what changed, then the changed ROIs, and a sign of life now and then. One more person
+saves. An edit counts as told when the ROI itself has arrived.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+import sys
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from tests.bench import report
+from tests.bench.measure import Row, Section
+from tests.bench.mixed.people import HOST, Person, scene_of
+from tests.bench.mixed.run import ROOT, _free_port, _person, _serving
+from tests.bench.portal import BenchPortal, portal_open
+from tests.bench.processes import Usage, usage_of
+from tests.bench.requests import Connections
+from tests.chaos.clusters import Postgres, Redis
+
+VIEWERS = 50
+FIRST = 1_000  # number of a person: the mixed load's may be there already
+SAVES, SAVE_EVERY_S = 30, 2.0
+WARM_UP_S = 8.0
+LAST_WAIT_S = 10.0  # what is not told by then is an error
+TITLE = "Others' edits"
+ON_SERVERS = "Others' edits on PostgreSQL and Redis"
+PAGE = ROOT / "static/src/viewer/rois/saved/live.ts"
+
+
+def pause_s(name: str) -> float:
+    """A pause of the page, in seconds."""
+    found = re.search(rf"const {name} = ([\d_]+);", PAGE.read_text())
+    if found is None:
+        raise LookupError(f"{PAGE.name} has no {name}")
+    return int(found[1].replace("_", "")) / 1e3
+
+
+@dataclass(slots=True)
+class Seen:
+    """When edits were sent, and how long each took to each viewer."""
+
+    sent: dict[str, float] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
+    asked: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+
+async def watch(port: int, person: Person, canvas: str, seen: Seen, dice: random.Random) -> None:
+    """One page that is open."""
+    connections = Connections(HOST, port, 2)
+    poll, sign = pause_s("POLL_MS"), pause_s("SIGN_MS")
+    tab, cursor, known = uuid.uuid4(), "", set[str]()
+    url, told_at = f"/api/v1/canvases/{canvas}/live/", 0.0
+    await asyncio.sleep(dice.uniform(0, WARM_UP_S / 2))
+    while True:
+        if time.monotonic() - told_at > sign:
+            told_at = time.monotonic()
+            body = {"tab": str(tab), "view": [0, 0, 100, 100], "roi": None}
+            await connections.ask("PUT", url, person.cookie, csrf=person.csrf, body=body)
+        since = f"&since={quote(cursor)}" if cursor else ""
+        began = time.perf_counter()
+        answer = await connections.ask("GET", f"{url}?tab={tab}{since}", person.cookie)
+        seen.asked.append(time.perf_counter() - began)
+        if answer.status != 200:
+            seen.errors.append(f"{answer.status} {answer.body[:120]!r}")
+        now = json.loads(answer.body)
+        cursor = now["cursor"]
+        news = [one["id"] for one in now["changed"] if one["id"] not in known]
+        if news:
+            path = f"/api/v1/rois/?canvas={canvas}&ids={','.join(news)}"
+            rois = json.loads((await connections.ask("GET", path, person.cookie)).body)
+            arrived = time.perf_counter()
+            known |= {roi["id"] for roi in rois["results"]}
+            seen.seconds += [arrived - seen.sent[i] for i in news if i in known & seen.sent.keys()]
+        await asyncio.sleep(poll)
+
+
+async def edit(port: int, person: Person, canvas: str, seen: Seen, dice: random.Random) -> None:
+    """Saves an ROI now and then; its id is chosen here, as the page does."""
+    connections = Connections(HOST, port, 1)
+    for _ in range(SAVES):
+        x, y = dice.uniform(0, 1000), dice.uniform(0, 1000)
+        ring = [[x, y], [x + 300, y], [x + 300, y + 300], [x, y + 300], [x, y]]
+        geometry = {"type": "Polygon", "coordinates": [ring]}
+        number = str(uuid.uuid4())
+        body = {"id": number, "canvas": canvas, "geometry": geometry}
+        seen.sent[number] = time.perf_counter()
+        cookie, csrf = person.cookie, person.csrf
+        answer = await connections.ask("POST", "/api/v1/rois/", cookie, csrf=csrf, body=body)
+        if answer.status != 201:
+            seen.errors.append(f"save: {answer.status} {answer.body[:200]!r}")
+        await asyncio.sleep(SAVE_EVERY_S * dice.uniform(0.5, 1.5))
+    await asyncio.sleep(LAST_WAIT_S)
+
+
+async def _run(
+    port: int, pid: int, portal: BenchPortal, people: list[Person]
+) -> tuple[Seen, list[Usage]]:
+    seen, canvas = Seen(), str(portal.canvas.pk)
+    await scene_of(port, portal, people[0], [])
+    viewers = [
+        asyncio.create_task(watch(port, person, canvas, seen, random.Random(number)))
+        for number, person in enumerate(people[1:])
+    ]
+    await asyncio.sleep(WARM_UP_S)
+    usage = [usage_of(pid)]
+    await edit(port, people[0], canvas, seen, random.Random(99))
+    usage.append(usage_of(pid))
+    for task in viewers:
+        task.cancel()
+    for found in await asyncio.gather(*viewers, return_exceptions=True):
+        if isinstance(found, Exception):
+            seen.errors.append(repr(found))
+    return seen, usage
+
+
+def others_edits(portal: BenchPortal) -> Section:
+    """50 people look on while one saves: how long until each of them has the ROI."""
+    people = [_person(portal, FIRST + number) for number in range(VIEWERS + 1)]
+    port = _free_port()
+    with _serving(portal, port) as serve:
+        seen, usage = asyncio.run(_run(port, serve.pid, portal, people))
+    on_servers = "TESSERA_BROKER_URL" in portal.env
+    wall = usage[-1].at - usage[0].at
+    spent = sum(usage[-1].seconds.values()) - sum(usage[0].seconds.values())
+    section = Section(
+        ON_SERVERS if on_servers else TITLE,
+        f"{VIEWERS} people have one canvas open and another one saves an ROI every "
+        f"{SAVE_EVERY_S:g} s: from the moment the save is sent until the ROI is at each of them, "
+        f"asked for as the page asks; the portal as `make serve` starts it, on "
+        f"{'PostgreSQL and Redis, as they come' if on_servers else 'SQLite'}. Processor time of "
+        f"the portal: {spent / wall:.2f}, the load of embedding what is saved among it.",
+    )
+    found, asked = np.array(seen.seconds or [np.nan]), np.array(seen.asked or [np.nan])
+    p50, p95, p99 = np.percentile(found, (50, 95, 99))
+    name = f"told, p95 of {len(found):,} (median {p50:.2f}, p99 {p99:.2f} s)"
+    section.rows.append(Row(name, float(p95), "s", budget="p95 at most 2 s"))
+    missing = len(seen.sent) * VIEWERS - len(seen.seconds)
+    section.rows.append(Row("never told", missing, "edits", budget="0"))
+    name = f"a question, p95 of {len(asked):,} (median {np.median(asked) * 1e3:.0f} ms)"
+    section.rows.append(Row(name, float(np.percentile(asked, 95)) * 1e3, "ms"))
+    section.rows.append(Row("errors", len(seen.errors), "answers", budget="0"))
+    for error in seen.errors[:5]:
+        sys.stderr.write(error + "\n")
+    return section
+
+
+def main() -> None:
+    """Run it alone."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--servers", action="store_true", help="on PostgreSQL and Redis")
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if asked.servers:
+            folder.chmod(0o755)  # PostgreSQL runs as another user below root
+            postgres, redis = Postgres(folder), Redis(folder)
+            try:
+                postgres.wait()
+                redis.wait()
+                servers = {"TESSERA_DATABASE_URL": postgres.url, "TESSERA_BROKER_URL": redis.url}
+                section = others_edits(portal_open(folder, servers))
+            finally:
+                postgres.kill()
+                redis.kill()
+        else:
+            section = others_edits(portal_open(folder))
+    print(section.note)
+    for row in section.rows:
+        print(f"  {row.what:<60} {row.value:10.2f} {row.unit:<8} {row.budget}")
+    if asked.write:
+        report.replace(section, after="Memory under the mixed load" if not asked.servers else TITLE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Does "next similar" say that nothing is close? ``python -m tests.bench.nothing_close``.
+
+``--write`` puts it into the report. Squares of the tissue of each development slide
+(``TESSERA_DATA``) are embedded as the portal does. The last ``ASKED`` of them, as an ellipse is
+drawn in each, are searched for on their own slide and on those of other patients. A search is as
+in the portal: what is under the ellipse is left out, and nothing is close where the nearest is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from shapely.affinity import scale
+from shapely.geometry import Point, box
+
+from ml.errors import BadInputError
+from ml.imaging.slides import open_slide
+from ml.index.calibration import calibration_of
+from ml.index.exact import exact_distances
+from ml.index.own_tissue import ASKED_MOST, FALSE_SHARE, nearest_elsewhere, own_bound
+from ml.roi import RegionEncoder, load_graph_encoder
+from ml.roi.stain import tissue_squares
+from ml.types import ArrayBool, ArrayF32, ArrayF64
+from tests.bench import report
+from tests.bench.measure import Row, Section
+
+TITLE = "Nothing is close"
+SLIDES = {
+    "slides/cmu-1-small-region.svs": "CMU-1",
+    "slides/tcga-cr-7395.svs": "TCGA-CR-7395",
+    "slides/her2st-c2.tif": "HER2ST C",
+    "slides/her2st-b-d2.tif": "HER2ST B",
+}
+"""And their patients: HER2ST's are both of the breast."""
+SIDE_PX = 256
+MOST, ASKED = 300, 100
+DRAWN_ON = 0.2  # as of the portal
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A slide looked through, and what is asked of it."""
+
+    name: str
+    boxes: ArrayF64
+    vectors: ArrayF32
+    asked_boxes: ArrayF64
+    asked: ArrayF32
+
+
+def looked_through(path: Path, name: str, encoder: RegionEncoder) -> Looked:
+    """Squares, and ellipses in others of them."""
+    with open_slide(path) as slide:
+        squares = tissue_squares(slide, SIDE_PX, most=MOST + ASKED)
+        count = min(ASKED, len(squares) // 4)
+        outlines = [box(*one) for one in squares[:-count]]
+        for left, top, right, bottom in squares[-count:].tolist():
+            middle = Point((left + right) / 2, (top + bottom) / 2).buffer(1)
+            outlines.append(scale(middle, (right - left) / 2, (bottom - top) / 2))
+        found = encoder.embed_regions(slide, outlines, slide.info.mpp_x)
+    kept = [at for at, one in enumerate(found) if not isinstance(one, BadInputError)]
+    vectors = np.array([found[at].vector for at in kept], np.float32)
+    is_asked = np.array(kept) >= len(squares) - count
+    boxes = squares[kept]
+    return Looked(name, boxes[~is_asked], vectors[~is_asked], boxes[is_asked], vectors[is_asked])
+
+
+def elsewhere(asked: ArrayF64, boxes: ArrayF64) -> ArrayBool:
+    """(Q, N): squares that lie elsewhere."""
+    size = np.minimum(asked[:, None, 2:], boxes[:, 2:])
+    size = np.clip(size - np.maximum(asked[:, None, :2], boxes[:, :2]), 0, None)
+    return np.asarray(size.prod(axis=2) <= DRAWN_ON * SIDE_PX**2)
+
+
+def nearest(asked: ArrayF32, looked: Looked, free: ArrayBool) -> ArrayF64:
+    """(Q,): how far each is from the nearest free square."""
+    found = [
+        exact_distances(one, looked.vectors)[f].min() for one, f in zip(asked, free, strict=True)
+    ]
+    return np.array(found)
+
+
+def measured(folder: Path) -> Section:
+    """Shares of searches that say that nothing is close."""
+    encoder = load_graph_encoder("default")
+    calibration = calibration_of(encoder.config_hash)
+    if calibration is None:
+        raise SystemExit("the default encoder has no calibration")
+    slides = [looked_through(folder / path, name, encoder) for path, name in SLIDES.items()]
+    section = Section(
+        TITLE,
+        "Shares of searches for the next similar place that say that nothing is close. Squares of "
+        f"{SIDE_PX} px of the tissue of {len(SLIDES)} slides; {ASKED} others of each (fewer where "
+        f"it holds less), outlined as ellipses, are searched for on their own slide, where about "
+        f"{FALSE_SHARE:.0%} may have nothing close by the rule, and on the slides of other "
+        "patients, where little may be close. By the calibration alone: the distance of unrelated "
+        "organs, the rule until now.",
+    )
+    for looked in slides:
+        bound = own_bound(
+            nearest_elsewhere(looked.vectors, elsewhere(looked.boxes[:ASKED_MOST], looked.boxes))
+        )
+        own = nearest(looked.asked, looked, elsewhere(looked.asked_boxes, looked.boxes))
+        others = [one.asked for one in slides if one is not looked]
+        foreign = np.concatenate(
+            [nearest(a, looked, np.ones((len(a), len(looked.boxes)), bool)) for a in others]
+        )
+        for what, found in (("its own tissue", own), ("other patients' tissue", foreign)):
+            before = np.array([calibration.says_nothing_close(d, len(looked.boxes)) for d in found])
+            now = before | (found > (np.inf if bound is None else bound))
+            name = f"{looked.name} ({len(looked.boxes)} squares), {what}, {len(found)} searches"
+            against = f"by the calibration alone: {100 * before.mean():.1f} %"
+            section.rows.append(Row(name, float(100 * now.mean()), "%", against=against))
+    return section
+
+
+def main() -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    asked = parser.parse_args()
+    data = os.environ.get("TESSERA_DATA")
+    if not data:
+        raise SystemExit("set TESSERA_DATA to the folder of the development data")
+    section = measured(Path(data) / "histology")
+    for row in section.rows:
+        print(f"{row.what:<70} {row.value:6.1f} {row.unit}  {row.against}")
+    if asked.write:
+        report.replace(section, after="Outlines from a click")
+
+
+if __name__ == "__main__":
+    main()
