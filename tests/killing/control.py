@@ -49,12 +49,12 @@ def state() -> object:
     effects = [event.payload["name"] for event in Event.objects.filter(name="effect")]
     ended = list(Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True))
     return {
-        job.args["name"]: {
+        job.args.get("name", str(job.pk)): {
             "state": job.state,
             "attempts": job.attempts,
             "error": job.error_code,
             "phase": job.phase,
-            "effects": effects.count(job.args["name"]),
+            "effects": effects.count(job.args.get("name")),
             "ended": ended.count(str(job.pk)),
         }
         for job in jobs

@@ -104,8 +104,8 @@ class Portal:
         self.processes.append(process)
         return process
 
-    def start_worker(self, name: str = "one") -> subprocess.Popen[bytes]:
-        command = list(worker(concurrency=2).command)
+    def start_worker(self, name: str = "one", *, places: int = 2) -> subprocess.Popen[bytes]:
+        command = list(worker(concurrency=places).command)
         command[-1] = f"{name}@%h"
         return self.start(command)
 
@@ -130,7 +130,7 @@ class Portal:
         return [(name, int(pid), int(parent)) for name, pid, parent in rows]
 
     def wait_for_attempts(self, count: int) -> list[tuple[str, int, int]]:
-        self._wait(lambda: len(self.attempts()) >= count, f"{count} attempts")
+        self.wait_until(lambda: len(self.attempts()) >= count, f"{count} attempts")
         return self.attempts()
 
     def wait_until_ended(self) -> dict[str, Any]:
@@ -140,10 +140,10 @@ class Portal:
             found.update(self.control("state"))
             return all(job["state"] not in {"queued", "running"} for job in found.values())
 
-        self._wait(ended, "every job to end")
+        self.wait_until(ended, "every job to end")
         return found
 
-    def _wait(self, true: Callable[[], bool], what: str) -> None:
+    def wait_until(self, true: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + 60
         while not true():
             if time.monotonic() > deadline:

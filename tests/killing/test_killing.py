@@ -16,6 +16,7 @@ from tests import services
 from tests.killing.harness import Portal, is_alive
 from tests.killing.uploads import send_among_kills
 
+CONTROL = "tests.killing.embedding_control"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
@@ -132,10 +133,9 @@ def test_serve_starts_a_killed_worker_and_reaper_again(portal: Portal) -> None:
 
 def _roles_of(pid: int, word: str) -> list[int]:
     """The children of ``serve`` whose command line has the word."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     found = [
-        int(child)
-        for child in children
+        child
+        for child in _children(pid)
         if word.encode() in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
     assert found, f"serve has no {word}"
@@ -228,6 +228,43 @@ def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
     _once(portal.wait_until_ended()["a"])
     time.sleep(2.5)  # the one that was paused has had time to finish, were it allowed to
     _once(portal.control("state")["a"])
+
+
+@one_engine
+def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch(
+    portal: Portal,
+) -> None:
+    """Four jobs in one batch, killed while their patches are encoded: each is then run alone."""
+
+    def jobs() -> dict[str, dict[str, object]]:
+        found: dict[str, dict[str, object]] = portal.ask(CONTROL, "embedded")
+        return found
+
+    portal.ask(CONTROL, "draw", "4")
+    portal.start_reaper()
+    # a batch of four on a processor, and the time that loading torch holds the interpreter for
+    portal.env |= {"TESSERA_EMBED_TOGETHER": "4", "TESSERA_JOB_LEASE_S": "8"}
+    worker = portal.start_worker(places=1)
+    portal.wait_until(
+        lambda: all(job["phase"] == "patches" for job in jobs().values()), "one batch of all"
+    )
+    assert {(job["state"], job["vectors"]) for job in jobs().values()} == {("running", 0)}
+    for pid in _children(worker.pid):
+        os.kill(pid, signal.SIGKILL)
+    portal.wait_until(
+        lambda: all(job["state"] not in {"queued", "running"} for job in jobs().values()),
+        "every region to be embedded",
+    )
+    for job in jobs().values():
+        found = (job["state"], job["ended"], job["vectors"], job["attempts"])
+        assert found == ("succeeded", 1, 1, 2), job
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that it started."""
+    own = [int(w) for w in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    assert own, f"process {pid} has no children"
+    return own
 
 
 @one_engine

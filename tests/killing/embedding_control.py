@@ -1,0 +1,72 @@
+"""Answers ``draw COUNT`` (ROIs on a still) and ``embedded`` (what became of their jobs)."""
+
+from __future__ import annotations
+
+import django
+
+django.setup()
+
+import numpy as np  # noqa: E402
+from PIL import Image  # noqa: E402
+
+from portal.annotations.services import roi_create  # noqa: E402
+from portal.archive import storage  # noqa: E402
+from portal.archive.models import Canvas, CanvasKind, Case  # noqa: E402
+from portal.core.models import Event  # noqa: E402
+from portal.jobs.models import Job  # noqa: E402
+from portal.labs.models import Lab, Membership, Role, User  # noqa: E402
+from portal.retrieval.models import Embedding  # noqa: E402
+from tests.killing.answers import answer  # noqa: E402
+
+SIDE = 2600
+"""Pixels of 0.5 um: 60 patches a region, so that a batch of four takes seconds."""
+
+
+def draw(count: str) -> object:
+    """That many ROIs, drawn by hand: a job each."""
+    lab = Lab.objects.create(slug="embedded", name="Embedded")
+    user = User.objects.create_user("draws@kill.example", "correct horse battery")
+    Membership.objects.create(user=user, lab=lab, role=Role.ANNOTATOR)
+    path = storage.resolve("kill/tissue.png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    small = np.random.default_rng(0).integers(60, 200, (SIDE // 12, SIDE // 12, 3), dtype=np.uint8)
+    Image.fromarray(small).resize((SIDE, SIDE)).save(path)
+    canvas = Canvas.objects.create(
+        lab=lab,
+        case=Case.objects.create(lab=lab, accession="K-1"),
+        kind=CanvasKind.STILL,
+        name="Tissue",
+        width_px=SIDE,
+        height_px=SIDE,
+        mpp_x=0.5,
+        mpp_y=0.5,
+        levels=[],
+        pixels_path="kill/tissue.png",
+        content_hash="0" * 64,
+    )
+    for number in range(int(count)):
+        left, right = 10 * number, SIDE - 10 * number
+        ring = [[left, left], [right, left], [right, right], [left, right], [left, left]]
+        roi_create(canvas=canvas, user=user, geometry={"type": "Polygon", "coordinates": [ring]})
+    return None
+
+
+def embedded() -> object:
+    """Each job by its ROI: how it stands, how often it ended, and how many vectors the ROI has."""
+    jobs = list(Job.objects.filter(kind="roi_embed"))
+    ended = list(Event.objects.filter(name="job.ended").values_list("payload__job_id", flat=True))
+    return {
+        str(job.target_id): {
+            "state": job.state,
+            "phase": job.phase,
+            "attempts": job.attempts,
+            "ended": ended.count(str(job.pk)),
+            "vectors": Embedding.objects.filter(roi=job.target_id).count(),
+            "outcome": job.error_message or job.result,
+        }
+        for job in jobs
+    }
+
+
+if __name__ == "__main__":
+    answer({"draw": draw, "embedded": embedded})
