@@ -26,7 +26,7 @@ from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.retrieval.models import Encoder, Query, QuerySource, Report
+from portal.retrieval.models import Encoder, Query, QuerySource, RegionMap, Report
 from portal.retrieval.selectors import Frozen
 from portal.retrieval.services import QueryAsked, query_create
 
@@ -47,6 +47,7 @@ class World:
     encoder: Encoder
     query: Query
     report: Report
+    map: RegionMap
 
     def ids(self) -> dict[str, str]:
         """Ids by the word that stands before them in an URL."""
@@ -63,6 +64,7 @@ class World:
             "encoders": str(self.encoder.pk),
             "queries": str(self.query.pk),
             "reports": str(self.report.pk),
+            "maps": str(self.map.pk),
         }
 
 
@@ -188,6 +190,21 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         encoder=encoder,
         query=query,
         report=_report(query),
+        map=_map(encoder, lab),
+    )
+
+
+def _map(encoder: Encoder, lab: Lab) -> RegionMap:
+    """Of nothing."""
+    columns = ("ids", "places", "neighbours", "distances", "pairs", "pair_distances")
+    return RegionMap.objects.create(
+        lab=lab,
+        encoder=encoder,
+        last_embedding_id=0,
+        laid_out=0,
+        radius=1e-3,
+        is_calibrated=False,
+        **dict.fromkeys(columns, b""),
     )
 
 

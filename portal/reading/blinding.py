@@ -33,6 +33,7 @@ from portal.retrieval.models import (
     Embedding,
     Explanation,
     Judgement,
+    LabelConfirmation,
     Query,
     Report,
     ReportRegion,
@@ -47,7 +48,7 @@ _OF_MANY = {"rois.saved_in_bulk": ("canvas_id",), "job.ended": ("target_id",)}
 def blinding_register() -> None:
     """Say what is hidden of each model; called once, when the portal starts."""
     hide_register(Roi, lambda user: Q(pk__in=rois_hidden_from(user)))
-    for model in (Embedding, Followup, ReportRegion, RoiComment):
+    for model in (Embedding, Followup, LabelConfirmation, ReportRegion, RoiComment):
         hide_register(model, lambda user: Q(roi__in=rois_hidden_from(user)))
     hide_register(Judgement, _judgements)
     hide_register(Explanation, _explanations)

@@ -31,7 +31,7 @@ from portal.jobs.models import Job
 from portal.keeping.models import Erasure
 from portal.labs.models import ApiToken, User
 from portal.mosaics.models import Followup, Mosaic
-from portal.retrieval.models import Query, Report
+from portal.retrieval.models import Query, RegionMap, Report
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "job": (Job, ""),
     "label": (Label, ""),
     "mosaic": (Mosaic, "case_id"),
+    "map": (RegionMap, ""),
     "query": (Query, "canvas__case_id"),
     "report": (Report, "canvas__case_id"),
     "roi": (Roi, "canvas__case_id"),

@@ -7,6 +7,15 @@ from collections.abc import Mapping
 from portal.config.auditing.watch import HOUR_S, MINUTE_S, Watch, told
 
 SEARCHES: Mapping[str, Mapping[str, Watch]] = {
+    "api:canvas-look-through": {"POST": Watch("search.browsed", "canvas", "canvas_id")},
+    "api:map-detail": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
+    "api:map-list": {
+        "GET": Watch("search.browsed", every_s=HOUR_S),
+        "POST": Watch("search.browsed"),
+    },
+    "api:map-near-duplicates": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
+    "api:map-points": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
+    "api:map-unlike": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
     "api:query-detail": {
         "GET": Watch("search.made", "query", "pk", every_s=MINUTE_S),
         "DELETE": Watch("search.removed", "lab"),
@@ -21,15 +30,28 @@ SEARCHES: Mapping[str, Mapping[str, Watch]] = {
         "GET": Watch("report.viewed", "report", "pk", every_s=MINUTE_S),
         "DELETE": told("report.deleted", "report", "pk"),
     },
+    "api:report-pdf": {"GET": Watch("report.downloaded", "report", "pk")},
     "api:report-list": {
         "GET": Watch("report.listed", every_s=HOUR_S),
         "POST": told("report.created"),
     },
     "api:roi-judgement": {"DELETE": Watch("search.judged", "roi", "roi_id")},
     "api:roi-judgements": {"POST": Watch("search.judged", "roi", "roi_id")},
+    "api:roi-label-confirmation": {
+        "PUT": Watch("search.label_confirmed", "roi", "roi_id"),
+        "DELETE": Watch("search.label_confirmed", "roi", "roi_id"),
+    },
     "api:roi-places": {"GET": Watch("search.made", "roi", "roi_id", every_s=MINUTE_S)},
     "api:roi-similar": {"GET": Watch("search.made", "roi", "roi_id")},
+    "api:unannotated": {"GET": Watch("search.browsed", every_s=HOUR_S)},
     "api:search": {"POST": Watch("search.made", "roi")},
+    "retrieval:browse": {"GET": Watch("search.browsed", every_s=HOUR_S)},
+    "retrieval:browse_draw": {"POST": Watch("search.browsed")},
+    "retrieval:browse_duplicates": {"GET": Watch("search.browsed", every_s=HOUR_S)},
+    "retrieval:browse_label": {"POST": Watch("search.label_confirmed", "roi", "roi_id")},
+    "retrieval:browse_unannotated": {"GET": Watch("search.browsed", every_s=HOUR_S)},
+    "retrieval:browse_unlike": {"GET": Watch("search.browsed", every_s=HOUR_S)},
+    "retrieval:look_through": {"POST": Watch("search.browsed", "canvas", "canvas_id")},
     "retrieval:judge": {"POST": Watch("search.judged", "roi", "roi_id")},
     "retrieval:queries": {"GET": Watch("search.listed", every_s=HOUR_S)},
     "retrieval:query": {"GET": Watch("search.made", "query", "query_id", every_s=MINUTE_S)},

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import HttpResponse
 from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
@@ -21,6 +23,7 @@ from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
 from portal.retrieval import selectors, services
 from portal.retrieval.api.search import RETRY_AFTER_S, EmbeddingPendingSerializer, options_of
+from portal.retrieval.downloads import report_response
 from portal.retrieval.models import Report
 from portal.retrieval.selectors import SimilarResult
 from portal.retrieval.serializers import (
@@ -112,9 +115,19 @@ class ReportViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Report]):
         before = list(selectors.report_regions(user, found))
         return Response(changes_represent(selectors.report_changes(found, before, result)))
 
+    @extend_schema(
+        operation_id="report_pdf",
+        responses={(200, "application/pdf"): OpenApiTypes.BINARY},
+    )
+    @action(detail=True, methods=["get"])
+    def pdf(self, request: Request, pk: str) -> HttpResponse:
+        """The report on A4 pages."""
+        user = user_of(request)
+        return report_response(request, user, selectors.report_get(user, self.get_object().pk))
+
 
 def _whole(request: Request, report: Report) -> dict[str, Any]:
     regions = selectors.report_regions(user_of(request), report)
     return report_represent(report, regions) | {
-        "pdf_url": reverse("retrieval:report_file", args=[report.pk])
+        "pdf_url": reverse("api:report-pdf", args=[report.pk])
     }

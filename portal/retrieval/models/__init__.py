@@ -1,5 +1,6 @@
 """Rows of retrieval: vectors and what makes them, searches, and reports of their answers."""
 
+from portal.retrieval.models.maps import LabelConfirmation, RegionMap
 from portal.retrieval.models.reports import RegionRole, Report, ReportRegion
 from portal.retrieval.models.searches import (
     EMBEDDED_SOURCES,
@@ -32,8 +33,10 @@ __all__ = [
     "Explanation",
     "IndexSnapshot",
     "Judgement",
+    "LabelConfirmation",
     "Query",
     "QuerySource",
+    "RegionMap",
     "RegionRole",
     "Report",
     "ReportRegion",

@@ -28,12 +28,19 @@ from portal.retrieval.services.indexes import (
     indexes_forget,
 )
 from portal.retrieval.services.judgements import judgement_clear, judgement_set
+from portal.retrieval.services.maps import (
+    label_confirm,
+    label_confirmation_clear,
+    map_draw,
+    map_save,
+)
 from portal.retrieval.services.places import (
     PLACES_MOST,
     SamplePart,
     places_or_job,
     sample_add,
     samples_sweep,
+    slide_look_through,
 )
 from portal.retrieval.services.queries import (
     PICTURE_BYTES,
@@ -94,6 +101,10 @@ __all__ = [
     "is_scaled_so",
     "judgement_clear",
     "judgement_set",
+    "label_confirm",
+    "label_confirmation_clear",
+    "map_draw",
+    "map_save",
     "places_or_job",
     "queries_sweep",
     "query_create",
@@ -112,6 +123,7 @@ __all__ = [
     "samples_sweep",
     "similar_or_embed",
     "similar_to_query",
+    "slide_look_through",
     "stain_save",
     "training_set_write",
     "unembeddable_save",

@@ -20,6 +20,7 @@ from portal.retrieval.models import (
     Embedding,
     Encoder,
     IndexSnapshot,
+    RegionMap,
 )
 from portal.retrieval.selectors import IndexSource
 
@@ -64,11 +65,14 @@ def index_build_submit(*, scope: Scope, version: int) -> Job:
 def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
     """Name no index file of a lab (of any) any more, and submit new ones where they are due.
 
+    Its maps go as well: they are drawn anew when somebody asks.
+
     The files go on commit. Until there are new ones, searches read the database. Returns how many
     were submitted.
     """
     labs = list(Lab.objects.filter(pk=lab_id) if lab_id else Lab.objects.all())
     IndexSnapshot.objects.filter(lab__in=labs).delete()
+    RegionMap.objects.filter(lab__in=labs).delete()
     builds = Job.objects.filter(lab__in=labs, kind=INDEX_KIND, state__in=ENDED)
     builds.update(idempotency_key=None)  # versions begin at 1 again
     scopes = [Scope(encoder, lab.pk) for encoder in Encoder.objects.all() for lab in labs]

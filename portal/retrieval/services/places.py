@@ -16,7 +16,8 @@ from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.jobs.models import Job
 from portal.jobs.services import job_submit
-from portal.labs.models import User
+from portal.labs.models import Role, User
+from portal.labs.rules import require_role
 from portal.retrieval import selectors
 from portal.retrieval.models import EncoderKind, TissueSample
 from portal.retrieval.selectors.places import (
@@ -33,6 +34,8 @@ SAMPLE_DAYS = 30  # half a megabyte each; a slide is read within a month
 SIDE_STEP = math.sqrt(2)
 """Sizes of squares: ROIs within 19 % of a size share its sample."""
 LEAST_SIDE_PX = 32  # below, the thumbnail's cells no longer tell tissue from glass
+USUAL_OF = 200  # of the newest ROIs the median is taken
+USUAL_SIDE_PX = 512.0  # where nothing is drawn: a field of a quarter of a millimetre at 20x
 PLACES_MOST = 50  # nobody presses a key more often before drawing
 
 
@@ -84,10 +87,49 @@ def places_or_job(*, roi: Roi, user: User, limit: int = PLACES_MOST) -> PlacesFo
 def side_of(roi: Roi) -> int:
     """The side of the squares that an ROI is compared with, in level-0 pixels: one of few sizes."""
     width, height = roi.right - roi.left, roi.bottom - roi.top
-    side = max(math.sqrt(max(width * height, 1.0)), LEAST_SIDE_PX)
-    step = round(math.log(side / LEAST_SIDE_PX, SIDE_STEP))
-    most = min(roi.canvas.width_px, roi.canvas.height_px)
+    return _stepped(math.sqrt(max(width * height, 1.0)), roi.canvas)
+
+
+def _stepped(side: float, canvas: Canvas) -> int:
+    step = round(math.log(max(side, LEAST_SIDE_PX) / LEAST_SIDE_PX, SIDE_STEP))
+    most = min(canvas.width_px, canvas.height_px)
     return max(1, min(round(LEAST_SIDE_PX * SIDE_STEP**step), most))
+
+
+def slide_look_through(*, canvas: Canvas, user: User) -> Job | None:
+    """Submit the job that looks through a slide's tissue, in squares as large as ROIs usually are.
+
+    Returns:
+        The job; None where ``user`` has such a sample.
+    Raises:
+        ForbiddenError: less than an annotator of the lab. InvalidInputError: no slide.
+        ConflictError: nothing is embedded yet.
+    """
+    require_role(user, canvas.lab_id, at_least=Role.ANNOTATOR)
+    if canvas.kind not in (CanvasKind.SLIDE, CanvasKind.STILL):
+        raise InvalidInputError("Only slides are looked through.", code="no-slide")
+    encoder = selectors.encoder_default(EncoderKind.HISTOLOGY)
+    if encoder is None:
+        raise ConflictError("No region of this kind is embedded yet.", code="nothing-embedded")
+    side_px = _usual_side(canvas, user)
+    known = sample_for(user=user, canvas=canvas, encoder=encoder, side_px=side_px)
+    return None if known else _submit(canvas, user, side_px)
+
+
+def _usual_side(canvas: Canvas, user: User) -> int:
+    """Of the lab's newest regions on slides, as wide on this one where pixel sizes are known."""
+    rois = Roi.objects.live().owned_by(user).filter(lab_id=canvas.lab_id)
+    rows = rois.filter(canvas__kind__in=(CanvasKind.SLIDE, CanvasKind.STILL), area_px__gt=0)
+    found = rows.order_by("-created_at").values_list(
+        "left", "top", "right", "bottom", "canvas__mpp_x"
+    )
+    sides = [
+        math.sqrt((right - left) * (bottom - top))
+        * (mpp / canvas.mpp_x if mpp and canvas.mpp_x else 1)
+        for left, top, right, bottom, mpp in found[:USUAL_OF]
+    ]
+    side = float(np.median(sides)) if sides else USUAL_SIDE_PX
+    return _stepped(side, canvas)
 
 
 def sample_add(key: SampleKey, part: SamplePart) -> TissueSample:

@@ -3,6 +3,7 @@
 from portal.retrieval.tasks.embedding import canvas_embed, roi_embed
 from portal.retrieval.tasks.explaining import match_explain
 from portal.retrieval.tasks.indexes import index_build, lab_embed
+from portal.retrieval.tasks.maps import map_draw
 from portal.retrieval.tasks.places import tissue_sample
 from portal.retrieval.tasks.queries import query_embed
 
@@ -10,6 +11,7 @@ __all__ = [
     "canvas_embed",
     "index_build",
     "lab_embed",
+    "map_draw",
     "match_explain",
     "query_embed",
     "roi_embed",

@@ -1,5 +1,14 @@
 """Pages of retrieval."""
 
+from portal.retrieval.views.browse import (
+    browse,
+    browse_draw,
+    browse_duplicates,
+    browse_label,
+    browse_unannotated,
+    browse_unlike,
+    look_through,
+)
 from portal.retrieval.views.pages import embed, judge, similar, thumbnail
 from portal.retrieval.views.queries import (
     ask,
@@ -26,8 +35,15 @@ from portal.retrieval.views.why import query_why, why
 
 __all__ = [
     "ask",
+    "browse",
+    "browse_draw",
+    "browse_duplicates",
+    "browse_label",
+    "browse_unannotated",
+    "browse_unlike",
     "embed",
     "judge",
+    "look_through",
     "picture",
     "queries",
     "query",

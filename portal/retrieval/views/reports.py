@@ -22,7 +22,7 @@ from portal.labs.models import Role
 from portal.labs.requests import user_of
 from portal.labs.rules import has_role
 from portal.retrieval import selectors, services
-from portal.retrieval.downloads import ReportHit, report_pdf
+from portal.retrieval.downloads import report_response
 from portal.retrieval.forms import SimilarForm
 from portal.retrieval.models import RegionRole
 from portal.retrieval.selectors import Frozen, FrozenRegion, SimilarResult
@@ -156,23 +156,7 @@ def report_file(request: HttpRequest, report_id: uuid.UUID) -> HttpResponse:
     """The report as a PDF."""
     user = user_of(request)
     found = selectors.report_get(user, report_id)
-    regions = selectors.report_regions(user, found).defer(None).defer("canvas__levels")
-    hits = [
-        ReportHit(
-            region.rank,
-            FrozenRegion.of_json(region.content),
-            bytes(region.picture) if region.picture else None,
-        )
-        for region in regions
-    ]
-    address = request.build_absolute_uri(reverse("retrieval:report", args=[found.pk]))
-    response = HttpResponse(
-        report_pdf(found, hits, address=address), content_type="application/pdf"
-    )
-    name = f"similar-cases-{found.created_at:%Y-%m-%d}-{str(found.pk)[:8]}.pdf"
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return report_response(request, user, found)
 
 
 def _frozen(request: HttpRequest, found: SimilarResult | Job, back: str) -> HttpResponse:

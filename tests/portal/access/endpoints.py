@@ -48,6 +48,7 @@ OBJECTS: Mapping[str, str] = {
     "item": "slides",
     "job": "jobs",
     "label": "labels",
+    "map": "maps",
     "member": "memberships",
     "membership": "memberships",
     "mosaic": "mosaics",

@@ -53,6 +53,29 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "retrieval:query_mark": {"POST": page(302, at_least="manager", body=judgement_body)},
     "retrieval:query_remove": {"POST": page(302, at_least="manager")},
     "retrieval:query_picture": {"GET": page()},
+    "retrieval:browse": {"GET": page(elsewhere=200)},
+    "retrieval:browse_duplicates": {"GET": page(elsewhere=200)},
+    "retrieval:browse_unlike": {"GET": page(elsewhere=200)},
+    "retrieval:browse_unannotated": {"GET": page(elsewhere=200)},
+    "retrieval:browse_draw": {  # of one's own lab
+        "POST": page(302, at_least="annotator", elsewhere=302)
+    },
+    "retrieval:browse_label": {"POST": page(302, at_least="annotator")},
+    "retrieval:look_through": {"POST": page(302, at_least="annotator")},
+    "api:map-list": {
+        "GET": rest(elsewhere=200),
+        "POST": rest(409, at_least="annotator", writes=True, elsewhere=409),  # nothing embedded
+    },
+    "api:map-detail": {"GET": rest()},
+    "api:map-points": {"GET": rest()},
+    "api:map-near-duplicates": {"GET": rest()},
+    "api:map-unlike": {"GET": rest()},
+    "api:unannotated": {"GET": rest(elsewhere=200)},
+    "api:canvas-look-through": {"POST": rest(409, at_least="annotator", writes=True)},
+    "api:roi-label-confirmation": {
+        "PUT": rest(204, at_least="annotator", writes=True),
+        "DELETE": rest(204, at_least="annotator", writes=True),
+    },
     "retrieval:reports": {"GET": page(elsewhere=200)},
     "retrieval:report": {"GET": page()},
     "retrieval:report_again": {"GET": page()},
@@ -71,6 +94,7 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
         "DELETE": rest(204, at_least="manager", writes=True),  # or who made it
     },
     "api:report-again": {"GET": rest(202)},
+    "api:report-pdf": {"GET": rest()},
     "api:query-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(202, writes=True, body=query_body),

@@ -1,0 +1,212 @@
+"""Maps of a lab: what they are made of, and what of them a person may see."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from django.db.models import QuerySet
+
+from ml.index.calibration import Calibration
+from ml.types import ArrayF32, ArrayI64
+from portal.archive.models import Canvas
+from portal.core.errors import NotFoundError
+from portal.jobs.models import ENDED, Job
+from portal.labs.models import User
+from portal.retrieval.indexes import Scope
+from portal.retrieval.models import CURRENT, Embedding, RegionMap
+from portal.retrieval.selectors.embeddings import ids_of_rows, vectors_by_id
+from portal.retrieval.selectors.hits import Meaning, calibration_for
+
+MAP_KIND = "map_draw"
+MOST_REGIONS = 100_000
+"""Of a map, the newest: the neighbours of so many are found in minutes on two cores, and the time
+grows with the square; a browser draws as many without a pause."""
+COPY_RADIUS = 1e-3  # of an encoder without a calibration: only what is the same but for rounding
+_HALVINGS = 50  # of a distance: far below what float32 tells apart
+
+
+@dataclass(frozen=True, slots=True)
+class MapSource:
+    """What a map is drawn of.
+
+    Attributes:
+        ids: (N,) embeddings, ascending. vectors: (N, D).
+        patients, cases: (N,) a number for each patient (an unknown one: each case) and case.
+        left_out: older regions, beyond ``MOST_REGIONS``.
+    """
+
+    ids: ArrayI64
+    vectors: ArrayF32
+    patients: ArrayI64
+    cases: ArrayI64
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRow:
+    """A region of a map as it is now."""
+
+    roi_id: uuid.UUID
+    version: int
+    label_id: uuid.UUID | None
+    review_state: str
+    canvas_id: uuid.UUID
+
+
+@dataclass(frozen=True)
+class SeenMap:
+    """What one person may see of a map.
+
+    Attributes:
+        rows: by their number in the map, ascending.
+        newer: regions that they may see and that the map does not show: drawn or changed since.
+    """
+
+    map: RegionMap
+    rows: dict[int, SeenRow]
+    newer: int
+
+    @cached_property
+    def numbers(self) -> ArrayI64:
+        """(M,) numbers of ``rows``."""
+        return np.fromiter(self.rows, dtype=np.int64, count=len(self.rows))
+
+    @cached_property
+    def canvases(self) -> dict[uuid.UUID, dict[str, Any]]:
+        """Of the lab, with what regions are coloured and grouped by. One query."""
+        rows = Canvas.objects.filter(lab_id=self.map.lab_id).values(
+            *("pk", "name", "kind", "case_id", "case__accession", "case__organ"),
+            *("case__diagnosis", "case__patient_key", "slide__vendor"),
+        )
+        return {row["pk"]: row for row in rows}
+
+    @property
+    def places(self) -> ArrayI64:
+        """(M, 2): of ``rows``, 0 to 65535."""
+        return (
+            np.frombuffer(bytes(self.map.places), "<u2")
+            .reshape(-1, 2)[self.numbers]
+            .astype(np.int64)
+        )
+
+
+def map_source(scope: Scope) -> MapSource:
+    """For a task: the current embeddings of a lab with their patients and cases."""
+    rows = Embedding.objects.filter(
+        CURRENT, lab_id=scope.lab_id, encoder=scope.encoder, roi__deleted_at__isnull=True
+    )
+    count = rows.count()
+    newest = ids_of_rows(rows.order_by("-pk")[:MOST_REGIONS])
+    ids, vectors = vectors_by_id(np.sort(newest), dim=scope.encoder.dim)
+    canvas_of = dict(rows.order_by().values_list("pk", "canvas_id"))
+    canvases = {
+        pk: (case_id, key or str(case_id))
+        for pk, case_id, key in Canvas.objects.filter(lab_id=scope.lab_id).values_list(
+            "pk", "case_id", "case__patient_key"
+        )
+    }
+    known = np.array([canvas_of.get(pk) in canvases for pk in ids.tolist()], dtype=np.bool_)
+    ids, vectors = ids[known], vectors[known]
+    owners = [canvases[canvas_of[pk]] for pk in ids.tolist()]
+    return MapSource(
+        ids,
+        vectors,
+        patients=_numbered([patient for _, patient in owners]),
+        cases=_numbered([case for case, _ in owners]),
+        left_out=max(count - MOST_REGIONS, 0),
+    )
+
+
+def duplicate_radius(scope: Scope, count: int) -> tuple[float, bool]:
+    """How near two of ``count`` regions are near-duplicates, and whether that is calibrated.
+
+    As near as no two unrelated regions among so many usually are.
+    """
+    calibration = calibration_for(scope.encoder)
+    if calibration is None:
+        return COPY_RADIUS, False
+    return max(reach_of(calibration, max(count * (count - 1) // 2, 1)), COPY_RADIUS), True
+
+
+def close_radius(seen: SeenMap) -> float:
+    """Farther neighbours are no nearer than unrelated regions; infinite where it is not known."""
+    meaning = Meaning(calibration_for(seen.map.encoder), len(seen.rows))
+    if meaning.calibration is None:
+        return float("inf")
+    return reach_of(meaning.calibration, max(meaning.searched, 1))
+
+
+def map_list(user: User) -> QuerySet[RegionMap]:
+    """Maps of the person's labs, the newest first, without what is drawn of them."""
+    rows = RegionMap.objects.owned_by(user).select_related("encoder", "lab")
+    heavy = ("ids", "places", "neighbours", "distances", "pairs", "pair_distances")
+    return rows.defer(*heavy).order_by("-created_at", "pk")
+
+
+def map_get(user: User, map_id: uuid.UUID) -> RegionMap:
+    """One map.
+
+    Raises:
+        NotFoundError: none of theirs.
+    """
+    found = map_list(user).filter(pk=map_id).first()
+    if found is None:
+        raise NotFoundError("There is no such map.")
+    return found
+
+
+def map_latest(user: User, *, lab_id: uuid.UUID, kind: str) -> RegionMap | None:
+    """The newest map of a lab's regions by the encoder that searches go by now."""
+    return (
+        map_list(user).filter(lab_id=lab_id, encoder__kind=kind, encoder__is_default=True).first()
+    )
+
+
+def map_job_open(*, lab_id: uuid.UUID, encoder_id: uuid.UUID) -> Job | None:
+    """The job that draws such a map now. The caller has checked the lab."""
+    jobs = Job.objects.filter(lab_id=lab_id, kind=MAP_KIND, args__encoder_id=str(encoder_id))
+    return jobs.exclude(state__in=ENDED).order_by("created_at").first()
+
+
+def map_seen(user: User, row: RegionMap) -> SeenMap:
+    """What the person may see of a map now. One query, and one of the map's ids."""
+    ids = np.frombuffer(bytes(row.ids), "<i8")
+    rows: dict[int, SeenRow] = {}
+    newer = 0
+    seen = (
+        Embedding.objects.owned_by(user)
+        .filter(CURRENT, lab_id=row.lab_id, encoder_id=row.encoder_id)
+        .filter(roi__deleted_at__isnull=True)
+        .order_by("pk")
+        .values_list(
+            *("pk", "roi_id", "roi__version", "roi__label_id", "roi__review_state", "canvas_id")
+        )
+    )
+    for pk, *rest in seen.iterator(chunk_size=5_000):
+        number = int(np.searchsorted(ids, pk)) if len(ids) else 0
+        if number < len(ids) and ids[number] == pk:
+            rows[number] = SeenRow(*rest)
+        elif pk > row.last_embedding_id:
+            newer += 1
+    return SeenMap(row, rows, newer)
+
+
+def _numbered(keys: list[Any]) -> ArrayI64:
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def reach_of(calibration: Calibration, searched: int) -> float:
+    """The largest distance that is close among so many regions, by halving."""
+    low, high = 0.0, calibration.distances[-1]
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if calibration.says_nothing_close(middle, searched):
+            high = middle
+        else:
+            low = middle
+    return low

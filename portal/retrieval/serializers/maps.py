@@ -1,0 +1,291 @@
+"""Maps, near-duplicates and doubtful labels, as the API shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from portal.annotations.models import Roi
+from portal.retrieval.models import EncoderKind, RegionMap
+from portal.retrieval.selectors.browse import (
+    COLOURS,
+    Between,
+    Duplicates,
+    MapPoints,
+    SeenMap,
+    UnannotatedPage,
+    UnlikeFound,
+)
+from portal.retrieval.serializers.answers import EncoderSerializer
+
+PAGE_MOST = 100  # entries of one answer
+
+
+class MapAskSerializer(serializers.Serializer[Any]):
+    """Which regions are drawn."""
+
+    lab = serializers.UUIDField(required=False, help_text="Needed by members of several labs")
+    kind = serializers.ChoiceField(EncoderKind.choices, default=EncoderKind.HISTOLOGY)
+
+
+class MapSerializer(serializers.ModelSerializer[RegionMap]):
+    """A map. It is never changed; what is drawn of it is what its reader may see now."""
+
+    encoder = EncoderSerializer()
+
+    class Meta:
+        model = RegionMap
+        fields = ("id", "lab", "encoder", "created_at", "is_calibrated")
+
+
+class MapWholeSerializer(MapSerializer):
+    """A map, and how old it is."""
+
+    regions = serializers.IntegerField(help_text="That it shows, of those you may see")
+    newer = serializers.IntegerField(help_text="That you may see and it does not show yet")
+
+    class Meta(MapSerializer.Meta):
+        fields = (*MapSerializer.Meta.fields, "regions", "newer")  # type: ignore[assignment]
+
+
+class MapCanvasSerializer(serializers.Serializer[Any]):
+    """An image that points lie on."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    accession = serializers.CharField()
+
+
+class MapColourSerializer(serializers.Serializer[Any]):
+    """A value that points have."""
+
+    value = serializers.CharField()
+    name = serializers.CharField()
+    color = serializers.CharField(help_text="Of a label; empty otherwise")
+    count = serializers.IntegerField()
+
+
+class MapColouringSerializer(serializers.Serializer[Any]):
+    """One way to colour the points."""
+
+    name = serializers.ChoiceField([(name, name) for name in COLOURS])
+    values = MapColourSerializer(many=True)
+    at = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Of each point the number of its value, or -1"
+    )
+
+
+def _column(text: str) -> serializers.ListField:
+    return serializers.ListField(child=serializers.IntegerField(), help_text=text)
+
+
+class MapPointsSerializer(serializers.Serializer[Any]):
+    """Points in columns: one entry each in every list."""
+
+    rois = serializers.ListField(child=serializers.UUIDField())
+    versions = _column("Of the ROIs")
+    x = _column("0 to 65535")
+    y = _column("0 to 65535, downwards")
+    canvas = _column("Number in `canvases`")
+    canvases = MapCanvasSerializer(many=True)
+    colourings = MapColouringSerializer(many=True)
+
+
+class BrowseAskSerializer(serializers.Serializer[Any]):
+    """Which part of a list is wanted."""
+
+    start = serializers.IntegerField(min_value=0, max_value=1_000_000, default=0)
+    limit = serializers.IntegerField(min_value=1, max_value=PAGE_MOST, default=24)
+
+
+class DuplicatesAskSerializer(BrowseAskSerializer):
+    """Which pairs are wanted."""
+
+    between = serializers.ChoiceField([(one.value, one.value) for one in Between], required=False)
+
+
+class BrowseRoiSerializer(serializers.Serializer[Any]):
+    """A region of a list."""
+
+    roi = serializers.UUIDField()
+    roi_version = serializers.IntegerField()
+    name = serializers.CharField()
+    label = serializers.CharField(help_text="Empty where it has none")  # type: ignore[assignment]
+    canvas = serializers.UUIDField()
+    canvas_name = serializers.CharField()
+    accession = serializers.CharField()
+
+
+class NearPairSerializer(serializers.Serializer[Any]):
+    """Two regions closer than any two unrelated ones usually are."""
+
+    between = serializers.ChoiceField([(one.value, one.value) for one in Between])
+    one = BrowseRoiSerializer()
+    other = BrowseRoiSerializer()
+    distance = serializers.FloatField()
+    closer_than = serializers.CharField(help_text="Percent of unrelated pairs; empty: unknown")
+    labels_differ = serializers.BooleanField()
+
+
+class NearDuplicatesSerializer(serializers.Serializer[Any]):
+    """Pairs, those of different cases first, then the nearest first."""
+
+    total = serializers.IntegerField()
+    counts = serializers.DictField(child=serializers.IntegerField())
+    is_cut = serializers.BooleanField(help_text="There are more; the map kept the nearest")
+    pairs = NearPairSerializer(many=True)
+
+
+class MapNeighbourSerializer(BrowseRoiSerializer):
+    """The nearest region of another patient."""
+
+    is_for = serializers.BooleanField(help_text="It carries the suggested label")
+
+
+class UnlikeSerializer(BrowseRoiSerializer):
+    """A region that looks unlike its label."""
+
+    suggested = serializers.CharField()
+    says = serializers.IntegerField(help_text="Other patients whose nearest region carries it")
+    agree = serializers.IntegerField(help_text="Other patients whose nearest carries its own")
+    support = serializers.IntegerField(help_text="Other patients with a close, labelled region")
+    neighbours = MapNeighbourSerializer(many=True)
+
+
+class UnlikeListSerializer(serializers.Serializer[Any]):
+    """Regions that look unlike their label, the clearest first."""
+
+    total = serializers.IntegerField()
+    looked_at = serializers.IntegerField(help_text="Labelled regions with enough neighbours")
+    silent = serializers.IntegerField(help_text="Labelled regions without")
+    confirmed = serializers.IntegerField(help_text="Left out: somebody said the label is right")
+    is_calibrated = serializers.BooleanField(help_text="Only close neighbours were asked")
+    found = UnlikeSerializer(many=True)
+
+
+class UnannotatedSerializer(serializers.Serializer[Any]):
+    """An image that may be worth drawing on."""
+
+    canvas = serializers.UUIDField()
+    canvas_name = serializers.CharField()
+    accession = serializers.CharField()
+    regions = serializers.IntegerField()
+    unknown = serializers.IntegerField(
+        allow_null=True, help_text="Squares of its tissue that look like no region of the lab"
+    )
+    squares = serializers.IntegerField(allow_null=True, help_text="That were compared")
+
+
+class UnannotatedListSerializer(serializers.Serializer[Any]):
+    """Images whose tissue is most unlike all regions, then those without a region."""
+
+    total = serializers.IntegerField()
+    without = serializers.IntegerField(help_text="Images without a region that you may see")
+    images = serializers.IntegerField()
+    found = UnannotatedSerializer(many=True)
+
+
+def map_represent(seen: SeenMap) -> dict[str, Any]:
+    """A map as ``MapWholeSerializer`` says."""
+    return {**MapSerializer(seen.map).data, "regions": len(seen.rows), "newer": seen.newer}
+
+
+def points_represent(points: MapPoints) -> dict[str, Any]:
+    """Points as ``MapPointsSerializer`` says; by hand, as there may be a hundred thousand."""
+    return {
+        "rois": [str(one) for one in points.rois],
+        "versions": points.versions,
+        "x": points.x,
+        "y": points.y,
+        "canvas": points.canvas,
+        "canvases": [
+            {"id": str(pk), "name": name, "accession": accession}
+            for pk, name, accession in points.canvases
+        ],
+        "colourings": [
+            {
+                "name": one.name,
+                "values": [
+                    {"value": v.value, "name": v.name, "color": v.color, "count": v.count}
+                    for v in one.values
+                ],
+                "at": one.at,
+            }
+            for one in points.colourings
+        ],
+    }
+
+
+def duplicates_represent(found: Duplicates) -> dict[str, Any]:
+    """As ``NearDuplicatesSerializer`` says."""
+    return {
+        "total": found.total,
+        "counts": {kind.value: count for kind, count in found.counts.items()},
+        "is_cut": found.is_cut,
+        "pairs": [
+            {
+                "between": pair.between.value,
+                "one": _roi(pair.one),
+                "other": _roi(pair.other),
+                "distance": pair.distance,
+                "closer_than": pair.closer_than,
+                "labels_differ": pair.labels_differ,
+            }
+            for pair in found.pairs
+        ],
+    }
+
+
+def unlike_represent(answer: UnlikeFound) -> dict[str, Any]:
+    """As ``UnlikeListSerializer`` says."""
+    return {
+        "total": answer.total,
+        "looked_at": answer.looked_at,
+        "silent": answer.silent,
+        "confirmed": answer.confirmed,
+        "is_calibrated": answer.is_calibrated,
+        "found": [
+            _roi(one.roi)
+            | {
+                "suggested": one.suggested.name,
+                "says": one.says,
+                "agree": one.agree,
+                "support": one.support,
+                "neighbours": [_roi(n.roi) | {"is_for": n.is_for} for n in one.neighbours],
+            }
+            for one in answer.found
+        ],
+    }
+
+
+def unannotated_represent(answer: UnannotatedPage) -> dict[str, Any]:
+    """As ``UnannotatedListSerializer`` says."""
+    return {
+        "total": answer.total,
+        "without": answer.without,
+        "images": answer.images,
+        "found": [
+            {
+                "canvas": str(one.canvas.pk),
+                "canvas_name": one.canvas.name,
+                "accession": one.canvas.case.accession,
+                "regions": one.regions,
+                "unknown": one.novelty.unknown if one.novelty else None,
+                "squares": one.novelty.squares if one.novelty else None,
+            }
+            for one in answer.found
+        ],
+    }
+
+
+def _roi(roi: Roi) -> dict[str, Any]:
+    return {
+        "roi": str(roi.pk),
+        "roi_version": roi.version,
+        "name": roi.name,
+        "label": roi.label.name if roi.label else "",
+        "canvas": str(roi.canvas_id),
+        "canvas_name": roi.canvas.name,
+        "accession": roi.canvas.case.accession,
+    }

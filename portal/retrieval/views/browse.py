@@ -1,0 +1,211 @@
+"""Pages: all regions of a lab at once, on a map and in lists."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_POST
+
+from portal.annotations.models import Label, RoiAction
+from portal.annotations.selectors import label_get, roi_get
+from portal.annotations.services import RoiChanges, RoiStep, rois_change
+from portal.archive.selectors import canvas_get
+from portal.core.errors import ConflictError, InvalidInputError, StaleVersionError
+from portal.core.http.htmx import wants_part
+from portal.jobs.models import Job
+from portal.labs.models import Lab, Role, User
+from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.rules import has_role
+from portal.labs.selectors import lab_get, memberships_of
+from portal.retrieval import selectors, services
+from portal.retrieval.models import EncoderKind, RegionMap
+from portal.retrieval.selectors.browse import (
+    NAMES,
+    Between,
+    map_job_open,
+    map_latest,
+    map_seen,
+    near_duplicates,
+    unannotated,
+    unlike_their_label,
+)
+
+_DIGITS = 6  # of a page's number, and of more nothing has as many
+_PAGE = 12  # pairs or regions, each with several pictures
+
+
+class _Page:
+    """What every tab of the page needs to know."""
+
+    def __init__(self, request: HttpRequest, tab: str) -> None:
+        self.request, self.user = request, user_of(request)
+        self.lab = lab_get(self.user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
+        self.kind = _kind(request.GET.get("kind"))
+        self.encoder = selectors.encoder_default(self.kind)
+        self.map = map_latest(self.user, lab_id=self.lab.pk, kind=self.kind)
+        self.tab = tab
+        at = request.GET.get("page", "")
+        self.number = int(at) if at.isdecimal() and len(at) <= _DIGITS else 1
+        self.start = max(self.number - 1, 0) * _PAGE
+
+    def context(self, **more: Any) -> dict[str, Any]:
+        encoder = self.encoder
+        return {
+            "tab": self.tab,
+            "lab": self.lab,
+            "memberships": memberships_of(self.user),
+            "kind": self.kind,
+            "kinds": EncoderKind.choices,
+            "encoder": encoder,
+            "map": self.map,
+            "job": _job(self.lab, encoder.pk) if encoder else None,
+            "may_draw": has_role(self.user, self.lab.pk, at_least=Role.ANNOTATOR),
+            "is_polled": wants_part(self.request),
+            "here": self.request.get_full_path(),
+            **more,
+        }
+
+    def paged(self, total: int) -> Any:
+        """The page of a list of so many, for its links."""
+        return Paginator(range(total), _PAGE).get_page(self.number)
+
+
+@login_required
+@require_GET
+def browse(request: HttpRequest) -> HttpResponse:
+    """The map; its points are asked for by the page."""
+    page = _Page(request, "map")
+    labels = Label.objects.filter(lab=page.lab, retired_at=None)
+    context = page.context(seen=_seen(page.user, page.map), labels=labels)
+    return render(request, "retrieval/browse/map.html", context)
+
+
+@login_required
+@require_GET
+def browse_duplicates(request: HttpRequest) -> HttpResponse:
+    """Pairs of regions that are nearly the same."""
+    page = _Page(request, "duplicates")
+    between = request.GET.get("between", "")
+    chosen = Between(between) if between in list(Between) else None
+    more: dict[str, Any] = {"between": chosen}
+    if seen := _seen(page.user, page.map):
+        found = near_duplicates(page.user, seen, between=chosen, start=page.start, count=_PAGE)
+        kinds = [(kind.value, NAMES[kind], found.counts[kind]) for kind in Between]
+        more |= {"seen": seen, "found": found, "between_kinds": kinds}
+        more |= {"page_obj": page.paged(found.total), "names": NAMES}
+    return render(request, "retrieval/browse/duplicates.html", page.context(**more))
+
+
+@login_required
+@require_GET
+def browse_unlike(request: HttpRequest) -> HttpResponse:
+    """Regions that look unlike their label."""
+    page = _Page(request, "unlike")
+    more: dict[str, Any] = {}
+    if seen := _seen(page.user, page.map):
+        found = unlike_their_label(page.user, seen, start=page.start, count=_PAGE)
+        more = {"seen": seen, "found": found, "page_obj": page.paged(found.total)}
+    return render(request, "retrieval/browse/unlike.html", page.context(**more))
+
+
+@login_required
+@require_GET
+def browse_unannotated(request: HttpRequest) -> HttpResponse:
+    """Images without a region, and slides with tissue unlike all regions."""
+    page = _Page(request, "unannotated")
+    found = unannotated(
+        page.user,
+        lab=page.lab,
+        kind=page.kind,
+        encoder=page.encoder,
+        start=page.start,
+        count=_PAGE,
+    )
+    context = page.context(found=found, page_obj=page.paged(found.total))
+    return render(request, "retrieval/browse/unannotated.html", context)
+
+
+@login_required
+@require_POST
+def browse_draw(request: HttpRequest) -> HttpResponse:
+    """Draw the map anew."""
+    user = user_of(request)
+    lab = lab_get(user, slug=request.POST.get("lab"), chosen=lab_chosen_by(request))
+    kind = _kind(request.POST.get("kind"))
+    try:
+        services.map_draw(lab=lab, kind=kind, user=user)
+    except ConflictError as error:
+        messages.error(request, error.message)
+    return redirect(f"{reverse('retrieval:browse')}?lab={lab.slug}&kind={kind}")
+
+
+@login_required
+@require_POST
+def browse_label(request: HttpRequest, roi_id: uuid.UUID) -> HttpResponse:
+    """Give a region another label (``label``), or say that the one it has is right (none)."""
+    user = user_of(request)
+    roi = roi_get(user, roi_id, with_shared=False)
+    if not (wanted := request.POST.get("label")):
+        services.label_confirm(roi=roi, user=user)
+        messages.success(request, "Kept: the label is right.")
+        return redirect(_back(request))
+    version = request.POST.get("version", "")
+    if not version.isdecimal() or len(version) > 9:
+        raise InvalidInputError("version: the one that was looked at.")
+    try:
+        label = label_get(user, uuid.UUID(wanted))
+    except ValueError:
+        raise InvalidInputError("label: no such label.") from None
+    if label.lab_id != roi.lab_id:
+        raise InvalidInputError("label: no such label in this lab.", code="unknown-label")
+    step = RoiStep(RoiAction.UPDATE, roi.pk, version=int(version), changes=RoiChanges(label=label))
+    try:
+        rois_change(canvas=roi.canvas, user=user, steps=[step])
+    except (ConflictError, StaleVersionError) as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"The region is labelled {label.name} now.")
+    return redirect(_back(request))
+
+
+@login_required
+@require_POST
+def look_through(request: HttpRequest, canvas_id: uuid.UUID) -> HttpResponse:
+    """Look through a slide's tissue for what is unlike all regions."""
+    user = user_of(request)
+    canvas = canvas_get(user=user, canvas_id=canvas_id)
+    try:
+        job = services.slide_look_through(canvas=canvas, user=user)
+    except (ConflictError, InvalidInputError) as error:
+        messages.error(request, error.message)
+    else:
+        done = "It was looked through already." if job is None else "It is being looked through."
+        messages.info(request, f"{canvas.name}: {done}")
+    return redirect(_back(request))
+
+
+def _kind(text: str | None) -> EncoderKind:
+    return EncoderKind(text) if text in EncoderKind.values else EncoderKind.HISTOLOGY
+
+
+def _seen(user: User, row: RegionMap | None) -> Any:
+    return map_seen(user, row) if row else None
+
+
+def _job(lab: Lab, encoder_id: uuid.UUID) -> Job | None:
+    return map_job_open(lab_id=lab.pk, encoder_id=encoder_id)
+
+
+def _back(request: HttpRequest) -> str:
+    wanted = request.POST.get("next", "")
+    if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None):
+        return wanted
+    return reverse("retrieval:browse")

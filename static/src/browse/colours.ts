@@ -1,0 +1,39 @@
+/** Which colour a value has: a label its own; the most frequent of the others twelve that are told apart. */
+import type { Colouring } from "./points";
+
+/** Of the lightness that shows on both grounds; hues far from their neighbours in the row. */
+const ROW = [
+  "#2a7fb8", "#d1592a", "#3f9e4d", "#b04a98", "#b8901f", "#6a63c9",
+  "#c2455a", "#24a08f", "#8a6a4f", "#7d9a1f", "#5b8fd6", "#a0522d",
+]; // prettier-ignore
+const OTHERS = "#8b979a";
+export const NONE = "#b4bdbf";
+
+export interface Shade {
+  readonly name: string;
+  readonly color: string;
+  readonly count: number;
+  /** Numbers of the values that it stands for; -1: none. */
+  readonly values: readonly number[];
+}
+
+/** The rows of the legend, those without a value last. */
+export function shades(colouring: Colouring): Shade[] {
+  const isOwn = colouring.name === "label";
+  const shown = isOwn ? colouring.values : colouring.values.slice(0, ROW.length);
+  const rows: Shade[] = shown.map((value, at) => ({
+    name: value.name,
+    color: (isOwn && value.color) || (ROW[at % ROW.length] ?? OTHERS),
+    count: value.count,
+    values: [at],
+  }));
+  const rest = colouring.values.slice(shown.length);
+  if (rest.length) {
+    const count = rest.reduce((sum, value) => sum + value.count, 0);
+    const values = rest.map((_, at) => shown.length + at);
+    rows.push({ name: `${rest.length} others`, color: OTHERS, count, values });
+  }
+  const without = colouring.at.filter((at) => at < 0).length;
+  if (without) rows.push({ name: "None", color: NONE, count: without, values: [-1] });
+  return rows;
+}

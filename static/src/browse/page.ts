@@ -1,0 +1,143 @@
+/** The map of regions with its legend, and the list of what is selected. */
+import { element, required } from "../dom/elements";
+import { ApiError, getJson } from "../dom/http";
+import { Chosen } from "./chosen";
+import type { Addresses } from "./chosen";
+import { NONE, shades } from "./colours";
+import type { Shade } from "./colours";
+import { Plane } from "./plane";
+import type { Colouring, MapPoints } from "./points";
+
+const ZOOM_STEP = 1.6; // of the buttons
+
+export async function startRegionMap(root: HTMLElement): Promise<void> {
+  const state = required(root, "output");
+  try {
+    const points = await getJson<MapPoints>(root.dataset.regionMap ?? "");
+    state.hidden = true;
+    new RegionMap(root, points);
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    state.textContent = `The map could not be loaded. ${error.message}`;
+  }
+}
+
+class RegionMap {
+  private readonly plane: Plane;
+  private readonly chosen: Chosen;
+  private readonly hidden = new Set<string>();
+  private readonly legend: HTMLElement;
+  private readonly addresses: Addresses;
+  private colouring: Colouring;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly points: MapPoints,
+  ) {
+    const placeholder = root.dataset.placeholder ?? "";
+    this.addresses = {
+      viewer: (canvas, roi) => `${(root.dataset.viewer ?? "").replace(placeholder, canvas)}?roi=${roi}`,
+      thumbnail: (roi, version) => `${(root.dataset.thumbnail ?? "").replace(placeholder, roi)}?v=${version}`,
+    };
+    this.legend = required(root, "[data-map-legend]");
+    const plane = required(root, ".region-map__plane");
+    this.plane = new Plane(plane, points, {
+      hover: (at, x, y) => this.tip(at, x, y),
+      open: (at) => location.assign(this.addressOf(at)),
+      select: (found) => this.choose(found),
+    });
+    const labels = this.named("label");
+    this.chosen = new Chosen(
+      root,
+      points,
+      this.addresses,
+      (at) => this.plane.point(at),
+      (at) => labels.values[labels.at[at] ?? -1]?.name ?? "No label",
+      () => this.choose([]),
+    );
+    this.colouring = labels;
+    const colour = required<HTMLSelectElement>(root, "[data-map-colour]");
+    colour.addEventListener("change", () => {
+      this.colouring = this.named(colour.value);
+      this.hidden.clear();
+      this.colour();
+    });
+    this.tools();
+    root.addEventListener("relabelled", () => location.reload());
+    this.colour();
+  }
+
+  private named(name: string): Colouring {
+    return this.points.colourings.find((one) => one.name === name) ?? { name, values: [], at: [] };
+  }
+
+  private addressOf(at: number): string {
+    const canvas = this.points.canvases[this.points.canvas[at] ?? 0]?.id ?? "";
+    return this.addresses.viewer(canvas, this.points.rois[at] ?? "");
+  }
+
+  private choose(found: number[]): void {
+    this.plane.choose(found);
+    this.chosen.show(found);
+  }
+
+  private colour(): void {
+    const rows = shades(this.colouring);
+    const of = new Map(rows.flatMap((row) => row.values.map((value) => [value, row] as const)));
+    const shadeOf = (at: number): Shade | undefined => of.get(this.colouring.at[at] ?? -1);
+    this.plane.color(
+      this.points.rois.map((_, at) => {
+        const shade = shadeOf(at);
+        return shade && this.hidden.has(shade.name) ? null : (shade?.color ?? NONE);
+      }),
+    );
+    this.legend.replaceChildren(...rows.map((row) => this.row(row, shadeOf)));
+  }
+
+  private row(shade: Shade, shadeOf: (at: number) => Shade | undefined): HTMLElement {
+    const tick = element("input", { type: "checkbox", "aria-label": `Show ${shade.name}` });
+    tick.checked = !this.hidden.has(shade.name);
+    tick.addEventListener("change", () => {
+      if (tick.checked) this.hidden.delete(shade.name);
+      else this.hidden.add(shade.name);
+      this.colour();
+    });
+    const dot = element("span", { class: "swatch", "aria-hidden": "true" });
+    dot.style.setProperty("--swatch", shade.color);
+    const count = element("span", { class: "num muted" }, shade.count.toLocaleString("en"));
+    const pick = element("button", { type: "button", class: "region-map__value", title: "Select these" }, dot, shade.name);
+    pick.addEventListener("click", () =>
+      this.choose([...this.points.rois.keys()].filter((at) => shadeOf(at)?.name === shade.name)),
+    );
+    return element("li", {}, tick, pick, count);
+  }
+
+  private tip(at: number, x: number, y: number): void {
+    const tip = required(this.root, ".region-map__tip");
+    tip.hidden = at < 0;
+    if (at < 0) return;
+    const canvas = this.points.canvases[this.points.canvas[at] ?? 0];
+    const label = this.named("label");
+    const words = [label.values[label.at[at] ?? -1]?.name ?? "No label", canvas?.name, canvas?.accession];
+    const own = this.colouring.values[this.colouring.at[at] ?? -1]?.name;
+    if (own && !words.includes(own)) words.push(own);
+    required(tip, "div").textContent = words.filter(Boolean).join(" · ");
+    const address = this.addresses.thumbnail(this.points.rois[at] ?? "", this.points.versions[at] ?? 1);
+    const picture = required<HTMLImageElement>(tip, "img");
+    if (picture.getAttribute("src") !== address) picture.src = address;
+    const { clientWidth: width, clientHeight: height } = required(this.root, ".region-map__plane");
+    tip.style.left = `${Math.max(0, x + 16 + tip.offsetWidth > width ? x - 16 - tip.offsetWidth : x + 16)}px`;
+    tip.style.top = `${Math.max(0, Math.min(y + 16, height - tip.offsetHeight))}px`;
+  }
+
+  private tools(): void {
+    const select = required(this.root, "[data-map-tool]");
+    select.addEventListener("click", () => {
+      this.plane.isSelecting = !this.plane.isSelecting;
+      select.setAttribute("aria-pressed", String(this.plane.isSelecting));
+    });
+    required(this.root, "[data-map-in]").addEventListener("click", () => this.plane.zoomBy(ZOOM_STEP));
+    required(this.root, "[data-map-out]").addEventListener("click", () => this.plane.zoomBy(1 / ZOOM_STEP));
+    required(this.root, "[data-map-whole]").addEventListener("click", () => this.plane.whole());
+  }
+}

@@ -1,0 +1,95 @@
+/** The points of a map as the server sends them, and where they are found. */
+
+export interface ColourValue {
+  readonly value: string;
+  readonly name: string;
+  readonly color: string;
+  readonly count: number;
+}
+
+export interface Colouring {
+  readonly name: string;
+  readonly values: readonly ColourValue[];
+  /** Of each point the number of its value, -1 for none. */
+  readonly at: readonly number[];
+}
+
+export interface MapPoints {
+  readonly rois: readonly string[];
+  readonly versions: readonly number[];
+  /** 0 to 65535, y downwards. */
+  readonly x: readonly number[];
+  readonly y: readonly number[];
+  readonly canvas: readonly number[];
+  readonly canvases: readonly { readonly id: string; readonly name: string; readonly accession: string }[];
+  readonly colourings: readonly Colouring[];
+}
+
+export const PLANE = 65_535;
+
+const CELLS = 128; // along each side: of 100,000 points spread evenly a cell holds six
+
+export type Place = readonly [number, number];
+
+/** Points by cells of the plane: which is nearest, and which lie in an outline. */
+export class PointGrid {
+  private readonly cells = new Map<number, number[]>();
+
+  constructor(private readonly points: MapPoints) {
+    for (let at = 0; at < points.rois.length; at++) {
+      const key = this.cell(points.x[at] ?? 0) + CELLS * this.cell(points.y[at] ?? 0);
+      const held = this.cells.get(key);
+      if (held) held.push(at);
+      else this.cells.set(key, [at]);
+    }
+  }
+
+  /** The nearest point within `reach` of the plane that `isShown`; -1 where there is none. */
+  nearest([x, y]: Place, reach: number, isShown: (at: number) => boolean): number {
+    let best = -1;
+    let least = reach * reach;
+    for (const at of this.within(x - reach, y - reach, x + reach, y + reach)) {
+      const squared = ((this.points.x[at] ?? 0) - x) ** 2 + ((this.points.y[at] ?? 0) - y) ** 2;
+      if (squared <= least && isShown(at)) {
+        best = at;
+        least = squared;
+      }
+    }
+    return best;
+  }
+
+  /** Points inside an outline, in their order. */
+  inside(outline: readonly Place[]): number[] {
+    if (outline.length < 3) return [];
+    const xs = outline.map(([x]) => x);
+    const ys = outline.map(([, y]) => y);
+    const bounds = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)] as const;
+    const found = [...this.within(...bounds)].filter((at) =>
+      isInside([this.points.x[at] ?? 0, this.points.y[at] ?? 0], outline),
+    );
+    return found.sort((a, b) => a - b);
+  }
+
+  private *within(left: number, top: number, right: number, bottom: number): Generator<number> {
+    for (let row = this.cell(top); row <= this.cell(bottom); row++) {
+      for (let column = this.cell(left); column <= this.cell(right); column++) {
+        yield* this.cells.get(column + CELLS * row) ?? [];
+      }
+    }
+  }
+
+  private cell(value: number): number {
+    return Math.max(0, Math.min(CELLS - 1, Math.floor((value / (PLANE + 1)) * CELLS)));
+  }
+}
+
+/** By the even-odd rule. */
+export function isInside([x, y]: Place, outline: readonly Place[]): boolean {
+  let inside = false;
+  for (let at = 0, before = outline.length - 1; at < outline.length; before = at++) {
+    const [ax, ay] = outline[at] ?? [0, 0];
+    const [bx, by] = outline[before] ?? [0, 0];
+    if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) inside = !inside;
+  }
+  return inside;
+}

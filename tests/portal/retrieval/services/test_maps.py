@@ -1,0 +1,270 @@
+"""Maps of a lab: drawn by a job, and shown to each person as they may see it now."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ml.index.calibration import Calibration
+from portal.annotations.models import Label
+from portal.annotations.services import roi_delete
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
+from portal.jobs.models import Job
+from portal.labs.models import Membership, Role, User
+from portal.reading.services import Wanted, readings_assign, study_create
+from portal.retrieval.models import EncoderKind, LabelConfirmation, RegionMap
+from portal.retrieval.selectors.browse import (
+    Between,
+    map_latest,
+    map_points,
+    map_seen,
+    near_duplicates,
+    unannotated,
+    unlike_their_label,
+)
+from portal.retrieval.selectors.browse import maps as module
+from portal.retrieval.selectors.encoders import encoder_default
+from portal.retrieval.services import label_confirm, map_draw
+from portal.retrieval.services.indexes import indexes_forget
+from portal.retrieval.services.maps import MAPS_KEPT
+from tests.portal.retrieval.conftest import jobs
+
+HISTOLOGY = EncoderKind.HISTOLOGY
+
+
+def drawn(world):
+    map_draw(lab=world.lab, kind=HISTOLOGY, user=world.user)
+    world.run_jobs()
+    return seen_by(world, world.user)
+
+
+def seen_by(world, user):
+    return map_seen(user, map_latest(user, lab_id=world.lab.pk, kind=HISTOLOGY))
+
+
+def member(lab, name, role=Role.ANNOTATOR):
+    user = User.objects.create_user(f"{name}@example.com", "correct horse battery")
+    Membership.objects.create(user=user, lab=lab, role=role)
+    return user
+
+
+@pytest.fixture
+def archive(world):
+    """Six patients; tumour on the left of each image, stroma on the right."""
+    tumour, stroma = world.labels("Tumour", "Stroma")
+    world.cases = [world.case(f"A{n}", f"p{n}", organ="colon") for n in range(6)]
+    world.canvases = [world.canvas(case) for case in world.cases]
+    world.left = [world.roi(c, 10 + n, 50, label=tumour) for n, c in enumerate(world.canvases)]
+    world.right = [world.roi(c, 300 + n, 50, label=stroma) for n, c in enumerate(world.canvases)]
+    world.tumour, world.stroma = tumour, stroma
+    world.run_jobs()
+    return world
+
+
+def relabel(roi, label):
+    roi.label = label
+    roi.save()
+
+
+def test_a_map_shows_every_region_with_the_labels_of_now(archive):
+    seen = drawn(archive)
+    points = map_points(seen)
+    assert set(points.rois) == {roi.pk for roi in archive.left + archive.right}
+    label = next(one for one in points.colourings if one.name == "label")
+    assert {v.name: v.count for v in label.values} == {"Tumour": 6, "Stroma": 6}
+    relabel(archive.left[0], archive.stroma)
+    points = map_points(seen_by(archive, archive.user))
+    at = points.rois.index(archive.left[0].pk)
+    label = next(one for one in points.colourings if one.name == "label")
+    assert label.values[label.at[at]].name == "Stroma"
+    organ = next(one for one in points.colourings if one.name == "organ")
+    assert [(v.name, v.count) for v in organ.values] == [("colon", 12)]
+    assert max(points.x + points.y) == 65_535
+    assert min(points.x + points.y) == 0
+
+
+def test_drawing_again_gives_the_same_places_and_keeps_a_few_maps(archive):
+    first = drawn(archive).places
+    for _ in range(MAPS_KEPT):
+        assert np.array_equal(drawn(archive).places, first)
+    assert RegionMap.objects.count() == MAPS_KEPT
+
+
+def test_two_who_ask_at_once_get_one_job(archive):
+    one = map_draw(lab=archive.lab, kind=HISTOLOGY, user=archive.user)
+    assert map_draw(lab=archive.lab, kind=HISTOLOGY, user=archive.user) == one
+
+
+def test_the_job_tells_nobody_how_many_regions_there_are(archive):
+    drawn(archive)
+    (job,) = jobs("map_draw")
+    assert job.result == {"map": str(RegionMap.objects.get().pk)}
+    assert job.progress_total in (0, 100)
+
+
+def test_new_and_redrawn_regions_are_counted_and_deleted_ones_are_gone(archive):
+    drawn(archive)
+    archive.embedded(archive.canvases[0], 100, 100)
+    roi_delete(roi=archive.left[1], user=archive.user, expected_version=archive.left[1].version)
+    archive.run_jobs()
+    seen = seen_by(archive, archive.user)
+    assert seen.newer == 1
+    assert archive.left[1].pk not in {row.roi_id for row in seen.rows.values()}
+    assert len(seen.rows) == 11
+
+
+def test_drawing_needs_an_annotator_and_something_to_draw(world):
+    with pytest.raises(ConflictError, match="embedded"):
+        map_draw(lab=world.lab, kind=HISTOLOGY, user=world.user)
+    viewer = member(world.lab, "viewer", Role.VIEWER)
+    with pytest.raises(ForbiddenError):
+        map_draw(lab=world.lab, kind=HISTOLOGY, user=viewer)
+    assert not Job.objects.filter(kind="map_draw").exists()
+
+
+def test_what_a_blind_reading_hides_is_on_no_map(archive, manager):
+    """Hidden when it is looked at: the map that was drawn before holds it."""
+    reader = member(archive.lab, "reader")
+    seen = drawn(archive)
+    canvas = archive.canvases[0]
+    study = study_create(lab=archive.lab, user=manager, name="Agreement")
+    wanted = Wanted(canvases=[canvas], people=[reader, member(archive.lab, "second")])
+    readings_assign(study=study, user=manager, wanted=wanted)
+    hidden = {archive.left[0].pk, archive.right[0].pk}
+    blind = seen_by(archive, reader)
+    told = {row.roi_id for row in blind.rows.values()}
+    assert told == {row.roi_id for row in seen.rows.values()} - hidden
+    assert set(map_points(blind).rois) == told
+    archive.embedded(canvas, 100, 100)
+    assert seen_by(archive, reader).newer == 0
+    assert seen_by(archive, manager).newer == 1
+    pairs = near_duplicates(reader, blind, between=None, start=0, count=50).pairs
+    assert not hidden & {roi.pk for pair in pairs for roi in (pair.one, pair.other)}
+    doubts = unlike_their_label(reader, blind, start=0, count=50)
+    assert doubts.looked_at == 10
+
+
+def test_a_region_whose_neighbours_say_otherwise_is_found_with_them(archive):
+    relabel(archive.left[2], archive.stroma)
+    seen = drawn(archive)
+    answer = unlike_their_label(archive.user, seen, start=0, count=10)
+    (one,) = answer.found
+    assert one.roi == archive.left[2]
+    assert one.suggested == archive.tumour
+    # fifteen neighbours hold all ten regions of the others; of each patient the nearest speaks
+    assert (one.says, one.agree, one.support) == (5, 0, 5)
+    assert {n.roi.pk for n in one.neighbours} == {
+        roi.pk for roi in archive.left if roi != archive.left[2]
+    }
+    assert answer.looked_at == 12
+
+
+def test_regions_of_the_same_patient_have_no_voice(archive):
+    for canvas in archive.canvases[1:]:
+        canvas.case.patient_key = "p0"
+        canvas.case.save()
+    relabel(archive.left[2], archive.stroma)
+    answer = unlike_their_label(archive.user, drawn(archive), start=0, count=10)
+    assert answer.total == 0
+    assert answer.silent == 12
+
+
+def test_a_label_above_or_below_is_no_disagreement(archive):
+    child = Label.objects.create(
+        lab=archive.lab, label_set=archive.tumour.label_set, name="Grade 2", parent=archive.tumour
+    )
+    relabel(archive.left[2], child)
+    assert unlike_their_label(archive.user, drawn(archive), start=0, count=10).total == 0
+
+
+def test_a_label_that_was_found_right_is_asked_about_no_more_until_it_changes(archive):
+    relabel(archive.left[2], archive.stroma)
+    seen = drawn(archive)
+    label_confirm(roi=archive.left[2], user=archive.user)
+    label_confirm(roi=archive.left[2], user=archive.user)
+    assert LabelConfirmation.objects.count() == 1
+    answer = unlike_their_label(archive.user, seen, start=0, count=10)
+    assert (answer.total, answer.confirmed) == (0, 1)
+    other = Label.objects.create(
+        lab=archive.lab, label_set=archive.tumour.label_set, name="Necrosis"
+    )
+    relabel(archive.left[2], other)
+    again = seen_by(archive, archive.user)
+    assert unlike_their_label(archive.user, again, start=0, count=10).total == 1
+
+
+def test_a_region_without_a_label_is_not_confirmed(archive):
+    relabel(archive.left[0], None)
+    with pytest.raises(InvalidInputError):
+        label_confirm(roi=archive.left[0], user=archive.user)
+
+
+def test_only_neighbours_that_are_close_speak(archive, monkeypatch):
+    relabel(archive.left[2], archive.stroma)
+    seen = drawn(archive)
+
+    def calibrated(nothing_below):
+        made = Calibration.from_quantiles([0.001, 0.5], [nothing_below, nothing_below + 1])
+        monkeypatch.setattr(module, "calibration_for", lambda encoder: made)
+        return unlike_their_label(archive.user, seen, start=0, count=10)
+
+    assert calibrated(1e6).total == 1
+    far = calibrated(1e-3)
+    assert (far.total, far.silent, far.is_calibrated) == (0, 12, True)
+
+
+def test_near_duplicates_of_different_cases_come_first(archive):
+    case = archive.cases[0]
+    beside = archive.canvas(case)
+    copies = [
+        archive.embedded(archive.canvases[0], 200, 200),
+        archive.embedded(archive.canvases[0], 200, 200),
+        archive.embedded(beside, 200, 200),
+        archive.embedded(archive.canvases[1], 200, 200),
+    ]
+    seen = drawn(archive)
+    assert not seen.map.is_calibrated
+    found = near_duplicates(archive.user, seen, between=None, start=0, count=50)
+    assert found.counts == {Between.CASES: 3, Between.IMAGES: 2, Between.REGIONS: 1}
+    assert [pair.between for pair in found.pairs] == sorted(pair.between for pair in found.pairs)
+    assert {pair.distance for pair in found.pairs} == {0.0}
+    own = near_duplicates(archive.user, seen, between=Between.REGIONS, start=0, count=50)
+    assert {own.pairs[0].one, own.pairs[0].other} == set(copies[:2])
+    part = near_duplicates(archive.user, seen, between=None, start=2, count=2)
+    assert (part.total, len(part.pairs)) == (6, 2)
+
+
+def test_images_without_a_region_are_told_as_each_person_sees_them(archive, manager):
+    bare = archive.canvas(archive.cases[3])
+    encoder = encoder_default(HISTOLOGY)
+    asked = {"lab": archive.lab, "kind": HISTOLOGY, "encoder": encoder, "start": 0, "count": 10}
+    found = unannotated(archive.user, **asked)
+    assert [one.canvas for one in found.found] == [bare]
+    assert (found.without, found.images, found.total) == (1, 7, 1)
+    assert found.found[0].novelty is None
+
+
+def test_an_erasure_takes_the_maps_along(archive):
+    drawn(archive)
+    indexes_forget(lab_id=archive.lab.pk)
+    assert not RegionMap.objects.exists()
+
+
+def test_a_map_is_read_by_as_many_queries_whatever_it_holds(archive):
+    def asked():
+        with CaptureQueriesContext(connection) as made:
+            seen = seen_by(archive, archive.user)
+            map_points(seen)
+            near_duplicates(archive.user, seen, between=None, start=0, count=12)
+            unlike_their_label(archive.user, seen, start=0, count=12)
+        return len(made)
+
+    drawn(archive)
+    before = asked()
+    for canvas in archive.canvases:
+        archive.roi(canvas, 100, 100, label=archive.tumour)
+    archive.run_jobs()
+    drawn(archive)
+    assert asked() <= before + 2  # pictures and patients are asked for where there is something
