@@ -6,7 +6,7 @@ import { PLANE, PointGrid } from "./points";
 const MARGIN = 0.04; // of the canvas' smaller side, around the whole map
 const ZOOM_MOST = 200; // at which a hundred thousand points lie apart
 const WHEEL = 0.0015; // of a zoom, per pixel of the wheel
-const REACH_PX = 8;
+const REACH_PX = 8; // of the pointer to a point: half a fingertip
 
 export interface PlaneEvents {
   /** The pointer is over a point, or over none (-1). */

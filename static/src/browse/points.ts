@@ -25,7 +25,7 @@ export interface MapPoints {
   readonly colourings: readonly Colouring[];
 }
 
-export const PLANE = 65_535;
+export const PLANE = 65_535; // the side of the plane, as the server counts it
 
 const CELLS = 128; // along each side: of 100,000 points spread evenly a cell holds six
 

@@ -16,11 +16,19 @@ from rest_framework.test import APIClient
 from portal.annotations.models import Label, LabelSet
 from portal.labs.models import Membership, Role, User
 from portal.retrieval.indexes import Scope
-from portal.retrieval.models import Encoder, IndexSnapshot, QuerySource
-from portal.retrieval.services import QueryAsked, index_build_submit, query_create
+from portal.retrieval.models import (
+    Encoder,
+    EncoderKind,
+    IndexSnapshot,
+    QuerySource,
+    RegionMap,
+)
+from portal.retrieval.services import QueryAsked, index_build_submit, map_draw, query_create
 from tests.portal.retrieval.conftest import World, square
 
 ROUNDS = 16  # searches: each role of each lab asks twice, and each source comes up
+TABS = ("", "near-duplicates/", "unlike/", "unannotated/")
+MAP_PARTS = ("", "points/", "near-duplicates/", "unlike/")
 WORDS = ("organ", "diagnosis", "tag", "label", "canvas", "accession")
 
 
@@ -74,6 +82,7 @@ class Lab:
     def secrets(self):
         """What nobody of the other lab may read: words, and ids of everything."""
         rows = [self.label, *self.canvases, *self.rois, *self.queries]
+        rows += [RegionMap.objects.get(lab=self.lab)]
         rows += [canvas.case for canvas in self.canvases]
         return [*self.words.values(), *(str(row.pk) for row in rows)]
 
@@ -85,7 +94,9 @@ def labs(lab, other_lab, storage, encoder):
     both[0].world.run_jobs()
     for one in both:  # one half of each lab in an index file, the other newer than it
         index_build_submit(scope=Scope(Encoder.objects.get(), one.lab.pk), version=1)
+        map_draw(lab=one.lab, kind=EncoderKind.HISTOLOGY, user=one.people[Role.ANNOTATOR])
         both[0].world.run_jobs()
+        one.map = RegionMap.objects.get(lab=one.lab)
         one.rois.append(one.world.embedded(one.canvases[0], 50, 50, label=one.label))
         for _ in range(6):
             one.ask()
@@ -113,7 +124,7 @@ def _options(rng, own, other):
 
 def test_no_search_tells_of_another_lab(labs):
     rng = random.Random(21)
-    seen = 0
+    seen = drawn = 0
     for number in range(ROUNDS):
         own, other = labs[number % 2], labs[1 - number % 2]
         page, api = _signed_in(own.people[Role.values[number // 2 % len(Role.values)]])
@@ -128,7 +139,14 @@ def test_no_search_tells_of_another_lab(labs):
             api.get(f"/api/v1/queries/{query.pk}/similar/", rest | asked),
             api.get("/api/v1/queries/"),
             api.get(f"/api/v1/rois/{roi.pk}/judgements/"),
+            *(page.get(f"/browse/{tab}") for tab in TABS),
+            api.get("/api/v1/maps/"),
+            api.get("/api/v1/unannotated/"),
+            *(api.get(f"/api/v1/maps/{own.map.pk}/{part}") for part in MAP_PARTS),
         ]
+        points = answers[-3].json()
+        assert set(points["rois"]) <= {str(one.pk) for one in own.rois}
+        drawn += len(points["rois"])
         for answer in answers:
             assert answer.status_code == 200, answer.content[:300]
             text = answer.content.decode()
@@ -139,6 +157,7 @@ def test_no_search_tells_of_another_lab(labs):
             assert facets["regions"] <= len(own.rois)
             seen += len(answer.json()["results"])
     assert seen > ROUNDS, "the searches found something to tell"
+    assert drawn > ROUNDS, "the maps have something on them"
 
 
 _PICTURE = {"source": "picture", "picture": "AAAA", "kind": "histology", "mpp": 1}
@@ -154,6 +173,15 @@ ADDRESSES = (
     ("get", "/api/v1/queries/{query}/"),
     ("get", "/api/v1/queries/{query}/similar/"),
     ("delete", "/api/v1/queries/{query}/"),
+    ("post", "/rois/{roi}/label/"),
+    ("put", "/api/v1/rois/{roi}/label-confirmation/"),
+    ("delete", "/api/v1/rois/{roi}/label-confirmation/"),
+    ("get", "/api/v1/maps/{map}/"),
+    ("get", "/api/v1/maps/{map}/points/"),
+    ("get", "/api/v1/maps/{map}/near-duplicates/"),
+    ("get", "/api/v1/maps/{map}/unlike/"),
+    ("post", "/canvases/{canvas}/look-through/"),
+    ("post", "/api/v1/canvases/{canvas}/look-through/"),
 )
 
 
@@ -173,10 +201,16 @@ def test_what_is_anothers_is_not_found_as_what_never_was(labs):
         page, api = _signed_in(user)
         for method, address in ADDRESSES:
             client, found = api if "/api/" in address else page, []
-            theirs = other.rois[0].pk, other.queries[0].pk
-            nobodys = uuid.uuid4(), uuid.uuid4()
+            theirs = (
+                other.rois[0].pk,
+                other.queries[0].pk,
+                other.map.pk,
+                other.canvases[0].pk,
+            )
+            nobodys = tuple(uuid.uuid4() for _ in theirs)
             for keys in (nobodys, theirs, nobodys):  # what a session keeps is read at first
-                ask = partial(getattr(client, method), address.format(roi=keys[0], query=keys[1]))
+                named = dict(zip(("roi", "query", "map", "canvas"), keys, strict=True))
+                ask = partial(getattr(client, method), address.format(**named))
                 found.append(_told(ask, *keys))
             assert found[1] == found[2], (role, address)
             assert found[1][0] == 404, (role, address)

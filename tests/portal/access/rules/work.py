@@ -53,24 +53,26 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     "retrieval:query_mark": {"POST": page(302, at_least="manager", body=judgement_body)},
     "retrieval:query_remove": {"POST": page(302, at_least="manager")},
     "retrieval:query_picture": {"GET": page()},
-    "retrieval:browse": {"GET": page(elsewhere=200)},
-    "retrieval:browse_duplicates": {"GET": page(elsewhere=200)},
-    "retrieval:browse_unlike": {"GET": page(elsewhere=200)},
-    "retrieval:browse_unannotated": {"GET": page(elsewhere=200)},
+    "retrieval:browse": {"GET": page(elsewhere=200, removed=404)},
+    "retrieval:browse_duplicates": {"GET": page(elsewhere=200, removed=404)},
+    "retrieval:browse_unlike": {"GET": page(elsewhere=200, removed=404)},
+    "retrieval:browse_unannotated": {"GET": page(elsewhere=200, removed=404)},
     "retrieval:browse_draw": {  # of one's own lab
-        "POST": page(302, at_least="annotator", elsewhere=302)
+        "POST": page(302, at_least="annotator", elsewhere=302, removed=404)
     },
     "retrieval:browse_label": {"POST": page(302, at_least="annotator")},
     "retrieval:look_through": {"POST": page(302, at_least="annotator")},
     "api:map-list": {
         "GET": rest(elsewhere=200),
-        "POST": rest(409, at_least="annotator", writes=True, elsewhere=409),  # nothing embedded
+        "POST": rest(  # nothing is embedded
+            409, at_least="annotator", writes=True, elsewhere=409, removed=403
+        ),
     },
     "api:map-detail": {"GET": rest()},
     "api:map-points": {"GET": rest()},
     "api:map-near-duplicates": {"GET": rest()},
     "api:map-unlike": {"GET": rest()},
-    "api:unannotated": {"GET": rest(elsewhere=200)},
+    "api:unannotated": {"GET": rest(elsewhere=200, removed=403)},
     "api:canvas-look-through": {"POST": rest(409, at_least="annotator", writes=True)},
     "api:roi-label-confirmation": {
         "PUT": rest(204, at_least="annotator", writes=True),

@@ -1,0 +1,186 @@
+"""All regions of a lab at once: the map by pointer and by keyboard, and the lists beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import settings as django_settings
+from playwright.sync_api import expect
+
+from portal.annotations.models import Label, LabelSet, Roi
+from portal.annotations.services import roi_create
+from portal.archive.models import Case
+from portal.retrieval.models import Encoder, EncoderKind, LabelConfirmation
+from portal.retrieval.services import embedding_save, map_draw
+from tests.browser.conftest import DATABASE, run_job
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+NAMES = ("Tumour", "Stroma", "Gland")
+COLORS = ("#b02f5a", "#2a7fb8", "#3f9e4d")
+DIM = 8
+SHOTS = os.environ.get("TESSERA_BROWSE_SHOTS")
+"""A folder: pictures of each tab are written there, to be looked at."""
+
+
+@pytest.fixture
+def archive(ingest: Callable[[Path], Any], slide_file: Path, annotator: Any) -> list[Any]:
+    """Regions of three labels on four patients' slides, one of them labelled as another kind."""
+    rng = np.random.default_rng(4)
+    encoder = Encoder.objects.create(
+        name="eight", version="1", config_hash="1" * 64, dim=DIM, is_default=True
+    )
+    lab = annotator.memberships.get().lab
+    names = LabelSet.objects.create(lab=lab, name="Findings")
+    labels = [
+        Label.objects.create(lab=lab, label_set=names, name=name, color=color)
+        for name, color in zip(NAMES, COLORS, strict=True)
+    ]
+    canvases = [ingest(_copy(slide_file, number)) for number in range(4)]
+    for number, canvas in enumerate(canvases):
+        Case.objects.filter(pk=canvas.case_id).update(patient_key=f"p{number}", organ="colon")
+    regions = []
+    for at in range(60):
+        canvas, kind = canvases[at % 4], at % 3
+        left, top = 100 + 30 * at, 100 + 400 * kind
+        ring = [[left, top], [left + 90, top], [left + 90, top + 90], [left, top + 90], [left, top]]
+        roi = roi_create(
+            canvas=canvas,
+            user=annotator,
+            geometry={"type": "Polygon", "coordinates": [ring]},
+            label=labels[(kind + (at == 7)) % 3],
+        ).roi
+        vector = rng.normal(size=DIM) * 0.2
+        vector[kind] += 3
+        vector = vector if at != 9 else regions[1][1]  # a copy, on another slide
+        embedding_save(
+            roi_id=roi.pk,
+            geometry=roi.geometry,
+            encoder=encoder,
+            vector=vector.astype(np.float32),
+            patch_count=1,
+            seconds=0.1,
+        )
+        regions.append((roi, vector))
+    run_job(map_draw(lab=lab, kind=EncoderKind.HISTOLOGY, user=annotator))
+    return [roi for roi, _ in regions]
+
+
+def _copy(path: Path, number: int) -> Path:
+    """The same picture as a file of another patient."""
+    made = path.with_name(f"slide{number}.tif")
+    if not made.exists():
+        made.write_bytes(path.read_bytes() + bytes([number]))
+    return made
+
+
+@pytest.fixture
+def open_page(browser: Any, open_server: Any, annotator: Any) -> Iterator[Callable[..., Any]]:
+    """``open_page(path)``: chromium on that page as the annotator, complaints collected."""
+    from django.test import Client
+
+    with DATABASE:
+        client = Client()
+        client.force_login(annotator)
+    cookie = client.cookies[django_settings.SESSION_COOKIE_NAME].value
+    contexts = []
+
+    def run(path: str, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1366, "height": 900}} | options)
+        contexts.append(context)
+        context.add_cookies([{"name": "sessionid", "value": cookie, "url": open_server.url}])
+        page = context.new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(open_server.url + path)
+        return page
+
+    yield run
+    for context in contexts:
+        context.close()
+
+
+def test_the_map_is_asked_by_its_legend_and_by_an_outline(open_page: Any, archive: Any) -> None:
+    page = open_page("/browse/")
+    legend, count = page.locator("[data-map-legend]"), page.locator("[data-map-count]")
+    expect(legend.locator("li")).to_have_count(3)
+    expect(legend).to_contain_text("Tumour")
+    legend.get_by_role("button", name="Stroma").press("Enter")  # by the keyboard alone
+    expect(count).to_have_text("19 regions")
+    first = page.locator("[data-map-list] a").first
+    first.focus()
+    expect(page.locator("[data-map-list] li")).to_have_count(19)
+    page.get_by_role("button", name="Clear").click()
+    expect(count).to_have_text("Nothing selected")
+    page.get_by_role("button", name="Select", exact=True).click()
+    box = page.locator(".region-map__plane canvas").bounding_box()
+    edge = [(0.01, 0.12), (0.99, 0.12), (0.99, 0.99), (0.01, 0.99)]
+    corners = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in edge]
+    page.mouse.move(*corners[0])
+    page.mouse.down()
+    for corner in corners[1:]:
+        page.mouse.move(*corner, steps=4)
+    page.mouse.up()
+    expect(count).to_contain_text("regions")
+    assert int(count.inner_text().split()[0]) > 40
+    page.locator("[data-map-colour]").select_option("organ")
+    expect(legend).to_contain_text("colon")
+    first.click()
+    page.wait_for_url("**/canvases/**roi=**")
+    assert page.complaints == []
+
+
+def test_a_selection_is_relabelled_and_the_map_shows_it(open_page: Any, archive: Any) -> None:
+    page = open_page("/browse/")
+    page.locator("[data-map-legend]").get_by_role("button", name="Gland").click()
+    page.locator("[data-map-relabel] select").select_option(label="Tumour")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Relabel").click()
+    expect(page.locator("[data-map-legend] li")).to_have_count(2)
+    with DATABASE:
+        assert not Roi.objects.filter(label__name="Gland").exists()
+    assert page.complaints == []
+
+
+def test_a_doubtful_label_is_kept_or_given_up(open_page: Any, archive: Any) -> None:
+    page = open_page("/browse/unlike/")
+    doubts = page.locator(".doubts__one")
+    expect(doubts).to_have_count(2)  # one labelled as another kind, and the copy of another kind
+    page.get_by_role("button", name="The label is right").first.click()
+    expect(doubts).to_have_count(1)
+    with DATABASE:
+        LabelConfirmation.objects.all().delete()
+    page.reload()
+    page.get_by_role("button", name="Label it Stroma").first.click()
+    expect(page.get_by_text("The region is labelled Stroma now.")).to_be_visible()
+    with DATABASE:
+        assert Roi.objects.get(pk=archive[7].pk).label.name == "Stroma"
+
+
+def test_pairs_and_bare_images_are_listed(open_page: Any, archive: Any) -> None:
+    page = open_page("/browse/near-duplicates/")
+    expect(page.locator(".pairs__pair")).to_have_count(1)
+    expect(page.locator(".pairs__pair")).to_contain_text("Labels differ")
+    page.get_by_role("link", name="Not annotated yet").click()
+    expect(page.get_by_role("heading", name="Every image has a region")).to_be_visible()
+
+
+@pytest.mark.skipif(not SHOTS, reason="pictures are taken where they are asked for")
+def test_pictures(open_page: Any, archive: Any) -> None:
+    for tab in ("", "near-duplicates/", "unlike/", "unannotated/"):
+        for width, theme in ((1366, "light"), (1920, "dark"), (420, "light")):
+            size = {"width": width, "height": 900}
+            page = open_page(f"/browse/{tab}", viewport=size, color_scheme=theme)
+            page.wait_for_timeout(800)
+            if not tab and width > 500:
+                page.locator("[data-map-legend] button").first.click()
+                page.locator("[data-map-list] a").first.focus()
+                page.mouse.move(500, 500)
+                page.wait_for_timeout(600)
+            name = f"{tab.strip('/') or 'map'}-{width}-{theme}.png"
+            page.screenshot(path=str(Path(SHOTS or "") / name), full_page=width < 500)
