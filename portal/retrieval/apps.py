@@ -37,6 +37,7 @@ class RetrievalConfig(AppConfig):
             samples_sweep,
         )
         from portal.retrieval.views.queries import canvas_action
+        from portal.retrieval.views.reports import case_section
 
         subscribe("roi.saved")(_roi_saved)
         subscribe("rois.saved_in_bulk")(_rois_saved_in_bulk)
@@ -51,6 +52,7 @@ class RetrievalConfig(AppConfig):
         daily("tissue samples", samples_sweep)
         if canvas_action not in extensions.canvas_actions:
             extensions.canvas_actions.append(canvas_action)
+            extensions.case_sections.append(case_section)
 
 
 def _roi_saved(event: Event) -> None:

@@ -35,6 +35,8 @@ SCHEMAS = {
     things.HitRoi: "HitRoi",
     things.HitCase: "HitCase",
     things.HitCanvas: "HitCanvas",
+    things.Report: "Report",
+    things.RegionMap: "MapWhole",
     things.LabelName: "LabelRef",
     things.Failure: "ItemError",
     things.Lab: "Lab",

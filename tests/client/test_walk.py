@@ -187,6 +187,29 @@ def test_errors_have_their_kind(seat, tessera):
     assert unknown.value.code == "token-unknown"
 
 
+def test_why_reports_and_maps(tessera, tmp_path):
+    case = tessera.create_case("Reports")
+    slide = tessera.upload(case, slide_file(tmp_path))
+    canvas = slide.canvas
+    one, other = (
+        tessera.create_roi(canvas, [[x, 20], [x + 200, 20], [x + 200, 220], [x, 220], [x, 20]])
+        for x in (20, 300)
+    )
+    found = tessera.search(one, exclude_same_patient=False)
+    assert other.id in {hit.roi.id for hit in found.results}
+    assert tessera.why(one, other)
+    report = tessera.create_report(one, exclude_same_patient=False)
+    assert report.id in {kept.id for kept in tessera.reports()}
+    written = tessera.download_report(report, tmp_path / "report.pdf")
+    assert written.read_bytes().startswith(b"%PDF")
+    drawn = tessera.draw_map()
+    assert drawn.newer == 0
+    assert {one.id, other.id} <= set(tessera.map_part(drawn, "points")["rois"])
+    assert tessera.map_part(drawn, "unlike", limit=1)["total"] == 0  # nothing has a label
+    tessera.delete_report(report)
+    assert report.id not in {kept.id for kept in tessera.reports()}
+
+
 def test_the_same_for_an_event_loop(seat, tmp_path):
     async def walk():
         async with AsyncClient(seat.url, seat.token, transfers=tmp_path / "t.json") as tessera:

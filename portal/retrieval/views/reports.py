@@ -10,10 +10,12 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.annotations.selectors import roi_get
+from portal.archive.models import Case
 from portal.archive.selectors import case_get
 from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.core.http.acting import about
@@ -29,6 +31,7 @@ from portal.retrieval.selectors import Frozen, FrozenRegion, SimilarResult
 from portal.retrieval.thumbnails import report_keep
 
 _PAGE = 24  # reports of a page of the list: three rows of a wide screen
+_OF_CASE = 5  # reports on a case's page; the others are behind a link
 _DAY_S = 24 * 3600  # seconds of a day: a report's pictures never change
 
 
@@ -46,6 +49,16 @@ def reports(request: HttpRequest) -> HttpResponse:
     page = Paginator(selectors.report_list(user, case_id=case_id), _PAGE)
     context = {"page_obj": page.get_page(request.GET.get("page")), "case": case}
     return render(request, "retrieval/reports.html", context)
+
+
+def case_section(request: HttpRequest, case: Case) -> str:
+    """The newest reports of searches with a case's images, below its slides and videos."""
+    rows = selectors.report_list(user_of(request), case_id=case.pk)
+    found = list(rows[: _OF_CASE + 1])
+    if not found:
+        return ""
+    context = {"case": case, "reports": found[:_OF_CASE], "has_more": len(found) > _OF_CASE}
+    return render_to_string("retrieval/_case_section.html", context, request)
 
 
 @login_required

@@ -309,6 +309,34 @@ class Similar:
     results: tuple[Hit, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An answer that is kept as it was."""
+
+    id: str
+    lab: str
+    name: str
+    made_by: str
+    created_at: datetime
+    canvas: str | None
+    case: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionMap:
+    """A map of a lab's regions, and how old it is.
+
+    ``regions``: that it shows you; ``newer``: that it does not show yet.
+    """
+
+    id: str
+    lab: str
+    created_at: datetime
+    is_calibrated: bool
+    regions: int
+    newer: int
+
+
 def id_of(thing: Any) -> str:
     """The id of a thing, or the id itself."""
     return thing if isinstance(thing, str) else str(thing.id)

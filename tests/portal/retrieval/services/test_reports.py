@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -16,7 +17,8 @@ from portal.archive.services import case_delete
 from portal.audit.models import AuditEntry
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.keeping.services import erasure_begin, erasure_run
-from portal.labs.models import Membership
+from portal.labs.models import Membership, TokenScope, User
+from portal.labs.services import token_create
 from portal.retrieval import selectors
 from portal.retrieval.models import Query, QuerySource, Report, ReportRegion
 from portal.retrieval.services import (
@@ -247,3 +249,34 @@ def test_pages_cost_the_same_whatever_is_in_them(world, found, roi):
         addresses = (f"/reports/{report.pk}/", f"/reports/{report.pk}/report.pdf", "/reports/")
     assert counts[0] == counts[1]
     assert max(counts[0]) < 20
+
+
+def test_a_case_shows_its_newest_reports_and_a_link_to_all(world, found, roi):
+    page, address = page_of(world.user), f"/cases/{roi.canvas.case_id}/"
+    assert "Reports" not in page.get(address).content.decode()
+    reports = [made(world, roi) for _ in range(6)]
+    text = page.get(address).content.decode()
+    shown = [str(report.pk) in text for report in reports]
+    assert shown == [False, *[True] * 5]
+    assert f"/reports/?case={roi.canvas.case_id}" in text
+    other = page.get(f"/cases/{found[0].canvas.case_id}/").content.decode()
+    assert not any(str(report.pk) in other for report in reports)
+
+
+def test_the_pdf_comes_by_a_token_of_the_lab_alone(world, found, roi, other_lab):
+    report = made(world, roi)
+    address = f"/api/v1/reports/{report.pk}/pdf/"
+
+    def asked(user):
+        token = {"name": "pdf", "scope": TokenScope.READ, "expires_in": timedelta(days=1)}
+        _, secret = token_create(user, **token)
+        return Client().get(address, headers={"Authorization": f"Bearer {secret}"})
+
+    answer = asked(world.user)
+    assert answer["Content-Type"] == "application/pdf"
+    assert answer.content.startswith(b"%PDF")
+    assert answer["Cache-Control"] == "private, no-store"
+    stranger = User.objects.create_user("stranger@example.com", "correct horse battery")
+    Membership.objects.create(user=stranger, lab=other_lab, role="manager")
+    assert asked(stranger).status_code == 404
+    assert Client().get(address).status_code == 401

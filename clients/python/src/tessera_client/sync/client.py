@@ -22,6 +22,8 @@ from tessera_client.things import (
     Label,
     Membership,
     Mosaic,
+    RegionMap,
+    Report,
     Roi,
     Similar,
     Slide,
@@ -160,6 +162,60 @@ class Client(Uploads, Rois, Events):
                 return made(Similar, answer.json())
             self.wait(answer.json()["job"]["id"])
         raise ConflictError("The ROI changes faster than it can be embedded.")
+
+    def why(self, roi: Roi | str, other: Roi | str) -> Any:
+        """Why a search with ``roi`` finds ``other``, as the API says it; waits while it is made."""
+        path = f"rois/{id_of(roi)}/similar/{id_of(other)}/"
+        for _ in range(asking.TRIES):
+            answer = self.ask("GET", path)
+            if answer.status_code != httpx.codes.ACCEPTED:
+                return answer.json()
+            self.wait(answer.json()["job"]["id"])
+        raise ConflictError("The ROI changes faster than the match can be explained.")
+
+    # Reports
+
+    def reports(self, **filters: Any) -> Iterator[Report]:
+        """Reports of searches, the newest first."""
+        return self._all(Report, "reports/", filters)
+
+    def create_report(self, roi: Roi | str, **options: Any) -> Report:
+        """Search with an ROI and keep the answer; waits while the ROI is being embedded.
+
+        Args:
+            options: those of ``search``, ``filters`` spelt out.
+        """
+        said = {"roi": id_of(roi), **options}
+        for _ in range(asking.TRIES):
+            answer = self.ask("POST", "reports/", json=said)
+            if answer.status_code != httpx.codes.ACCEPTED:
+                return made(Report, answer.json())
+            self.wait(answer.json()["job"]["id"])
+        raise ConflictError("The ROI changes faster than it can be embedded.")
+
+    def download_report(self, report: Report | str, path: str | Path) -> Path:
+        """Write a report to a file, as PDF."""
+        return self._download(f"reports/{id_of(report)}/pdf/", path, {})
+
+    def delete_report(self, report: Report | str) -> None:
+        """Delete a report."""
+        self.ask("DELETE", f"reports/{id_of(report)}/")
+
+    # Maps of all regions
+
+    def draw_map(
+        self, lab: str | None = None, kind: str = "histology", on_job: OnJob | None = None
+    ) -> RegionMap:
+        """Lay out all regions of a lab by likeness, and wait for the map."""
+        said = {"kind": kind} | ({"lab": lab} if lab else {})
+        job = (self.ask("POST", "maps/", json=said)).json()
+        self.wait(job["id"], on_job)
+        done = self.get(f"jobs/{job['id']}/")
+        return self._one(RegionMap, f"maps/{done['result']['map']}/")
+
+    def map_part(self, region_map: RegionMap | str, part: str, **params: Any) -> Any:
+        """``points``, ``near-duplicates`` or ``unlike`` of a map, as the API says it."""
+        return self.get(f"maps/{id_of(region_map)}/{part}/", **params)
 
     # Mosaics
 
