@@ -26,7 +26,6 @@ from portal.retrieval import selectors, services
 from portal.retrieval.models import EncoderKind, RegionMap
 from portal.retrieval.selectors.browse import (
     Between,
-    map_get,
     map_list,
     map_points,
     map_seen,
@@ -82,14 +81,14 @@ class MapViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[RegionMap]):
     def retrieve(self, request: Request, pk: str) -> Response:
         """One map, how many regions of it you may see, and how many are newer."""
         user = user_of(request)
-        return Response(map_represent(map_seen(user, map_get(user, uuid.UUID(str(pk))))))
+        return Response(map_represent(map_seen(user, self.get_object())))
 
     @extend_schema(operation_id="map_points", responses=MapPointsSerializer)
     @action(detail=True, methods=["get"])
     def points(self, request: Request, pk: str) -> JsonResponse:
         """All points at once, with the labels, cases and review states of now."""
         user = user_of(request)
-        seen = map_seen(user, map_get(user, uuid.UUID(str(pk))))
+        seen = map_seen(user, self.get_object())
         return JsonResponse(points_represent(map_points(seen)))
 
     @extend_schema(
@@ -105,7 +104,7 @@ class MapViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[RegionMap]):
         user, wanted = user_of(request), asked.validated_data
         found = near_duplicates(
             user,
-            map_seen(user, map_get(user, uuid.UUID(str(pk)))),
+            map_seen(user, self.get_object()),
             between=Between(wanted["between"]) if "between" in wanted else None,
             start=wanted["start"],
             count=wanted["limit"],
@@ -121,7 +120,7 @@ class MapViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[RegionMap]):
         asked = BrowseAskSerializer(data=request.query_params)
         asked.is_valid(raise_exception=True)
         user, wanted = user_of(request), asked.validated_data
-        seen = map_seen(user, map_get(user, uuid.UUID(str(pk))))
+        seen = map_seen(user, self.get_object())
         found = unlike_their_label(user, seen, start=wanted["start"], count=wanted["limit"])
         return Response(unlike_represent(found))
 

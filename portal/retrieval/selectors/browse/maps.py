@@ -13,7 +13,6 @@ from django.db.models import QuerySet
 from ml.index.calibration import Calibration
 from ml.types import ArrayF32, ArrayI64
 from portal.archive.models import Canvas
-from portal.core.errors import NotFoundError
 from portal.jobs.models import ENDED, Job
 from portal.labs.models import User
 from portal.retrieval.indexes import Scope
@@ -145,18 +144,6 @@ def map_list(user: User) -> QuerySet[RegionMap]:
     rows = RegionMap.objects.owned_by(user).select_related("encoder", "lab")
     heavy = ("ids", "places", "neighbours", "distances", "pairs", "pair_distances")
     return rows.defer(*heavy).order_by("-created_at", "pk")
-
-
-def map_get(user: User, map_id: uuid.UUID) -> RegionMap:
-    """One map.
-
-    Raises:
-        NotFoundError: none of theirs.
-    """
-    found = map_list(user).filter(pk=map_id).first()
-    if found is None:
-        raise NotFoundError("There is no such map.")
-    return found
 
 
 def map_latest(user: User, *, lab_id: uuid.UUID, kind: str) -> RegionMap | None:
