@@ -6,6 +6,8 @@ A homography is a (3, 3) float64 matrix that maps pixels (x right, y down) of on
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,15 @@ MIN_DEPTH = 1e-9
 NO_LENGTH_PX = 1e-12
 """Edges are taken for at least so long, so that two corners on one spot divide by no zero."""
 
+INVERSE_STEPS = 20
+"""Of the search for what a mesh displaces to a point: a slope of .3 leaves nothing after them."""
+
 
 def transform_points(H_b_from_a: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:
     """Points of a in b, (..., P, 2) float64; mirrored where ``depth_of`` is not above 0.
 
     Args:
-        H_b_from_a: (..., 3, 3). xy: (P, 2).
+        H_b_from_a: (..., 3, 3). xy: (P, 2), or (..., P, 2) for points of their own.
     """
     mapped = _homogeneous(H_b_from_a, xy)
     return np.asarray(mapped[..., :2] / mapped[..., 2:], np.float64)
@@ -100,15 +105,75 @@ def inside_convex(outline: ArrayF64, xy: ArrayF64, *, margin_px: float = 0.5) ->
     return np.asarray((distance >= -margin_px).all(axis=1))
 
 
-def outline_bounds(H_b_from_a: ArrayF64, outline: ArrayF64) -> ArrayF64:
-    """(N, 4) float64: left, top, right, bottom of an outline (K, 2) through N homographies.
+@dataclass(frozen=True, slots=True)
+class FrameMaps:
+    """Where N frames lie on a plane: by a homography, and by a mesh where they bend.
+
+    A point of the plane goes into a frame by ``y = H^-1 p``, then ``x = y + m(y)``, with ``m``
+    bilinear between the nodes of a mesh that spans the frame. The way back is found step by step.
+
+    Attributes:
+        H_plane_from_frame: (N, 3, 3).
+        meshes: (N, R, C, 2) displacements of the nodes, frame px; None: homographies alone.
+        size_px: (width, height) of the frames.
+    """
+
+    H_plane_from_frame: ArrayF64
+    meshes: ArrayF64 | None
+    size_px: tuple[int, int]
+
+    def chosen(self, rows: Sequence[int]) -> FrameMaps:
+        """The maps of some of the frames, in this order."""
+        chosen = np.asarray(rows, np.int64)
+        meshes = None if self.meshes is None else self.meshes[chosen]
+        return FrameMaps(self.H_plane_from_frame[chosen], meshes, self.size_px)
+
+    def to_frame(self, xy: npt.NDArray[Any]) -> tuple[ArrayF64, ArrayBool]:
+        """Points of the plane, (P, 2), in each frame: see ``project_points``."""
+        flat, is_front = project_points(inverse(self.H_plane_from_frame), xy)
+        if self.meshes is not None:
+            flat = flat + mesh_shift(self.meshes, self.size_px, flat)
+        return flat, is_front
+
+    def to_plane(self, xy: npt.NDArray[Any]) -> tuple[ArrayF64, ArrayBool]:
+        """Points of the frames, (P, 2), on the plane by each frame: see ``project_points``."""
+        if self.meshes is None:
+            return project_points(self.H_plane_from_frame, xy)
+        seen = np.broadcast_to(np.asarray(xy, np.float64), (len(self.meshes), len(xy), 2))
+        flat = seen
+        for _ in range(INVERSE_STEPS):
+            flat = seen - mesh_shift(self.meshes, self.size_px, flat)
+        return project_points(self.H_plane_from_frame, flat)
+
+
+def outline_bounds(maps: FrameMaps, outline: ArrayF64) -> ArrayF64:
+    """(N, 4) float64: left, top, right, bottom on the plane of an outline (K, 2) of the frames.
 
     Infinite where a corner lies behind the plane: such a frame is never left out of a search.
     """
-    xy, is_front = project_points(H_b_from_a, outline)
+    xy, is_front = maps.to_plane(outline)
     found = np.concatenate([xy.min(axis=1), xy.max(axis=1)], axis=1)
     found[~is_front.all(axis=1)] = [-np.inf, -np.inf, np.inf, np.inf]
     return found
+
+
+def mesh_shift(meshes: ArrayF64, size_px: tuple[int, int], xy: npt.NDArray[Any]) -> ArrayF64:
+    """(N, P, 2) float64: what each mesh adds to points of its own; beyond its rim, as at the rim.
+
+    Args:
+        meshes: (N, R, C, 2), nodes evenly from the first to the last px of ``size_px``.
+        xy: (N, P, 2).
+    """
+    count, rows, columns, _ = meshes.shape
+    most = np.array([columns - 1, rows - 1])
+    at = np.clip(xy / (np.array(size_px) - 1) * most, 0, most)
+    low = np.minimum(at.astype(np.int64), most - 1)
+    x, y = (at - low)[..., 0, None], (at - low)[..., 1, None]
+    one = np.arange(count)[:, None]
+    i, j = low[..., 1], low[..., 0]
+    above = (1 - x) * meshes[one, i, j] + x * meshes[one, i, j + 1]
+    below = (1 - x) * meshes[one, i + 1, j] + x * meshes[one, i + 1, j + 1]
+    return np.asarray((1 - y) * above + y * below, np.float64)
 
 
 def _homogeneous(matrix: npt.NDArray[Any], xy: npt.NDArray[Any]) -> ArrayF64:

@@ -21,6 +21,7 @@ from ml.keypoints import specular_mask
 from ml.keypoints.device import accelerator
 from ml.mosaic.canvas import MosaicCanvas
 from ml.mosaic.deghost import CommonHue, find_common_hue
+from ml.mosaic.local_fit import mesh_maps
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress
@@ -72,7 +73,10 @@ def blend_frames(
             box = _box(feather, matrix, canvas)
             if box[2] > box[0] and box[3] > box[1]:  # something of it falls on the canvas
                 lit = unshaded(rgb, survey)
-                painter.add(lit, _trusted(lit), matrix, box, gains[position], sharp)
+                trusted = _trusted(lit)
+                if (mesh := canvas.meshes.get(position)) is not None:
+                    lit, trusted = straightened(lit, mesh), _seen_through(trusted, feather, mesh)
+                painter.add(lit, trusted, matrix, box, gains[position], sharp)
             done += 1
         painter.write(out)
 
@@ -166,7 +170,10 @@ def _evenly(
     for position, rgb in key_pixels(source, survey, canvas):
         progress(0, len(keys), "blend")
         if position in chosen:
-            yield position, unshaded(rgb, survey).astype(np.float32) * gains[position]
+            lit = unshaded(rgb, survey)
+            mesh = canvas.meshes.get(position)
+            flat = lit if mesh is None else straightened(lit, mesh)
+            yield position, flat.astype(np.float32) * gains[position]
 
 
 def unshaded(rgb: ImageU8, survey: Survey) -> ImageU8:
@@ -177,6 +184,20 @@ def unshaded(rgb: ImageU8, survey: Survey) -> ImageU8:
     factor = cv2.resize(1 / limited, survey.size_px, interpolation=cv2.INTER_LINEAR)
     bright = cv2.multiply(rgb.astype(np.float32), cv2.merge([factor] * 3))
     return np.asarray(np.clip(bright, 0, 255), np.uint8)
+
+
+def straightened(rgb: ImageU8, mesh: ArrayF64) -> ImageU8:
+    """The frame as it would show a plane: its homography then does the rest."""
+    maps = mesh_maps(mesh, (rgb.shape[1], rgb.shape[0]))
+    border = cv2.BORDER_REPLICATE
+    return np.asarray(cv2.remap(rgb, *maps, cv2.INTER_LINEAR, borderMode=border), np.uint8)
+
+
+def _seen_through(trusted: ArrayF32, feather: ArrayF32, mesh: ArrayF64) -> ArrayF32:
+    """Trust after straightening: none in what the mesh takes from outside the view."""
+    seen = np.where(feather > 0, trusted, np.float32(0))
+    maps = mesh_maps(mesh, (trusted.shape[1], trusted.shape[0]))
+    return np.asarray(cv2.remap(seen, *maps, cv2.INTER_LINEAR), np.float32)
 
 
 def rim_weight(survey: Survey) -> ArrayF32:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
@@ -25,6 +25,7 @@ class PlacedFrame:
     time_s: float | None
     H_mosaic_from_frame: ArrayF64
     uncertainty_px: float
+    mesh: ArrayF64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,14 @@ class MosaicCanvas:
     Attributes:
         transforms: position of a keyframe -> H_mosaic_from_frame, full-resolution frame px.
         riding: the same of the frames that ride along with one.
+        meshes: position of a frame of either kind -> its mesh, see ``FrameResult``.
     """
 
     width_px: int
     height_px: int
     transforms: dict[int, ArrayF64]
     riding: dict[int, ArrayF64]
+    meshes: dict[int, ArrayF64] = field(default_factory=dict)
 
 
 def lay_out(

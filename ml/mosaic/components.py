@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +14,14 @@ from ml.mosaic.canvas import MosaicCanvas, PlacedFrame, lay_out, view_outline
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.exposure import frame_gains
 from ml.mosaic.layers import write_layers
+from ml.mosaic.local_fit import fit_locally, riding_mesh
 from ml.mosaic.registration import Registration
 from ml.mosaic.result import MosaicLayer
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.stages import Stages
 from ml.mosaic.survey import Survey
 from ml.mosaic.write import write_images
-from ml.types import Progress
+from ml.types import ArrayF64, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ def render_component(
 ) -> RenderedComponent:
     """Blend one component into files; one that an earlier run has finished is taken as it is."""
     canvas = lay_out(aligned, registration.tracked, survey, config=config)
+    if config.local_fit:
+        meshes = _meshes(source, survey, aligned, index, stages=stages, progress=progress)
+        canvas = replace(canvas, meshes=meshes | _riding(meshes, canvas, registration, survey))
     folder = stages.folder / f"component-{index}"
     layers: tuple[MosaicLayer, ...] | None = stages.load(f"component-{index}")
     if layers is None or not folder.is_dir():
@@ -92,12 +96,40 @@ def render_component(
             placed_frames(canvas, aligned, registration, survey),
             view_outline(survey),
             unfinished,
+            size_px=survey.size_px,
             component=index,
             layer_px=config.layer_px,
         )
         unfinished.replace(folder)
         stages.save(f"component-{index}", layers)
     return RenderedComponent(index, aligned, canvas, layers, folder)
+
+
+def _meshes(
+    source: FrameSource,
+    survey: Survey,
+    aligned: AlignedComponent,
+    index: int,
+    *,
+    stages: Stages,
+    progress: Progress,
+) -> dict[int, ArrayF64]:
+    meshes: dict[int, ArrayF64] | None = stages.load(f"meshes-{index}")
+    if meshes is None:
+        meshes = fit_locally(source, survey, aligned, work_dir=stages.folder, progress=progress)
+        stages.save(f"meshes-{index}", meshes)
+    return meshes
+
+
+def _riding(
+    meshes: dict[int, ArrayF64], canvas: MosaicCanvas, registration: Registration, survey: Survey
+) -> dict[int, ArrayF64]:
+    """The meshes of the frames that ride along with a keyframe that has one."""
+    return {
+        item.position: riding_mesh(meshes[item.key], item, survey)
+        for item in registration.tracked
+        if item.key in meshes and item.position in canvas.riding
+    }
 
 
 def placed_frames(
@@ -117,6 +149,7 @@ def placed_frames(
                 time_s=check.time_s,
                 H_mosaic_from_frame=canvas.riding[position] if matrix is None else matrix,
                 uncertainty_px=aligned.uncertainty_px.get(key, 0.0) / survey.scale,
+                mesh=canvas.meshes.get(position),
             )
         )
     return tuple(placed)

@@ -44,6 +44,7 @@ class MosaicConfig:
         estimate_distortion: where ``distortion`` is not given, radial distortion is estimated from
             the frames and taken off if that measures better (``ml.mosaic.distortion``). Off by
             default, because "frame px" are then corrected ones, as with ``distortion``.
+        local_fit: what no plane explains is fitted as a mesh a frame (``ml.mosaic.local_fit``).
         max_canvas_px: largest mosaic, in pixels (120 million: 0.36 GB of RGB).
         max_side_px: largest side of the mosaic.
         quality: JPEG quality of the pyramid.
@@ -75,6 +76,7 @@ class MosaicConfig:
     layer_px: int = 2048
     distortion: tuple[float, ...] = ()
     estimate_distortion: bool = False
+    local_fit: bool = True
     max_canvas_px: int = 120_000_000
     max_side_px: int = 30_000
     quality: int = 90

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pyvips
 
-from ml.geometry import transform_points
+from ml.geometry import FrameMaps
 from ml.mosaic.canvas import MosaicCanvas, PlacedFrame
 from ml.mosaic.result import MosaicLayer, component_name
 from ml.types import ArrayF32, ArrayF64
@@ -25,17 +25,20 @@ def write_layers(
     view: ArrayF64,
     folder: Path,
     *,
+    size_px: tuple[int, int],
     component: int,
     layer_px: int,
 ) -> tuple[MosaicLayer, ...]:
     """Draw every registered frame's outline into each layer and write PNG and TIFF.
 
     Args:
-        view: (P, 2) convex outline, frame px.
+        view: (P, 2) convex outline, frame px. size_px: (width, height) of the frames.
     """
     downsample = max(1.0, max(canvas.width_px, canvas.height_px) / layer_px)
     has_clock = all(frame.time_s is not None for frame in placed)
-    planes = _drawn(canvas, placed, view, downsample=downsample, has_clock=has_clock)
+    planes = _drawn(
+        canvas, placed, view, size_px=size_px, downsample=downsample, has_clock=has_clock
+    )
     seen = planes["count"] > 0
     layers = []
     for name, values in planes.items():
@@ -71,6 +74,7 @@ def _drawn(
     placed: tuple[PlacedFrame, ...],
     view: ArrayF64,
     *,
+    size_px: tuple[int, int],
     downsample: float,
     has_clock: bool,
 ) -> dict[str, ArrayF32]:
@@ -82,7 +86,9 @@ def _drawn(
     sigma = np.full(shape, np.inf, np.float32)
     first, last = np.full(shape, np.inf, np.float32), np.full(shape, -np.inf, np.float32)
     for frame in placed:
-        outline = (transform_points(frame.H_mosaic_from_frame, view) + 0.5) / downsample - 0.5
+        meshes = None if frame.mesh is None else frame.mesh[None]
+        maps = FrameMaps(frame.H_mosaic_from_frame[None], meshes, size_px)
+        outline = (maps.to_plane(view)[0][0] + 0.5) / downsample - 0.5
         plane = np.zeros(shape, np.uint8)
         cv2.fillConvexPoly(plane, np.rint(outline * 16).astype(np.int32), 1, shift=4)
         inside = plane > 0

@@ -26,6 +26,9 @@ from ml.mosaic.result import (
 )
 from ml.types import ArrayF64
 
+MESH_DIGITS = 3
+"""Of a displacement: a thousandth of a px shows nowhere."""
+
 
 def to_manifest(result: MosaicResult) -> dict[str, Any]:
     """The manifest as plain JSON values; transforms rounded to 12 significant digits."""
@@ -124,11 +127,13 @@ def _frame_json(frame: FrameResult) -> dict[str, Any]:
         "reason_code": frame.reason_code,
         "links": frame.links,
         "error_px": _rounded(frame.error_px, 4),
+        "mesh": None if frame.mesh is None else np.round(frame.mesh, MESH_DIGITS).tolist(),
     }
 
 
 def _frame(item: dict[str, Any]) -> FrameResult:
-    matrices = {name: _array(item[name]) for name in ("H_mosaic_from_frame", "covariance")}
+    names = ("H_mosaic_from_frame", "covariance", "mesh")
+    matrices = {name: _array(item[name]) for name in names}
     return FrameResult(**{**item, **matrices})
 
 
@@ -138,7 +143,7 @@ def _rows(matrix: ArrayF64 | None, *, digits: int = 12) -> list[list[float]] | N
     return [[float(f"{value:.{digits}g}") for value in row] for row in matrix]
 
 
-def _array(rows: list[list[float]] | None) -> ArrayF64 | None:
+def _array(rows: list[Any] | None) -> ArrayF64 | None:
     return None if rows is None else np.array(rows, np.float64)
 
 

@@ -144,6 +144,7 @@ def _registered(
         uncertainty_px=component.aligned.uncertainty_px[key] / survey.scale,
         sharpness=check.sharpness,
         brightness=check.brightness,
+        mesh=component.canvas.meshes.get(position),
     )
 
 

@@ -10,11 +10,12 @@ One build writes a folder::
 
 Coordinates. ``H_mosaic_from_frame`` maps full-resolution frame px to px of the mosaic *of that
 frame's component* (``FrameResult.component``), pixel centres at integers, x right, y down: a point
-is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``. The way back is the inverse. A frame saw mosaic point
-``q`` when it is of the point's component and ``inv(H) q`` lies inside the frame's view: the polygon
-``view_outline`` of the manifest, frame px, convex. Of those that saw it, ``sharpness`` orders them.
-A polygon drawn on the mosaic goes into a frame vertex by vertex through ``inv(H)``, and back
-through ``H``; straight edges stay straight.
+is ``p = H (x, y, 1)``, ``xy = p[:2] / p[2]``: the best homography. Where the scene is no plane a
+frame has a ``mesh`` as well, and its exact map is ``ml.geometry.FrameMaps``: mosaic point ``q``
+lies at ``y + mesh(y)`` with ``y = inv(H) q``. A frame saw ``q`` when it is of the point's component
+and that lies inside the frame's view: the polygon ``view_outline`` of the manifest, frame px,
+convex. Of those that saw it, ``sharpness`` orders them. A polygon goes vertex by vertex; without a
+mesh its straight edges stay straight, with one they bend, and are cut into short ones first.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class FrameResult:
         uncertainty_px: root mean square standard deviation of the view's four corners, mosaic px.
         sharpness: high-frequency energy over brightness; larger is sharper; compare within a video.
         brightness: mean grey of the view, 0 to 255.
+        mesh: (9, 9, 2) float64, frame px: how what is no plane is displaced, at nodes evenly from
+            the first to the last px, bilinear between them; None where the homography is all.
     """
 
     index: int
@@ -90,6 +93,7 @@ class FrameResult:
     uncertainty_px: float | None = None
     sharpness: float | None = None
     brightness: float | None = None
+    mesh: ArrayF64 | None = None
 
 
 @dataclass(frozen=True, slots=True)

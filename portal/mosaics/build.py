@@ -13,6 +13,7 @@ class BuiltFrame:
     index: int
     pts: int
     H_mosaic_from_frame: list[list[float]] | None
+    mesh: list[list[list[float]]] | None
     status: str
     reason: str
     links: int

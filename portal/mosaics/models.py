@@ -103,6 +103,7 @@ class MosaicFrame(BaseModel):
     index = models.PositiveIntegerField()
     pts = models.BigIntegerField()
     H_mosaic_from_frame = models.JSONField(null=True, help_text="3 x 3, row major")
+    mesh = models.JSONField(null=True, help_text="9 x 9 displacements (x, y), frame px")
     status = models.CharField(max_length=12, choices=FrameStatus.choices)
     reason = models.CharField(max_length=200, blank=True)
     reason_code = models.CharField(max_length=30, blank=True)

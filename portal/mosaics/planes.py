@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ml.geometry import box_corners
+from ml.geometry import FrameMaps, box_corners
 from ml.types import ArrayF64
 
 DRAWN_CORNERS = 32
@@ -17,6 +17,22 @@ DRAWN_CORNERS = 32
 def matrices(rows: Sequence[Any]) -> ArrayF64:
     """(N, 3, 3) float64 of the matrices as the database has them."""
     return np.array(rows, np.float64).reshape(-1, 3, 3)
+
+
+def frame_maps(
+    rows: Sequence[Any], meshes: Sequence[Any], *, size_px: tuple[int, int]
+) -> FrameMaps:
+    """The maps of frames to their plane, of transforms and meshes as the database has them.
+
+    Args:
+        meshes: one a row, None where the transform is all. size_px: (width, height) of the frames.
+    """
+    shape = next((np.shape(mesh) for mesh in meshes if mesh is not None), None)
+    if shape is None:
+        return FrameMaps(matrices(rows), None, size_px)
+    flat = np.zeros(shape)
+    whole = np.array([flat if mesh is None else mesh for mesh in meshes], np.float64)
+    return FrameMaps(matrices(rows), whole, size_px)
 
 
 def view_polygon(

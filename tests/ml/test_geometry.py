@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from ml.geometry import (
+    FrameMaps,
     box_corners,
     depth_of,
     homography_jacobian,
     inside_convex,
     inverse,
+    mesh_shift,
     normalised,
     outline_bounds,
     project_points,
@@ -97,7 +99,8 @@ def test_inside_is_the_same_whichever_way_the_outline_runs() -> None:
 
 
 def test_bounds_of_a_frame_behind_the_plane_are_infinite() -> None:
-    found = outline_bounds(np.array([np.eye(3), TILTED]), box_corners(0, 0, 2, 2))
+    maps = FrameMaps(np.array([np.eye(3), TILTED]), None, (3, 3))
+    found = outline_bounds(maps, box_corners(0, 0, 2, 2))
     assert found[0].tolist() == [0, 0, 2, 2]
     assert np.isinf(found[1]).all()
 
@@ -105,3 +108,34 @@ def test_bounds_of_a_frame_behind_the_plane_are_infinite() -> None:
 def test_the_web_process_gets_it_without_torch() -> None:
     code = "import sys, ml.geometry, ml.files, ml.config; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def _bent(count: int) -> FrameMaps:
+    meshes = np.random.default_rng(3).normal(scale=1.5, size=(count, 9, 9, 2))
+    return FrameMaps(_homographies(count), meshes, (120, 90))
+
+
+def test_a_mesh_is_bilinear_between_its_nodes_and_even_beyond_its_rim() -> None:
+    mesh = np.zeros((1, 3, 3, 2))
+    mesh[0, 1, 1] = (2, -4)
+    xy = np.array([[[10, 10], [5, 10], [5, 5], [20, 20], [-3, 10], [10, 99.0]]])
+    found = mesh_shift(mesh, (21, 21), xy)[0]
+    assert found.tolist() == [[2, -4], [1, -2], [0.5, -1], [0, 0], [0, 0], [0, 0]]
+
+
+def test_maps_without_meshes_are_the_homographies() -> None:
+    xy = np.random.default_rng(2).uniform(0, 90, (7, 2))
+    maps = FrameMaps(_homographies(4), None, (120, 90))
+    assert maps.to_plane(xy)[0] == pytest.approx(project_points(maps.H_plane_from_frame, xy)[0])
+    back = inverse(maps.H_plane_from_frame)
+    assert maps.to_frame(xy)[0] == pytest.approx(project_points(back, xy)[0])
+
+
+def test_maps_with_meshes_go_there_and_back() -> None:
+    maps, xy = _bent(5), np.random.default_rng(2).uniform(5, 85, (40, 2))
+    there, is_front = maps.to_plane(xy)
+    assert is_front.all()
+    for number in range(5):
+        own = maps.chosen([number])
+        assert own.to_frame(there[number])[0][0] == pytest.approx(xy, abs=1e-4)
+    assert np.abs(there - project_points(maps.H_plane_from_frame, xy)[0]).max() > 0.5

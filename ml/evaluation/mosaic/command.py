@@ -23,12 +23,14 @@ from ml.evaluation.mosaic.ncc import (
     inner_view,
     ncc_table,
     sift_pairs,
+    straightened_frames,
     visible,
 )
 from ml.evaluation.mosaic.table import SWEEPS, SweepTable, simulate_table, to_markdown
 from ml.evaluation.mosaic.truth import (
     TruthScore,
     accumulate,
+    placed_maps,
     placed_transforms,
     read_reference,
     read_truth,
@@ -36,10 +38,11 @@ from ml.evaluation.mosaic.truth import (
     run_agreement,
     score_against_truth,
 )
+from ml.geometry import FrameMaps
 from ml.mosaic import MosaicConfig, build_mosaic
 from ml.mosaic.sources import open_source
 from ml.reports.cards import update_card
-from ml.types import ArrayF64, Progress
+from ml.types import Progress
 
 
 class FrameScores(TypedDict):
@@ -125,7 +128,8 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     images = clean_frames(args.frames)
     inside = inner_view(mask, next(iter(images.values())).shape)
-    ways: dict[str, Pairwise] = {"tessera": chained(placed_transforms(result))}
+    plane = chained(placed_transforms(result))
+    ways: dict[str, Pairwise] = {"tessera, one homography a frame": plane}
     scores: FrameScores = {
         "data_set": args.frames.parent.name if args.frames.name == "frames" else args.frames.name,
         "frames": len(result.frames),
@@ -148,10 +152,13 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
             "SIFT chain": chained(sift_chain(list(plain.values()))),
             "SIFT pairs": sift_pairs(plain),
         }
-    scores["ncc"] = {name: ncc_table(images, way, inside) for name, way in ways.items()}
+    straight = straightened_frames(images, result)
+    scores["ncc"] = {"tessera": ncc_table(straight, plane, inside)} | {
+        name: ncc_table(images, way, inside) for name, way in ways.items()
+    }
     if args.backward:
         scores["backward_px"] = _backward(
-            args, placed_transforms(result), config=config, mask=mask, size=size, progress=progress
+            args, placed_maps(result), config=config, mask=mask, size=size, progress=progress
         )
     if args.truth is not None:
         scores["truth"] = score_against_truth(result, read_truth(args.truth), size_px=size)
@@ -187,7 +194,7 @@ def _by_distance(found: Mapping[str, float | None]) -> str:
 
 def _backward(
     args: argparse.Namespace,
-    forward: Mapping[int, ArrayF64],
+    forward: Mapping[int, FrameMaps],
     *,
     config: MosaicConfig,
     mask: npt.NDArray[Any] | None,
@@ -201,7 +208,7 @@ def _backward(
             frames[::-1], Path(folder) / "m", config=config, mask=mask, progress=progress
         )
     last = len(frames) - 1
-    backward = {last - index: m for index, m in placed_transforms(result).items()}
+    backward = {last - index: found for index, found in placed_maps(result).items()}
     return run_agreement(forward, backward, size_px=size)
 
 

@@ -14,6 +14,7 @@ from ml.evaluation.mosaic.baselines import sift_chain
 from ml.evaluation.mosaic.truth import placed_transforms
 from ml.keypoints.masks import checked_mask
 from ml.mosaic import MosaicResult
+from ml.mosaic.local_fit import mesh_maps
 from ml.mosaic.sources import open_source
 from ml.types import ArrayBool, ArrayF32, ImageU8
 
@@ -61,7 +62,7 @@ def ncc_by_distance(
     distances: Sequence[int] = DISTANCES,
 ) -> dict[str, float]:
     """Mean NCC of overlapping frames by distance in frames; see ``clean_frames``, ``ncc_table``."""
-    images = clean_frames(frames)
+    images = straightened_frames(clean_frames(frames), result)
     inside = inner_view(mask, next(iter(images.values())).shape)
     way = chained(placed_transforms(result))
     return ncc_table(images, way, inside, distances=distances)
@@ -109,6 +110,19 @@ def clean_frames(frames: Path | Sequence[npt.NDArray[Any]]) -> dict[int, ArrayF3
         band = cv2.GaussianBlur(moving, (0, 0), NCC_SIGMA)
         cleaned[index] = np.asarray(band - cv2.GaussianBlur(moving, (0, 0), SHADING_SIGMA))
     return cleaned
+
+
+def straightened_frames(
+    images: Mapping[int, ArrayF32], result: MosaicResult
+) -> dict[int, ArrayF32]:
+    """Cleaned frames as they would show a plane, by the meshes of the mosaic."""
+    meshes = {frame.index: frame.mesh for frame in result.frames if frame.mesh is not None}
+    straight = dict(images)
+    for index in meshes.keys() & images.keys():
+        height, width = images[index].shape
+        maps = mesh_maps(meshes[index], (width, height))
+        straight[index] = np.asarray(cv2.remap(images[index], *maps, cv2.INTER_LINEAR))
+    return straight
 
 
 def visible(band: ArrayF32) -> ImageU8:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, CorruptFileError
-from ml.geometry import box_corners, transform_points
+from ml.geometry import FrameMaps, box_corners, transform_points
 from ml.mosaic import MosaicResult
 from ml.types import ArrayF64
 
@@ -107,20 +107,19 @@ def reference_agreement(
 
 
 def run_agreement(
-    own: Mapping[int, ArrayF64], other: Mapping[int, ArrayF64], *, size_px: tuple[int, int]
+    own: Mapping[int, FrameMaps], other: Mapping[int, FrameMaps], *, size_px: tuple[int, int]
 ) -> dict[str, float]:
     """Median corner distance in px between two runs' motions, by distance in frames.
 
     Args:
-        own, other: frame index -> (3, 3) to any plane, the same frames under the same indices.
+        own, other: frame index -> its map to any plane, the same frames under the same indices.
     """
     corners, scores = frame_corners(size_px), {}
     for distance in AGREEMENT_DISTANCES:
         errors = [
-            _corner_error(
-                np.linalg.solve(own[i], own[i + distance]),
-                np.linalg.solve(other[i], other[i + distance]),
-                corners,
+            _distance(
+                _moved(own[i], own[i + distance], corners),
+                _moved(other[i], other[i + distance], corners),
             )
             for i in sorted(own)
             if all(k in own and k in other for k in (i, i + distance))
@@ -133,6 +132,19 @@ def placed_transforms(result: MosaicResult) -> dict[int, ArrayF64]:
     """Frame index -> H_mosaic_from_frame of the registered frames."""
     return {
         frame.index: frame.H_mosaic_from_frame
+        for frame in result.frames
+        if frame.H_mosaic_from_frame is not None
+    }
+
+
+def placed_maps(result: MosaicResult) -> dict[int, FrameMaps]:
+    """Frame index -> the whole map of each registered frame, its mesh included."""
+    return {
+        frame.index: FrameMaps(
+            frame.H_mosaic_from_frame[None],
+            None if frame.mesh is None else frame.mesh[None],
+            result.frame_size_px,
+        )
         for frame in result.frames
         if frame.H_mosaic_from_frame is not None
     }
@@ -193,5 +205,13 @@ def _matrix(row: Mapping[str, str]) -> ArrayF64:
 
 
 def _corner_error(own: npt.NDArray[Any], other: npt.NDArray[Any], corners: ArrayF64) -> float:
-    difference = transform_points(own, corners) - transform_points(other, corners)
-    return float(np.hypot(*difference.T).mean())
+    return _distance(transform_points(own, corners), transform_points(other, corners))
+
+
+def _moved(to: FrameMaps, of: FrameMaps, xy: ArrayF64) -> ArrayF64:
+    """Points of one frame in another one."""
+    return to.to_frame(of.to_plane(xy)[0][0])[0][0]
+
+
+def _distance(xy: ArrayF64, other: ArrayF64) -> float:
+    return float(np.hypot(*(xy - other).T).mean())

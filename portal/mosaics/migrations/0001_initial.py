@@ -79,6 +79,7 @@ class Migration(migrations.Migration):
                 ('index', models.PositiveIntegerField()),
                 ('pts', models.BigIntegerField()),
                 ('H_mosaic_from_frame', models.JSONField(help_text='3 x 3, row major', null=True)),
+                ('mesh', models.JSONField(help_text='9 x 9 displacements (x, y), frame px', null=True)),
                 ('status', models.CharField(choices=[('registered', 'Registered'), ('skipped', 'Skipped'), ('failed', 'Failed')], max_length=12)),
                 ('reason', models.CharField(blank=True, max_length=200)),
                 ('reason_code', models.CharField(blank=True, max_length=30)),

@@ -9,11 +9,10 @@ from typing import Any, TypedDict
 import numpy as np
 from django.db.models import Count, QuerySet
 
-from ml.geometry import project_points
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
-from portal.mosaics.planes import matrices, thinned
+from portal.mosaics.planes import thinned
 from portal.mosaics.reasons import REASONS, REGISTERED, Reason, reason_of
-from portal.mosaics.selectors.components import view_of
+from portal.mosaics.selectors.components import maps_of, view_of
 
 DECIMALS = 1
 """Of an outline on the screen: a tenth of a pixel does not show."""
@@ -177,7 +176,7 @@ def frame_columns(mosaic: Mosaic) -> FrameColumns:
     """Every frame in columns, for a timeline and a moving outline: small enough for 30,000."""
     rows = list(
         mosaic_frames(mosaic).values_list(
-            "index", "pts", "status", "reason_code", "component", "H_mosaic_from_frame"
+            "index", "pts", "status", "reason_code", "component", "H_mosaic_from_frame", "mesh"
         )
     )
     codes = [reason_of(status=row[2], code=row[3]).code for row in rows]
@@ -194,20 +193,21 @@ def frame_columns(mosaic: Mosaic) -> FrameColumns:
         "pts": [row[1] for row in rows],
         "reason": [order[code] for code in codes],
         "component": [row[4] for row in rows],
-        "outline": list(_flat_outlines(mosaic, [row[5] for row in rows])),
+        "outline": list(_flat_outlines(mosaic, [row[5:] for row in rows])),
     }
 
 
 def _flat_outlines(mosaic: Mosaic, rows: Sequence[Any]) -> Iterator[list[float] | None]:
-    placed = [row for row in rows if row is not None]
+    placed = [row for row in rows if row[0] is not None]
     if not placed:
         yield from (None for _ in rows)
         return
     view = thinned(view_of(mosaic), at_most=FINE_CORNERS if len(placed) <= MANY else COARSE_CORNERS)
-    xy, is_front = project_points(matrices(placed), view)
+    maps = maps_of(mosaic, [row[0] for row in placed], [row[1] for row in placed])
+    xy, is_front = maps.to_plane(view)
     flat = np.round(xy.reshape(len(placed), -1), DECIMALS).tolist()
     usable = [bool(row.all()) for row in is_front]
     found = iter(zip(flat, usable, strict=True))
     for row in rows:
-        outline, is_usable = (None, False) if row is None else next(found)
+        outline, is_usable = (None, False) if row[0] is None else next(found)
         yield outline if is_usable else None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from django.db.models import Q
 
-from ml.geometry import inside_convex, inverse, project_points
+from ml.geometry import inside_convex
 from portal.core.errors import NotFoundError
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
-from portal.mosaics.planes import matrices, rounded_outline
-from portal.mosaics.selectors.components import component_of, view_of
+from portal.mosaics.planes import rounded_outline
+from portal.mosaics.selectors.components import component_of, maps_of, view_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,13 @@ def frames_at_point(
     if not rows:
         return FramesAtPoint(0, ())
     view = view_of(mosaic)
-    H_mosaic_from_frame = matrices([row[2] for row in rows])
-    point = np.array([[x, y]], np.float64)
-    xy, is_front = project_points(inverse(H_mosaic_from_frame), point)
+    maps = maps_of(mosaic, [row[2] for row in rows], [row[5] for row in rows])
+    xy, is_front = maps.to_frame(np.array([[x, y]], np.float64))
     xy_frame = xy[:, 0]
     seen = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
     away_px = np.linalg.norm(xy_frame - view.mean(axis=0), axis=1)
     order = sorted(seen, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
-    outlines, _ = project_points(H_mosaic_from_frame[order], view)
+    outlines, _ = maps.chosen(order).to_plane(view)
     second = mosaic.video.time_base_s
     frames = tuple(
         FrameAtPoint(
@@ -93,12 +92,12 @@ def frames_at_point(
 
 
 def _rows_near(mosaic: Mosaic, *, x: float, y: float, component: int) -> list[tuple[Any, ...]]:
-    """Index, PTS, transform, sharpness, uncertainty of the frames whose bounds hold the point."""
+    """Index, PTS, transform, sharpness, uncertainty, mesh of the frames around the point."""
     near = Q(left__lte=x, right__gte=x, top__lte=y, bottom__gte=y) | Q(left=None)
     return list(
         MosaicFrame.objects.filter(
             near, mosaic=mosaic, component=component, status=FrameStatus.REGISTERED
         )
         .order_by("index")
-        .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px")
+        .values_list("index", "pts", "H_mosaic_from_frame", "sharpness", "uncertainty_px", "mesh")
     )

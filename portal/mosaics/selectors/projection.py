@@ -1,30 +1,31 @@
 """ROIs carried between a mosaic and the frames of its video, by the frames' transforms.
 
 A projected outline is derived each time it is asked for and never stored: the ROI stays where it
-was drawn. Straight edges stay straight, so corners are enough; what leaves the view is cut off.
+was drawn. Straight edges stay straight, so corners are enough; by a frame with a mesh they bend,
+and are cut into short ones first. What leaves the view is cut off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import shapely
 from django.db.models import Q
-from shapely.geometry import MultiLineString, MultiPoint, MultiPolygon, Polygon, mapping
+from shapely.geometry import LineString, MultiLineString, MultiPoint, MultiPolygon, Polygon, mapping
 from shapely.geometry.base import BaseGeometry
 
-from ml.geometry import inverse, project_points
-from ml.types import ArrayF64
+from ml.geometry import FrameMaps
+from ml.types import ArrayBool, ArrayF64
 from portal.annotations.marks import mark_kind, mark_parts
 from portal.annotations.models import Roi, RoiKind
 from portal.core.errors import NotFoundError
 from portal.labs.models import User
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicFrame
-from portal.mosaics.planes import matrices, rounded_outline
-from portal.mosaics.selectors.components import component_of, view_of
+from portal.mosaics.planes import rounded_outline
+from portal.mosaics.selectors.components import component_of, maps_of, view_of
 from portal.mosaics.selectors.frames_at_point import FrameAtPoint
 
 MIN_AREA_PX = 1.0
@@ -35,6 +36,12 @@ MAX_ROIS, MAX_FRAMES = 2000, 200
 
 DECIMALS = 2
 """Of a corner: as outlines are kept."""
+
+PIECES = 24
+"""Into so many is an edge cut that goes across a bent view: three between two nodes of a mesh."""
+
+Move = Callable[[ArrayF64], tuple[ArrayF64, ArrayBool]]
+"""(P, 2) points of one plane: where they lie on the other, and whether there at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +83,9 @@ def rois_on_component(user: User, mosaic: Mosaic, *, component: int = 0) -> list
     for roi in rois:
         if roi.frame_index not in placed:
             continue
-        H, uncertainty_px = placed[roi.frame_index]
-        if (cut := projected_geometry(roi.geometry, H, plane)) is not None:
+        row, uncertainty_px = placed[roi.frame_index]
+        maps = maps_of(mosaic, [row[0]], [row[1]])
+        if cut := projected_geometry(roi.geometry, maps.to_plane, plane, piece_px(maps)):
             projected.append(ProjectedRoi(roi, *cut, uncertainty_px))
     return projected
 
@@ -101,10 +109,10 @@ def rois_in_frame(user: User, mosaic: Mosaic, *, pts: int) -> list[ProjectedRoi]
     rois = Roi.objects.visible_to(user).live().filter(near, canvas_id=canvas_id)
     rois = rois.select_related("label")
     view = Polygon(view_of(mosaic))
-    H = inverse(matrices([frame.H_mosaic_from_frame]))[0]
+    maps = maps_of(mosaic, [frame.H_mosaic_from_frame], [frame.mesh])
     projected = []
     for roi in rois.order_by("created_at", "id")[:MAX_ROIS]:
-        if (cut := projected_geometry(roi.geometry, H, view)) is not None:
+        if cut := projected_geometry(roi.geometry, maps.to_frame, view, piece_px(maps)):
             projected.append(ProjectedRoi(roi, *cut, frame.uncertainty_px))
     return projected
 
@@ -131,21 +139,29 @@ def frames_of_roi(mosaic: Mosaic, roi: Roi) -> list[RoiInFrame]:
     return seen[:MAX_FRAMES]
 
 
+def piece_px(maps: FrameMaps) -> float | None:
+    """The length to which edges are cut before they are moved; None where they stay straight."""
+    return None if maps.meshes is None else max(maps.size_px) / PIECES
+
+
 def projected_geometry(
-    geometry: dict[str, Any], H: ArrayF64, seen: BaseGeometry
+    geometry: dict[str, Any], move: Move, seen: BaseGeometry, piece: float | None = None
 ) -> tuple[dict[str, Any], float] | None:
-    """A GeoJSON outline through a homography, cut to what is seen, with the share that is left.
+    """A GeoJSON outline on another plane, cut to what is seen, with the share that is left.
 
     None where nothing is left, or a corner lies behind the plane.
+
+    Args:
+        piece: longest edge that is moved as one, px; None moves corners alone.
     """
     if mark_kind(geometry):
-        return _projected_mark(geometry, H, seen)
+        return _projected_mark(geometry, move, seen, piece)
     polygons = geometry["coordinates"]
     if geometry["type"] == "Polygon":
         polygons = [polygons]
     moved = []
     for rings in polygons:
-        corners = [project_points(H[None], np.array(ring, np.float64)) for ring in rings]
+        corners = [move(_cut(ring, piece)) for ring in rings]
         if not all(is_front.all() for _, is_front in corners):
             return None
         shell, *holes = [xy[0] for xy, _ in corners]
@@ -160,16 +176,16 @@ def projected_geometry(
 
 
 def _projected_mark(
-    geometry: dict[str, Any], H: ArrayF64, seen: BaseGeometry
+    geometry: dict[str, Any], move: Move, seen: BaseGeometry, piece: float | None
 ) -> tuple[dict[str, Any], float] | None:
     """Points or lines; the share is that of the points, or of the length."""
+    is_line = mark_kind(geometry) == RoiKind.LINE
     moved = []
     for part in mark_parts(geometry):
-        xy, is_front = project_points(H[None], np.array(part, np.float64))
+        xy, is_front = move(_cut(part, piece if is_line else None))
         if not is_front.all():
             return None
         moved.append(xy[0])
-    is_line = mark_kind(geometry) == RoiKind.LINE
     whole: BaseGeometry = MultiLineString(moved) if is_line else MultiPoint(np.vstack(moved))
     parts = shapely.get_parts(shapely.intersection(whole, seen))
     left = [part for part in parts if (part.geom_type == "LineString") == is_line]
@@ -181,14 +197,22 @@ def _projected_mark(
     return {"type": plain["type"], "coordinates": plain["coordinates"]}, round(min(1.0, share), 4)
 
 
+def _cut(line: Any, piece: float | None) -> ArrayF64:
+    """(P, 2): the corners of a line, with points between them where its edges are long."""
+    xy = np.array(line, np.float64)
+    return (
+        xy if piece is None else shapely.get_coordinates(shapely.segmentize(LineString(xy), piece))
+    )
+
+
 def _placed(
     mosaic: Mosaic, indices: set[int], component: int
-) -> dict[int | None, tuple[ArrayF64, float | None]]:
-    """Transform and uncertainty of the registered ones among these frames."""
+) -> dict[int | None, tuple[tuple[Any, Any], float | None]]:
+    """Transform with mesh, and uncertainty, of the registered ones among these frames."""
     rows = MosaicFrame.objects.filter(
         mosaic=mosaic, component=component, status=FrameStatus.REGISTERED, index__in=indices
-    ).values_list("index", "H_mosaic_from_frame", "uncertainty_px")
-    return {index: (matrices([H])[0], uncertainty_px) for index, H, uncertainty_px in rows}
+    ).values_list("index", "H_mosaic_from_frame", "mesh", "uncertainty_px")
+    return {index: ((H, mesh), uncertainty_px) for index, H, mesh, uncertainty_px in rows}
 
 
 def _rois_in_frames(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> Iterator[RoiInFrame]:
@@ -196,14 +220,14 @@ def _rois_in_frames(mosaic: Mosaic, roi: Roi, rows: Sequence[MosaicFrame]) -> It
         return
     view = view_of(mosaic)
     seen, second = Polygon(view), mosaic.video.time_base_s
-    H_mosaic_from_frame = matrices([row.H_mosaic_from_frame for row in rows])
-    H_frame_from_mosaic = inverse(H_mosaic_from_frame)
-    outlines, _ = project_points(H_mosaic_from_frame, view)
-    for row, H, outline in zip(rows, H_frame_from_mosaic, outlines, strict=True):
-        cut = projected_geometry(roi.geometry, H, seen)
+    maps = maps_of(mosaic, [row.H_mosaic_from_frame for row in rows], [row.mesh for row in rows])
+    outlines, _ = maps.to_plane(view)
+    for number, (row, outline) in enumerate(zip(rows, outlines, strict=True)):
+        own = maps.chosen([number])
+        cut = projected_geometry(roi.geometry, own.to_frame, seen, piece_px(own))
         if cut is None:
             continue
-        centre = project_points(H[None], np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
+        centre = own.to_frame(np.array([[roi.centroid_x, roi.centroid_y]]))[0][0, 0]
         frame = FrameAtPoint(
             index=row.index,
             pts=row.pts,

@@ -19,10 +19,18 @@ def frame_url(canvas_id: uuid.UUID, pts: int) -> str:
 
 
 class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
-    """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced."""
+    """One frame. The matrix is 3 x 3, row major, frame to mosaic pixels; null if unplaced.
+
+    ``mesh`` is what bends beside it, 9 x 9 displacements in frame pixels, null where nothing does:
+    mosaic point q lies at y + mesh(y) in the frame, with y = inverse(matrix) q.
+    """
 
     H_mosaic_from_frame = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField()), allow_null=True
+    )
+    mesh = serializers.ListField(
+        child=serializers.ListField(child=serializers.ListField(child=serializers.FloatField())),
+        allow_null=True,
     )
 
     class Meta:
@@ -35,6 +43,7 @@ class MosaicFrameSerializer(serializers.ModelSerializer[MosaicFrame]):
             "reason_code",
             "component",
             "H_mosaic_from_frame",
+            "mesh",
             "covariance",
             "uncertainty_px",
             "sharpness",

@@ -25,7 +25,7 @@ from portal.labs.models import User
 from portal.mosaics.build import Built, BuiltComponent, BuiltFrame
 from portal.mosaics.models import FrameStatus, Mosaic, MosaicComponent, MosaicFrame
 from portal.mosaics.options import options_clean, options_hash, options_words
-from portal.mosaics.planes import matrices, view_polygon
+from portal.mosaics.planes import frame_maps, view_polygon
 from portal.mosaics.rules import require_build
 from portal.mosaics.selectors import span_frames
 from portal.mosaics.services.states import ended_badly, state_again, state_failed
@@ -211,6 +211,7 @@ def _write_frames(
                 index=frame.index,
                 pts=frame.pts,
                 H_mosaic_from_frame=frame.H_mosaic_from_frame,
+                mesh=frame.mesh,
                 status=frame.status,
                 reason=frame.reason[:REASON_MAX],
                 reason_code=frame.reason_code,
@@ -240,7 +241,12 @@ def _bounds(
     view: ArrayF64 = view_polygon(
         view_outline, width_px=canvas.width_px, height_px=canvas.height_px
     )
-    rows = outline_bounds(matrices([f.H_mosaic_from_frame or [] for f in placed]), view)
+    maps = frame_maps(
+        [f.H_mosaic_from_frame for f in placed],
+        [f.mesh for f in placed],
+        size_px=(canvas.width_px, canvas.height_px),
+    )
+    rows = outline_bounds(maps, view)
     names = ("left", "top", "right", "bottom")
     grown = rows + np.array([-0.5, -0.5, 0.5, 0.5])  # pixels reach half a pixel around
     return {

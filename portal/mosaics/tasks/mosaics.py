@@ -153,6 +153,7 @@ def _frame(frame: FrameResult) -> BuiltFrame:
         index=frame.index,
         pts=frame.pts,
         H_mosaic_from_frame=None if matrix is None else matrix.tolist(),
+        mesh=None if frame.mesh is None else frame.mesh.round(MESH_DECIMALS).tolist(),
         status=frame.status,
         reason=frame.reason,
         links=frame.links,
@@ -164,6 +165,10 @@ def _frame(frame: FrameResult) -> BuiltFrame:
         uncertainty_px=_number(frame.uncertainty_px),
         sharpness=_number(frame.sharpness),
     )
+
+
+MESH_DECIMALS = 2
+"""Of a displacement: a hundredth of a px, as outlines are kept."""
 
 
 def _number(value: float | None) -> float | None:

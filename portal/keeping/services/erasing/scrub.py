@@ -24,6 +24,7 @@ _LARGE = (
     "levels",
     "covariance",
     "H_mosaic_from_frame",
+    "mesh",
     "estimate",
     "result",
 )

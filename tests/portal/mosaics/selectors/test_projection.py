@@ -12,16 +12,22 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from ml.geometry import FrameMaps
 from portal.annotations.models import Roi
 from portal.labs.models import User
 from portal.mosaics.models import Mosaic, MosaicFrame
-from portal.mosaics.selectors import frames_of_roi, projected_geometry
+from portal.mosaics.selectors import frames_of_roi, projected_geometry, rois_in_frame
 
 VIEW = shapely.box(0, 0, 99, 79)
 
 
 def ring_of(geometry: dict[str, Any]) -> set[tuple[float, float]]:
     return {tuple(point) for point in geometry["coordinates"][0]}
+
+
+def by(H: np.ndarray) -> Any:
+    """Moves points by a homography."""
+    return FrameMaps(np.linalg.inv(H)[None], None, (100, 80)).to_frame
 
 
 def square(left: float, top: float, side: float) -> dict[str, Any]:
@@ -141,9 +147,9 @@ def test_there_and_back_is_the_same_outline() -> None:
     for _ in range(5):
         H = np.eye(3) + rng.normal(size=(3, 3)) * np.array([[0.1], [0.1], [1e-4]])
         large = shapely.box(-1e6, -1e6, 1e6, 1e6)
-        there = projected_geometry(square(20, 20, 30), H, large)
+        there = projected_geometry(square(20, 20, 30), by(H), large)
         assert there is not None
-        back = projected_geometry(there[0], np.linalg.inv(H), large)
+        back = projected_geometry(there[0], by(np.linalg.inv(H)), large)
         assert back is not None
         found = shapely.from_geojson(shapely.to_geojson(shapely.geometry.shape(back[0])))
         truth = shapely.geometry.shape(square(20, 20, 30))
@@ -153,21 +159,57 @@ def test_there_and_back_is_the_same_outline() -> None:
 def test_holes_and_parts_are_kept_and_lines_are_dropped() -> None:
     hole = [[30, 30], [40, 30], [40, 40], [30, 40], [30, 30]]
     outer = square(20, 20, 40)["coordinates"][0]
-    found = projected_geometry({"type": "Polygon", "coordinates": [outer, hole]}, np.eye(3), VIEW)
+    found = projected_geometry(
+        {"type": "Polygon", "coordinates": [outer, hole]}, by(np.eye(3)), VIEW
+    )
     assert found is not None
     assert shapely.geometry.shape(found[0]).area == pytest.approx(1500)
     two = {
         "type": "MultiPolygon",
         "coordinates": [square(5, 5, 10)["coordinates"], square(50, 5, 10)["coordinates"]],
     }
-    found = projected_geometry(two, np.eye(3), VIEW)
+    found = projected_geometry(two, by(np.eye(3)), VIEW)
     assert found is not None
     assert found[0]["type"] == "MultiPolygon"
-    assert projected_geometry(square(99, 10, 10), np.eye(3), VIEW) is None  # touches the edge
-    assert projected_geometry(square(10, 10, 10), np.diag([1.0, 1, -1]), VIEW) is None  # behind
+    assert projected_geometry(square(99, 10, 10), by(np.eye(3)), VIEW) is None  # touches the edge
+    assert projected_geometry(square(10, 10, 10), by(np.diag([1.0, 1, -1])), VIEW) is None  # behind
 
 
 def test_a_mosaic_without_registered_frames_shows_none(built: Mosaic) -> None:
     roi = on_mosaic(built)
     MosaicFrame.objects.update(status="failed")
     assert frames_of_roi(built, roi) == []
+
+
+BENT = np.zeros((9, 9, 2))
+BENT[..., 1] = 4 * np.sin(np.linspace(0, np.pi, 9))[None, :]
+"""Down by four px in the middle columns, by nothing at the rim."""
+
+
+def test_a_frame_with_a_mesh_bends_the_outline_and_says_where_the_point_lies(
+    built: Mosaic, annotator: User
+) -> None:
+    roi = on_mosaic(built)
+    flat = {found.frame.index: found for found in frames_of_roi(built, roi)}
+    MosaicFrame.objects.update(mesh=BENT.tolist())
+    bent = {found.frame.index: found for found in frames_of_roi(built, roi)}
+    index = min(flat.keys() & bent.keys())
+    x, y = flat[index].frame.xy_frame
+    at = np.interp(x, np.linspace(0, 99, 9), BENT[0, :, 1])
+    assert bent[index].frame.xy_frame == pytest.approx((x, y + at), abs=0.02)
+    corners = len(bent[index].geometry["coordinates"][0])
+    assert corners > len(flat[index].geometry["coordinates"][0])
+    shown = rois_in_frame(annotator, built, pts=bent[index].frame.pts)
+    assert shown[0].geometry == bent[index].geometry
+
+
+def test_through_a_mesh_and_back_is_the_same_outline() -> None:
+    maps = FrameMaps(np.eye(3)[None], BENT[None], (100, 80))
+    large = shapely.box(-1e6, -1e6, 1e6, 1e6)
+    there = projected_geometry(square(30, 20, 40), maps.to_plane, large, 2.0)
+    assert there is not None
+    assert shapely.geometry.shape(there[0]).bounds[1] == pytest.approx(16, abs=0.2)
+    back = projected_geometry(there[0], maps.to_frame, large, 2.0)
+    assert back is not None
+    truth = shapely.geometry.shape(square(30, 20, 40))
+    assert shapely.symmetric_difference(shapely.geometry.shape(back[0]), truth).area < 4

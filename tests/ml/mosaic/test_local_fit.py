@@ -1,0 +1,125 @@
+"""What no plane explains: a scope over a relief, with exactly known parallax."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from ml.evaluation.mosaic.ncc import ncc_by_distance
+from ml.geometry import transform_points
+from ml.imaging.samples.packaged import packaged_image
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic
+from ml.mosaic.local_fit import MAX_SLOPE, mesh_maps, riding_mesh
+from ml.mosaic.manifest import read_manifest
+from ml.mosaic.registration import Tracked
+from ml.mosaic.survey import Survey
+
+SIDE, PACE = 200, 9.0
+RELIEF_PX = 10.0
+"""By so much a hill moves against the plane from the first frame to the last."""
+
+
+Hills = tuple[list[np.ndarray], list[np.ndarray]]
+
+
+def _over_hills(count: int) -> Hills:
+    """Frames, and where each of their px comes from in the picture, (200, 200, 2)."""
+    picture = cv2.resize(packaged_image("retina.jpg"), None, fx=0.5, fy=0.5, interpolation=3)
+    mottle = np.random.default_rng(4).normal(size=picture.shape[:2]).astype(np.float32)
+    # spots everywhere, none so bright that it counts as a highlight: what is even cannot be fitted
+    spots = 120 * cv2.GaussianBlur(mottle, (0, 0), 5.0)
+    picture = np.clip(0.6 * picture + spots[:, :, None], 0, 255).astype(np.uint8)
+    rows, columns = np.mgrid[: picture.shape[0], : picture.shape[1]].astype(np.float32)
+    hill = np.sin(columns / 38) * np.sin(rows / 31)
+    frames, sources = [], []
+    y, x = np.mgrid[:SIDE, :SIDE].astype(np.float32)
+    for i in range(count):
+        at_x, at_y = x + 180 + PACE * i, y + 250
+        away = RELIEF_PX * (i / (count - 1) - 0.5)
+        own_x = at_x + away * cv2.remap(hill, at_x, at_y, cv2.INTER_LINEAR)
+        frames.append(np.asarray(cv2.remap(picture, own_x, at_y, cv2.INTER_CUBIC)))
+        sources.append(np.dstack([own_x, at_y]))
+    return frames, sources
+
+
+@pytest.fixture(scope="module")
+def hills() -> Hills:
+    return _over_hills(14)
+
+
+@pytest.fixture(scope="module")
+def fitted(hills: Hills, tmp_path_factory: pytest.TempPathFactory) -> MosaicResult:
+    return build_mosaic(hills[0], tmp_path_factory.mktemp("fitted") / "m")
+
+
+def _error_px(result: MosaicResult, sources: list[np.ndarray], *, bent: bool) -> float:
+    """Mean distance between where two frames show a spot and where they say they do."""
+    frames = {f.index: f for f in result.frames if f.H_mosaic_from_frame is not None}
+    errors = []
+    for a, b in [(i, i + 6) for i in frames if i + 6 in frames]:
+        shown = []
+        for index in (a, b):
+            flat = sources[index].astype(np.float32)
+            if bent and frames[index].mesh is not None:
+                flat = cv2.remap(flat, *mesh_maps(frames[index].mesh, (SIDE, SIDE)), 1)
+            shown.append(flat)
+        a_from_b = np.linalg.solve(frames[a].H_mosaic_from_frame, frames[b].H_mosaic_from_frame)
+        moved = cv2.warpPerspective(shown[1], a_from_b, (SIDE, SIDE), borderValue=(-1e6,) * 3)
+        inner = np.s_[20:-20, 20:-20]
+        away = np.linalg.norm(moved[inner] - shown[0][inner], axis=2)
+        errors.append(away[away < 1e3].mean())
+    return float(np.mean(errors))
+
+
+def test_meshes_take_away_most_of_the_parallax(hills: Hills, fitted: MosaicResult) -> None:
+    plane = _error_px(fitted, hills[1], bent=False)
+    assert plane > 1.0
+    assert _error_px(fitted, hills[1], bent=True) < 0.75 * plane
+
+
+def test_frames_agree_better_than_by_their_homographies(hills: Hills, fitted: MosaicResult) -> None:
+    flat = replace(fitted, frames=tuple(replace(f, mesh=None) for f in fitted.frames))
+    bent, plane = (ncc_by_distance(hills[0], found, distances=(5,)) for found in (fitted, flat))
+    assert bent["5"] > plane["5"] + 0.05
+
+
+def test_every_map_can_be_inverted(fitted: MosaicResult) -> None:
+    meshes = np.stack([f.mesh for f in fitted.frames if f.mesh is not None])
+    spacing = (SIDE - 1) / (meshes.shape[1] - 1)
+    assert np.linalg.norm(np.diff(meshes, axis=1), axis=3).max() <= MAX_SLOPE * spacing + 1e-6
+    assert np.linalg.norm(np.diff(meshes, axis=2), axis=3).max() <= MAX_SLOPE * spacing + 1e-6
+
+
+def test_the_manifest_keeps_the_meshes(fitted: MosaicResult) -> None:
+    read = read_manifest(fitted.manifest.parent)
+    for own, kept in zip(fitted.frames, read.frames, strict=True):
+        assert (own.mesh is None) == (kept.mesh is None)
+        if own.mesh is not None:
+            assert kept.mesh == pytest.approx(own.mesh, abs=1e-3)
+
+
+def test_it_can_be_left_out(hills: Hills, tmp_path: Path) -> None:
+    result = build_mosaic(hills[0][:5], tmp_path / "m", config=MosaicConfig(local_fit=False))
+    assert all(frame.mesh is None for frame in result.frames)
+
+
+def test_a_frame_that_rides_along_bends_as_its_keyframe_does() -> None:
+    turn = np.array([[0.98, -0.1, 6], [0.1, 0.98, -3], [0, 0, 1.0]])
+    mesh = np.random.default_rng(0).normal(size=(9, 9, 2))
+    view = np.ones((80, 100), bool)
+    survey = Survey((), (100, 80), 1.0, view, view.astype(np.float32), is_fibre=False)
+    own = riding_mesh(mesh, Tracked(1, 0, turn), survey)
+    node = np.array([[99 / 2, 79 / 2]])
+    at_key = transform_points(turn, node)
+    spread = np.array([99, 79]) / 8
+    low = np.floor(at_key[0] / spread).astype(int)
+    x, y = at_key[0] / spread - low
+    i, j = low[1], low[0]
+    added = (1 - y) * ((1 - x) * mesh[i, j] + x * mesh[i, j + 1])
+    added += y * ((1 - x) * mesh[i + 1, j] + x * mesh[i + 1, j + 1])
+    back = transform_points(np.linalg.inv(turn), at_key + added)
+    assert node[0] + own[4, 4] == pytest.approx(back[0])
