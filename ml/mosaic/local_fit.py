@@ -27,15 +27,13 @@ from ml.errors import BadInputError
 from ml.geometry import homography_jacobian, mesh_shift, transform_points
 from ml.mosaic.align import AlignedComponent
 from ml.mosaic.canvas import work_from_frame
-from ml.mosaic.direct_views import FINE_SIGMA, LEVELS
+from ml.mosaic.direct_views import LEVELS
+from ml.mosaic.local_cells import NODES, Cells, cells_of_pair
 from ml.mosaic.registration import Tracked
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
 from ml.mosaic.views import frame_view
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, Progress
-
-NODES = 9
-"""Of a mesh, each way: an eighth of the view is as fine as vessels let a displacement be known."""
 
 ROUNDS = (0, 0, 0, 1, 1)
 """The level that each round looks at: a coarse one reaches farther, a fine one is exact."""
@@ -52,21 +50,6 @@ BEND = 2.0
 
 CELL_SIGMA_PX = 0.1
 """No cell is believed to a smaller fraction of a px: its px do not err by themselves alone."""
-
-TUKEY = 4.0
-"""Spreads of the differences from which a px has no say."""
-
-SPREAD_POINTS = 1_500
-"""Enough differences to know their spread."""
-
-FINER, CELL_REACH = 4, 0.25
-"""Cells are summed by quarters, and blurred by a quarter of their width."""
-
-LEAST_INFORMATION = 1e-3
-"""1 / px2, of both directions together: a cell with less knows nothing."""
-
-LEAST_OVERLAP = 0.15
-"""Share of a view that another must show, to say something of it."""
 
 MAX_SLOPE = 0.3
 """Of a displacement, px per px: under 1 the map can be inverted, and twenty steps do it."""
@@ -210,7 +193,7 @@ def _round(
     for a, b in pairs:
         i, j = plane.row[a], plane.row[b]
         b_from_a = np.linalg.solve(plane.matrices[j], plane.matrices[i])
-        found = _cells(straight(i), straight(j), b_from_a)
+        found = cells_of_pair(straight(i), straight(j), b_from_a)
         if found is not None:
             equations.add(found, i, j, b_from_a, plane.size_px)
     step = equations.solve(own, max(plane.shape), len(pairs) / len(meshes))
@@ -243,61 +226,6 @@ def mesh_maps(mesh: ArrayF64, size_px: tuple[int, int]) -> tuple[ArrayF32, Array
     return x + shift[:, :, 0], y + shift[:, :, 1]
 
 
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """What the px of C cells of view a say of how b is displaced against it.
-
-    Attributes:
-        xy: (C, 2), middles, px of a. tensor: (C, 2, 2), information, 1 / px2. pull: (C, 2): with a
-            displacement d of b against a, px of a, the cost is ``d' T d / 2 + pull' d``.
-    """
-
-    xy: ArrayF64
-    tensor: ArrayF64
-    pull: ArrayF64
-
-
-def _cells(
-    a: tuple[ArrayF32, ArrayBool], b: tuple[ArrayF32, ArrayBool], b_from_a: ArrayF64
-) -> _Cells | None:
-    """None where the views hardly overlap."""
-    height, width = a[0].shape
-    flags = cv2.WARP_INVERSE_MAP
-    other = cv2.warpPerspective(b[0], b_from_a, (width, height), flags=cv2.INTER_LINEAR | flags)
-    seen = cv2.warpPerspective(
-        b[1].astype(np.uint8), b_from_a, (width, height), flags=cv2.INTER_NEAREST | flags
-    )
-    both = a[1] & (seen > 0)
-    if both.sum() < LEAST_OVERLAP * a[1].sum() or not both.any():
-        return None
-    lack = np.where(both, other - a[0], np.float32(0))
-    some = lack[both][:: max(1, int(both.sum()) // SPREAD_POINTS)]
-    spread = max(1.4826 * float(np.median(np.abs(some - np.median(some)))), 1e-3)
-    ratio = np.clip(np.abs(lack) / (TUKEY * spread), 0, 1)
-    weight = np.where(both, (1 - ratio**2) ** 2, 0).astype(np.float32)
-    # correlated differences: a px tells less than an independent sample would
-    weight *= np.float32((spread * 2 * np.sqrt(np.pi) * FINE_SIGMA) ** -2)
-    mean = 0.5 * (other + a[0])
-    x = cv2.Sobel(mean, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
-    y = cv2.Sobel(mean, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
-    side = NODES - 1
-    products = (x * x, x * y, y * y, x * lack, y * lack)
-    sums = np.stack([_summed(weight * product, side) for product in products], axis=1)
-    tensor = sums[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
-    column, row = np.meshgrid(*((np.arange(side) + 0.5) * n / side - 0.5 for n in (width, height)))
-    keep = np.trace(tensor, axis1=1, axis2=2) > LEAST_INFORMATION
-    xy = np.stack([column.ravel(), row.ravel()], axis=1)
-    return _Cells(xy[keep], tensor[keep], sums[keep, 3:])
-
-
-def _summed(values: ArrayF32, side: int) -> ArrayF64:
-    """(side * side,) sums over cells that reach a little into each other."""
-    small = cv2.resize(values, (FINER * side, FINER * side), interpolation=cv2.INTER_AREA)
-    smooth = cv2.GaussianBlur(small, (0, 0), CELL_REACH * FINER)
-    cells = cv2.resize(smooth, (side, side), interpolation=cv2.INTER_AREA)
-    return np.asarray(cells.ravel(), np.float64) * (values.size / side**2)
-
-
 class _Equations:
     """Rows of a sparse least-squares problem in the increments of all meshes."""
 
@@ -309,7 +237,7 @@ class _Equations:
         self._count = 0
 
     def add(
-        self, cells: _Cells, a: int, b: int, b_from_a: ArrayF64, size_px: tuple[int, int]
+        self, cells: Cells, a: int, b: int, b_from_a: ArrayF64, size_px: tuple[int, int]
     ) -> None:
         """Two rows a cell: ``R' (A^-1 d_b - d_a) = -R^-1 pull`` with ``R R' = T``, A = db/da."""
         values, vectors = np.linalg.eigh(cells.tensor)

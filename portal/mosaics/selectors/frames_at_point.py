@@ -73,7 +73,7 @@ def frames_at_point(
     seen = np.flatnonzero(is_front[:, 0] & inside_convex(view, xy_frame))
     away_px = np.linalg.norm(xy_frame - view.mean(axis=0), axis=1)
     order = sorted(seen, key=lambda i: (-(rows[i][3] or 0.0), away_px[i], rows[i][0]))[:limit]
-    outlines, _ = maps.chosen(order).to_plane(view)
+    outlines, _ = maps.chosen([int(i) for i in order]).to_plane(view)
     second = mosaic.video.time_base_s
     frames = tuple(
         FrameAtPoint(

@@ -22,7 +22,9 @@ def _placed(index: int, shift: float, sigma: float) -> PlacedFrame:
 def test_layers_of_two_overlapping_frames(tmp_path: Path) -> None:
     canvas = MosaicCanvas(60, 20, {}, {})
     placed = (_placed(2, 0, 0.4), _placed(6, 20, 0.1))
-    layers = write_layers(canvas, placed, VIEW, tmp_path, component=1, layer_px=2048)
+    layers = write_layers(
+        canvas, placed, VIEW, tmp_path, size_px=(100, 80), component=1, layer_px=2048
+    )
     by_name = {layer.name: layer for layer in layers}
     assert by_name["count"].png == "layer-count-2.png"
     assert (by_name["time"].minimum, by_name["time"].maximum, by_name["time"].unit) == (1, 3, "s")

@@ -133,6 +133,7 @@ def test_frames_are_paged_and_filtered(api: APIClient, built: Mosaic) -> None:
         "reason_code": "",
         "component": 0,
         "H_mosaic_from_frame": [[1, 0, 10], [0, 1, 0], [0, 0, 1]],
+        "mesh": None,
         "covariance": None,
         "uncertainty_px": None,
         "sharpness": 0.1,
