@@ -67,7 +67,9 @@ def test_a_map_with_the_distortion_taken_off_is_nearer_to_the_truth(tmp_path: Pa
     frames, truth = distorted_sweep(-0.2, 75)
     errors = []
     for estimates in (False, True):
-        config = MosaicConfig(estimate_distortion=estimates, motion_model="similarity")
+        config = MosaicConfig(
+            estimate_distortion=estimates, motion_model="similarity", local_fit=False
+        )
         result = build_mosaic(frames, tmp_path / str(estimates), config=config)
         assert bool(result.distortion) == estimates
         assert read_manifest(result.manifest.parent).distortion == result.distortion

@@ -23,7 +23,7 @@ def test_layers_of_two_overlapping_frames(tmp_path: Path) -> None:
     canvas = MosaicCanvas(60, 20, {}, {})
     placed = (_placed(2, 0, 0.4), _placed(6, 20, 0.1))
     layers = write_layers(
-        canvas, placed, VIEW, tmp_path, size_px=(100, 80), component=1, layer_px=2048
+        canvas, placed, VIEW, tmp_path, size_px=(40, 20), component=1, layer_px=2048
     )
     by_name = {layer.name: layer for layer in layers}
     assert by_name["count"].png == "layer-count-2.png"

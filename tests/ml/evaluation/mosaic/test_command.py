@@ -12,6 +12,7 @@ import pytest
 from ml.errors import BadInputError, CorruptFileError
 from ml.evaluation.mosaic.ncc import ncc_by_distance
 from ml.evaluation.mosaic.truth import (
+    placed_maps,
     read_truth,
     reference_agreement,
     run_agreement,
@@ -50,8 +51,8 @@ def test_agreement_with_a_reference_by_hand() -> None:
 
 
 def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
-    own = {i: _shift(3.0 * i) for i in range(21)}
-    other = {i: _shift(100 + 3.1 * i) for i in range(21)}
+    own = placed_maps(_result([3.0 * i for i in range(21)]))
+    other = placed_maps(_result([100 + 3.1 * i for i in range(21)]))
     scores = run_agreement(own, other, size_px=(9, 9))
     assert (scores["5"], scores["20"]) == (0.5, 2.0)
     assert np.isnan(scores["60"])
