@@ -26,7 +26,7 @@ from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab, User
 from portal.mosaics.models import Followup, Mosaic
 from portal.mosaics.services import mosaic_create
-from portal.retrieval.models import Encoder, Query, QuerySource, RegionMap, Report
+from portal.retrieval.models import Encoder, Learning, Query, QuerySource, RegionMap, Report
 from portal.retrieval.selectors import Frozen
 from portal.retrieval.services import QueryAsked, query_create
 
@@ -48,6 +48,7 @@ class World:
     query: Query
     report: Report
     map: RegionMap
+    learning: Learning
 
     def ids(self) -> dict[str, str]:
         """Ids by the word that stands before them in an URL."""
@@ -65,6 +66,7 @@ class World:
             "queries": str(self.query.pk),
             "reports": str(self.report.pk),
             "maps": str(self.map.pk),
+            "learnings": str(self.learning.pk),
         }
 
 
@@ -189,6 +191,7 @@ def build(lab: Lab, user: User, folder: Path) -> World:
         followup=followup,
         encoder=encoder,
         query=query,
+        learning=Learning.objects.create(lab=lab, kind=encoder.kind, user=user, base=encoder),
         report=_report(query),
         map=_map(encoder, lab),
     )

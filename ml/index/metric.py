@@ -1,8 +1,9 @@
-"""A metric learned from a lab's labels: a linear map of vectors, or none where none helps.
+"""A metric learned from a lab's labels and judgements: a linear map, or none where none helps.
 
-Directions in which regions of one label differ between and within patients are shrunk, those in
-which labels differ are stretched. How much of each is chosen on patients kept apart, and a map is
-kept only where it beats the vectors as they are by twice its own standard error.
+Directions in which regions of one label, or that people called alike, differ are shrunk; those in
+which labels differ, or regions that people called unlike, are stretched. How much of each is chosen
+on patients kept apart, and a map is kept only where it beats the vectors as they are by twice its
+own standard error.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.files import write_npz
-from ml.types import ArrayF32, ArrayF64, ArrayI64
+from ml.index.exact import squared_distances
+from ml.index.judged import Judged, nothing_judged
+from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, Progress
 
 IDENTITY = "identity"
 _ERRORS = 2.0
 """A gain below twice its standard error may be chance: then vectors stay as they are."""
+
+_UNLIKE_DIRECTIONS = 3
+"""Main directions of what people called unlike: each mark names one difference; few are enough."""
 
 Strings = npt.NDArray[np.str_]
 
@@ -78,28 +84,40 @@ def learn_metric(
     labels: Sequence[str],
     patients: Sequence[str],
     config: MetricConfig | None = None,
+    *,
+    judged: Judged | None = None,
+    progress: Progress | None = None,
 ) -> LearnedMetric:
     """Learn a metric from labelled regions, with patients kept apart.
 
     Args:
-        vectors: (N, D) float32. labels, patients: (N,) of each.
+        vectors: (N, D) float32. labels, patients: (N,) of each; "" is no label.
         config: what is tried.
+        judged: pairs that people compared; they are learned from beside the labels, or alone.
+        progress: told after each fold; may raise to stop.
     Returns:
         The candidate with the best score of patients kept apart (the mean over labels of the share
-        of right labels among the ``k`` nearest of other folds), if it beats the identity by more
-        than two standard errors over patients; else the identity.
+        of right labels among the ``k`` nearest of other folds; with fewer than two labels, how well
+        distances agree with people), if it beats the identity by more than two standard errors over
+        patients; else the identity.
     Raises:
         ShapeError: not one label and patient a vector.
-        BadInputError: fewer than two labels, or than two patients.
+        BadInputError: fewer than two patients, or than two labels and nothing judged.
     Source: linear discriminant analysis with a shrunk covariance within classes (Friedman 1989);
-        departs from it by keeping all directions, and by the choice over patients.
+        departs from it by keeping all directions, and by the choice over patients. Of pairs:
+        relevant and discriminative components (Bar-Hillel et al. 2005; Hoi et al. 2006).
     """
     config = config or MetricConfig()
-    data = _checked(vectors, labels, patients)
+    data = _checked(vectors, labels, patients, judged)
     folds = _folds(data.patients, config)
+
+    def told(fold: int) -> None:
+        if progress is not None:
+            progress(fold, int(folds.max()) + 1, "learning")
+
     plain = _precisions(data, folds, config, lambda train: [np.eye(vectors.shape[1])])[0]
     names = [f"shrinkage {a:g}, stretch {b:g}" for a in config.shrinkage for b in config.stretch]
-    found = _precisions(data, folds, config, lambda train: _candidates(train, config))
+    found = _precisions(data, folds, config, lambda train: _candidates(train, config), told)
     scores = [_over_labels(values, data.labels) for values in found]
     best = int(np.argmax(scores))
     margin, error = _gain(found[best] - plain, data.patients)
@@ -144,21 +162,33 @@ class _Labelled:
     vectors: ArrayF64
     labels: Strings
     patients: Strings
+    judged: Judged
 
-    def of(self, rows: npt.NDArray[np.bool_]) -> _Labelled:
-        return _Labelled(self.vectors[rows], self.labels[rows], self.patients[rows])
+    def of(self, rows: ArrayBool) -> _Labelled:
+        own = (self.vectors[rows], self.labels[rows], self.patients[rows])
+        return _Labelled(*own, self.judged.of(rows))
 
 
-def _checked(vectors: ArrayF32, labels: Sequence[str], patients: Sequence[str]) -> _Labelled:
+def _checked(
+    vectors: ArrayF32, labels: Sequence[str], patients: Sequence[str], judged: Judged | None
+) -> _Labelled:
     if vectors.ndim != 2 or not len(vectors) == len(labels) == len(patients):
         raise ShapeError(
             "vectors", expected=f"({len(labels)}, D), a patient each", actual=str(vectors.shape)
         )
-    data = _Labelled(vectors.astype(np.float64), np.asarray(labels), np.asarray(patients))
-    for name, values in (("labels", data.labels), ("patients", data.patients)):
-        if len(np.unique(values)) < 2:
-            raise BadInputError(f"a metric is learned from two {name} or more, got fewer")
+    judged = judged or nothing_judged()
+    data = _Labelled(
+        vectors.astype(np.float64), np.asarray(labels, str), np.asarray(patients, str), judged
+    )
+    if not (_goes_by_labels(data) or len(judged)):
+        raise BadInputError("a metric is learned from two labels or more, got fewer")
+    if len(np.unique(data.patients)) < 2:
+        raise BadInputError("a metric is learned from two patients or more, got fewer")
     return data
+
+
+def _goes_by_labels(data: _Labelled) -> bool:
+    return len(np.unique(data.labels[data.labels != ""])) >= 2
 
 
 def _folds(patients: Strings, config: MetricConfig) -> ArrayI64:
@@ -175,24 +205,31 @@ def _precisions(
     folds: ArrayI64,
     config: MetricConfig,
     learn: Callable[[_Labelled], Sequence[ArrayF64]],
+    told: Callable[[int], None] = lambda fold: None,
 ) -> ArrayF64:
-    """(C, N) share of right labels among the nearest of other folds; NaN where there is none."""
-    from scipy.spatial.distance import cdist
+    """(C, N) share of right labels among the nearest of other folds; NaN where there is none.
 
+    Where labels do not tell, how well distances agree with people.
+    """
     out: list[ArrayF64] = []
+    by_labels = _goes_by_labels(data)
     for fold in range(int(folds.max()) + 1):
+        told(fold)
         asks = folds == fold
         rest = data.of(~asks)
         for number, matrix in enumerate(learn(rest)):
             if len(out) <= number:
                 out.append(np.full(len(data.labels), np.nan))
-            distance = cdist(data.vectors[asks] @ matrix, rest.vectors @ matrix)
+            if not by_labels:
+                out[number][asks] = data.judged.agreement(data.vectors @ matrix, asks)[asks]
+                continue
+            distance = squared_distances(data.vectors[asks] @ matrix, rest.vectors @ matrix)
             out[number][asks] = _precision(distance, data.labels[asks], rest.labels, config.k)
     return np.array(out)
 
 
 def _precision(distance: ArrayF64, asked: Strings, known: Strings, k: int) -> ArrayF64:
-    is_right = asked[:, None] == known[None]
+    is_right = (asked[:, None] == known[None]) & (asked != "")[:, None]
     possible = np.minimum(is_right.sum(axis=1), k)
     order = np.argsort(distance, axis=1, kind="stable")[:, :k]
     hits = np.take_along_axis(is_right, order, axis=1).sum(axis=1)
@@ -201,23 +238,53 @@ def _precision(distance: ArrayF64, asked: Strings, known: Strings, k: int) -> Ar
 
 def _candidates(train: _Labelled, config: MetricConfig) -> list[ArrayF64]:
     """A map for each shrinkage and stretch, learned from these regions."""
-    names, index = np.unique(train.labels, return_inverse=True)
-    means = np.stack([train.vectors[index == n].mean(axis=0) for n in range(len(names))])
-    apart = train.vectors - means[index]
-    values, directions = np.linalg.eigh(apart.T @ apart / len(apart))
+    means, apart = _within(train)
+    eye = np.eye(train.vectors.shape[1])
+    if not len(apart):
+        values, directions = np.ones(len(eye)), eye
+    else:
+        values, directions = np.linalg.eigh(apart.T @ apart / len(apart))
     level = max(float(values.mean()), np.finfo(np.float64).tiny)
     found = []
     for share in config.shrinkage:
         scale = np.sqrt(level / np.maximum((1 - share) * values + share * level, 1e-12 * level))
         whiten = (directions * scale) @ directions.T
-        _, strength, between = np.linalg.svd(
-            (means - means.mean(axis=0)) @ whiten, full_matrices=False
-        )
-        between = between[strength > 1e-9 * max(float(strength[0]), 1e-300)]
-        found += [
-            whiten @ (np.eye(len(whiten)) + (s - 1) * between.T @ between) for s in config.stretch
-        ]
+        between = _between(train, means, whiten)
+        found += [whiten @ (eye + (s - 1) * between.T @ between) for s in config.stretch]
     return found
+
+
+def _within(train: _Labelled) -> tuple[ArrayF64, ArrayF64]:
+    """Means of the labels (L, D), and (M, D) what differs within: of labels, and of alike pairs."""
+    is_labelled = train.labels != ""
+    names, index = np.unique(train.labels[is_labelled], return_inverse=True)
+    own = train.vectors[is_labelled]
+    means = np.array([own[index == n].mean(axis=0) for n in range(len(names))])
+    means = means.reshape(-1, train.vectors.shape[1])
+    alike = _differences(train, is_alike=True) / np.sqrt(2)  # two regions differ by both
+    return means, np.concatenate([own - means[index], alike])
+
+
+def _between(train: _Labelled, means: ArrayF64, whiten: ArrayF64) -> ArrayF64:
+    """(B, D) orthonormal directions in which labels differ, and what people called unlike."""
+    parts = []
+    if len(means) >= 2:
+        parts.append(_directions((means - means.mean(axis=0)) @ whiten, len(means)))
+    unlike = _differences(train, is_alike=False)
+    if len(unlike):
+        parts.append(_directions(unlike @ whiten, _UNLIKE_DIRECTIONS))
+    return _directions(np.concatenate(parts), len(whiten)) if parts else np.zeros((0, len(whiten)))
+
+
+def _directions(rows: ArrayF64, most: int) -> ArrayF64:
+    _, strength, found = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(found[strength > 1e-9 * max(float(strength[0]), 1e-300)][:most])
+
+
+def _differences(train: _Labelled, *, is_alike: bool) -> ArrayF64:
+    judged = train.judged
+    of = judged.alike == is_alike
+    return np.asarray(train.vectors[judged.asked[of]] - train.vectors[judged.other[of]])
 
 
 def _over_labels(values: ArrayF64, labels: Strings) -> float:

@@ -60,6 +60,10 @@ ACTIONS: Mapping[str, str] = {
     "label.merged": "Merged a label into another",
     "label.saved": "Saved a label",
     "label_version.published": "Published a version of the labels",
+    "learning.asked": "Asked for a metric learned from the archive",
+    "learning.promoted": "Put a learned metric in use",
+    "learning.rolled_back": "Took a learned metric out of use",
+    "learning.viewed": "Looked at what was learned from the archive",
     "member.added": "Added a member",
     "member.removed": "Removed a member",
     "member.role_changed": "Changed a role",
@@ -145,6 +149,7 @@ class Told:
 
 _BIN = Told("item", "target_id", ("kind",))
 _INVITATION = Told("invitation", "invitation", ("role",))
+_LEARNING = Told("learning", "learning_id")
 _SHARE = Told("share", "share_id", ("owner", "with", "until"))
 _FACTOR = Told("member", "user", ("kind",), of_person="user")
 _ASSIGNMENT = Told("assignment", "assignment_id", ("person", "study"))
@@ -186,6 +191,9 @@ EVENTS: Mapping[str, Told] = {
     "label.merged": Told("label", "label_id", ("into",)),
     "label.saved": Told("label", "label_id", ("action",)),
     "label_version.published": Told("label_version", "label_version_id", ("number",)),
+    "learning.asked": _LEARNING,
+    "learning.promoted": _LEARNING,
+    "learning.rolled_back": _LEARNING,
     "member.added": Told("member", "user", ("role",)),
     "member.removed": Told("member", "user", ("role",)),
     "member.role_changed": Told("member", "user", ("role",)),

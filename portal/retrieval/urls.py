@@ -31,6 +31,16 @@ urlpatterns = [
     path("browse/draw/", views.browse_draw, name="browse_draw"),
     path("rois/<uuid:roi_id>/label/", views.browse_label, name="browse_label"),
     path("canvases/<uuid:canvas_id>/look-through/", views.look_through, name="look_through"),
+    path("lab/learning/", views.learnings, name="learnings"),
+    path("lab/learning/<uuid:learning_id>/", views.learning, name="learning"),
+    path(
+        "lab/learning/<uuid:learning_id>/promote/", views.learning_promote, name="learning_promote"
+    ),
+    path(
+        "lab/learning/<uuid:learning_id>/roll-back/",
+        views.learning_roll_back,
+        name="learning_roll_back",
+    ),
     path("reports/", views.reports, name="reports"),
     path("reports/<uuid:report_id>/", views.report, name="report"),
     path("reports/<uuid:report_id>/again/", views.report_again, name="report_again"),

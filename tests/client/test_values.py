@@ -26,6 +26,7 @@ SCHEMAS = {
     things.Frame: "FrameOut",
     things.Label: "Label",
     things.Job: "Job",
+    things.Learning: "Learning",
     things.Upload: "Upload",
     things.UploadItem: "UploadItem",
     things.Mosaic: "Mosaic",

@@ -10,7 +10,11 @@ from typing import TypedDict
 import numpy as np
 
 from ml.errors import BadInputError
+from ml.index.learning.archive import FromArchive, learn_from_archive
+from ml.index.learning.material import ASIDE_LEAST, RULE, Material, TooLittleError
 from ml.index.metric import learn_metric, write_metric
+from ml.reports.cards import update_card
+from ml.reports.tables import markdown_table
 from ml.types import ArrayF32, Progress
 
 
@@ -34,6 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "vectors", type=Path, help="JSON of `python -m ml embed FOLDER --json`, with labels"
     )
     parser.add_argument("--out", type=Path, required=True, help="file to write (.npz)")
+    parser.add_argument(
+        "--card",
+        type=Path,
+        help="learn as a portal does, from most patients, and write what the others say into this",
+    )
+    parser.add_argument("--section", default="figures", help="of the card")
+    parser.add_argument(
+        "--aside-least",
+        type=int,
+        default=ASIDE_LEAST,
+        help="patients to compare on; fewer prove little",
+    )
 
 
 def run(args: argparse.Namespace, progress: Progress) -> MetricReport:
@@ -43,6 +59,9 @@ def run(args: argparse.Namespace, progress: Progress) -> MetricReport:
         BadInputError: not such a file, or too few labels or patients in it.
     """
     vectors, labels, patients = _read(args.vectors)
+    if args.card:
+        material = Material.of(vectors, labels, patients)
+        update_card(args.card, args.section, _figures(material, args.aside_least, progress))
     progress(0, 1, "learning")
     metric = learn_metric(vectors, labels, patients)
     write_metric(args.out, metric)
@@ -57,6 +76,34 @@ def run(args: argparse.Namespace, progress: Progress) -> MetricReport:
         "error": metric.error if np.isfinite(metric.error) else None,
         "written": args.out.name,
     }
+
+
+def _figures(material: Material, aside_least: int, progress: Progress) -> str:
+    """What a portal would say of this archive, as Markdown."""
+    try:
+        found = learn_from_archive(material, progress=progress, aside_least=aside_least)
+    except TooLittleError as error:
+        return f"Refused: {error}"
+    measures: list[list[str | float | None]] = [
+        [one.name, str(one.patients), one.old, one.new, one.gain, one.low, one.high]
+        for one in found.comparison.measures
+    ]
+    heads = ["Measure", "Patients", "Before", "Learned", "Gain", "from", "to"]
+    changes = [
+        f"- {one.label}, {one.regions} regions: {one.old:.3f} to {one.new:.3f}; "
+        f"{one.better} better, {one.same} the same, {one.worse} worse"
+        for one in found.comparison.labels
+    ]
+    parts = [_told(found, material), markdown_table(heads, measures), "\n".join(changes)]
+    return "\n\n".join(parts)
+
+
+def _told(found: FromArchive, material: Material) -> str:
+    return (
+        f"{len(material.vectors)} regions of {found.enough.patients} patients, "
+        f"{found.learned_patients} of them learned from. {RULE} "
+        f"Chosen: {found.metric.chosen}. Verdict: {'better' if found.is_better else 'not better'}."
+    )
 
 
 def _read(path: Path) -> tuple[ArrayF32, list[str], list[str]]:

@@ -31,7 +31,7 @@ from portal.jobs.models import Job
 from portal.keeping.models import Erasure
 from portal.labs.models import ApiToken, User
 from portal.mosaics.models import Followup, Mosaic
-from portal.retrieval.models import Query, RegionMap, Report
+from portal.retrieval.models import Learning, Query, RegionMap, Report
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ _SUBJECTS: Mapping[str, tuple[type[models.Model], str]] = {
     "followup": (Followup, "roi__canvas__case_id"),
     "job": (Job, ""),
     "label": (Label, ""),
+    "learning": (Learning, ""),
     "mosaic": (Mosaic, "case_id"),
     "map": (RegionMap, ""),
     "query": (Query, "canvas__case_id"),

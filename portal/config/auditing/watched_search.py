@@ -16,6 +16,15 @@ SEARCHES: Mapping[str, Mapping[str, Watch]] = {
     "api:map-near-duplicates": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
     "api:map-points": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
     "api:map-unlike": {"GET": Watch("search.browsed", "map", "pk", every_s=MINUTE_S)},
+    "api:learning-detail": {
+        "GET": Watch("learning.viewed", "learning", "pk", every_s=MINUTE_S),
+    },
+    "api:learning-list": {
+        "GET": Watch("learning.viewed", every_s=HOUR_S),
+        "POST": told("learning.asked"),
+    },
+    "api:learning-promote": {"POST": told("learning.promoted", "learning", "pk")},
+    "api:learning-roll-back": {"POST": told("learning.rolled_back", "learning", "pk")},
     "api:query-detail": {
         "GET": Watch("search.made", "query", "pk", every_s=MINUTE_S),
         "DELETE": Watch("search.removed", "lab"),
@@ -53,6 +62,17 @@ SEARCHES: Mapping[str, Mapping[str, Watch]] = {
     "retrieval:browse_unlike": {"GET": Watch("search.browsed", every_s=HOUR_S)},
     "retrieval:look_through": {"POST": Watch("search.browsed", "canvas", "canvas_id")},
     "retrieval:judge": {"POST": Watch("search.judged", "roi", "roi_id")},
+    "retrieval:learning": {
+        "GET": Watch("learning.viewed", "learning", "learning_id", every_s=MINUTE_S)
+    },
+    "retrieval:learning_promote": {"POST": told("learning.promoted", "learning", "learning_id")},
+    "retrieval:learning_roll_back": {
+        "POST": told("learning.rolled_back", "learning", "learning_id")
+    },
+    "retrieval:learnings": {
+        "GET": Watch("learning.viewed", every_s=HOUR_S),
+        "POST": told("learning.asked"),
+    },
     "retrieval:queries": {"GET": Watch("search.listed", every_s=HOUR_S)},
     "retrieval:query": {"GET": Watch("search.made", "query", "query_id", every_s=MINUTE_S)},
     "retrieval:query_ask": {"POST": Watch("search.asked", "query")},

@@ -233,6 +233,8 @@ TESSERA_JOB_LIMITS_S = {
     "canvas_embed": 3600.0,  # it goes back into the queue by itself long before, between two parts
     "rois_import": 6 * 3600.0,  # a million features; it goes back into the queue now and then
     "index_build": 3600.0,  # a million vectors read and written: minutes
+    "metric_learn": 3600.0,  # eight thousand regions compared with each other: minutes
+    "metric_embed": 3600.0,  # a million vectors multiplied by a matrix and written: minutes
     "lab_embed": 3600.0,  # one row for each ROI of a lab
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
     "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied

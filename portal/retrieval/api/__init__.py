@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from portal.retrieval.api.learning import LearningViewSet
 from portal.retrieval.api.maps import (
     CanvasLookApi,
     LabelConfirmationApi,
@@ -25,6 +26,7 @@ from portal.retrieval.api.why import QueryWhyApi, RoiWhyApi
 router_entries = [
     ("encoders", EncoderViewSet, "encoder"),
     ("maps", MapViewSet, "map"),
+    ("learnings", LearningViewSet, "learning"),
     ("queries", QueryViewSet, "query"),
     ("reports", ReportViewSet, "report"),
 ]

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.request import Request
@@ -19,7 +20,7 @@ from portal.jobs.api import job_accepted
 from portal.jobs.serializers import JobSerializer
 from portal.labs.models import TokenArea, User
 from portal.labs.requests import user_of
-from portal.retrieval import services
+from portal.retrieval import selectors, services
 from portal.retrieval.models import Encoder, Judgement, Verdict
 from portal.retrieval.selectors import (
     CaseScope,
@@ -73,12 +74,16 @@ ANSWERS = {
 class EncoderViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, viewsets.GenericViewSet[Encoder]
 ):
-    """Encoders that have embedded something, the default first."""
+    """Encoders of all labs and those that one's own labs have learned, defaults first."""
 
     area = TokenArea.SEARCH
     serializer_class = EncoderSerializer
-    queryset = Encoder.objects.all()
+    queryset = Encoder.objects.none()
     lookup_value_converter = "uuid"
+
+    def get_queryset(self) -> QuerySet[Encoder]:
+        """No other lab's own."""
+        return selectors.encoders_visible(user_of(self.request))
 
 
 _ROI_ID = OpenApiParameter("roi_id", uuid.UUID, OpenApiParameter.PATH)

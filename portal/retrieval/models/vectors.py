@@ -31,7 +31,11 @@ CANVASES_OF = {
 
 
 class Encoder(BaseModel):
-    """What turns an ROI into a vector: name + version + hash of its configuration."""
+    """What turns an ROI into a vector: name + version + hash of its configuration.
+
+    One of a ``lab`` is a metric learned from that lab's archive: a linear map of the vectors of its
+    ``base``. Nobody else sees it or searches with it.
+    """
 
     name = models.CharField(max_length=80)
     version = models.CharField(max_length=40)
@@ -44,12 +48,24 @@ class Encoder(BaseModel):
     is_next = models.BooleanField(
         default=False, help_text="Takes the default's place once it has embedded every lab"
     )
+    lab = models.ForeignKey(
+        Lab, null=True, on_delete=models.CASCADE, related_name="+", help_text="Null: of all labs"
+    )
+    base = models.ForeignKey(
+        "self", null=True, on_delete=models.CASCADE, related_name="+", help_text="Whose it maps"
+    )
+    calibration = models.JSONField(null=True, help_text="Of a lab's own, as Calibration")
 
     class Meta:
         ordering = ("-is_default", "name", "version")
         constraints = (
             models.UniqueConstraint(
                 fields=["name", "version", "config_hash"], name="encoder_unique"
+            ),
+            models.UniqueConstraint(
+                fields=["lab", "kind"],
+                condition=models.Q(is_default=True, lab__isnull=False),
+                name="encoder_default_of_lab_unique",
             ),
         )
 

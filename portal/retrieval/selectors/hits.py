@@ -103,6 +103,10 @@ def p_value_of(encoder: Encoder, distance: float | None) -> float | None:
 def calibration_for(encoder: Encoder) -> Calibration | None:
     """What the encoder's distances mean; without a readable file, none is claimed."""
     try:
+        if encoder.lab_id is not None:
+            return (
+                Calibration.from_quantiles(**encoder.calibration) if encoder.calibration else None
+            )
         return calibration_of(encoder.config_hash)
     except MlError:
         logger.exception("The calibration of %s cannot be read", encoder)

@@ -23,7 +23,8 @@ from portal.retrieval.models import (
     QuerySource,
 )
 from portal.retrieval.selectors.embeddings import ids_of_rows, vectors_by_id
-from portal.retrieval.selectors.encoders import encoder_default
+from portal.retrieval.selectors.encoders import encoder_default, encoder_of_lab
+from portal.retrieval.selectors.learning.maps import mapped
 
 QUERY_KIND = "query_embed"
 ROIS_MOST = 2_000  # of a slide, the newest: their mean no longer moves by one more
@@ -77,8 +78,16 @@ def query_job(query: Query) -> Job | None:
 
 
 def encoder_of_query(query: Query) -> Encoder | None:
-    """Whose vectors it is compared with: of pixels, the one that embedded them."""
+    """The common encoder of a query: of pixels, the one that embedded them."""
     return query.encoder or encoder_default(query.kind)
+
+
+def encoder_to_search_query(query: Query) -> Encoder | None:
+    """Whose vectors a query is compared with: the lab's own, where its base embedded the query."""
+    own = encoder_of_lab(query.kind, query.lab_id)
+    if own is not None and query.encoder_id in (None, own.pk, own.base_id):
+        return own
+    return query.encoder or own
 
 
 def query_examples(user: User, query: Query) -> tuple[list[Roi], list[Roi]]:
@@ -115,9 +124,12 @@ def query_vector(user: User, query: Query, encoder: Encoder) -> QueryVector:
         ConflictError: none of the ROIs that it goes by has a vector.
     """
     if query.source in EMBEDDED_SOURCES:
-        if query.vector is None or query.encoder_id != encoder.pk:
+        is_mapped = encoder.base_id is not None and query.encoder_id == encoder.base_id
+        if query.vector is None or not (is_mapped or query.encoder_id == encoder.pk):
             raise NotEmbeddedError("This query is still being embedded. Try again in a moment.")
         vector = np.frombuffer(bytes(query.vector), dtype="<f4").astype(np.float32)
+        if is_mapped:
+            vector = mapped(encoder, vector[None])[0]
         return QueryVector(vector, np.empty(0, dtype=np.int64))
     rows = Embedding.objects.owned_by(user).filter(CURRENT, encoder=encoder, lab_id=query.lab_id)
     rows = rows.filter(roi__deleted_at__isnull=True)

@@ -10,6 +10,7 @@ from portal.retrieval.serializers.asked import (
     SearchSerializer,
     SimilarQuerySerializer,
 )
+from portal.retrieval.serializers.learning import LearningAskSerializer, LearningSerializer
 from portal.retrieval.serializers.matches import MatchSerializer, match_represent
 from portal.retrieval.serializers.places import PlacesAskedSerializer, PlacesSerializer
 from portal.retrieval.serializers.queries import QueryAskSerializer, QuerySerializer
@@ -25,6 +26,8 @@ from portal.retrieval.serializers.reports import (
 __all__ = [
     "EncoderSerializer",
     "JudgementSerializer",
+    "LearningAskSerializer",
+    "LearningSerializer",
     "MatchSerializer",
     "PlacesAskedSerializer",
     "PlacesSerializer",

@@ -14,11 +14,14 @@ from portal.retrieval.selectors import FACETS, Facets, Hit, SimilarResult, Tally
 
 
 class EncoderSerializer(serializers.ModelSerializer[Encoder]):
-    """What turns ROIs into vectors; searches use the default one."""
+    """What turns ROIs into vectors; searches use the lab's own default, or else that of all."""
 
     class Meta:
         model = Encoder
-        fields = ("id", "name", "version", "config_hash", "dim", "kind", "is_default", "is_next")
+        fields = (
+            *("id", "name", "version", "config_hash", "dim", "kind", "is_default", "is_next"),
+            *("lab", "base"),
+        )
 
 
 class LabelRefSerializer(serializers.Serializer[Any]):

@@ -28,6 +28,13 @@ from portal.retrieval.services.indexes import (
     indexes_forget,
 )
 from portal.retrieval.services.judgements import judgement_clear, judgement_set
+from portal.retrieval.services.learning import (
+    learning_ask,
+    learning_promote,
+    learning_roll_back,
+    learning_save,
+)
+from portal.retrieval.services.mapping import metric_part, metric_switch
 from portal.retrieval.services.maps import (
     label_confirm,
     label_confirmation_clear,
@@ -103,8 +110,14 @@ __all__ = [
     "judgement_set",
     "label_confirm",
     "label_confirmation_clear",
+    "learning_ask",
+    "learning_promote",
+    "learning_roll_back",
+    "learning_save",
     "map_draw",
     "map_save",
+    "metric_part",
+    "metric_switch",
     "places_or_job",
     "queries_sweep",
     "query_create",

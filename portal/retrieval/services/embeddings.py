@@ -19,6 +19,7 @@ from portal.core.events import event_emit
 from portal.retrieval import selectors
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import (
+    CURRENT,
     CanvasStain,
     Embedding,
     Encoder,
@@ -140,4 +141,26 @@ def _write_embedding(roi: Roi, encoder: Encoder, **fields: Any) -> Embedding:
             payload={"roi_id": str(roi.pk), "encoder_id": str(encoder.pk), "version": roi.version},
         )
         index_build_if_due(scope=Scope(encoder, roi.lab_id))
+    for own in selectors.encoders_to_keep_up(encoder, roi.lab_id):
+        _write_mapped(roi, row, own)
     return row
+
+
+def _write_mapped(roi: Roi, row: Embedding, own: Encoder) -> None:
+    """The vector once more, as the lab's own encoder has it; it is no event of its own."""
+    Encoder.objects.select_for_update().get(pk=own.pk)
+    current = Embedding.objects.filter(CURRENT, encoder=own, roi=roi)
+    current.exclude(roi_version=row.roi_version).update(superseded_at=Now())
+    vector = selectors.mapped(own, selectors.vector_of(row)[None])[0]
+    Embedding.objects.get_or_create(
+        encoder=own,
+        roi=roi,
+        roi_version=row.roi_version,
+        defaults={
+            "lab_id": roi.lab_id,
+            "canvas_id": roi.canvas_id,
+            "vector": np.ascontiguousarray(vector, dtype="<f4").tobytes(),
+            "patch_count": row.patch_count,
+        },
+    )
+    index_build_if_due(scope=Scope(own, roi.lab_id))

@@ -54,7 +54,8 @@ def encoder_register(*, facts: EncoderFacts, is_default: bool) -> Encoder:
 def _promote(encoder: Encoder) -> None:
     """Make it its kind's default, or the next one where there is a default to search meanwhile."""
     is_first = selectors.encoder_default(encoder.kind) is None
-    Encoder.objects.filter(is_next=True, kind=encoder.kind).update(is_next=False)
+    common = Encoder.objects.filter(kind=encoder.kind, lab=None)
+    common.filter(is_next=True).update(is_next=False)
     encoder.is_default, encoder.is_next = is_first, not is_first
     encoder.save(update_fields=["is_default", "is_next", "updated_at"])
     # Before a kind had an encoder of its own, another kind's embedded its ROIs.
@@ -70,7 +71,8 @@ def encoder_switch_if_complete() -> bool:
     """
     if settings.TESSERA_ENCODER_APPROVAL:
         return False
-    switched = [_switch_if_complete(encoder) for encoder in Encoder.objects.filter(is_next=True)]
+    waiting = Encoder.objects.filter(is_next=True, lab=None)
+    switched = [_switch_if_complete(encoder) for encoder in waiting]
     return any(switched)
 
 
@@ -113,8 +115,11 @@ def _switch_if_complete(encoder: Encoder) -> bool:
     with transaction.atomic():
         if not Encoder.objects.filter(pk=encoder.pk, is_next=True).update(is_next=False):
             return False
-        Encoder.objects.filter(is_default=True, kind=encoder.kind).update(is_default=False)
-        Encoder.objects.filter(pk=encoder.pk).update(is_default=True)
+        # Labs' own are maps of the old one's vectors, which new regions do not get any more.
+        rows = Encoder.objects.filter(kind=encoder.kind)
+        rows.exclude(lab=None).update(is_default=False, is_next=False)
+        rows.filter(is_default=True).update(is_default=False)
+        rows.filter(pk=encoder.pk).update(is_default=True)
         event_emit("encoder.switched", lab_id=None, payload={"encoder_id": str(encoder.pk)})
     return True
 

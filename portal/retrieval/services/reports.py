@@ -123,7 +123,7 @@ def report_again(*, report: Report, user: User) -> SimilarResult | Job:
             "What this report was made with was deleted, so that it cannot be searched with again.",
             code="report-outdated",
         )
-    encoder = selectors.encoder_for(roi)
+    encoder = selectors.encoder_to_search(roi)
     if encoder is not None:
         asked = Query(lab=roi.lab, liked=marks[RegionRole.LIKED], unliked=marks[RegionRole.UNLIKED])
         options["liked"], options["unliked"] = selectors.examples_to_go_by(user, asked, encoder)

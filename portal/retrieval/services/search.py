@@ -18,9 +18,9 @@ from portal.retrieval.selectors import (
     SimilarOptions,
     SimilarQuery,
     SimilarResult,
-    encoder_for,
     encoder_get,
-    encoder_of_query,
+    encoder_to_search,
+    encoder_to_search_query,
     examples_to_go_by,
     judgements_to_go_by,
     similar_search,
@@ -53,7 +53,8 @@ def similar_or_embed(
             0 or false, asks for the order by distance. Unless asked for, a search among fewer than
             ``EXPAND_FROM`` regions is not expanded.
         by_marks: the person's own judgements join ``liked`` and ``unliked``.
-        encoder_id: the encoder to search with; None for the one that ROIs of this kind go to.
+        encoder_id: the encoder to search with; None for the lab's own, where it has one in use,
+            or the one that ROIs of this kind go to.
     Returns:
         The hits, or the job that is embedding the ROI.
     Raises:
@@ -62,7 +63,12 @@ def similar_or_embed(
             option is not as ``SimilarQuery`` says.
         ConflictError: the ROI is deleted, or its last embedding failed; another lab's has none.
     """
-    encoder = encoder_get(encoder_id) if encoder_id else encoder_for(roi)
+    searched_id = lab_id or roi.lab_id
+    encoder = (
+        encoder_get(encoder_id, lab_id=searched_id)
+        if encoder_id
+        else encoder_to_search(roi, searched_id)
+    )
     if encoder is not None:
         try:
             asked = _as_set(encoder, options)
@@ -72,7 +78,7 @@ def similar_or_embed(
                 user, SimilarQuery(roi=roi, encoder=encoder, lab_id=lab_id, **asked)
             )
         except NotEmbeddedError:
-            if encoder_id is not None and not encoder.is_default:
+            if encoder_id is not None and (encoder.lab_id or not encoder.is_default):
                 raise InvalidInputError(
                     "encoder: it has not embedded this ROI; new ROIs go to the default encoder.",
                     code="roi-not-embedded",
@@ -96,7 +102,7 @@ def similar_to_query(*, query: Query, user: User, options: SimilarOptions) -> Si
         ConflictError: its embedding failed, or nothing that it goes by has a vector.
         InvalidInputError: an option is not as ``SimilarQuery`` says.
     """
-    encoder = encoder_of_query(query)
+    encoder = encoder_to_search_query(query)
     if encoder is not None:
         asked = _as_set(encoder, options)
         liked, unliked = examples_to_go_by(user, query, encoder)

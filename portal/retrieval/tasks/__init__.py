@@ -3,6 +3,7 @@
 from portal.retrieval.tasks.embedding import canvas_embed, roi_embed
 from portal.retrieval.tasks.explaining import match_explain
 from portal.retrieval.tasks.indexes import index_build, lab_embed
+from portal.retrieval.tasks.learning import metric_embed, metric_learn
 from portal.retrieval.tasks.maps import map_draw
 from portal.retrieval.tasks.places import tissue_sample
 from portal.retrieval.tasks.queries import query_embed
@@ -13,6 +14,8 @@ __all__ = [
     "lab_embed",
     "map_draw",
     "match_explain",
+    "metric_embed",
+    "metric_learn",
     "query_embed",
     "roi_embed",
     "tissue_sample",

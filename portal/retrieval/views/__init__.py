@@ -9,6 +9,12 @@ from portal.retrieval.views.browse import (
     browse_unlike,
     look_through,
 )
+from portal.retrieval.views.learning import (
+    learning,
+    learning_promote,
+    learning_roll_back,
+    learnings,
+)
 from portal.retrieval.views.pages import embed, judge, similar, thumbnail
 from portal.retrieval.views.queries import (
     ask,
@@ -43,6 +49,10 @@ __all__ = [
     "browse_unlike",
     "embed",
     "judge",
+    "learning",
+    "learning_promote",
+    "learning_roll_back",
+    "learnings",
     "look_through",
     "picture",
     "queries",

@@ -49,6 +49,7 @@ OBJECTS: Mapping[str, str] = {
     "job": "jobs",
     "label": "labels",
     "map": "maps",
+    "learning": "learnings",
     "member": "memberships",
     "membership": "memberships",
     "mosaic": "mosaics",

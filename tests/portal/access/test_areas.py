@@ -28,6 +28,7 @@ OF_WORD = {
     "invitation": TokenArea.LAB,
     "label": TokenArea.ROIS,
     "map": TokenArea.SEARCH,
+    "learning": TokenArea.LAB,
     "member": TokenArea.LAB,
     "mosaic": TokenArea.MOSAICS,
     "quarantine": TokenArea.CASES,

@@ -337,6 +337,25 @@ class RegionMap:
     newer: int
 
 
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """A metric learned from a lab's archive. ``use``: no, preparing or yes.
+
+    ``encoder`` is what was learned, None where nothing helped; ``result`` what it is worth, None
+    until it is known.
+    """
+
+    id: str
+    lab: str
+    kind: str
+    job: str | None
+    is_better: bool | None
+    use: str
+    base: Mapping[str, Any]
+    encoder: Mapping[str, Any] | None
+    result: Mapping[str, Any] | None
+
+
 def id_of(thing: Any) -> str:
     """The id of a thing, or the id itself."""
     return thing if isinstance(thing, str) else str(thing.id)

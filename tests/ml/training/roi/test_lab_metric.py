@@ -51,3 +51,17 @@ def test_another_file_is_refused_with_one_line(tmp_path, capsys, text):
     assert main(["train", "metric", str(tmp_path / "x.json"), "--out", str(out)]) == 2
     assert "x.json: expected what `python -m ml embed" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_card_gets_what_patients_kept_aside_say(tmp_path):
+    (tmp_path / "vectors.json").write_text(json.dumps({"regions": regions()}))
+    card = tmp_path / "card.md"
+    card.write_text("# A\n<!-- figures: here -->\n<!-- end figures -->\n")
+    words = ["train", "metric", str(tmp_path / "vectors.json"), "--out", str(tmp_path / "m.npz")]
+    words += ["--card", str(card), "--section", "here"]
+    assert main(words) == 0
+    assert "Refused: There is too little to learn from" in card.read_text()
+    assert main([*words, "--aside-least", "3"]) == 0
+    said = card.read_text()
+    assert "60 regions of 10 patients, 7 of them learned from" in said
+    assert "| map_at_10 | 3 |" in said and "- a, 9 regions:" in said

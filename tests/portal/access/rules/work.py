@@ -97,6 +97,22 @@ WORK: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:report-again": {"GET": rest(202)},
     "api:report-pdf": {"GET": rest()},
+    "api:learning-list": {
+        "GET": rest(at_least="viewer", elsewhere=200),  # of the labs one manages
+        "POST": rest(  # nothing is embedded
+            409, at_least="manager", writes=True, body=lambda scene: {"lab": scene.ids["labs"]}
+        ),
+    },
+    "api:learning-detail": {"GET": rest(at_least="manager")},
+    "api:learning-promote": {"POST": rest(409, at_least="manager", writes=True)},  # not better
+    "api:learning-roll-back": {"POST": rest(409, at_least="manager", writes=True)},  # not in use
+    "retrieval:learnings": {
+        "GET": page(at_least="manager", elsewhere=200, removed=404),  # of one's own lab
+        "POST": page(302, at_least="manager", elsewhere=302, removed=404),
+    },
+    "retrieval:learning": {"GET": page(at_least="manager")},
+    "retrieval:learning_promote": {"POST": page(302, at_least="manager")},
+    "retrieval:learning_roll_back": {"POST": page(302, at_least="manager")},
     "api:query-list": {
         "GET": rest(elsewhere=200),
         "POST": rest(202, writes=True, body=query_body),

@@ -19,6 +19,7 @@ from tessera_client.things import (
     Case,
     Job,
     Label,
+    Learning,
     Membership,
     Mosaic,
     RegionMap,
@@ -217,6 +218,34 @@ class AsyncClient(Uploads, Rois, Events):
     async def map_part(self, region_map: RegionMap | str, part: str, **params: Any) -> Any:
         """``points``, ``near-duplicates`` or ``unlike`` of a map, as the API says it."""
         return await self.get(f"maps/{id_of(region_map)}/{part}/", **params)
+
+    # Learning from the archive, for managers
+
+    def learnings(self) -> AsyncIterator[Learning]:
+        """What was learned from the archives of one's labs, the newest first."""
+        return self._all(Learning, "learnings/", {})
+
+    async def learn(self, *, on_job: OnJob | None = None, **fields: Any) -> Learning:
+        """Learn a metric from a lab's labels and judgements, and wait for the verdict.
+
+        Args:
+            fields: ``lab`` (an id) where one manages several, ``kind``.
+        """
+        accepted = (await self.ask("POST", "learnings/", json=fields)).json()
+        if accepted["job"]:
+            await self.wait(accepted["job"], on_job)
+        return await self._one(Learning, f"learnings/{accepted['id']}/")
+
+    async def promote(self, learning: Learning | str, *, on_job: OnJob | None = None) -> Learning:
+        """Let the lab's searches go by it, and wait until they do."""
+        where = f"learnings/{id_of(learning)}/"
+        await self.wait((await self.ask("POST", f"{where}promote/")).json()["id"], on_job)
+        return await self._one(Learning, where)
+
+    async def roll_back(self, learning: Learning | str) -> Learning:
+        """Let the lab's searches go by the encoder of all labs again."""
+        answer = await self.ask("POST", f"learnings/{id_of(learning)}/roll-back/")
+        return made(Learning, answer.json())
 
     # Mosaics
 

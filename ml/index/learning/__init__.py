@@ -1,0 +1,1 @@
+"""A metric learned from a lab's archive: patients split by a rule, learned, compared, judged."""

@@ -1,0 +1,109 @@
+"""From a lab's archive to a metric and a verdict on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ml.index.calibration import Calibration
+from ml.index.learning.comparison import Comparison, compare
+from ml.index.learning.material import (
+    ASIDE_LEAST,
+    MAP,
+    Enough,
+    Material,
+    kept_aside,
+    require_enough,
+)
+from ml.index.metric import LearnedMetric, MetricConfig, learn_metric
+from ml.types import ArrayF32, Progress
+
+PROBABILITIES = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
+    *(0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+)
+_PAIRS = 20_000  # of unrelated regions: twenty lie below the lowest quantile
+_PAIRS_LEAST = 2_000  # below, the lowest quantile would be two pairs
+
+
+@dataclass(frozen=True, slots=True)
+class FromArchive:
+    """What was learned, and what it is worth.
+
+    Attributes:
+        metric: the identity where nothing helped on the patients that were learned from.
+        calibration: of distances under it; None where too few pairs are unrelated.
+        learned_regions, learned_patients: it was learned from.
+    """
+
+    metric: LearnedMetric
+    enough: Enough
+    comparison: Comparison
+    calibration: Calibration | None
+    learned_regions: int
+    learned_patients: int
+
+    @property
+    def is_better(self) -> bool:
+        """The rule that was written down before: the interval of the gain lies above zero."""
+        return not self.metric.is_identity and self.comparison.is_better
+
+
+def learn_from_archive(
+    material: Material,
+    *,
+    progress: Progress | None = None,
+    config: MetricConfig | None = None,
+    aside_least: int = ASIDE_LEAST,
+) -> FromArchive:
+    """Learn a metric from most patients and compare it on those kept aside.
+
+    Args:
+        progress: told in each phase; may raise to stop.
+        aside_least: patients to compare on; fewer than the default prove little.
+    Raises:
+        TooLittleError: too few patients, labels or judgements; the message says how many.
+    """
+    aside = kept_aside(material.patients)
+    found = require_enough(material, aside, aside_least=aside_least)
+    train = material.part(~aside)
+    by_labels = found.judges_by == MAP
+    metric = learn_metric(
+        train.vectors,
+        train.labels.tolist() if by_labels else [""] * len(train.labels),
+        train.patients.tolist(),
+        config,
+        judged=train.judged,
+        progress=progress,
+    )
+    mapped = metric.apply(material.vectors)
+    comparison = compare(material, aside, mapped, judges_by=found.judges_by, progress=progress)
+    calibration = None if metric.is_identity else _calibration(material, mapped)
+    return FromArchive(
+        metric,
+        found,
+        comparison,
+        calibration,
+        learned_regions=len(train.vectors),
+        learned_patients=len(np.unique(train.patients)),
+    )
+
+
+def _calibration(material: Material, mapped: ArrayF32) -> Calibration | None:
+    """Distances between regions of different patients, of different labels where both have one."""
+    rng = np.random.default_rng(0)
+    a, b = np.unique(np.sort(rng.integers(0, len(mapped), (2, _PAIRS)), axis=0), axis=1)
+    is_same = (material.labels[a] == material.labels[b]) & (material.labels[a] != "")
+    unrelated = (material.patients[a] != material.patients[b]) & ~is_same
+    a, b = a[unrelated], b[unrelated]
+    if len(a) < _PAIRS_LEAST:
+        return None
+    distance = np.linalg.norm(mapped[a].astype(np.float64) - mapped[b], axis=1)
+    return Calibration.from_quantiles(
+        PROBABILITIES,
+        np.quantile(distance, PROBABILITIES).tolist(),
+        pairs=len(a),
+        regions=len(np.unique(np.concatenate([a, b]))),
+        groups=sorted(set(material.labels.tolist()) - {""}),
+    )

@@ -1,0 +1,154 @@
+"""What a metric is learned from and compared on: regions, their labels, patients and judgements."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ml.errors import BadInputError, ShapeError
+from ml.index.judged import Judged, nothing_judged
+from ml.types import ArrayBool, ArrayF32
+
+ASIDE_SHARE = 0.3
+"""Of the patients, kept aside to compare on: enough of them to tell, and most to learn from."""
+ASIDE_LEAST = 5
+"""Patients to compare on: of fewer all would gain by chance in more than one of 32 cases."""
+LEARNED_LEAST = 2
+"""Patients of a label, or with judgements of both kinds, to learn from: what sets a patient apart
+is told from what sets a label apart by two at least."""
+MAP, AGREEMENT = "map_at_10", "agreement"
+"""What the verdict goes by: labels, or where they do not suffice what people judged."""
+RULE = (
+    f"{ASIDE_SHARE:.0%} of the patients, rounded up, are kept aside: those whose key has the "
+    "smallest SHA-256. A patient is on one side only."
+)
+
+
+class TooLittleError(BadInputError):
+    """There is not enough to learn from, or to compare on."""
+
+    code = "too-little-data"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Regions by row.
+
+    Attributes:
+        vectors: (N, D) float32. labels: (N,), "" for none. patients: (N,).
+        judged: pairs of rows that people compared.
+    """
+
+    vectors: ArrayF32
+    labels: npt.NDArray[np.str_]
+    patients: npt.NDArray[np.str_]
+    judged: Judged
+
+    @classmethod
+    def of(
+        cls,
+        vectors: ArrayF32,
+        labels: Sequence[str],
+        patients: Sequence[str],
+        judged: Judged | None = None,
+    ) -> Material:
+        """Checked material.
+
+        Raises:
+            ShapeError: not one label and patient a vector.
+        """
+        if vectors.ndim != 2 or not len(vectors) == len(labels) == len(patients):
+            raise ShapeError(
+                "vectors", expected=f"({len(labels)}, D), a patient each", actual=str(vectors.shape)
+            )
+        names, owners = np.asarray(labels, dtype=str), np.asarray(patients, dtype=str)
+        return cls(vectors, names, owners, judged or nothing_judged())
+
+    def part(self, rows: ArrayBool) -> Material:
+        """Some of the regions (N,), and the pairs that lie among them."""
+        own = (self.vectors[rows], self.labels[rows], self.patients[rows])
+        return Material(*own, self.judged.of(rows))
+
+
+def kept_aside(patients: npt.NDArray[np.str_]) -> ArrayBool:
+    """(N,) regions of patients that are kept aside, by ``RULE``; the same patients each time."""
+    names = sorted(set(patients.tolist()), key=lambda name: hashlib.sha256(name.encode()).digest())
+    aside = set(names[: math.ceil(ASIDE_SHARE * len(names))])
+    return np.array([name in aside for name in patients.tolist()], dtype=bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """What there is against what learning takes.
+
+    Attributes:
+        patients: all. aside: patients kept aside that can be asked with, by labels or judgements.
+        labels: that enough patients have to learn from. judged: patients to learn judgements from.
+        judges_by: ``map_at_10`` (labels) or ``agreement`` (judgements alone).
+        problem: in words, what is missing; "" where nothing is.
+    """
+
+    patients: int
+    aside: int
+    labels: tuple[str, ...]
+    judged: int
+    judges_by: str = MAP
+    problem: str = ""
+
+
+def enough(material: Material, aside: ArrayBool, *, aside_least: int = ASIDE_LEAST) -> Enough:
+    """Whether a metric can be learned and compared; by labels, or else by judgements alone."""
+    train = material.part(~aside)
+    names = [name for name in np.unique(train.labels).tolist() if name]
+    learned = tuple(
+        name
+        for name in names
+        if len(np.unique(train.patients[train.labels == name])) >= LEARNED_LEAST
+    )
+    asked = np.flatnonzero(aside & np.isin(material.labels, learned))
+    by_labels = len(np.unique(material.patients[asked]))
+    both = train.judged.asked_both_ways()
+    judged = len(np.unique(train.patients[both]))
+    own = [row for row in material.judged.asked_both_ways() if aside[row]]
+    by_judged = len(np.unique(material.patients[own])) if own else 0
+    total = len(np.unique(material.patients))
+    if len(learned) >= 2 and by_labels >= aside_least:
+        return Enough(total, by_labels, learned, judged)
+    if judged >= LEARNED_LEAST and by_judged >= aside_least:
+        return Enough(total, by_judged, learned, judged, AGREEMENT)
+    needed = math.floor((aside_least - 1) / ASIDE_SHARE) + 1
+    problem = (
+        "There is too little to learn from. "
+        f"By labels it takes two labels that {LEARNED_LEAST} patients or more have to learn from, "
+        f"and {aside_least} patients with one of them kept aside to compare on: {needed} patients "
+        f"or more in all. There are {_count(total, 'patient')}, {_count(len(learned), 'label')} "
+        f"that {LEARNED_LEAST} of those to learn from have, and {_count(by_labels, 'patient')} "
+        "kept aside with one of them. "
+        "By judgements alone it takes as many patients with regions that were asked with and "
+        f"marked both ways, alike and unlike; there are {judged} to learn from and {by_judged} "
+        "kept aside."
+    )
+    return Enough(total, max(by_labels, by_judged), learned, judged, problem=problem)
+
+
+def require_enough(
+    material: Material, aside: ArrayBool, *, aside_least: int = ASIDE_LEAST
+) -> Enough:
+    """As ``enough``.
+
+    Raises:
+        TooLittleError: a metric cannot be learned or compared; the message says what is missing.
+    """
+    found = enough(material, aside, aside_least=aside_least)
+    if found.problem:
+        raise TooLittleError(found.problem)
+    return found
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

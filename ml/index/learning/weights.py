@@ -1,0 +1,50 @@
+"""A linear map as the bytes of a safetensors file, and back.
+
+The format is a length, a JSON header and the numbers; written here by hand, for what searches load
+needs no library of weights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+
+from ml.errors import WeightsError
+from ml.types import ArrayF32, ArrayF64
+
+_KEY, _SAID = "matrix", "__metadata__"
+_LENGTH_BYTES = 8  # of the header's length, little-endian
+_HEADER_MOST = 100_000  # bytes; what is written here takes some hundred
+
+
+def matrix_bytes(matrix: ArrayF64, about: Mapping[str, str]) -> bytes:
+    """A safetensors file with the matrix (D, D) in float32, and what is said of it."""
+    data = np.ascontiguousarray(matrix, "<f4").tobytes()
+    tensor = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, len(data)]}
+    header = json.dumps({_SAID: {"architecture": "metric", **about}, _KEY: tensor}).encode()
+    header += b" " * (-len(header) % _LENGTH_BYTES)  # the numbers begin at a multiple of eight
+    return len(header).to_bytes(_LENGTH_BYTES, "little") + header + data
+
+
+def matrix_of_bytes(data: bytes, dim: int) -> ArrayF32:
+    """The (dim, dim) float32 matrix that ``matrix_bytes`` wrote.
+
+    Raises:
+        WeightsError: damaged, of another size, or not finite.
+    """
+    length = int.from_bytes(data[:_LENGTH_BYTES], "little")
+    numbers = data[_LENGTH_BYTES + length :]
+    try:
+        tensor = json.loads(data[_LENGTH_BYTES : _LENGTH_BYTES + min(length, _HEADER_MOST)])[_KEY]
+        shape = tuple(tensor["shape"])
+        is_ours = tensor["dtype"] == "F32" and tensor["data_offsets"] == [0, len(numbers)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WeightsError("not the weights of a metric, or damaged") from error
+    if not is_ours or shape != (dim, dim) or len(numbers) != dim * dim * 4:
+        raise WeightsError(f"expected a matrix of {dim} by {dim}, got {shape}, or it is damaged")
+    matrix = np.frombuffer(numbers, "<f4").reshape(dim, dim).astype(np.float32)
+    if not np.isfinite(matrix).all():
+        raise WeightsError("the weights of a metric are not finite")
+    return matrix

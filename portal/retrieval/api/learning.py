@@ -1,0 +1,87 @@
+"""REST: learning a metric from a lab's archive, for managers."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.core.http.acting import about
+from portal.jobs.api import job_accepted
+from portal.jobs.serializers import JobSerializer
+from portal.labs.models import Role, TokenArea
+from portal.labs.requests import user_of
+from portal.labs.rules import require_role
+from portal.labs.selectors import lab_chosen, labs_with_role
+from portal.retrieval import selectors, services
+from portal.retrieval.models import EncoderKind, Learning
+from portal.retrieval.serializers import LearningAskSerializer, LearningSerializer
+
+
+class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
+    """Metrics learned from the archives of the labs that one manages, the newest first."""
+
+    area = TokenArea.LAB
+    serializer_class = LearningSerializer
+    queryset = Learning.objects.none()
+    lookup_value_converter = "uuid"
+
+    def get_queryset(self) -> QuerySet[Learning]:
+        """Of the labs that one manages."""
+        user = user_of(self.request)
+        managed = labs_with_role(user, at_least=Role.MANAGER)
+        return selectors.learnings_of(user).filter(lab__in=managed)
+
+    @extend_schema(request=LearningAskSerializer, responses={202: LearningSerializer})
+    def create(self, request: Request) -> Response:
+        """Learn a metric from a lab's labels and judgements; the one under way, if there is one.
+
+        `job` does it. `409` where there is too little to learn from: `detail` says how much it
+        takes and how much there is.
+        """
+        sent = LearningAskSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        user = user_of(request)
+        lab = lab_chosen(user, sent.validated_data.get("lab"), at_least=Role.MANAGER)
+        kind = EncoderKind(sent.validated_data["kind"])
+        made = services.learning_ask(lab=lab, kind=kind, user=user)
+        about(request, made.pk)
+        return Response(LearningSerializer(made).data, status=202)
+
+    @extend_schema(responses=LearningSerializer)
+    def retrieve(self, request: Request, pk: str) -> Response:
+        """One of them: what it was learned from, by which rules, and what it is worth."""
+        return Response(LearningSerializer(self._managed(request, pk)).data)
+
+    @extend_schema(operation_id="learning_promote", request=None, responses={202: JobSerializer})
+    @action(detail=True, methods=["post"])
+    def promote(self, request: Request, pk: str) -> Response:
+        """Let the lab's searches go by it, once the job has embedded the archive with it.
+
+        `409` where it is not better by its own rule, or is in use.
+        """
+        learning = self._managed(request, pk)
+        job = services.learning_promote(learning=learning, user=user_of(request))
+        return job_accepted(job, request)
+
+    @extend_schema(
+        operation_id="learning_roll_back", request=None, responses={200: LearningSerializer}
+    )
+    @action(detail=True, methods=["post"], url_path="roll-back", url_name="roll-back")
+    def roll_back(self, request: Request, pk: str) -> Response:
+        """Let the lab's searches go by the encoder of all labs again, at once."""
+        learning = self._managed(request, pk)
+        found = services.learning_roll_back(learning=learning, user=user_of(request))
+        return Response(LearningSerializer(found).data)
+
+    def _managed(self, request: Request, pk: Any) -> Learning:
+        user = user_of(request)
+        found = selectors.learning_get(user, uuid.UUID(str(pk)))
+        require_role(user, found.lab_id, at_least=Role.MANAGER)
+        return found

@@ -1,0 +1,1 @@
+"""Reads of what is learned from a lab's archive."""

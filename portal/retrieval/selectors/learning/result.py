@@ -1,0 +1,120 @@
+"""What a learning found, as it is kept: figures, and examples by the ids of ROIs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ml.index.learning.archive import FromArchive
+from ml.index.learning.comparison import LabelChange, Measure
+from ml.index.learning.material import RULE
+from portal.retrieval.selectors.learning.archive import REGIONS_MOST, LabMaterial
+
+VERDICT_RULE = (
+    "Better: the interval of 95 % of the gain of {measure} lies above zero when the patients kept "
+    "aside are drawn again."
+)
+MEASURES: Mapping[str, str] = {
+    "map_at_10": "mAP@10",
+    "precision_at_10": "precision@10",
+    "first_right": "nearest has the label",
+    "agreement": "agreement with judgements",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFound:
+    """A region kept aside, and its nearest of other patients before and after, by ids of ROIs."""
+
+    roi: str
+    gain: float
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LearningResult:
+    """The card of a learned metric.
+
+    Attributes:
+        regions, labelled, patients, judgements: of the archive. labels: that were learned from.
+        learned_regions, learned_patients, kept_aside: of the two sides of the split.
+        split, rule: how it was split and judged, in words written before.
+        chosen: of what was tried, by the patients learned from; "identity" where nothing helped.
+        judges_by: the measure that the verdict goes by.
+    """
+
+    regions: int
+    labelled: int
+    patients: int
+    judgements: int
+    labels: int
+    learned_regions: int
+    learned_patients: int
+    kept_aside: int
+    split: str
+    rule: str
+    chosen: str
+    judges_by: str
+    measures: tuple[Measure, ...]
+    changes: tuple[LabelChange, ...]
+    examples: tuple[ExampleFound, ...]
+    regions_most: int = REGIONS_MOST
+
+    @property
+    def is_identity(self) -> bool:
+        """No map beat the vectors as they are on the patients that were learned from."""
+        return self.chosen == "identity"
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``Learning.result`` holds it."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> LearningResult:
+        """What ``as_json`` gave."""
+        parts = {
+            "measures": tuple(Measure(**one) for one in said["measures"]),
+            "changes": tuple(LabelChange(**one) for one in said["changes"]),
+            "examples": tuple(
+                ExampleFound(one["roi"], one["gain"], tuple(one["old"]), tuple(one["new"]))
+                for one in said["examples"]
+            ),
+        }
+        return cls(**{**said, **parts})
+
+
+def learning_result(found: FromArchive, of: LabMaterial) -> LearningResult:
+    """What is kept of what was learned from a lab's material."""
+    comparison, material = found.comparison, of.material
+    return LearningResult(
+        regions=len(of.rois),
+        labelled=int((material.labels != "").sum()),
+        patients=found.enough.patients,
+        judgements=len(material.judged),
+        labels=len(found.enough.labels),
+        learned_regions=found.learned_regions,
+        learned_patients=found.learned_patients,
+        kept_aside=len(np.unique(material.patients)) - found.learned_patients,
+        split=RULE,
+        rule=VERDICT_RULE.format(measure=MEASURES[comparison.judges_by]),
+        chosen=found.metric.chosen,
+        judges_by=comparison.judges_by,
+        measures=comparison.measures,
+        changes=tuple(
+            LabelChange(**{**asdict(one), "label": of.labels.get(one.label, "")})
+            for one in comparison.labels
+        ),
+        examples=tuple(
+            ExampleFound(
+                str(of.rois[one.row]),
+                one.gain,
+                tuple(str(of.rois[row]) for row in one.old),
+                tuple(str(of.rois[row]) for row in one.new),
+            )
+            for one in comparison.examples
+        ),
+    )

@@ -1,0 +1,96 @@
+"""Learning from a lab's archive, and mapping the archive by what was learned."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import OperationalError
+
+from ml.errors import MlError
+from portal.core.errors import NotFoundError
+from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
+from portal.retrieval import selectors, services
+from portal.retrieval.models import Encoder
+from portal.retrieval.selectors import LEARN_KIND, MAP_KIND
+
+
+@task(
+    LEARN_KIND,
+    title="Learn from the archive",
+    priority=Priority.BULK,
+    retry_on=(OSError,),
+)
+def metric_learn(context: JobContext, *, learning_id: str) -> JobResult:
+    """Learn a metric from a lab's regions and compare it on patients kept aside.
+
+    It writes once, at its end: killed before, the next attempt begins anew.
+    """
+    learning = selectors.learning_to_run(uuid.UUID(learning_id))
+    if learning is None:
+        return {"skipped": "deleted"}
+    if learning.result is not None:
+        return {"skipped": "learned already"}
+    from ml.index.learning.archive import learn_from_archive
+
+    context.progress(0, 0, "reading")
+    of = selectors.lab_material(learning.lab_id, learning.base)
+    try:
+        found = learn_from_archive(of.material, progress=context.progress)
+    except MlError as error:
+        raise UserError(str(error), code=error.code) from error
+    context.progress(1, 1, "writing")
+    with context.effect():
+        services.learning_save(learning=learning, found=found, of=of)
+    return {"outcome": "better" if found.is_better else "not better", "regions": len(of.rois)}
+
+
+@task(
+    MAP_KIND,
+    title="Embed the archive with what was learned",
+    priority=Priority.BULK,
+    retry_on=(OSError, OperationalError),  # two who lock many rows: the database ends one of them
+)
+def metric_embed(context: JobContext, *, encoder_id: str) -> JobResult:
+    """Map a lab's vectors part by part, then let the lab's searches go by them.
+
+    A part lasts once it is written: killed or stopped in between, the next attempt does the rest.
+    """
+    encoder = _wanted(encoder_id)
+    if encoder is None:
+        return {"skipped": "no longer wanted"}
+    before, total = selectors.map_progress(encoder)
+    done = before
+    while encoder is not None:
+        context.progress(min(done, total), total, "embedding regions")
+        with context.part():
+            looked_at = services.metric_part(encoder)
+        done += looked_at
+        if looked_at:
+            context.give_way()
+        elif _has_switched(context, encoder):
+            return {"regions": done, "mapped": done - before}
+        encoder = _wanted(encoder_id)
+    return {"skipped": "no longer wanted"}
+
+
+class _MoreToDoError(Exception):
+    """A vector came in while the job was about to end."""
+
+
+def _has_switched(context: JobContext, encoder: Encoder) -> bool:
+    try:
+        with context.effect():
+            if not services.metric_switch(encoder):
+                raise _MoreToDoError
+    except _MoreToDoError:
+        return False
+    return True
+
+
+def _wanted(encoder_id: str) -> Encoder | None:
+    """None where it was rolled back, or went with its lab."""
+    try:
+        encoder = selectors.encoder_get(uuid.UUID(encoder_id))
+    except NotFoundError:
+        return None
+    return encoder if encoder.is_next else None

@@ -1,0 +1,145 @@
+"""Pages: what a lab's archive teaches, for its managers."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from ml.index.learning.material import RULE
+from portal.annotations.models import Roi
+from portal.core.errors import PortalError
+from portal.labs.models import Lab, Role, User
+from portal.labs.requests import lab_chosen_by, user_of
+from portal.labs.rules import require_manager, require_role
+from portal.labs.selectors import lab_get
+from portal.retrieval import selectors, services
+from portal.retrieval.models import EncoderKind, Learning
+from portal.retrieval.selectors import MEASURES, LearningResult
+
+_PAGE = 20  # learnings of a page: one screen
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def learnings(request: HttpRequest) -> HttpResponse:
+    """What was learned, and what there is to learn from; POST begins."""
+    user = user_of(request)
+    lab = lab_get(user, slug=request.GET.get("lab"), chosen=lab_chosen_by(request))
+    require_manager(user, lab)
+    if request.method == "POST":
+        return _ask(request, lab, user)
+    page = Paginator(selectors.learnings_of(user, lab.pk), _PAGE)
+    context = {
+        "lab": lab,
+        "page_obj": page.get_page(request.GET.get("page")),
+        "kinds": [_kind(lab, kind) for kind in EncoderKind],
+        "rule": RULE,
+    }
+    return render(request, "retrieval/learnings.html", context)
+
+
+@login_required
+@require_GET
+def learning(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
+    """One of them: what from, by which rules, what it is worth, with examples."""
+    user = user_of(request)
+    found = _managed(user, learning_id)
+    context: dict[str, Any] = {"learning": found, "lab": found.lab}
+    if found.result is not None:
+        result = LearningResult.of_json(found.result)
+        context |= {
+            "result": result,
+            "measures": [(MEASURES[one.name], one) for one in result.measures],
+            "judges_by": MEASURES[result.judges_by],
+            "examples": _examples(user, result),
+        }
+    if found.use == "preparing" and found.encoder is not None:
+        context["map_job"] = selectors.map_job_open(found.encoder)
+    return render(request, "retrieval/learning.html", context)
+
+
+@login_required
+@require_POST
+def learning_promote(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
+    """Let the lab's searches go by it."""
+    user = user_of(request)
+    found = _managed(user, learning_id)
+    try:
+        services.learning_promote(learning=found, user=user)
+    except PortalError as error:
+        messages.error(request, error.message)
+    return redirect("retrieval:learning", learning_id)
+
+
+@login_required
+@require_POST
+def learning_roll_back(request: HttpRequest, learning_id: uuid.UUID) -> HttpResponse:
+    """Let them go by the encoder of all labs again."""
+    user = user_of(request)
+    found = _managed(user, learning_id)
+    try:
+        services.learning_roll_back(learning=found, user=user)
+        messages.success(request, f"Searches go by {found.base} again.")
+    except PortalError as error:
+        messages.error(request, error.message)
+    return redirect("retrieval:learning", learning_id)
+
+
+def _ask(request: HttpRequest, lab: Lab, user: User) -> HttpResponse:
+    kind = EncoderKind.HISTOLOGY
+    if request.POST.get("kind") in EncoderKind.values:
+        kind = EncoderKind(request.POST["kind"])
+    try:
+        made = services.learning_ask(lab=lab, kind=kind, user=user)
+    except PortalError as error:
+        messages.error(request, error.message)
+        return redirect(request.get_full_path())
+    return redirect("retrieval:learning", made.pk)
+
+
+def _kind(lab: Lab, kind: EncoderKind) -> dict[str, Any]:
+    """What there is of a kind, and what searches of it go by."""
+    base = selectors.encoder_default(kind)
+    said: dict[str, Any] = {"kind": kind, "base": base}
+    if base is None:
+        return said
+    found, enough = selectors.learning_enough(lab.pk, base)
+    return said | {
+        "regions": len(found.rois),
+        "labelled": int((found.material.labels != "").sum()),
+        "patients": enough.patients,
+        "judgements": len(found.material.judged),
+        "problem": enough.problem,
+        "searches_by": selectors.encoder_of_lab(kind, lab.pk),
+        "under_way": selectors.learning_under_way(lab.pk, kind),
+    }
+
+
+def _examples(user: User, result: LearningResult) -> list[dict[str, Any]]:
+    """Those whose region is still there and may be seen by this person. One query."""
+    keys = {key for one in result.examples for key in (one.roi, *one.old, *one.new)}
+    rois = Roi.objects.owned_by(user).filter(pk__in=keys, deleted_at__isnull=True)
+    known = {str(roi.pk): roi for roi in rois.select_related("canvas__case", "label")}
+    return [
+        {
+            "roi": known[one.roi],
+            "gain": one.gain,
+            "old": [known.get(key) for key in one.old],
+            "new": [known.get(key) for key in one.new],
+        }
+        for one in result.examples
+        if one.roi in known
+    ]
+
+
+def _managed(user: User, learning_id: uuid.UUID) -> Learning:
+    found = selectors.learning_get(user, learning_id)
+    require_role(user, found.lab_id, at_least=Role.MANAGER)
+    return found

@@ -1,0 +1,129 @@
+"""Learning over REST and on its pages: who may, what is answered, what another lab sees."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from portal.retrieval import services
+from portal.retrieval.models import Embedding, EncoderKind
+from tests.portal.retrieval.archives import filled, learned
+
+URL = "/api/v1/learnings/"
+
+
+@pytest.fixture
+def learning(world, manager):
+    filled(world)
+    return learned(world, manager)
+
+
+def test_from_asking_to_searches_and_back(world, manager, api_as):
+    filled(world)
+    api = api_as(manager)
+    asked = api.post(URL, {}, format="json")
+    assert asked.status_code == 202
+    assert (asked.json()["is_better"], asked.json()["use"], asked.json()["result"]) == (
+        None,
+        "no",
+        None,
+    )
+    world.run_jobs()
+    one = f"{URL}{asked.json()['id']}/"
+    found = api.get(one).json()
+    assert found["is_better"] is True
+    assert found["encoder"]["lab"] == str(world.lab.pk)
+    assert found["encoder"]["base"] == found["base"]["id"]
+    assert {row["name"] for row in found["result"]["measures"]} >= {"map_at_10"}
+    promoted = api.post(f"{one}promote/")
+    assert promoted.status_code == 202 and promoted.json()["id"]
+    assert api.get(one).json()["use"] == "preparing"
+    world.run_jobs()
+    assert api.get(one).json()["use"] == "yes"
+    roi = Embedding.objects.filter(encoder_id=found["encoder"]["id"]).first().roi_id
+    answer = api.post("/api/v1/search/", {"roi": str(roi)}, format="json").json()
+    assert answer["encoder"]["id"] == found["encoder"]["id"]
+    back = api.post(f"{one}roll-back/")
+    assert (back.status_code, back.json()["use"]) == (200, "no")
+    answer = api.post("/api/v1/search/", {"roi": str(roi)}, format="json").json()
+    assert answer["encoder"]["id"] == found["base"]["id"]
+    assert api.post(f"{one}roll-back/").status_code == 409
+
+
+def test_what_is_not_better_is_refused_with_a_reason(world, manager, api_as):
+    filled(world, learnable=False)
+    learning = learned(world, manager)
+    refused = api_as(manager).post(f"{URL}{learning.pk}/promote/")
+    assert refused.status_code == 409
+    assert refused.json()["code"] == "not-better"
+
+
+def test_too_little_is_refused_with_a_reason(world, manager, api_as):
+    filled(world, patients=3)
+    refused = api_as(manager).post(URL, {"kind": "histology"}, format="json")
+    assert refused.status_code == 409
+    assert refused.json()["code"] == "too-little-data"
+    assert "There are 3 patients" in refused.json()["detail"]
+
+
+def test_another_lab_gets_404_and_lists_nothing(learning, stranger, api_as, world, manager):
+    services.learning_promote(learning=learning, user=manager)
+    world.run_jobs()
+    api = api_as(stranger)
+    one = f"{URL}{learning.pk}/"
+    codes = [api.get(one), api.post(f"{one}promote/"), api.post(f"{one}roll-back/")]
+    assert {answer.status_code for answer in codes} == {404}
+    assert api.get(URL).json()["results"] == []
+    assert api.get(f"/api/v1/encoders/{learning.encoder_id}/").status_code == 404
+    assert str(learning.encoder_id) not in api.get("/api/v1/encoders/").content.decode()
+
+
+def test_members_see_the_encoder_and_not_how_it_was_learned(learning, annotator, api_as):
+    api = api_as(annotator)
+    assert api.get(f"{URL}{learning.pk}/").status_code == 403
+    assert api.get(URL).json()["results"] == []
+    assert api.get(f"/api/v1/encoders/{learning.encoder_id}/").status_code == 200
+
+
+def test_the_pages_tell_and_act(world, manager):
+    page = Client()
+    page.force_login(manager)
+    filled(world)
+    url = f"/lab/learning/?lab={world.lab.slug}"
+    assert "Learn from the archive" in page.get(url).content.decode()
+    made = page.post(url, {"kind": EncoderKind.HISTOLOGY})
+    assert made.status_code == 302
+    assert "Waiting for a worker" in page.get(made["Location"]).content.decode()
+    assert "under way" in page.get(url).content.decode()
+    world.run_jobs()
+    shown = page.get(made["Location"]).content.decode()
+    for words in ("Better", "mAP@10", "decides", "large", "small", "Examples", "Put in use"):
+        assert words in shown
+    page.post(f"{made['Location']}promote/")
+    assert "Roll back" in page.get(made["Location"]).content.decode()
+    world.run_jobs()
+    assert "Searches of this lab go by it" in page.get(made["Location"]).content.decode()
+    assert "learned here" in page.get(url).content.decode()
+    page.post(f"{made['Location']}roll-back/")
+    assert "Put in use" in page.get(made["Location"]).content.decode()
+
+
+def test_the_page_of_what_is_not_better_offers_nothing(world, manager):
+    page = Client()
+    page.force_login(manager)
+    filled(world, learnable=False)
+    learning = learned(world, manager)
+    shown = page.get(f"/lab/learning/{learning.pk}/").content.decode()
+    assert "Not better" in shown and "Put in use" not in shown
+    answer = page.post(f"/lab/learning/{learning.pk}/promote/", follow=True)
+    assert "not better" in answer.content.decode()
+
+
+def test_the_page_asks_as_many_queries_whatever_there_is(
+    learning, manager, django_assert_max_num_queries
+):
+    page = Client()
+    page.force_login(manager)
+    page.get(f"/lab/learning/{learning.pk}/")
+    with django_assert_max_num_queries(14):
+        page.get(f"/lab/learning/{learning.pk}/")
