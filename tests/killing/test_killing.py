@@ -234,7 +234,10 @@ def test_a_paused_worker_that_wakes_up_writes_nothing(portal: Portal) -> None:
 def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch(
     portal: Portal,
 ) -> None:
-    """Four jobs in one batch, killed while their patches are encoded: each is then run alone."""
+    """Jobs in one batch, killed while their patches are encoded: each is then run alone.
+
+    A batch leaves the workers of a moment ago their share, so it has two of the four at least.
+    """
 
     def jobs() -> dict[str, dict[str, object]]:
         found: dict[str, dict[str, object]] = portal.ask(CONTROL, "embedded")
@@ -245,19 +248,24 @@ def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch
     # a batch of four on a processor, and the time that loading torch holds the interpreter for
     portal.env |= {"TESSERA_EMBED_TOGETHER": "4", "TESSERA_JOB_LEASE_S": "8"}
     worker = portal.start_worker(places=1)
-    portal.wait_until(
-        lambda: all(job["phase"] == "patches" for job in jobs().values()), "one batch of all"
-    )
-    assert {(job["state"], job["vectors"]) for job in jobs().values()} == {("running", 0)}
+
+    def together() -> set[str]:
+        return {
+            i for i, job in jobs().items() if (job["state"], job["phase"]) == ("running", "patches")
+        }
+
+    portal.wait_until(lambda: len(together()) > 1, "a batch")
+    batch = together()
+    assert all(job["vectors"] == 0 for job in jobs().values())
     for pid in _children(worker.pid):
         os.kill(pid, signal.SIGKILL)
     portal.wait_until(
         lambda: all(job["state"] not in {"queued", "running"} for job in jobs().values()),
         "every region to be embedded",
     )
-    for job in jobs().values():
-        found = (job["state"], job["ended"], job["vectors"], job["attempts"])
-        assert found == ("succeeded", 1, 1, 2), job
+    for number, job in jobs().items():
+        assert (job["state"], job["ended"], job["vectors"]) == ("succeeded", 1, 1), job
+        assert job["attempts"] == 2 or number not in batch, job
 
 
 def _children(pid: int) -> list[int]:

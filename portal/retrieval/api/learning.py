@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
+from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -82,6 +82,6 @@ class LearningViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Learning]):
 
     def _managed(self, request: Request, pk: Any) -> Learning:
         user = user_of(request)
-        found = selectors.learning_get(user, uuid.UUID(str(pk)))
+        found = get_object_or_404(selectors.learnings_of(user), pk=pk)
         require_role(user, found.lab_id, at_least=Role.MANAGER)
         return found
