@@ -79,20 +79,18 @@ def fit_locally(
 
     Empty where the scene is as good as a plane, and for more than ``MAX_KEYFRAMES``.
     """
-    pairs = sorted(
-        {(k.a, k.b) for k in aligned.links if k.a in aligned.transforms}
-        & {(k.a, k.b) for k in aligned.links if k.b in aligned.transforms}
-    )
-    if not pairs or len(aligned.transforms) > MAX_KEYFRAMES:
+    placed = aligned.transforms
+    pairs = sorted({(k.a, k.b) for k in aligned.links if k.a in placed and k.b in placed})
+    if not pairs or len(placed) > MAX_KEYFRAMES:
         return {}
-    keys = sorted(aligned.transforms)
+    keys = sorted(placed)
     meshes = np.zeros((len(keys), NODES, NODES, 2))
     with tempfile.TemporaryDirectory(dir=work_dir) as folder:
         views = _Views.read(source, survey, keys, Path(folder))
         for done, level in enumerate(ROUNDS):
             progress(done, len(ROUNDS), "align")
             plane = _Plane.of(aligned, keys, survey, level, views.shapes[level])
-            meshes = _round(plane, views, pairs, meshes, survey.scale)
+            meshes = _round(plane, views, pairs, meshes)
     if float(np.sqrt((meshes**2).mean())) < LEAST_PX:
         return {}
     return dict(zip(keys, meshes, strict=True))
@@ -179,11 +177,7 @@ class _Plane:
 
 
 def _round(
-    plane: _Plane,
-    views: _Views,
-    pairs: Sequence[tuple[int, int]],
-    meshes: ArrayF64,
-    scale: float,
+    plane: _Plane, views: _Views, pairs: Sequence[tuple[int, int]], meshes: ArrayF64
 ) -> ArrayF64:
     """Meshes in frame px after one Gauss-Newton step on a level."""
     level = views.shapes.index(plane.shape)

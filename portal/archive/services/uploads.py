@@ -97,13 +97,11 @@ def upload_receiving(
     with _received(file) as incoming:
         incoming.seal()
         kind = content_kind(incoming.path, filename=filename, only=only)
-        known = asset_received(case.lab_id, incoming.sha256)
-        path = None if known else incoming.path
-        stored_as = known.sha256 if known else incoming.sha256
-        with asset_placing(case.lab_id, stored_as, received=path):
+
+        def kept(known: Asset | None) -> Received:
             upload = upload_keep(
                 case=case,
-                received=path,
+                received=None if known else incoming.path,
                 known=known,
                 sha256=incoming.sha256,
                 size_bytes=incoming.size_bytes,
@@ -111,7 +109,16 @@ def upload_receiving(
                 filename=filename,
                 user=user,
             )
-            yield Received(upload, kind)
+            return Received(upload, kind)
+
+        while (known := asset_received(case.lab_id, incoming.sha256)) is not None:
+            with asset_placing(case.lab_id, known.sha256, received=None):
+                if Asset.objects.filter(pk=known.pk).exists():
+                    yield kept(known)
+                    return
+            # deleted meanwhile: these bytes are kept anew
+        with asset_placing(case.lab_id, incoming.sha256, received=incoming.path):
+            yield kept(None)
 
 
 def content_kind(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,21 @@ def test_beyond_the_limit_nothing_is_kept(
 )
 def test_file_names_become_harmless(sent: str, kept: str) -> None:
     assert name_clean(sent) == kept
+
+
+def test_bytes_whose_kept_file_is_deleted_meanwhile_are_kept_anew(
+    case: Case, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = picture(64, 48, 3)
+    gone = Asset(pk=uuid.uuid4(), lab_id=case.lab_id, sha256=hashlib.sha256(data).hexdigest())
+    found = [gone]  # known when it was looked up, deleted before the lock was taken
+    monkeypatch.setattr(
+        "portal.archive.services.uploads.asset_received",
+        lambda lab_id, sha256: found.pop() if found else None,
+    )
+    received = services.item_receive(
+        case=case, file=io.BytesIO(data), filename="a.png", user=annotator
+    )
+    assert received.is_new
+    assert Asset.objects.get().sha256 == gone.sha256
+    assert found == []
