@@ -21,7 +21,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import cg
+from scipy.sparse.linalg import LinearOperator, cg
 
 from ml.errors import BadInputError
 from ml.geometry import homography_jacobian, mesh_shift, transform_points
@@ -59,6 +59,9 @@ LEAST_PX = 0.1
 
 MAX_KEYFRAMES = 4_000
 """So many give a system of half a gigabyte; a longer sweep keeps its plane."""
+
+BLOCK_ROWS = 65_536
+"""Rows that become one sparse block of some 8 MB: built, they take two and a half times that."""
 
 SOLVER_STEPS = 200
 """Of conjugate gradients: a round needs no more than a direction."""
@@ -183,7 +186,7 @@ def _round(
     level = views.shapes.index(plane.shape)
     own = meshes * plane.per_frame_px
     straight = _straightened(views.images[level], views.masks[level], own)
-    equations = _Equations()
+    equations = _Equations(meshes.size)
     for a, b in pairs:
         i, j = plane.row[a], plane.row[b]
         b_from_a = np.linalg.solve(plane.matrices[j], plane.matrices[i])
@@ -223,12 +226,14 @@ def mesh_maps(mesh: ArrayF64, size_px: tuple[int, int]) -> tuple[ArrayF32, Array
 class _Equations:
     """Rows of a sparse least-squares problem in the increments of all meshes."""
 
-    def __init__(self) -> None:
+    def __init__(self, unknowns: int) -> None:
         self._rows: list[ArrayI64] = []
         self._columns: list[ArrayI64] = []
         self._values: list[ArrayF32] = []
         self._right: list[ArrayF64] = []
         self._count = 0
+        self._blocks: list[tuple[sparse.csr_matrix, ArrayF64]] = []
+        self._unknowns = unknowns
 
     def add(
         self, cells: Cells, a: int, b: int, b_from_a: ArrayF64, size_px: tuple[int, int]
@@ -246,6 +251,8 @@ class _Equations:
         self._side(whiten @ to_a, at_b, b, size_px)
         self._right.append(right.ravel())
         self._count += right.size
+        if self._count >= BLOCK_ROWS:
+            self._close_block()
 
     def _side(self, jacobian: ArrayF64, xy: ArrayF64, frame: int, size_px: tuple[int, int]) -> None:
         node, share = _corners(xy, size_px)
@@ -257,18 +264,37 @@ class _Equations:
         self._columns.append(np.broadcast_to(column, shape).ravel())
         self._values.append(value.astype(np.float32).ravel())
 
+    def _close_block(self) -> None:
+        if not self._count:
+            return
+        where = (np.concatenate(self._rows), np.concatenate(self._columns))
+        shape = (self._count, self._unknowns)
+        rows = sparse.csr_matrix((np.concatenate(self._values), where), shape=shape)
+        self._blocks.append((rows, np.concatenate(self._right)))
+        self._rows, self._columns, self._values, self._right = [], [], [], []
+        self._count = 0
+
     def solve(self, meshes: ArrayF64, side_px: int, links: float) -> ArrayF64:
-        """Increments of the meshes; ``links`` a frame weigh as much as the priors do."""
+        """Increments of the meshes; ``links`` a frame weigh as much as the priors do.
+
+        The normal matrix is never formed: it has several times the entries of the rows.
+        """
+        self._close_block()
         prior = _prior(len(meshes), side_px)
-        matrix, right = prior, -(prior @ meshes.ravel())
-        if self._count:
-            where = (np.concatenate(self._rows), np.concatenate(self._columns))
-            shape = (self._count, meshes.size)
-            rows = sparse.csr_matrix((np.concatenate(self._values), where), shape=shape)
-            matrix = (prior + rows.T @ rows / links).tocsr()
-            right = right + rows.T @ np.concatenate(self._right) / links
-        even = sparse.diags(1 / matrix.diagonal())
-        step, _ = cg(matrix, right, rtol=1e-3, maxiter=SOLVER_STEPS, M=even)
+        right, diagonal = -(prior @ meshes.ravel()), prior.diagonal()
+        for rows, lack in self._blocks:
+            right = right + rows.T @ lack / links
+            diagonal = diagonal + np.asarray(rows.power(2).sum(axis=0)).ravel() / links
+
+        def product(step: ArrayF64) -> ArrayF64:
+            out = prior @ step
+            for rows, _ in self._blocks:
+                out = out + rows.T @ (rows @ step) / links
+            return np.asarray(out)
+
+        shape = (self._unknowns, self._unknowns)
+        normal = LinearOperator(shape, matvec=product, dtype=np.float64)
+        step, _ = cg(normal, right, rtol=1e-3, maxiter=SOLVER_STEPS, M=sparse.diags(1 / diagonal))
         return np.asarray(step, np.float64).reshape(meshes.shape)
 
 
