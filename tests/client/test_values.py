@@ -13,7 +13,7 @@ import pytest
 from drf_spectacular.generators import SchemaGenerator
 from shapely.geometry import box
 
-from tessera_client import geojson_of, problems, reading, shape_of, things
+from tessera_client import answers, geojson_of, problems, reading, shape_of, things
 from tests.client.conftest import SOURCES
 
 SCHEMAS = {
@@ -26,19 +26,19 @@ SCHEMAS = {
     things.Frame: "FrameOut",
     things.Label: "Label",
     things.Job: "Job",
-    things.Learning: "Learning",
+    answers.Learning: "Learning",
     things.Upload: "Upload",
     things.UploadItem: "UploadItem",
     things.Mosaic: "Mosaic",
     things.Component: "MosaicComponent",
-    things.Similar: "Similar",
-    things.Hit: "Hit",
-    things.HitRoi: "HitRoi",
-    things.HitCase: "HitCase",
-    things.HitCanvas: "HitCanvas",
-    things.Report: "Report",
-    things.RegionMap: "MapWhole",
-    things.LabelName: "LabelRef",
+    answers.Similar: "Similar",
+    answers.Hit: "Hit",
+    answers.HitRoi: "HitRoi",
+    answers.HitCase: "HitCase",
+    answers.HitCanvas: "HitCanvas",
+    answers.Report: "Report",
+    answers.RegionMap: "MapWhole",
+    answers.LabelName: "LabelRef",
     things.Failure: "ItemError",
     things.Lab: "Lab",
     things.Membership: "Membership",
@@ -65,7 +65,10 @@ def test_every_field_is_one_of_the_schema_and_may_be_null_where_it_may_be_there(
 
 def test_no_value_is_left_out_of_that_comparison():
     own = [
-        v for v in vars(things).values() if isinstance(v, type) and v.__module__ == things.__name__
+        v
+        for module in (things, answers)
+        for v in vars(module).values()
+        if isinstance(v, type) and v.__module__ == module.__name__
     ]
     assert set(own) == set(SCHEMAS)
 

@@ -4,6 +4,7 @@
 """
 
 from tessera_client.aio import AsyncClient
+from tessera_client.answers import Hit, Learning, RegionMap, Report, Similar
 from tessera_client.problems import (
     BusyError,
     ConflictError,
@@ -18,21 +19,7 @@ from tessera_client.problems import (
 from tessera_client.shapes import geojson_of, shape_of, table_of
 from tessera_client.streams import Happened
 from tessera_client.sync import Client
-from tessera_client.things import (
-    Canvas,
-    Case,
-    Hit,
-    Job,
-    Label,
-    Learning,
-    Mosaic,
-    RegionMap,
-    Report,
-    Roi,
-    Similar,
-    Slide,
-    Video,
-)
+from tessera_client.things import Canvas, Case, Job, Label, Mosaic, Roi, Slide, Video
 
 __all__ = [
     "AsyncClient",

@@ -1,4 +1,4 @@
-"""JSON of the portal to the values of ``things``."""
+"""JSON of the portal to the values of ``things`` and ``answers``."""
 
 from __future__ import annotations
 

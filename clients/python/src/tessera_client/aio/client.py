@@ -12,6 +12,7 @@ from tessera_client import asking
 from tessera_client.aio.events import Events
 from tessera_client.aio.rois import Rois
 from tessera_client.aio.uploads import Uploads
+from tessera_client.answers import Learning, RegionMap, Report, Similar
 from tessera_client.problems import ConflictError, JobError
 from tessera_client.reading import made
 from tessera_client.things import (
@@ -19,13 +20,9 @@ from tessera_client.things import (
     Case,
     Job,
     Label,
-    Learning,
     Membership,
     Mosaic,
-    RegionMap,
-    Report,
     Roi,
-    Similar,
     Slide,
     Video,
     id_of,

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2 as httpx
 
 from tessera_client import asking
+from tessera_client.answers import Learning, RegionMap, Report, Similar
 from tessera_client.problems import ConflictError, JobError
 from tessera_client.reading import made
 from tessera_client.sync.events import Events
@@ -20,13 +21,9 @@ from tessera_client.things import (
     Case,
     Job,
     Label,
-    Learning,
     Membership,
     Mosaic,
-    RegionMap,
-    Report,
     Roi,
-    Similar,
     Slide,
     Video,
     id_of,

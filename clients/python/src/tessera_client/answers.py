@@ -1,0 +1,130 @@
+"""What searches, reports, maps and learning answer: plain data, field by field as in REST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LabelName:
+    """A label in an answer."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HitRoi:
+    """The region of a hit; ``bounds``: left, top, right, bottom in level-0 pixels."""
+
+    id: str
+    name: str
+    version: int
+    label: LabelName | None
+    review_state: str
+    bounds: tuple[float, ...]
+    frame_pts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HitCase:
+    """The case of a hit."""
+
+    id: str
+    accession: str
+    organ: str
+    diagnosis: str
+
+
+@dataclass(frozen=True, slots=True)
+class HitCanvas:
+    """The canvas of a hit."""
+
+    id: str
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A similar region.
+
+    Attributes:
+        p_value: share of unrelated regions that come as close; None for an encoder without
+            calibration.
+    """
+
+    rank: int
+    distance: float
+    p_value: float | None
+    is_close: bool | None
+    roi: HitRoi
+    case: HitCase
+    canvas: HitCanvas
+    viewer_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """An answer. ``nothing_close``: no result is nearer than unrelated regions would be.
+
+    ``roi`` or ``query`` is what was searched with; the other is None.
+    """
+
+    roi: str | None
+    query: str | None
+    k: int
+    nothing_close: bool
+    votes: Mapping[str, Any]
+    facets: Mapping[str, Any] | None
+    results: tuple[Hit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """An answer that is kept as it was."""
+
+    id: str
+    lab: str
+    name: str
+    made_by: str
+    created_at: datetime
+    canvas: str | None
+    case: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionMap:
+    """A map of a lab's regions, and how old it is.
+
+    ``regions``: that it shows you; ``newer``: that it does not show yet.
+    """
+
+    id: str
+    lab: str
+    created_at: datetime
+    is_calibrated: bool
+    regions: int
+    newer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """A metric learned from a lab's archive. ``use``: no, preparing or yes.
+
+    ``encoder`` is what was learned, None where nothing helped; ``result`` what it is worth, None
+    until it is known.
+    """
+
+    id: str
+    lab: str
+    kind: str
+    job: str | None
+    is_better: bool | None
+    use: str
+    base: Mapping[str, Any]
+    encoder: Mapping[str, Any] | None
+    result: Mapping[str, Any] | None
