@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,8 +13,13 @@ from torch import Tensor, nn
 from ml.errors import ShapeError, UnknownNameError
 
 POSITIONS: tuple[str, ...] = ("image", "radial", "none")
+ATTENTIONS: tuple[str, ...] = ("scaled", "cosine")
 QUERY_CHUNK = 1024
 """Rows of the attention matrix held at once: 1,024 x 10,000 float32 are 40 MB."""
+
+FIRST_SCALE, LAST_SCALE = 20.0, 100.0
+"""Of cosines in the softmax: where learning starts (cosines of unrelated vectors of 128 numbers
+spread by 0.09, which this makes 1.8), and what it may not pass, for the gradient would vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +30,8 @@ class KeypointGnnConfig:
     position: str = "image"  # what the position encoder sees, see ``normalised_positions``
     position_hidden: tuple[int, ...] = (32, 64)  # hidden layers of its MLP
     hidden: int = 256  # of the MLP of equation 3
+    attention: str = "scaled"  # product over sqrt(D); or "cosine" times a learned scale
+    nearest: int = 0  # key points that a key point attends to, itself among them; 0: all
 
 
 class KeypointGnn(nn.Module):
@@ -33,19 +42,24 @@ class KeypointGnn(nn.Module):
         input 0f here, as in the transformer encoder it cites. Departs from it by the transformer's
         1 / sqrt(D) inside the softmax (features of D batch-normalised numbers would saturate it),
         by features brought to unit length first, and by a last layer of equation 3's MLP that
-        starts at zero, so that training starts from the CNN's own features.
+        starts at zero, so that training starts from the CNN's own features. With "scaled" the
+        attention over features of unit length is flat; ``cosine`` and ``nearest`` are ours.
     """
 
     def __init__(self, config: KeypointGnnConfig) -> None:
         super().__init__()
         if config.position not in POSITIONS:
             raise UnknownNameError("position encoding", config.position, list(POSITIONS))
+        if config.attention not in ATTENTIONS:
+            raise UnknownNameError("attention", config.attention, list(ATTENTIONS))
         self.config = config
         dim = config.dim
         inputs = 1 if config.position == "radial" else 2
         self.position = _mlp((inputs, *config.position_hidden, dim))
         self.query, self.key, self.value = (nn.Linear(dim, dim) for _ in range(3))
         self.update = _mlp((2 * dim, config.hidden, dim))
+        if config.attention == "cosine":
+            self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
         for last in (self.position[-1], self.update[-1]):
             assert isinstance(last, nn.Linear)  # noqa: S101 - for the type checker
             nn.init.zeros_(last.weight)
@@ -69,7 +83,7 @@ class KeypointGnn(nn.Module):
             )
         f = nn.functional.normalize(features, dim=1)
         f0 = self.encode(f, positions)
-        message = self.messages(f0)
+        message = self.messages(f0, positions)
         out: Tensor = f0 + self.update(torch.cat([f, message], dim=1))
         return out
 
@@ -82,14 +96,43 @@ class KeypointGnn(nn.Module):
         out: Tensor = features + self.position(positions)
         return out
 
-    def messages(self, encoded: Tensor) -> Tensor:
+    def messages(self, encoded: Tensor, positions: Tensor) -> Tensor:
         """Equation 4: (N, D) messages m_i, the attention matrix in chunks of rows."""
-        query, key, value = self.query(encoded), self.key(encoded), self.value(encoded)
-        scale = self.config.dim**-0.5
-        chunks = [
-            torch.softmax(part @ key.T * scale, dim=1) @ value for part in query.split(QUERY_CHUNK)
-        ]
+        value = self.value(encoded)
+        chunks = [weights @ value for weights in self.attention(encoded, positions)]
         return torch.cat(chunks) if chunks else value
+
+    def attention(self, encoded: Tensor, positions: Tensor) -> Iterator[Tensor]:
+        """The weights of equation 4, (n, N) chunks of rows that sum to 1."""
+        query, key, nearest = self.query(encoded), self.key(encoded), self.config.nearest
+        scale: Tensor | float = self.config.dim**-0.5
+        if self.config.attention == "cosine":
+            query, key = (nn.functional.normalize(side, dim=1) for side in (query, key))
+            scale = self.log_scale.exp().clamp(max=LAST_SCALE)
+        for part, at in zip(query.split(QUERY_CHUNK), positions.split(QUERY_CHUNK), strict=True):
+            logits = part @ key.T * scale
+            if 0 < nearest < len(key):
+                logits = logits.masked_fill(~_near(at, positions, nearest), -torch.inf)
+            yield torch.softmax(logits, dim=1)
+
+    def entropy_share(self, features: Tensor, positions: Tensor) -> float:
+        """Mean entropy of the rows of attention over the greatest: 1 is flat, 0 looks at one.
+
+        Args:
+            features, positions: as of ``forward``, N >= 2.
+        """
+        encoded = self.encode(nn.functional.normalize(features, dim=1), positions)
+        rows = torch.cat(list(self.attention(encoded, positions))).detach()
+        seen = min(self.config.nearest or len(rows), len(rows))
+        entropy = torch.special.entr(rows).sum(dim=1).mean()
+        return float(entropy) / math.log(seen)
+
+
+def _near(at: Tensor, positions: Tensor, count: int) -> Tensor:
+    """(n, N) bool: the ``count`` nearest of the positions to each of ``at``."""
+    distance = torch.cdist(at, positions, compute_mode="donot_use_mm_for_euclid_dist")
+    chosen = distance.topk(count, dim=1, largest=False).indices
+    return torch.zeros_like(distance, dtype=torch.bool).scatter_(1, chosen, value=True)
 
 
 def normalised_positions(xy: Tensor, *, size_px: tuple[int, int], position: str) -> Tensor:

@@ -8,9 +8,8 @@ much. Source: graph-ssl-endoscopic-matching, section 4.3.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 import numpy as np
 
@@ -148,29 +147,3 @@ class CoordinatesDescriptor:
     def describe(self, image: ImageU8, xy: ArrayF32, response: ArrayF32) -> ArrayF32:
         """(N, 2) float32: the points, off zero, for a row of zeros stands for no descriptor."""
         return np.asarray(xy, np.float32) + np.float32(1.0)
-
-
-def with_shuffled_positions(descriptor: PointDescriptor, *, seed: int) -> PointDescriptor | None:
-    """A descriptor that is told the positions of other key points, while patches stay.
-
-    Every call permutes anew, so that two images share no position. None for descriptors that do not
-    look at where points are: only those with a graph over the key points (``graph``) do.
-    """
-    graph = getattr(descriptor, "graph", None)
-    if graph is None:
-        return None
-    shuffled: Any = copy.copy(descriptor)
-    shuffled.name = f"{descriptor.name} shuffled"
-    shuffled.graph = _ShuffledGraph(graph, np.random.default_rng(seed))
-    return cast(PointDescriptor, shuffled)
-
-
-class _ShuffledGraph:
-    """A graph network whose second argument, (N, ...) positions, is permuted first."""
-
-    def __init__(self, graph: Any, rng: np.random.Generator) -> None:
-        self.config = graph.config
-        self._graph, self._rng = graph, rng
-
-    def __call__(self, vectors: Any, positions: Any) -> Any:
-        return self._graph(vectors, positions[self._rng.permutation(len(positions))])

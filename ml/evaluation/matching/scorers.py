@@ -24,7 +24,6 @@ from ml.evaluation.matching.papers import (
     PointDescriptor,
     carried_pair,
     papers_pair,
-    with_shuffled_positions,
 )
 from ml.evaluation.matching.protocols import (
     CountScore,
@@ -43,6 +42,7 @@ from ml.evaluation.matching.scores import (
 )
 from ml.keypoints import DETECTOR_NAMES, Descriptor
 from ml.keypoints.descriptors.classical import ClassicalDescriptor
+from ml.training.descriptors.shuffled import with_shuffled_positions
 from ml.types import Progress
 
 TIMED_PAIRS = 1

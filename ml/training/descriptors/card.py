@@ -41,6 +41,9 @@ def write_training(
         BadInputError: no such card, or it lacks the markers.
     """
     scores = {str(summary["name"]): summary["validation"]} if summary["validation"] else {}
+    shuffled = summary.get("positions_shuffled")
+    if isinstance(shuffled, dict):
+        scores[f"{summary['name']}, positions shuffled"] = shuffled
     if scores:
         scores["sift"] = validate(load_descriptor("sift"), held_out)
     update_card(card, "training", training_text(summary, history, scores))
@@ -60,6 +63,11 @@ def training_text(
     ]
     if "easy" in history:
         parts[0] += f" {_easy(history)}"
+    if "entropy_share" in summary:
+        parts[0] += (
+            " Entropy of the attention over held-out stills, as a share of the greatest:"
+            f" {summary['entropy_share']:.3f}."
+        )
     if scores:
         parts.append(_scores(scores))
     return "\n\n".join(parts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NotRequired
 
 from ml.config import config_from_file
 from ml.keypoints.descriptors.learned import descriptor_from_file
@@ -16,15 +17,22 @@ from ml.training.common.run import TrainingRun, add_run_arguments
 from ml.training.descriptors.card import DescriptorSummary, write_training
 from ml.training.descriptors.contrast import ContrastLearner, ViewPair
 from ml.training.descriptors.contrast_config import ContrastConfig
+from ml.training.descriptors.shuffled import with_shuffled_positions
 from ml.training.descriptors.validate import validate
 from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import Progress
 
 
 class ContrastSummary(DescriptorSummary):
-    """What a training of ``cnn`` or ``graph`` returns: key points of the stills as well."""
+    """What a training of ``cnn`` or ``graph`` returns: key points of the stills as well.
+
+    Of ``graph`` with stills held out also ``entropy_share`` of its attention there, see
+    ``KeypointGnn``, and the validation with its ``positions_shuffled``.
+    """
 
     keypoints: int
+    entropy_share: NotRequired[float]
+    positions_shuffled: NotRequired[dict[str, dict[str, float]]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,14 +76,18 @@ def train_contrast(
         run.weights,
         StoredDescriptor(config.name, config.version, config.ratio, network, learner.graph),
     )
-    scores = validate(descriptor_from_file(run.weights), held_out, most=most) if held_out else {}
+    trained = descriptor_from_file(run.weights)
     summary: ContrastSummary = {
         **run.summary(),
         "stills": len(stills),
         "held_out": len(held_out),
         "keypoints": sum(len(still.xy) for still in stills),
-        "validation": scores,
+        "validation": validate(trained, held_out, most=most) if held_out else {},
     }
+    shuffled = with_shuffled_positions(trained, seed=config.seed)
+    if held_out and shuffled is not None:
+        summary["entropy_share"] = round(learner.entropy_share() or 0.0, 4)
+        summary["positions_shuffled"] = validate(shuffled, held_out, most=most)
     run.write_log(summary)
     if run.card is not None:
         write_training(run.card, summary, run.history, held_out)

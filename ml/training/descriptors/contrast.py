@@ -95,6 +95,22 @@ class ContrastLearner:
             watch(history, number, self._held_out_loss)
         return total
 
+    def entropy_share(self) -> float | None:
+        """Of the attention over held-out stills, see ``KeypointGnn``; None without graph or them.
+
+        All their key points take part, as at matching.
+        """
+        if self.graph is None or not self.held_out:
+            return None
+        found = []
+        with looking(self.modules.values()):
+            for number, still in enumerate(self.held_out):
+                rng = np.random.default_rng((self.config.seed, _HELD_OUT, number))
+                pair = self._drawn(rng, [still])
+                where = self._where(self.graph, pair, 0, np.arange(len(pair.xy[0])))
+                found.append(self.graph.entropy_share(pair.features[0], where))
+        return float(np.mean(found))
+
     def _held_out_loss(self) -> float:
         """Over views of the held-out stills, always the same ones."""
         losses = []
@@ -150,12 +166,15 @@ class ContrastLearner:
         """(n, projection_dim) projections of some nodes of one of the two views."""
         vectors = pair.features[side][torch.from_numpy(rows).to(self.device)]
         if self.graph is not None:
-            xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows])).to(self.device)
-            kind = self.graph.config.position
-            where = normalised_positions(xy, size_px=pair.size_px, position=kind)
-            vectors = self.graph(vectors, where)
+            vectors = self.graph(vectors, self._where(self.graph, pair, side, rows))
         out: Tensor = self.projection(vectors)
         return out
+
+    def _where(self, graph: KeypointGnn, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
+        """(n, 2) positions of some nodes as the graph network sees them."""
+        xy = torch.from_numpy(np.ascontiguousarray(pair.xy[side][rows])).to(self.device)
+        kind = graph.config.position
+        return normalised_positions(xy, size_px=pair.size_px, position=kind)
 
 
 @dataclass(frozen=True, slots=True)

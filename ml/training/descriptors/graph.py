@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ml.config import config_from_file
+from ml.networks.keypoint_gnn import KeypointGnnConfig
 from ml.reports.tables import markdown_table
 from ml.training.common.plots import write_loss_plot
 from ml.training.common.run import TrainingRun, add_run_arguments
@@ -39,6 +40,9 @@ TITLES = {
 
 SWEEP_STEPS, SWEEP_STILLS = 400, 6
 """Of each run, and held-out stills that it is scored on: short, for a sweep has many runs."""
+
+JOINT_STEPS = 400
+"""Of ``--joint``: each step runs the CNN over two whole images, forwards and back."""
 
 COLUMNS = {
     "nnt_precision": "precision",
@@ -86,11 +90,25 @@ def graph_config() -> ContrastConfig:
     )
 
 
+def joint_config() -> ContrastConfig:
+    """``--joint``: CNN and graph network trained at once, by attention that is not flat.
+
+    A key point attends to its nearest 32, by cosines with a learned temperature.
+    """
+    graph = KeypointGnnConfig(attention="cosine", nearest=32)
+    return dataclasses.replace(
+        graph_config(), version="2.0", graph=graph, train_cnn=True, bank=0, steps=JOINT_STEPS
+    )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train graph``."""
     add_run_arguments(parser, has_card=True)
     parser.add_argument(
         "--from", dest="start", type=Path, help="weights of cnn or graph to start from"
+    )
+    parser.add_argument(
+        "--joint", action="store_true", help="train the CNN too, by attention to the nearest"
     )
     parser.add_argument("--sweep", nargs="+", choices=sorted(SWEEPS), help="short runs, compared")
     parser.add_argument("--sweep-steps", type=int, default=SWEEP_STEPS)
@@ -98,7 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, progress: Progress) -> Mapping[str, object]:
     """Train by command line arguments; see ``train_contrast`` and ``sweep``."""
-    config = dataclasses.replace(config_from_file(graph_config(), args.config), has_graph=True)
+    default = joint_config() if args.joint else graph_config()
+    config = dataclasses.replace(config_from_file(default, args.config), has_graph=True)
     stills, held_out = read_stills(args.data, config.stills, progress=progress)
     if args.sweep is None:
         return train_contrast(TrainingRun.of(args, config, progress), stills, held_out)

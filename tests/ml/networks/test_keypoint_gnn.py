@@ -12,9 +12,9 @@ from ml.networks import keypoint_gnn
 from ml.networks.keypoint_gnn import KeypointGnn, KeypointGnnConfig, normalised_positions
 
 
-def network(position: str = "image", dim: int = 6) -> KeypointGnn:
+def network(position: str = "image", dim: int = 6, **more) -> KeypointGnn:
     torch.manual_seed(5)
-    config = KeypointGnnConfig(dim=dim, position=position, position_hidden=(4,), hidden=7)
+    config = KeypointGnnConfig(dim=dim, position=position, position_hidden=(4,), hidden=7, **more)
     made = KeypointGnn(config).eval()
     for last in (made.position[-1], made.update[-1]):
         torch.nn.init.normal_(last.weight, std=0.5)
@@ -32,7 +32,7 @@ def test_messages_of_two_points_are_those_worked_by_hand():
     first = math.exp(1 / math.sqrt(2)) / (math.exp(1 / math.sqrt(2)) + 1)
     second = 1 / (1 + math.exp(4 / math.sqrt(2)))
     expected = torch.tensor([[first, 2 * (1 - first)], [second, 2 * (1 - second)]])
-    assert torch.allclose(net.messages(encoded), expected, atol=1e-6)
+    assert torch.allclose(net.messages(encoded, torch.zeros(2, 2)), expected, atol=1e-6)
 
 
 def test_the_network_is_equations_2_to_4_point_by_point():
@@ -71,8 +71,34 @@ def test_the_order_of_the_points_does_not_matter():
         assert torch.allclose(net(features[order], positions[order]), whole[order], atol=1e-5)
 
 
+def test_cosine_attention_is_of_the_nearest_points_by_cosines_times_the_learned_scale():
+    net = network(attention="cosine", nearest=2)
+    torch.nn.init.constant_(net.log_scale, math.log(3.0))
+    encoded = torch.randn(4, 6)
+    where = torch.tensor([[0.0, 0.0], [0.1, 0.0], [1.0, 0.0], [1.3, 0.0]])
+    with torch.no_grad():
+        (rows,) = net.attention(encoded, where)
+        query, key = net.query(encoded), net.key(encoded)
+        for i, partner in enumerate((1, 0, 3, 2)):
+            cosines = torch.cosine_similarity(query[i][None], key[[i, partner]])
+            expected = torch.zeros(4)
+            expected[[i, partner]] = torch.softmax(3.0 * cosines, dim=0)
+            assert torch.allclose(rows[i], expected, atol=1e-5)
+
+
+def test_the_share_of_entropy_is_one_where_attention_is_flat_and_falls_with_the_scale():
+    features, where = torch.randn(9, 6), torch.rand(9, 2)
+    found = []
+    for scale in (1e-6, 3.0, 30.0):
+        net = network(attention="cosine", nearest=5)
+        torch.nn.init.constant_(net.log_scale, math.log(scale))
+        found.append(net.entropy_share(features, where))
+    assert found[0] == pytest.approx(1.0, abs=1e-4)
+    assert found[0] > found[1] > found[2] > 0
+
+
 def test_attention_in_chunks_is_attention(monkeypatch):
-    net, features, positions = network(), torch.randn(11, 6), torch.randn(11, 2)
+    net, features, positions = network(nearest=4), torch.randn(11, 6), torch.randn(11, 2)
     with torch.no_grad():
         whole = net(features, positions)
         monkeypatch.setattr(keypoint_gnn, "QUERY_CHUNK", 3)
@@ -119,5 +145,7 @@ def test_radial_positions_survive_turns_shifts_and_scales():
 def test_what_does_not_belong_together_is_refused():
     with pytest.raises(UnknownNameError, match="unknown position encoding 'polar'"):
         KeypointGnn(KeypointGnnConfig(position="polar"))
+    with pytest.raises(UnknownNameError, match="unknown attention 'hard'"):
+        KeypointGnn(KeypointGnnConfig(attention="hard"))
     with pytest.raises(ShapeError, match=r"got \(3, 6\) and \(2, 2\)"):
         network()(torch.zeros(3, 6), torch.zeros(2, 2))

@@ -28,9 +28,9 @@ from ml.evaluation.matching.papers import (
     CoordinatesDescriptor,
     PointCache,
     papers_pair,
-    with_shuffled_positions,
 )
 from ml.imaging.samples.packaged import packaged_image
+from ml.training.descriptors.shuffled import with_shuffled_positions
 
 
 def _vessels(x: int = 400) -> EvaluationImage:

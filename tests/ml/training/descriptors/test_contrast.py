@@ -15,7 +15,7 @@ from ml.cli import main
 from ml.errors import BadInputError, CancelledError, WeightsError
 from ml.keypoints.descriptors.learned import descriptor_from_file
 from ml.networks.keypoint_cnn import KeypointCnnConfig
-from ml.networks.keypoint_gnn import KeypointGnnConfig
+from ml.networks.keypoint_gnn import FIRST_SCALE, KeypointGnnConfig
 from ml.training.common.run import TrainingRun
 from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import (
@@ -113,6 +113,19 @@ def test_the_graph_starts_from_the_cnn_and_may_leave_it_as_it_is(data, tmp_path)
     other = dataclasses.replace(GRAPH, network=dataclasses.replace(GRAPH.network, map_px=4))
     with pytest.raises(WeightsError, match="expected weights of KeypointCnnConfig"):
         trained(other, data, out=tmp_path / "other", start=start)
+
+
+def test_a_graph_tells_its_attention_and_what_shuffled_positions_cost(data, tmp_path):
+    graph = KeypointGnnConfig(dim=6, position_hidden=(4,), hidden=5, attention="cosine", nearest=4)
+    result = trained(dataclasses.replace(GRAPH, graph=graph), data, out=tmp_path)
+    assert 0 < result["entropy_share"] <= 1
+    assert (
+        result["positions_shuffled"]["all"]["precision"] < result["validation"]["all"]["precision"]
+    )
+    made = descriptor_from_file(tmp_path / "graph.safetensors").graph
+    assert made is not None and made.config == graph
+    first, last = (float(v) for v in (np.log(FIRST_SCALE), made.log_scale.detach()))
+    assert first != pytest.approx(last, abs=1e-6)
 
 
 def test_the_log_holds_configuration_losses_and_validation(data, tmp_path):
