@@ -92,6 +92,11 @@ def events_unseen(events: Sequence[Event]) -> set[int]:
     return {pk for object_id in hidden for pk in named[object_id]}
 
 
+def canvas_is_blind(canvas_id: uuid.UUID) -> bool:
+    """Whether somebody reads this image blindly, so that not all of its lab see the same of it."""
+    return _blind().filter(canvas=canvas_id).exists()
+
+
 def _on_blind() -> QuerySet[Roi]:
     return Roi.everything.filter(canvas__in=_blind().values("canvas_id"))
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status and body."""
+    """Status, body and ETag."""
 
     status: int
     body: bytes
+    etag: str = ""
 
 
 class Connections:
@@ -26,14 +28,21 @@ class Connections:
             self._free.put_nowait(None)
 
     async def ask(
-        self, method: str, path: str, cookie: str, *, csrf: str = "", body: object = None
+        self,
+        method: str,
+        path: str,
+        cookie: str,
+        *,
+        csrf: str = "",
+        body: object = None,
+        more: Sequence[str] = (),
     ) -> Answer:
         """One request; a connection that the server closed meanwhile is opened again, once."""
         held = await self._free.get()
         try:
             was_open = held is not None
             held = held or await asyncio.open_connection(self._host, self._port)
-            sent = _request(self._host, method, path, cookie, csrf, body)
+            sent = _request(self._host, method, path, cookie, csrf, body, more)
             try:
                 return await _exchange(held, sent)
             except (ConnectionError, asyncio.IncompleteReadError):
@@ -50,9 +59,18 @@ class Connections:
             self._free.put_nowait(held)
 
 
-def _request(host: str, method: str, path: str, cookie: str, csrf: str, body: object) -> bytes:
+def _request(
+    host: str,
+    method: str,
+    path: str,
+    cookie: str,
+    csrf: str,
+    body: object,
+    more: Sequence[str],
+) -> bytes:
     data = b"" if body is None else json.dumps(body).encode()
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", f"Cookie: {cookie}", "Accept: */*"]
+    lines += more
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
         lines += [f"X-CSRFToken: {csrf}"]
@@ -69,4 +87,4 @@ async def _exchange(
     body = await reader.readexactly(int(fields.get(b"content-length", b"0")))
     if fields.get(b"connection") == b"close":
         raise ConnectionResetError("the portal closes connections that could be kept")
-    return Answer(int(head[9:12]), body)
+    return Answer(int(head[9:12]), body, fields.get(b"etag", b"").decode())

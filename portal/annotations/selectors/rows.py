@@ -7,12 +7,13 @@ took longer than all the rest together, and so did a copy of the canvas beside e
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Case, F, TextField, Value, When
-from django.db.models.functions import Cast, Coalesce, NullIf
+from django.db.models.functions import Cast, Coalesce, Length, NullIf
 
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi, RoiQuerySet
@@ -90,8 +91,19 @@ class RoiRows:
         read only to be left out.
         """
         rows = Roi.everything.filter(pk__in=self._rois[part].values("pk")).order_by(*self._order)
-        columns = _columns(with_outlines=self._with_outlines)
-        return [RoiRow(*row) for row in rows.annotate(**columns).values_list(*_NAMES)]
+        return _read(rows, with_outlines=self._with_outlines)
+
+
+def roi_rows_small(ids: Sequence[uuid.UUID], *, most_chars: int) -> list[RoiRow]:
+    """These ROIs, which the person is known to see, less those whose outlines are long texts."""
+    long = Length(Cast("geometry", TextField())) + Length(Cast("track", TextField()))
+    rows = Roi.everything.filter(pk__in=ids).annotate(chars=long).filter(chars__lte=most_chars)
+    return _read(rows, with_outlines=True)
+
+
+def _read(rows: RoiQuerySet, *, with_outlines: bool) -> list[RoiRow]:
+    columns = _columns(with_outlines=with_outlines)
+    return [RoiRow(*row) for row in rows.annotate(**columns).values_list(*_NAMES)]
 
 
 _NAMES = tuple(field.name for field in fields(RoiRow))

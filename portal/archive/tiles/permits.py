@@ -100,7 +100,7 @@ class Permits:
 
 
 def _look_up(canvas: str, credential: Credential) -> Permit:
-    user = _user_of(credential)
+    user = user_of_credential(credential)
     if user is None:
         return Permit(None, status="403 Forbidden", text="Sign in to see this tile.")
     try:
@@ -111,7 +111,7 @@ def _look_up(canvas: str, credential: Credential) -> Permit:
         return Permit(None, status="404 Not Found", text=text)
 
 
-def _user_of(credential: Credential) -> User | None:
+def user_of_credential(credential: Credential) -> User | None:
     """Whose token or whose session this is, as every page and REST call would have it."""
     if sum(map(len, credential)) > CREDENTIAL_CHARS:
         return None

@@ -13,6 +13,7 @@ import httptools
 
 from portal.archive.tiles.permits import Credential
 from portal.archive.tiles.server import TILES, Answer, TileRequest
+from portal.config.front.live import LiveQuestion, live_question
 from portal.config.front.messages import Body, Fields, Request, head, plain
 from portal.config.front.relay import relay
 from portal.config.front.shared import Front
@@ -136,7 +137,12 @@ class Connection(asyncio.Protocol):
         self.deadline = self.front.now() + self.limits.gap_s if has_body else None
         if has_body and fields.get(b"expect", b"").lower() == b"100-continue":
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if not self._request.is_tile():
+        if self._request.is_tile():
+            return
+        question = live_question(self._request)
+        if question is not None:
+            self._start(self._live(self._request, question))
+        else:
             self._start(relay(self.front, self, self._request))
 
     def on_body(self, data: bytes) -> None:
@@ -249,12 +255,19 @@ class Connection(asyncio.Protocol):
         if ready is None:
             self._start(self._tile_later(request, asked))
         else:
-            self._send_tile(request, ready)
+            self._send(request, ready)
 
     async def _tile_later(self, request: Request, asked: TileRequest) -> None:
-        self._send_tile(request, await self.front.in_thread(TILES.answer, asked))
+        self._send(request, await self.front.in_thread(TILES.answer, asked))
 
-    def _send_tile(self, request: Request, answer: Answer) -> None:
+    async def _live(self, request: Request, question: LiveQuestion) -> None:
+        ready = await self.front.live.answer(question)
+        if ready is None:
+            await relay(self.front, self, request)
+        else:
+            self._send(request, ready)
+
+    def _send(self, request: Request, answer: Answer) -> None:
         status, fields, body = answer
         sent = head(status, fields, keep_alive=request.keep_alive)
         self.write(sent + body if request.method == b"GET" else sent)

@@ -93,6 +93,10 @@ class Request:
                 found = value.decode("latin-1")
         return found
 
+    def has_body(self) -> bool:
+        """Whether one was announced."""
+        return bool(self.field(b"content-length") or self.field(b"transfer-encoding"))
+
     def is_tile(self) -> bool:
         """Whether the front answers it by itself."""
         return self.target.startswith(b"/tiles/") and self.method in (b"GET", b"HEAD")

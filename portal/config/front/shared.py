@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from portal.config.front.limits import Limits
+from portal.config.front.live import LiveAnswers
 from portal.config.front.messages import Request
 from portal.config.front.turns import Turns
 
@@ -61,6 +62,7 @@ class Front:
         self.connections: set[Client] = set()
         self._by_address: Counter[str] = Counter()
         self.threads = ThreadPoolExecutor(TILE_THREADS, thread_name_prefix="tile")
+        self.live = LiveAnswers(self.in_thread)
 
     def admit(self, connection: Client) -> bool:
         """Count a connection in; False where there are too many."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -12,12 +13,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.annotations.serializers import FiniteField
+from portal.annotations.serializers import FiniteField, RoiSerializer
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
 from portal.labs.models import TokenArea
 from portal.labs.requests import user_of
-from portal.review.selectors import canvas_now
+from portal.review.api.told import (
+    TOLD_AGAIN_S,
+    Told,
+    ToldRenderer,
+    change_text,
+    person_text,
+    rois_carried,
+    told,
+)
+from portal.review.selectors import CanvasNow, canvas_now
 from portal.review.services import presence_end, presence_note
 
 
@@ -34,6 +44,9 @@ class RoiChangedSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     version = serializers.IntegerField()
     is_deleted = serializers.BooleanField()
+    roi = RoiSerializer(
+        allow_null=True, help_text="As it is now; null where it is large, or was told before"
+    )
 
 
 class PersonSerializer(serializers.Serializer[Any]):
@@ -72,6 +85,7 @@ class CanvasLiveApi(APIView):
     """Others' changes on a canvas, and who has it open."""
 
     area = TokenArea.ROIS
+    renderer_classes = (ToldRenderer,)
 
     @extend_schema(
         operation_id="canvases_live_retrieve",
@@ -83,23 +97,21 @@ class CanvasLiveApi(APIView):
         summary="What others do on a canvas",
     )
     def get(self, request: Request, id: uuid.UUID) -> Response:
-        """Cheap enough to be asked every one or two seconds, with the ETag of the last answer.
+        """Cheap enough to be asked every second, with the ETag of the last answer.
 
-        Lists ids and versions; `GET /rois/?canvas=&ids=` has the ROIs themselves.
+        Small ROIs go along with their change; `GET /rois/?canvas=&ids=` has the others.
         """
         query = LiveQuerySerializer(data=request.query_params)
         query.is_valid(raise_exception=True)
         asked = query.validated_data
-        now = canvas_now(
-            user_of(request),
-            _canvas(request, id),
-            since=asked.get("since", timezone.now()),
-            tab=asked.get("tab"),
-        )
-        headers = {"ETag": f'"{now.etag}"', "Cache-Control": "private, no-cache"}
-        if request.headers.get("If-None-Match") == headers["ETag"]:
+        canvas, since = _canvas(request, id), asked.get("since", timezone.now())
+        now = canvas_now(user_of(request), canvas, since=since, tab=asked.get("tab"))
+        answer = _told(now, since)
+        headers = {"ETag": answer.etag, "Cache-Control": "private, no-cache"}
+        known = request.headers.get("If-None-Match", "")
+        if answer.is_known(known, since=since, now=now.cursor):
             return Response(status=status.HTTP_304_NOT_MODIFIED, headers=headers)
-        return Response(CanvasNowSerializer(now).data, headers=headers)
+        return Response(answer.text, headers=headers)
 
     @extend_schema(
         operation_id="canvases_live_update",
@@ -135,6 +147,18 @@ class CanvasLiveApi(APIView):
         body.is_valid(raise_exception=True)
         presence_end(canvas=canvas, user=user_of(request), tab=body.validated_data["tab"])
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _told(now: CanvasNow, since: datetime) -> Told:
+    """With the ROIs that changed since the cursor; those of before it were told, mostly."""
+    after = since - timedelta(seconds=TOLD_AGAIN_S)
+    rois = rois_carried([one for one in now.changed if one.changed_at > after])
+    return told(
+        cursor=now.cursor,
+        changes=(change_text(one, rois.get((one.id, one.version))) for one in now.changed),
+        people=map(person_text, now.people),
+        has_more=now.has_more,
+    )
 
 
 def _canvas(request: Request, canvas_id: uuid.UUID) -> Canvas:

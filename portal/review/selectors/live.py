@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from portal.annotations.models import Roi
+from portal.annotations.models import Roi, RoiQuerySet
 from portal.archive.models import Canvas
 from portal.labs.models import Membership, User
 from portal.review.models import CanvasPresence
@@ -28,6 +28,7 @@ class RoiChanged:
     id: uuid.UUID
     version: int
     is_deleted: bool
+    changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,14 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenPage:
+    """One tab of a person that shows the canvas."""
+
+    tab: uuid.UUID
+    person: Person
+
+
+@dataclass(frozen=True, slots=True)
 class CanvasNow:
     """The state of a canvas for one page.
 
@@ -62,12 +71,6 @@ class CanvasNow:
     has_more: bool
     people: tuple[Person, ...]
 
-    @property
-    def etag(self) -> str:
-        """Of everything but the time."""
-        told = repr((self.changed, self.has_more, self.people))
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
-
 
 def canvas_now(user: User, canvas: Canvas, *, since: datetime, tab: uuid.UUID | None) -> CanvasNow:
     """What changed on a canvas since, and who else looks at it. Call with a canvas found visible.
@@ -79,43 +82,70 @@ def canvas_now(user: User, canvas: Canvas, *, since: datetime, tab: uuid.UUID | 
         tab: the page that asks, which does not meet itself.
     """
     now = timezone.now()
-    rows = (
-        Roi.objects.visible_to(user)
-        .filter(canvas=canvas, updated_at__gte=since - timedelta(seconds=OVERLAP_S))
-        .order_by("-updated_at", "id")
-        .values_list("pk", "version", "deleted_at")[: MOST_CHANGES + 1]
-    )
-    changed = tuple(RoiChanged(pk, version, gone is not None) for pk, version, gone in rows)
+    changed = changes_since(Roi.objects.visible_to(user), canvas.pk, since)
     has_more = len(changed) > MOST_CHANGES
-    return CanvasNow(now, changed[:MOST_CHANGES], has_more, _people(user, canvas, now, tab))
+    # Guests of a shared case are told of nobody who shares no lab with them.
+    known = Membership.objects.visible_to(user)
+    present = CanvasPresence.objects.not_hidden_from(user)
+    pages = pages_open(present, canvas.pk, among=known, now=now)
+    people = tuple(people_met(pages, user.pk, tab))
+    return CanvasNow(now, tuple(changed[:MOST_CHANGES]), has_more, people)
 
 
-def _people(user: User, canvas: Canvas, now: datetime, tab: uuid.UUID | None) -> tuple[Person, ...]:
-    """Those who share a lab with the person: guests of a shared case are told of nobody else."""
-    known = Membership.objects.visible_to(user).values("user_id")
+def changes_since(rois: RoiQuerySet, canvas_id: uuid.UUID, since: datetime) -> list[RoiChanged]:
+    """Of these ROIs, the newest change first, and one more than are listed where there are more."""
     rows = (
-        CanvasPresence.objects.not_hidden_from(user)
-        .filter(canvas=canvas, seen_at__gte=now - timedelta(seconds=AWAY_S), user__in=known)
-        .select_related("user")
-        .order_by("user__full_name", "user_id", "-seen_at")
+        rois.filter(canvas=canvas_id, updated_at__gte=since - timedelta(seconds=OVERLAP_S))
+        .order_by("-updated_at", "id")
+        .values_list("pk", "version", "deleted_at", "updated_at")[: MOST_CHANGES + 1]
     )
-    if tab is not None:
-        rows = rows.exclude(user=user, tab=tab)
-    found: dict[uuid.UUID, Person] = {}
-    for row in rows:
-        if row.user_id not in found:
-            found[row.user_id] = person_of(row.user, view=row.view, roi=row.roi_id)
-    return tuple(found.values())
+    return [RoiChanged(pk, version, gone is not None, at) for pk, version, gone, at in rows]
 
 
-def person_of(user: User, *, view: Sequence[float] | None, roi: uuid.UUID | None) -> Person:
+def pages_open(
+    present: QuerySet[CanvasPresence],
+    canvas_id: uuid.UUID,
+    *,
+    among: QuerySet[Membership],
+    now: datetime,
+) -> list[OpenPage]:
+    """Pages that gave a sign of life, of these members, by name; of one person the newest first."""
+    rows = (
+        present.filter(
+            canvas=canvas_id,
+            seen_at__gte=now - timedelta(seconds=AWAY_S),
+            user__in=among.values("user_id"),
+        )
+        .order_by("user__full_name", "user_id", "-seen_at")
+        .values_list("tab", "user_id", "user__full_name", "user__email", "view", "roi_id")
+    )
+    return [
+        OpenPage(tab, person_of(user_id, full_name or email, view=view, roi=roi))
+        for tab, user_id, full_name, email, view, roi in rows
+    ]
+
+
+def people_met(
+    pages: Iterable[OpenPage], user_id: uuid.UUID, tab: uuid.UUID | None
+) -> Iterable[Person]:
+    """Each person once, without the page that asks."""
+    told = set[uuid.UUID]()
+    for page in pages:
+        person = page.person
+        if person.id not in told and (person.id, page.tab) != (user_id, tab):
+            told.add(person.id)
+            yield person
+
+
+def person_of(
+    user_id: uuid.UUID, name: str, *, view: Sequence[float] | None, roi: uuid.UUID | None
+) -> Person:
     """As the others see them."""
-    name = str(user)
     return Person(
-        id=user.pk,
+        id=user_id,
         name=name,
         initials=initials_of(name),
-        hue=user.pk.int % HUES,
+        hue=user_id.int % HUES,
         view=tuple(view) if view else None,
         roi=roi,
     )

@@ -18,6 +18,7 @@ from portal.archive.services import share_accept, share_offer
 from portal.core.errors import ForbiddenError
 from portal.labs.models import Lab, User
 from portal.labs.session_life import SEEN
+from portal.review.api.told import RENEWED_S
 from portal.review.models import CanvasPresence
 from portal.review.selectors import canvas_now
 from portal.review.selectors.live import AWAY_S, MOST_CHANGES, initials_of
@@ -52,12 +53,39 @@ def test_what_is_old_is_not_told_and_what_was_committed_late_is(
     assert now_of(reviewer, canvas).changed == ()
 
 
-def test_nothing_new_has_the_same_tag(canvas: Canvas, roi: Roi, reviewer: User) -> None:
-    since = timezone.now()
-    first = canvas_now(reviewer, canvas, since=since, tab=None)
-    assert canvas_now(reviewer, canvas, since=since, tab=None).etag == first.etag
+def test_nothing_new_has_the_same_tag_until_the_cursor_is_old(
+    api_as: Any, canvas: Canvas, roi: Roi, reviewer: User
+) -> None:
+    def asked(*, ago_s: float, etag: str = "") -> Any:
+        since = timezone.now() - timedelta(seconds=ago_s)
+        url, told = f"/api/v1/canvases/{canvas.pk}/live/", {"If-None-Match": etag}
+        return api_as(reviewer).get(url, {"since": since.isoformat()}, headers=told)
+
+    first = asked(ago_s=1)
+    assert asked(ago_s=1, etag=first["ETag"]).status_code == 304
+    renewed = asked(ago_s=RENEWED_S + 1, etag=first["ETag"])
+    assert (renewed.status_code, renewed.json()["cursor"] > first.json()["cursor"]) == (200, True)
     presence_note(canvas=canvas, user=roi.created_by, tab=TAB)
-    assert canvas_now(reviewer, canvas, since=since, tab=None).etag != first.etag
+    assert asked(ago_s=1, etag=first["ETag"]).status_code == 200
+
+
+def test_a_change_brings_its_roi_and_a_large_or_older_one_does_not(
+    api_as: Any, canvas: Canvas, roi: Roi, reviewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, url = api_as(reviewer), f"/api/v1/canvases/{canvas.pk}/live/"
+    long_ago = {"since": (timezone.now() - timedelta(seconds=9)).isoformat()}
+    (told,) = client.get(url, long_ago).json()["changed"]
+    found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)}).json()
+    assert told == {
+        "id": str(roi.pk),
+        "version": 2,
+        "is_deleted": False,
+        "roi": found["results"][0],
+    }
+    later = {"since": (timezone.now() + timedelta(seconds=9)).isoformat()}
+    assert client.get(url, later).json()["changed"][0]["roi"] is None
+    monkeypatch.setattr("portal.review.api.told.ROI_CHARS", 9)
+    assert client.get(url, long_ago).json()["changed"][0]["roi"] is None
 
 
 def test_too_many_changes_are_not_listed(
@@ -131,7 +159,7 @@ def test_over_rest_nothing_new_is_304_in_few_queries(
     assert [one["version"] for one in body["changed"]] == [2]
     assert [one["name"] for one in body["people"]] == [str(annotator)]
     asked = {"since": body["cursor"]}
-    with django_assert_max_num_queries(3):
+    with django_assert_max_num_queries(5):  # the canvas, changes, their ROIs, people
         again = client.get(url, asked, headers={"If-None-Match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     found = client.get("/api/v1/rois/", {"canvas": str(canvas.pk), "ids": str(roi.pk)})

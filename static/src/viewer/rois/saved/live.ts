@@ -5,12 +5,13 @@
 
 import { ApiError, API_ROOT, call } from "../../lib/http";
 import { Emitter } from "../../lib/events";
+import type { Roi } from "../../lib/types";
 import { randomUuid } from "../../lib/uuid";
 import { roisByIds } from "./api";
 import type { RoiStore } from "./store";
 
-/** With the way there and back, others' edits are here within two seconds. */
-export const POLL_MS = 1500;
+/** Small ROIs come with the answer: others' edits are here about a second after they were saved. */
+export const POLL_MS = 1000;
 /** A sign of life; the server waits for two of them. */
 export const SIGN_MS = 10_000;
 /** A moving view is told of now and then. */
@@ -33,9 +34,17 @@ export interface Person {
   roi: string | null;
 }
 
+interface Change {
+  id: string;
+  version: number;
+  is_deleted: boolean;
+  /** As it is now, where it is small. */
+  roi: Roi | null;
+}
+
 interface CanvasNow {
   cursor: string;
-  changed: { id: string; version: number; is_deleted: boolean }[];
+  changed: Change[];
   has_more: boolean;
   people: Person[];
 }
@@ -134,8 +143,10 @@ export class Live extends Emitter<LiveEvents> {
       const known = this.store.states.get(id);
       return known ? (known.server?.version ?? 0) < version && known.isSettled : !is_deleted;
     });
+    const carried = news.flatMap(({ roi }) => roi ?? []);
+    if (carried.length) this.store.takeNews(carried);
     for (const isDeleted of [false, true]) {
-      const ids = news.filter((one) => one.is_deleted === isDeleted).map(({ id }) => id);
+      const ids = news.filter((one) => !one.roi && one.is_deleted === isDeleted).map(({ id }) => id);
       for (let start = 0; start < ids.length; start += IDS_AT_ONCE) {
         this.store.takeNews(await roisByIds(this.canvas, ids.slice(start, start + IDS_AT_ONCE), isDeleted));
       }

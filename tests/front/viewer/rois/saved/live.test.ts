@@ -40,6 +40,18 @@ it("takes over what others changed, once", async () => {
   expect(server.asked.map(({ path }) => path.split("/").at(-2))).toEqual(["live", "live", "rois", "live"]);
 });
 
+it("takes what came with the answer, and asks for nothing more", async () => {
+  const theirs = server.change("r1", { name: "theirs" });
+  const mine = roi({ id: "r2", version: 1 });
+  const told = [theirs, mine].map((one) => ({ id: one.id, version: one.version, is_deleted: false, roi: one }));
+  server.instead.push(done(), now(told));
+  await live.round();
+  server.instead.push(now(told));
+  await live.round();
+  expect([store.get("r1")?.name, store.live().length, store.total]).toEqual(["theirs", 2, 2]);
+  expect(server.asked.map(({ path }) => path.split("/").at(-2))).toEqual(["live", "live", "live"]);
+});
+
 it("lets go of what others deleted, and tells the map", async () => {
   const gone: string[] = [];
   store.on("removed", (states) => gone.push(...states.map(({ id }) => id)));

@@ -1,0 +1,137 @@
+"""What changed on a canvas lately and who has it open: read once for all the pages that ask.
+
+It is what any member of the canvas' lab may see. Whoever serves it knows that a page's person is
+one, and that nothing on the canvas is hidden from anybody (``portal.reading.blinding``).
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from portal.annotations.models import Roi
+from portal.archive.models import Canvas
+from portal.labs.models import Membership
+from portal.review.api.told import (
+    CARRIED_CHARS,
+    TOLD_AGAIN_S,
+    Told,
+    change_text,
+    person_text,
+    rois_carried,
+    told,
+)
+from portal.review.models import CanvasPresence
+from portal.review.selectors import OpenPage, RoiChanged, changes_since, pages_open, people_met
+from portal.review.selectors.live import MOST_CHANGES, OVERLAP_S
+
+KEEP_S = 60.0  # several times ``told.RENEWED_S``: no page that asks falls behind
+RELOAD_EVERY_S = 5.0  # while an import runs, a page reads its window again and again
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A change, and when it was there for certain."""
+
+    change: RoiChanged
+    at: datetime
+    roi: str | None
+
+
+class CanvasPulse:
+    """What pages of one canvas are told. ``look`` reads the database, ``told`` does not.
+
+    A cursor is the time before a look, and a change is told to cursors from before the end of the
+    look that found it: so none is missed, whichever process told a page last.
+
+    Attributes:
+        lab_id: whose canvas it is; None where nobody is shown it any more.
+        looked_at: before the last look; None before the first.
+    """
+
+    def __init__(self, canvas_id: uuid.UUID) -> None:
+        self.canvas_id = canvas_id
+        self.lab_id: uuid.UUID | None = None
+        self.looked_at: datetime | None = None
+        self._from: datetime | None = None
+        self._seen: dict[uuid.UUID, _Seen] = {}
+        self._people: list[tuple[OpenPage, str]] = []
+        self._flooded_at: datetime | None = None
+        self._is_flood_told = True
+
+    def look(self) -> None:
+        """Read what is new. In one thread at a time."""
+        began = timezone.now()
+        canvas = Canvas.objects.filter(pk=self.canvas_id).values_list("lab_id")
+        self.lab_id = next((lab_id for (lab_id,) in canvas), None)
+        if self.lab_id is not None:
+            members = Membership.objects.filter(lab=self.lab_id)
+            present = CanvasPresence.objects.all()
+            pages = pages_open(present, self.canvas_id, among=members, now=began)
+            self._people = [(page, person_text(page.person)) for page in pages]
+            self._look_at_rois(began)
+        self.looked_at = began
+
+    def _look_at_rois(self, began: datetime) -> None:
+        keep = timedelta(seconds=KEEP_S)
+        since = self.looked_at or began - keep
+        changes = changes_since(Roi.objects.all(), self.canvas_id, since)
+        new = [one for one in changes[:MOST_CHANGES] if self._is_new(one)]
+        carried = rois_carried(new)
+        ended = timezone.now()
+        for change in reversed(new):
+            self._seen.pop(change.id, None)  # the newest stand last
+            roi = carried.get((change.id, change.version))
+            self._seen[change.id] = _Seen(change, ended, roi)
+        if self._from is None:
+            # What was committed late is among the changes from here on, if they are all.
+            is_whole = len(changes) <= MOST_CHANGES
+            self._from = since + timedelta(seconds=OVERLAP_S) if is_whole else ended
+        elif new and len(changes) > MOST_CHANGES:
+            self._is_flood_told = False
+        self._tell_flood(ended)
+        self._forget(ended - keep)
+
+    def _is_new(self, change: RoiChanged) -> bool:
+        known = self._seen.get(change.id)
+        return known is None or known.change.version < change.version
+
+    def _tell_flood(self, now: datetime) -> None:
+        last = self._flooded_at
+        if not self._is_flood_told and (
+            last is None or now - last >= timedelta(seconds=RELOAD_EVERY_S)
+        ):
+            self._flooded_at, self._is_flood_told = now, True
+
+    def _forget(self, before: datetime) -> None:
+        """Old changes, with the cursors that need them, and the text beyond what may be kept."""
+        left = CARRIED_CHARS
+        for seen in reversed(list(self._seen.values())):
+            number = seen.change.id
+            left -= len(seen.roi or "")
+            if seen.at < before:
+                del self._seen[number]
+                self._from = max(self._from or seen.at, seen.at)
+            elif left < 0 and seen.roi is not None:
+                self._seen[number] = replace(seen, roi=None)
+
+    def covers(self, since: datetime) -> bool:
+        """Whether all that changed since then is kept here."""
+        return self._from is not None and since >= self._from
+
+    def told(self, *, since: datetime, user_id: uuid.UUID, tab: uuid.UUID | None) -> Told:
+        """The answer to a page whose cursor is covered."""
+        after = since - timedelta(seconds=TOLD_AGAIN_S)
+        news = [seen for seen in self._seen.values() if seen.at > after]
+        has_more = self._flooded_at is not None and self._flooded_at > after
+        texts = {id(page.person): text for page, text in self._people}
+        met = people_met((page for page, _ in self._people), user_id, tab)
+        return told(
+            cursor=self.looked_at or since,
+            changes=() if has_more else (change_text(seen.change, seen.roi) for seen in news),
+            people=(texts[id(person)] for person in met),
+            has_more=has_more,
+        )

@@ -1,0 +1,225 @@
+"""What the front answers of others' edits by itself, and what it leaves to the API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import uuid
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_create, roi_delete
+from portal.archive.models import Canvas
+from portal.archive.services import share_accept, share_offer
+from portal.config.front import live
+from portal.config.front.live import LiveAnswers, live_question
+from portal.config.front.messages import Body, Request
+from portal.labs.models import Lab, Membership, User
+from portal.reading.models import Assignment
+from portal.review.api import pulse
+from portal.review.api.told import RENEWED_S
+from portal.review.services import presence_note
+from tests.portal.annotations.conftest import make_canvas
+from tests.portal.annotations.support import box
+
+Ask = Callable[..., tuple[int, Any, str]]
+
+
+@pytest.fixture
+def canvas(lab: Lab) -> Canvas:
+    return make_canvas(lab)
+
+
+def cookie_of(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return f"sessionid={client.cookies['sessionid'].value}"
+
+
+def request_of(canvas: Canvas, since: datetime, tab: uuid.UUID, *more: tuple[str, str]) -> Request:
+    """As the front takes a page's question."""
+    query = urlencode({"tab": str(tab), "since": since.isoformat()})
+    fields = [("host", "t"), ("x-unattended", "1"), *more]
+    target = f"/api/v1/canvases/{canvas.pk}/live/?{query}"
+    return Request(
+        method=b"GET",
+        target=target.encode(),
+        version="1.1",
+        fields=[(name.encode(), value.encode()) for name, value in fields],
+        keep_alive=True,
+        body=Body(None, on_read=lambda: None),
+        began=0.0,
+    )
+
+
+class Here:
+    """An event loop elsewhere, whose calls to threads come to this one: it has the transaction."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    async def in_thread(self, call: Callable[..., Any], *args: Any) -> Any:
+        done: Future[Any] = Future()
+        self._calls.put(lambda: done.set_result(call(*args)))
+        return await asyncio.wrap_future(done)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        with ThreadPoolExecutor(1) as loop:
+            found = loop.submit(asyncio.run, work)
+            found.add_done_callback(lambda _: self._calls.put(None))
+            while (call := self._calls.get()) is not None:
+                call()
+        return found.result()
+
+
+@pytest.fixture
+def ask(canvas: Canvas, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """One page's question to a front whose answers are never old; 0: left to the API."""
+    monkeypatch.setattr(live, "FRESH_S", -1.0)
+    monkeypatch.setattr(live, "CLOSED_S", -1.0)
+    here = Here()
+    front = LiveAnswers(here.in_thread)
+
+    def asked(
+        cookie: str, *, ago_s: float = 1, tab: uuid.UUID | None = None, etag: str = ""
+    ) -> tuple[int, Any, str]:
+        since = timezone.now() - timedelta(seconds=ago_s)
+        fields = [("cookie", cookie), ("if-none-match", etag)]
+        question = live_question(request_of(canvas, since, tab or uuid.uuid4(), *fields))
+        assert question is not None
+        answer = here.run(front.answer(question))
+        if answer is None:
+            return 0, None, ""
+        status, headers, body = answer
+        return int(status[:3]), json.loads(body) if body else None, dict(headers)["ETag"]
+
+    return asked
+
+
+def draw(canvas: Canvas, user: User, left: float = 10) -> Roi:
+    return roi_create(canvas=canvas, user=user, geometry=box(left, 10, left + 90, 60)).roi
+
+
+def test_it_says_what_the_api_says(
+    ask: Ask, api_as: Any, canvas: Canvas, annotator: User, reviewer: User
+) -> None:
+    mine, gone = draw(canvas, annotator), draw(canvas, annotator, 300)
+    roi_delete(roi=gone, user=annotator, expected_version=1)
+    tab, other = uuid.uuid4(), uuid.uuid4()
+    presence_note(canvas=canvas, user=annotator, tab=other, view=[0, 0, 9, 9], roi_id=mine.pk)
+    presence_note(canvas=canvas, user=reviewer, tab=tab)
+    status, told, etag = ask(cookie_of(reviewer), tab=tab)
+    since = (timezone.now() - timedelta(seconds=1)).isoformat()
+    url = f"/api/v1/canvases/{canvas.pk}/live/"
+    by_api = api_as(reviewer).get(url, {"tab": str(tab), "since": since}).json()
+    assert status == 200 and told["cursor"] and by_api.pop("cursor") and told.pop("cursor")
+    for answer in told, by_api:
+        answer["changed"].sort(key=lambda one: str(one["id"]))
+    assert told == by_api
+    assert [one["name"] for one in told["people"]] == [str(annotator)]
+    assert {one["roi"]["version"] for one in told["changed"]} == {1, 2}
+    assert ask(cookie_of(reviewer), tab=tab, etag=etag)[0] == 304
+    assert ask(cookie_of(reviewer), tab=tab, etag=etag, ago_s=RENEWED_S + 1)[0] == 200
+
+
+def test_fifty_pages_are_told_of_an_edit_by_one_reading(
+    ask: Ask,
+    canvas: Canvas,
+    annotator: User,
+    reviewer: User,
+    monkeypatch: pytest.MonkeyPatch,
+    django_assert_max_num_queries: Any,
+) -> None:
+    monkeypatch.setattr(live, "FRESH_S", 60.0)
+    cookie = cookie_of(reviewer)
+    roi = draw(canvas, annotator)
+    # Canvas, people, changes, their ROIs, which are embedded, blindness; then who asks: three.
+    with django_assert_max_num_queries(9):
+        told = [ask(cookie)[1] for _ in range(50)]
+    assert all(one["changed"][0]["roi"]["id"] == str(roi.pk) for one in told)
+
+
+def test_a_change_is_told_once_and_whoever_lags_behind_asks_the_api(
+    ask: Ask, canvas: Canvas, annotator: User, reviewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cookie = cookie_of(reviewer)
+    draw(canvas, annotator)
+    assert len(ask(cookie)[1]["changed"]) == 1
+    assert ask(cookie, ago_s=-9)[1]["changed"] == []  # a cursor of after it
+    assert ask(cookie, ago_s=pulse.KEEP_S + 1)[0] == 0
+    monkeypatch.setattr(pulse, "KEEP_S", 0.0)  # what was told is let go
+    assert ask(cookie)[0] == 0
+
+
+def test_a_flood_asks_for_a_reload_now_and_then(
+    ask: Ask, canvas: Canvas, annotator: User, reviewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cookie = cookie_of(reviewer)
+    assert ask(cookie)[1]["has_more"] is False
+    monkeypatch.setattr(pulse, "MOST_CHANGES", 1)
+    draw(canvas, annotator), draw(canvas, annotator, 300)
+    told = ask(cookie)[1]
+    assert (told["has_more"], told["changed"]) == (True, [])
+    draw(canvas, annotator, 500)
+    assert ask(cookie, ago_s=-9)[1]["has_more"] is False  # it was told a moment ago
+    monkeypatch.setattr(pulse, "RELOAD_EVERY_S", 0.0)
+    assert ask(cookie)[1]["has_more"] is True
+
+
+def test_only_members_of_the_lab_are_answered_here(
+    ask: Ask, canvas: Canvas, manager: User, viewer: User, stranger: User, other_lab: Lab
+) -> None:
+    until = timezone.localdate() + timedelta(days=9)
+    share = share_offer(case=canvas.case, with_lab=other_lab.slug, until=until, user=manager)
+    share_accept(share=share, user=stranger)  # a guest, who is told of nobody
+    cookies = cookie_of(viewer), cookie_of(stranger), "sessionid=invented"
+    assert [ask(cookie)[0] for cookie in cookies] == [200, 0, 0]
+
+
+def test_who_is_no_member_any_more_is_shut_out_when_it_is_looked_up_again(
+    ask: Ask, canvas: Canvas, viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "RECHECK_S", -1.0)
+    cookie = cookie_of(viewer)
+    assert ask(cookie)[0] == 200
+    Membership.objects.filter(user=viewer).delete()
+    assert ask(cookie)[0] == 0
+
+
+def test_nothing_of_a_blind_reading_is_told_here(
+    ask: Ask, lab: Lab, canvas: Canvas, annotator: User, reviewer: User, manager: User
+) -> None:
+    cookie = cookie_of(reviewer)
+    assert ask(cookie)[0] == 200
+    reading = Assignment.objects.create(
+        lab=lab, canvas=canvas, person=annotator, is_blind=True, assigned_by=manager
+    )
+    draw(canvas, annotator)
+    assert [ask(cookie)[0], ask(cookie_of(annotator))[0]] == [0, 0]
+    reading.delete()
+    assert ask(cookie)[0] == 200
+
+
+@pytest.mark.parametrize(
+    "field",
+    [("authorization", "Bearer x"), ("x-unattended", ""), ("cookie", ""), ("content-length", "1")],
+)
+def test_what_no_page_asks_by_itself_is_the_apis(field: tuple[str, str]) -> None:
+    canvas, now = Canvas(pk=uuid.uuid4()), timezone.now()
+    given = dict([("cookie", "sessionid=x"), field]).items()
+    request = request_of(canvas, now, uuid.uuid4(), *given)
+    assert live_question(request) is None
+    whole = request_of(canvas, now, uuid.uuid4(), ("cookie", "sessionid=x"))
+    assert live_question(whole) is not None
+    for target in (b"?since=x", b"", b"?tab=&since=2026-01-01T00:00:00Z"):
+        whole.target = f"/api/v1/canvases/{canvas.pk}/live/".encode() + target
+        assert live_question(whole) is None
