@@ -29,9 +29,9 @@ def exact_distances(q: ArrayF32 | ArrayF64, vectors: ArrayF32) -> ArrayF64:
     distance = np.empty(len(vectors), dtype=np.float64)
     origin = q.astype(np.float64)
     for start in range(0, len(vectors), _CHUNK_ROWS):
-        part = vectors[start : start + _CHUNK_ROWS].astype(np.float64)
-        part -= origin
-        distance[start : start + _CHUNK_ROWS] = np.sqrt(np.square(part).sum(axis=1))
+        part = np.subtract(vectors[start : start + _CHUNK_ROWS], origin, dtype=np.float64)
+        np.square(part, out=part)
+        distance[start : start + _CHUNK_ROWS] = np.sqrt(part.sum(axis=1))
     return distance
 
 

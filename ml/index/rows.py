@@ -10,7 +10,7 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 
-from ml.types import ArrayF32, ArrayI64
+from ml.types import ArrayBool, ArrayF32, ArrayI64
 
 Bits = npt.NDArray[np.uint8]
 """(ceil(N / 8),) a bit a row of a base, the lowest of a byte first."""
@@ -24,10 +24,15 @@ _USES_BEFORE_PART = 2
 """Searches of a selection before lists are made for it: most are asked once."""
 
 
+_DROPPED_MOST = 64
+"""Rows to leave out that are fetched as well and dropped, instead of masked: a patient's few."""
+
+
 class Part(Protocol):
     """Copies of some rows of a base, searched without looking at any other."""
 
     nbytes: int
+    is_exact: bool  # what it proposes is in the order of the vectors, not of copies in 8 bits
 
     def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
         """Up to ``n`` permitted rows of the base among which the ``k`` nearest may be."""
@@ -54,14 +59,9 @@ class RowSet:
         kept = (self.rows, self._bits, self._per_list, self._part)
         return sum(int(one.nbytes) for one in kept if one is not None)
 
-    def without(self, gone: ArrayI64) -> ArrayI64:
-        """The rows but those in ``gone`` (G,), which is ascending."""
-        if not len(gone) or not len(self.rows):
-            return self.rows
-        places = np.minimum(np.searchsorted(self.rows, gone), len(self.rows) - 1)
-        keep = np.ones(len(self.rows), dtype=np.bool_)
-        keep[places[self.rows[places] == gone]] = False
-        return self.rows[keep]
+    def common(self, gone: ArrayI64) -> ArrayI64:
+        """Those of ``gone`` (G,), ascending, that are among the rows."""
+        return gone[_holds(self.rows, gone)]
 
     def bits(self) -> Bits:
         """The rows as bits."""
@@ -86,6 +86,43 @@ class RowSet:
             if self._part is None and self._uses >= _USES_BEFORE_PART:
                 self._part = make(self.rows)
             return self._part
+
+
+class LeftOut:
+    """Rows that a search may not find: few are dropped from what it found, many are masked.
+
+    A mask is a copy of a bit a row, and each row that is looked at is looked up in it.
+    """
+
+    def __init__(self, rows: ArrayI64, count: int) -> None:
+        """``rows``: (G,) of a base of ``count``, ascending and unique."""
+        self._rows, self._count = rows, count
+        self.n_dropped = len(rows) if len(rows) <= _DROPPED_MOST else 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def masked(self, bits: Bits | None) -> Bits | None:
+        """``bits`` (None: all) of what to look for: without the rows, unless they are dropped."""
+        return bits if self.n_dropped else bits_without(bits, self._rows, self._count)
+
+    def without(self, rows: ArrayI64) -> ArrayI64:
+        """``rows`` (M,) to look for: without these, unless they are dropped."""
+        return rows if self.n_dropped else rows[~_holds(self._rows, rows)]
+
+    def dropped(self, found: ArrayI64) -> ArrayI64:
+        """``found`` (M,) without them."""
+        return found[~_holds(self._rows, found)] if len(self._rows) else found
+
+
+def _holds(rows: ArrayI64, asked: ArrayI64) -> ArrayBool:
+    """(M,) bool: which of ``asked`` (M,) are among ``rows``, which ascend."""
+    if not len(rows):
+        return np.zeros(len(asked), dtype=np.bool_)
+    places = np.searchsorted(rows, asked)
+    places[places == len(rows)] = 0
+    held: ArrayBool = rows[places] == asked
+    return held
 
 
 def bits_without(bits: Bits | None, gone: ArrayI64, count: int) -> Bits | None:

@@ -85,7 +85,8 @@ class Snapshot:
             chosen = None if allowed is None else allowed.rows_in(self.segment)
             gone = self.gone
             if excluded is not None and len(excluded):
-                gone = np.unique(np.concatenate([gone, self.segment.rows_of(excluded)]))
+                more = np.unique(self.segment.rows_of(excluded))
+                gone = np.union1d(gone, more) if len(gone) else more
             parts.append(self.segment.search(query, k, chosen, gone))
         return parts[0] if len(parts) == 1 else exact_merge(parts, k)
 

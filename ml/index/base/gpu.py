@@ -94,22 +94,6 @@ def rows_on_gpu(vectors: ArrayF32) -> GpuRows | None:
     return GpuRows(index, vectors)
 
 
-def train_on_gpu(clustered: Any, dim: int) -> None:
-    """Let an index's k-means measure its distances on the chosen GPU, where there is one.
-
-    Raises:
-        BadInputError: the environment names no device.
-    """
-    gpus = faiss.get_num_gpus()
-    number = gpu_asked(None, gpus) if gpus else None
-    if number is None:
-        return
-    module: Any = faiss
-    clustered.clustering_index = module.index_cpu_to_gpu(
-        module.StandardGpuResources(), number, faiss.IndexFlatL2(dim)
-    )
-
-
 def _largest_squared_length(vectors: ArrayF32) -> float:
     parts = range(0, len(vectors), _CHUNK_ROWS)
     return max(

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from ml.errors import IndexFormatError
 from ml.files import write_json
-from ml.index.base.gpu import train_on_gpu
-from ml.index.rows import Bits, selector
+from ml.index.base.clusters import centres_of
+from ml.index.rows import Bits, Part, selector
 from ml.types import ArrayF32, ArrayI64, Progress
 
 ArrayI32 = npt.NDArray[np.int32]
@@ -31,9 +31,9 @@ _plain_parameters: Any = faiss.SearchParameters
 _QUANTIZER: int = faiss.ScalarQuantizer.QT_8bit
 
 _FILE, _LIST_OF, _PROBES = "lists.faiss", "list_of.npy", "lists.json"
-_PER_LIST, _ROUNDS, _SEED = 64, 10, 1
-"""Of the k-means that makes the lists: fewer rows and rounds than FAISS' 256 and 25, for the lists
-only say where to look; a fixed seed, for the same file from the same vectors."""
+_PER_LIST, _SEED = 64, 1
+"""Rows a list that its centre is made from: fewer than FAISS' 256, for the lists only say where to
+look. A fixed seed, for the same file from the same vectors."""
 _CHUNK_ROWS = 131_072
 SCAN_MOST = 16_384
 """So many rows are all looked at: as fast as choosing among lists, and nothing is missed."""
@@ -58,19 +58,20 @@ class Probes:
     recall_filtered: float
 
 
-class PartLists:
-    """8-bit copies of some rows of a base. ``index`` is FAISS' and gives rows of the base."""
+class PartFlat:
+    """Copies of a few rows of a base: scanned whole, and exactly but for float32's rounding."""
 
-    def __init__(self, lists: Lists, index: Any, per_list: ArrayI64 | None, rows: ArrayI64) -> None:
-        """``per_list``: (L,) rows a list; None where ``index`` numbers ``rows`` (M,) through."""
-        self._lists, self._index, self._per_list, self._rows = lists, index, per_list, rows
-        self.nbytes = len(rows) * (int(index.sa_code_size()) + rows.itemsize)
+    is_exact = True
+
+    def __init__(self, vectors: ArrayF32, rows: ArrayI64) -> None:
+        """``vectors``: (N, D), the base's own. ``rows``: (M,) of them."""
+        self._index = faiss.IndexFlatL2(vectors.shape[1])
+        self._index.add(np.ascontiguousarray(vectors[rows]))
+        self._rows = rows
+        self.nbytes = len(rows) * (vectors.shape[1] * vectors.itemsize + rows.itemsize)
 
     def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
         """As ``Lists.proposed``, among these rows."""
-        if self._per_list is not None:
-            per_list = self._per_list
-            return self._lists.probed(self._index, q, n, k=k, bits=bits, per_list=per_list)
         n = min(n, len(self._rows))
         if bits is None:
             _, found = self._index.search(q[None], n)
@@ -78,6 +79,22 @@ class PartLists:
         kept = np.packbits((bits[self._rows >> 3] >> (self._rows & 7)) & 1, bitorder="little")
         _, found = self._index.search(q[None], n, params=_plain_parameters(sel=selector(kept)))
         return np.asarray(self._rows[found[0][found[0] >= 0]])
+
+
+class PartLists:
+    """8-bit copies of some rows of a base, in the base's lists."""
+
+    is_exact = False
+
+    def __init__(self, lists: Lists, index: Any, per_list: ArrayI64) -> None:
+        """``index``: FAISS', giving rows of the base. ``per_list``: (L,) its rows a list."""
+        self._lists, self._index, self._per_list = lists, index, per_list
+        self.nbytes = index.ntotal * (int(index.sa_code_size()) + per_list.itemsize)
+
+    def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
+        """As ``Lists.proposed``, among these rows."""
+        per_list = self._per_list
+        return self._lists.probed(self._index, q, n, k=k, bits=bits, per_list=per_list)
 
 
 class Lists:
@@ -164,14 +181,10 @@ class Lists:
                 return np.ascontiguousarray(near[: max(least, needed)], dtype=np.int64)
             tried = min(4 * tried, n_lists)
 
-    def part(self, rows: ArrayI64) -> PartLists:
+    def part(self, rows: ArrayI64) -> Part:
         """Copies of some ``rows`` (M,) of the base, searched without looking at any other."""
         if len(rows) <= SCAN_MOST:
-            small = faiss.IndexScalarQuantizer(self._vectors.shape[1], _QUANTIZER)
-            own = np.ascontiguousarray(self._vectors[rows])
-            small.train(own)
-            small.add(own)
-            return PartLists(self, small, None, rows)
+            return PartFlat(self._vectors, rows)
         part = faiss.IndexIVFScalarQuantizer(
             self.index.quantizer,
             self._vectors.shape[1],
@@ -185,30 +198,31 @@ class Lists:
         for start in range(0, len(rows), _CHUNK_ROWS):
             some = np.ascontiguousarray(rows[start : start + _CHUNK_ROWS])
             _add(part, self._vectors[some], some, list_of[start : start + _CHUNK_ROWS])
-        return PartLists(self, part, np.bincount(list_of, minlength=self.n_lists), rows)
+        return PartLists(self, part, np.bincount(list_of, minlength=self.n_lists))
 
 
 def write_lists(folder: Path, vectors: ArrayF32, progress: Progress) -> None:
     """Write lists of ``vectors`` (N, D) into ``folder``, and how many of them a search visits."""
     count, dim = vectors.shape
     n_lists = max(1, min(int(4 * np.sqrt(count)), count // 8))
+    rng = np.random.default_rng(_SEED)
+    sample = np.sort(rng.choice(count, min(count, n_lists * _PER_LIST), replace=False))
+    known = np.ascontiguousarray(vectors[sample])
+    centres = centres_of(known, n_lists)
+    n_lists = len(centres.centres)
     quantizer = faiss.IndexFlatL2(dim)
+    quantizer.add(centres.centres)
     index = faiss.IndexIVFScalarQuantizer(
         quantizer, dim, n_lists, _QUANTIZER, faiss.METRIC_L2, True
     )
-    index.cp.max_points_per_centroid = _PER_LIST
-    index.cp.niter, index.cp.seed = _ROUNDS, _SEED
-    train_on_gpu(index, dim)
-    rng = np.random.default_rng(_SEED)
-    sample = np.sort(rng.choice(count, min(count, n_lists * _PER_LIST), replace=False))
-    index.train(np.ascontiguousarray(vectors[sample]))
+    index.train(known)  # the lists' centres are there: what is left is the range of 8 bits
+    del known
     list_of = np.empty(count, dtype=np.int32)
     for start in range(0, count, _CHUNK_ROWS):
         some = np.ascontiguousarray(vectors[start : start + _CHUNK_ROWS])
-        _, nearest = quantizer.search(some, 1)
-        rows = np.arange(start, start + len(some))
-        _add(index, some, rows, np.ascontiguousarray(nearest[:, 0]))
-        list_of[start : start + len(some)] = nearest[:, 0]
+        nearest = centres.nearest(some)
+        _add(index, some, np.arange(start, start + len(some)), nearest)
+        list_of[start : start + len(some)] = nearest
         progress(start + len(some), count, "lists")
     faiss.write_index(index, str(folder / _FILE))
     np.save(folder / _LIST_OF, list_of)
@@ -226,7 +240,7 @@ def read_lists(folder: Path, vectors: ArrayF32) -> Lists | None:
         return None
     try:
         index = faiss.read_index(str(folder / _FILE), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
-        list_of = np.load(folder / _LIST_OF, mmap_mode="r")
+        list_of = np.asarray(np.load(folder / _LIST_OF, mmap_mode="r"))
         probes = Probes(**json.loads((folder / _PROBES).read_text(encoding="utf-8")))
     except (ValueError, TypeError, EOFError, RuntimeError) as error:
         raise IndexFormatError(f"the index's lists in {folder.name} are damaged") from error

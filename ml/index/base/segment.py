@@ -12,6 +12,7 @@ float64 here.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ml.errors import IndexFormatError
 from ml.index.base.gpu import GpuRows, rows_on_gpu
 from ml.index.base.lists import SCAN_MOST, Lists, read_lists, write_lists
 from ml.index.exact import Found, exact_distances, nearest
-from ml.index.rows import Bits, RowSet, bits_without, selector
+from ml.index.rows import Bits, LeftOut, RowSet, bits_without, selector
 from ml.types import ArrayBool, ArrayF32, ArrayI64, Progress, no_progress
 
 # FAISS' Python classes take keyword arguments that its type information does not know.
@@ -43,6 +44,7 @@ _OVERSAMPLING = 4
 """Rows taken from 8-bit vectors for each that is asked for: their order is only nearly right."""
 _CHUNK_ROWS = 65_536
 """Rows copied at once from a mapped file: 32 MB at 128 dimensions."""
+_COUNT_AT = 8  # in the head of FAISS' file, behind its four letters and the dimension
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -80,25 +82,26 @@ class Segment:
         Args:
             gone: (G,) rows, ascending and unique.
         """
-        rows = None if chosen is None else chosen.without(gone)
-        n_permitted = len(self.ids) - len(gone) if rows is None else len(rows)
+        held = len(self.ids) if chosen is None else len(chosen)
+        left_out = LeftOut(gone if chosen is None else chosen.common(gone), len(self.ids))
+        n_permitted = held - len(left_out)
         k = min(k, n_permitted)
         if k == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-        if rows is not None and n_permitted <= _MEASURED_MOST:
-            return self._ranked(q, rows, k)
-        if self.gpu is not None and not (rows is not None and n_permitted <= SCAN_MOST):
+        if chosen is not None and n_permitted <= _MEASURED_MOST:
+            return self._ranked(q, left_out.dropped(chosen.rows), k)
+        if self.gpu is not None and not (chosen is not None and n_permitted <= SCAN_MOST):
             mask = _mask(chosen, gone, len(self.ids))
             if (proposed := self.gpu.proposed(q, k, mask)) is not None:
                 return self._ranked(q, proposed, k)
-        if self.lists is not None and (found := self._listed(q, k, chosen, gone, n_permitted)):
+        if self.lists is not None and (found := self._listed(q, k, chosen, left_out, n_permitted)):
             return found
-        return self._scanned(q, k, chosen, gone, n_permitted)
+        return self._scanned(q, k, chosen, left_out, n_permitted)
 
     def _listed(
-        self, q: ArrayF32, k: int, chosen: RowSet | None, gone: ArrayI64, n_permitted: int
+        self, q: ArrayF32, k: int, chosen: RowSet | None, left_out: LeftOut, n_permitted: int
     ) -> Found | None:
-        """By 8-bit vectors; None where an exact search of the rows is the better way."""
+        """By lists or copies; None where an exact search of the rows is the better way."""
         lists = self.lists
         if lists is None or n_permitted <= k * _OVERSAMPLING + _MARGIN:
             return None
@@ -108,41 +111,43 @@ class Segment:
         bits, per_list = None, None
         if part is None and chosen is not None:
             bits, per_list = chosen.bits(), chosen.per_list(lists.list_of, lists.n_lists)
-        bits = bits_without(bits, gone, len(self.ids))
-        n = k * _OVERSAMPLING + _MARGIN
+        bits = left_out.masked(bits)
+        times = 1 if part is not None and part.is_exact else _OVERSAMPLING
+        n = k * times + _MARGIN + left_out.n_dropped
         while True:
             if part is not None:
                 proposed = part.proposed(q, n, k=k, bits=bits)
             else:
                 proposed = lists.proposed(q, n, k=k, bits=bits, per_list=per_list)
-            if len(proposed) < k:
+            kept = left_out.dropped(proposed)
+            if len(kept) < k:
                 return None
-            ids, distance = self._ranked(q, proposed, len(proposed))
+            ids, distance = self._ranked(q, kept, len(kept))
             # A tie that reaches the end of what was proposed goes on behind it.
             if len(proposed) < n or distance[-1] > distance[k - 1]:
                 return ids[:k], distance[:k]
             n *= _OVERSAMPLING
 
     def _scanned(
-        self, q: ArrayF32, k: int, chosen: RowSet | None, gone: ArrayI64, n_permitted: int
+        self, q: ArrayF32, k: int, chosen: RowSet | None, left_out: LeftOut, n_permitted: int
     ) -> Found:
-        bits = bits_without(None if chosen is None else chosen.bits(), gone, len(self.ids))
+        bits = left_out.masked(None if chosen is None else chosen.bits())
         if chosen is not None and n_permitted * _BY_NUMBER_SHARE <= len(self.ids):
             # Kept in a name of its own: FAISS reads it while it searches.
-            numbers = np.ascontiguousarray(chosen.without(gone))
+            numbers = np.ascontiguousarray(left_out.without(chosen.rows))
             parameters = _search_parameters(sel=faiss.IDSelectorArray(numbers))
         else:
             parameters = _search_parameters(sel=selector(bits))
-        n_fetch = min(k + _MARGIN, n_permitted)
+        n_fetch = min(k + _MARGIN, n_permitted) + left_out.n_dropped
         squared, rows = self.flat.search(q[None], n_fetch, params=parameters)
-        ids, distance = self._ranked(q, rows[0], k)
+        ids, distance = self._ranked(q, left_out.dropped(rows[0]), k)
         # Exact, unless something as near as the k-th may have been left outside the margin.
         bound = float(distance[-1]) ** 2 * (1 + _ROUNDING) + np.finfo(np.float32).tiny
-        if n_fetch == n_permitted or squared[0, -1] > bound * (1 + _ROUNDING):
+        if k + _MARGIN >= n_permitted or squared[0, -1] > bound * (1 + _ROUNDING):
             return ids, distance
         parameters = _search_parameters(sel=selector(bits))
         _, _, rows = self.flat.range_search(q[None], bound, params=parameters)
-        return self._ranked(q, rows, k)
+        return self._ranked(q, left_out.dropped(rows), k)
 
     def _ranked(self, q: ArrayF32, rows: ArrayI64, k: int) -> Found:
         return nearest(self.ids[rows], exact_distances(q, self.vectors[rows]), k)
@@ -171,15 +176,26 @@ def write_segment(
     """
     folder.mkdir(parents=True)
     np.save(folder / "ids.npy", ids)
-    flat = faiss.IndexFlatL2(vectors.shape[1])
-    for start in range(0, len(ids), _CHUNK_ROWS):  # the vectors may be a mapped file
-        flat.add(np.ascontiguousarray(vectors[start : start + _CHUNK_ROWS]))
-    faiss.write_index(flat, str(folder / "flat.faiss"))
+    _write_flat(folder / "flat.faiss", vectors)
     progress(1, 2, "vectors")
     if len(ids) > ivf_above:
-        del flat
         write_lists(folder, vectors, progress)
     progress(2, 2, "lists")
+
+
+def _write_flat(path: Path, vectors: ArrayF32) -> None:
+    """What ``faiss.write_index`` writes of a flat index, without all of it in memory at once.
+
+    Its file is a head with the number of vectors and, at the end, that of their values; an empty
+    index gives the head. ``read_segment`` refuses a file in which they are not as they should be.
+    """
+    head = bytearray(faiss.serialize_index(faiss.IndexFlatL2(vectors.shape[1])).tobytes())
+    struct.pack_into("<q", head, _COUNT_AT, len(vectors))
+    struct.pack_into("<Q", head, len(head) - 8, vectors.size)
+    with path.open("wb") as file:
+        file.write(head)
+        for start in range(0, len(vectors), _CHUNK_ROWS):  # the vectors may be a mapped file
+            file.write(vectors[start : start + _CHUNK_ROWS].astype("<f4").tobytes())
 
 
 def read_segment(folder: Path, *, dim: int, gpu_above: int) -> Segment:
@@ -192,7 +208,8 @@ def read_segment(folder: Path, *, dim: int, gpu_above: int) -> Segment:
         IndexFormatError: a file is damaged or of another dimension.
     """
     try:
-        ids = np.load(folder / "ids.npy", mmap_mode="r")
+        # Without the class of mapped arrays, each look into which costs microseconds.
+        ids = np.asarray(np.load(folder / "ids.npy", mmap_mode="r"))
         flat = _mapped(folder / "flat.faiss", _MAP_FLAT)
     except (ValueError, EOFError, RuntimeError) as error:
         raise IndexFormatError(f"the index's file {folder.name} is damaged") from error

@@ -9,7 +9,7 @@ import pytest
 from ml.errors import BadInputError
 from ml.gpu import MEMORY_VARIABLE, VARIABLE
 from ml.index import IndexConfig, open_index
-from ml.index.base.gpu import MOST_ROWS, GpuRows, rows_on_gpu, train_on_gpu
+from ml.index.base.gpu import MOST_ROWS, GpuRows, rows_on_gpu
 from ml.index.exact import exact_distances, nearest
 from tests.ml.index.conftest import RoughIndex
 
@@ -67,9 +67,6 @@ def test_without_a_gpu_the_processor_searches(tmp_path, monkeypatch):
     index = open_index(tmp_path / "i", dim=2, config=IndexConfig(gpu_above=0))
     index.build([1], [[0.0, 1.0]])
     assert index.search([0.0, 0.0], 1)[0].tolist() == [1]
-    clustered = faiss.IndexIVFFlat(faiss.IndexFlatL2(2), 2, 1)
-    train_on_gpu(clustered, 2)
-    assert clustered.clustering_index is None
 
 
 def test_a_processor_that_is_asked_for_and_a_bound_keep_vectors_off_the_gpu(monkeypatch):
