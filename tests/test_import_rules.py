@@ -26,7 +26,7 @@ BREACHES = {
     "ml knows nothing of Django, Celery or the portal": ("ml/types.py", "django"),
     "pixels, the index and what all share need no torch": ("ml/imaging/limits.py", "torch"),
     "a search needs no SciPy: it would take 30 MiB of each web process": (
-        "ml/index/diffusion.py",
+        "ml/index/answers/diffusion.py",
         "scipy",
     ),
     "only tasks reach torch: the web process never loads it": ("portal/core/mail.py", "ml.roi"),

@@ -3,7 +3,7 @@
 Regions are drawn at random inside tissue, at all scales, from groups of slides that share nothing
 (organ, laboratory, patient), or inside what a scope sees, from different operations; every pair of
 regions of two groups is an unrelated pair. What is kept are quantiles, beside the weights, see
-``ml.index.calibration``.
+``ml.index.answers.calibration``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shapely.geometry.base import BaseGeometry
 
 from ml.errors import BadInputError, EmptyRegionError
 from ml.imaging.slides import SlideImage, open_slide
-from ml.index.calibration import (
+from ml.index.answers.calibration import (
     Calibration,
     calibration_of,
     calibration_path,

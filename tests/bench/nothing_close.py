@@ -19,9 +19,9 @@ from shapely.geometry import Point, box
 
 from ml.errors import BadInputError
 from ml.imaging.slides import open_slide
-from ml.index.calibration import calibration_of
+from ml.index.answers.calibration import calibration_of
+from ml.index.answers.own_tissue import ASKED_MOST, FALSE_SHARE, nearest_elsewhere, own_bound
 from ml.index.exact import exact_distances
-from ml.index.own_tissue import ASKED_MOST, FALSE_SHARE, nearest_elsewhere, own_bound
 from ml.roi import RegionEncoder, load_graph_encoder
 from ml.roi.stain import tissue_squares
 from ml.types import ArrayBool, ArrayF32, ArrayF64

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from ml.types import ArrayF32
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from ml.index.learning.comparison import Comparison, compare
 from ml.index.learning.material import (
     ASIDE_LEAST,
@@ -16,7 +16,7 @@ from ml.index.learning.material import (
     kept_aside,
     require_enough,
 )
-from ml.index.metric import LearnedMetric, MetricConfig, learn_metric
+from ml.index.learning.metric import LearnedMetric, MetricConfig, learn_metric
 from ml.types import ArrayF32, Progress
 
 PROBABILITIES = (

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ml.errors import BadInputError, ShapeError
-from ml.index.judged import Judged, nothing_judged
+from ml.index.learning.judged import Judged, nothing_judged
 from ml.types import ArrayBool, ArrayF32
 
 ASIDE_SHARE = 0.3

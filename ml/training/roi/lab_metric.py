@@ -12,7 +12,7 @@ import numpy as np
 from ml.errors import BadInputError
 from ml.index.learning.archive import FromArchive, learn_from_archive
 from ml.index.learning.material import ASIDE_LEAST, RULE, Material, TooLittleError
-from ml.index.metric import learn_metric, write_metric
+from ml.index.learning.metric import learn_metric, write_metric
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF32, Progress

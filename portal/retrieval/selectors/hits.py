@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from ml.errors import MlError
-from ml.index.calibration import Calibration, calibration_of
+from ml.index.answers.calibration import Calibration, calibration_of
 from portal.annotations.models import Roi
 from portal.retrieval.models import Embedding, Encoder
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ml.index import FaissIndex, Selection, exact_merge, exact_search
-from ml.index.diffusion import DiffusionConfig, diffused_distances
+from ml.index.answers.diffusion import DiffusionConfig, diffused_distances
+from ml.index.answers.expansion import expanded_query, refined_query
 from ml.index.exact import Found, exact_distances
-from ml.index.expansion import expanded_query, refined_query
 from ml.types import ArrayF32, ArrayF64, ArrayI64
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import IndexSnapshot

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import shapely
 
+from ml.index.answers.own_tissue import ASKED_MOST, nearest_elsewhere, own_bound
 from ml.index.exact import exact_distances
-from ml.index.own_tissue import ASKED_MOST, nearest_elsewhere, own_bound
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64
 from portal.annotations.marks import MARKS
 from portal.annotations.models import Roi

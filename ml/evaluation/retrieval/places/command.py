@@ -40,7 +40,7 @@ from ml.evaluation.retrieval.places.scores import (
 from ml.evaluation.retrieval.places.sequences import SequenceConfig, sequence_scene
 from ml.evaluation.retrieval.places.sweeps import SweepConfig, sweep_scene
 from ml.imaging.slides import open_slide
-from ml.index.calibration import calibration_of
+from ml.index.answers.calibration import calibration_of
 from ml.reports.cards import update_card
 from ml.reports.tables import markdown_table
 from ml.roi import KeypointEncoder, load_encoder

@@ -11,7 +11,7 @@ import numpy as np
 from ml.evaluation.retrieval.closeness import CalledClose, drawn, is_close
 from ml.evaluation.retrieval.metrics import average_precision_at_k, bootstrap_interval
 from ml.evaluation.retrieval.places.scenes import Scene
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayI64
 
 K = 10

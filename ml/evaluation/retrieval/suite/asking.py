@@ -10,9 +10,9 @@ from scipy.spatial.distance import cdist
 
 from ml.errors import BadInputError
 from ml.evaluation.retrieval.suite.sets import Query, Task
-from ml.index.diffusion import diffused_distances
-from ml.index.expansion import expanded_query
-from ml.index.metric import LearnedMetric, learn_metric
+from ml.index.answers.diffusion import diffused_distances
+from ml.index.answers.expansion import expanded_query
+from ml.index.learning.metric import LearnedMetric, learn_metric
 from ml.types import ArrayF32, ArrayF64
 
 

@@ -33,7 +33,7 @@ from ml.evaluation.retrieval.suite.swap import (
     recolourings,
 )
 from ml.evaluation.retrieval.suite.vectors import SetVectors, set_vectors
-from ml.index.calibration import calibration_of
+from ml.index.answers.calibration import calibration_of
 from ml.types import Progress
 
 AS_IS, SWAPPED = "as_is", "swapped"

@@ -16,7 +16,7 @@ from ml.evaluation.retrieval.suite.asking import PLAINLY, Asking, asker
 from ml.evaluation.retrieval.suite.config import SuiteConfig
 from ml.evaluation.retrieval.suite.sets import Task, same_label
 from ml.evaluation.retrieval.suite.vectors import SetVectors
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from ml.types import ArrayBool, ArrayF32, ArrayF64
 
 _RANDOM_RUNS = 100

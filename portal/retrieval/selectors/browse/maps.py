@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from django.db.models import QuerySet
 
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from ml.types import ArrayF32, ArrayI64
 from portal.archive.models import Canvas
 from portal.jobs.models import ENDED, Job

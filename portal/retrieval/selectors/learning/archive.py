@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from django.db.models import QuerySet
 
-from ml.index.judged import Judged
+from ml.index.learning.judged import Judged
 from ml.index.learning.material import Enough, Material, enough, kept_aside
 from portal.annotations.models import Label, Roi
 from portal.core.errors import NotFoundError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ml.cli import main
-from ml.index.metric import read_metric
+from ml.index.learning.metric import read_metric
 
 
 def regions():

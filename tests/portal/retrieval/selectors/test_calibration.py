@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ml.errors import CorruptFileError
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from portal.annotations.models import Roi
 from portal.archive.models import Case
 from portal.retrieval import selectors

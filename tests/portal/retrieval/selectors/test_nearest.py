@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.index.calibration import Calibration
-from ml.index.diffusion import diffused_distances
-from ml.index.expansion import expanded_query
+from ml.index.answers.calibration import Calibration
+from ml.index.answers.diffusion import diffused_distances
+from ml.index.answers.expansion import expanded_query
 from portal.annotations.models import Roi
 from portal.annotations.services import roi_delete
 from portal.core.errors import InvalidInputError

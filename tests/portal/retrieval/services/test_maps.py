@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from portal.annotations.models import Label
 from portal.annotations.services import roi_delete
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError

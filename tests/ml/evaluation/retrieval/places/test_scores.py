@@ -17,7 +17,7 @@ from ml.evaluation.retrieval.places.scores import (
     score_vectors,
     summed,
 )
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 
 OUTLINE = square(np.array([5.0, 5.0]), 4)
 

@@ -21,7 +21,7 @@ from ml.evaluation.retrieval.suite.config import read_suite
 from ml.evaluation.retrieval.suite.methods import Method, encoder_methods
 from ml.evaluation.retrieval.suite.run import read_sets, run_suite
 from ml.evaluation.retrieval.suite.table import card_figures, card_lines, describe
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 from ml.networks.vertex_mean import VertexMean, vertex_mean_config
 from ml.roi import RoiEncoder
 from ml.roi.load import load_graph_encoder

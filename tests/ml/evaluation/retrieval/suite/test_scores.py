@@ -22,7 +22,7 @@ from ml.evaluation.retrieval.suite.scores import (
 )
 from ml.evaluation.retrieval.suite.sets import label_task
 from ml.evaluation.retrieval.suite.vectors import SetVectors
-from ml.index.calibration import Calibration
+from ml.index.answers.calibration import Calibration
 
 CONFIG = SuiteConfig(bootstrap=200)
 

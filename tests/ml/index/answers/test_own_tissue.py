@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ml.index.own_tissue import FEWEST, nearest_elsewhere, own_bound
+from ml.index.answers.own_tissue import FEWEST, nearest_elsewhere, own_bound
 
 
 def test_the_nearest_elsewhere_leaves_the_same_place_out() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.index.expansion import expanded_query
+from ml.index.answers.expansion import expanded_query
 
 
 def test_a_query_moves_towards_its_neighbours_by_their_cosine():

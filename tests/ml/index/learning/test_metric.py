@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ml.errors import BadInputError, CorruptFileError, ShapeError
-from ml.index.metric import IDENTITY, MetricConfig, learn_metric, read_metric, write_metric
+from ml.index.learning.metric import IDENTITY, MetricConfig, learn_metric, read_metric, write_metric
 
 
 def world(*, signal, seed=0, patients=12, each=6, dim=8):

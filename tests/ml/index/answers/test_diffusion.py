@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ml.errors import ShapeError
-from ml.index.diffusion import DiffusionConfig, diffused_distances
+from ml.index.answers.diffusion import DiffusionConfig, diffused_distances
 
 
 def arc(*degrees):

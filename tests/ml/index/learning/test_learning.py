@@ -7,8 +7,8 @@ import pytest
 from safetensors.numpy import load
 
 from ml.errors import WeightsError
-from ml.index.judged import Judged
 from ml.index.learning.archive import learn_from_archive
+from ml.index.learning.judged import Judged
 from ml.index.learning.material import (
     AGREEMENT,
     MAP,

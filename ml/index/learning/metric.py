@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ml.errors import BadInputError, CorruptFileError, ShapeError
 from ml.files import write_npz
 from ml.index.exact import squared_distances
-from ml.index.judged import Judged, nothing_judged
+from ml.index.learning.judged import Judged, nothing_judged
 from ml.types import ArrayBool, ArrayF32, ArrayF64, ArrayI64, Progress
 
 IDENTITY = "identity"
