@@ -72,15 +72,22 @@ def is_compiling() -> bool:
     return text == "1"
 
 
+def has_driver() -> bool:
+    """Whether this machine has a driver for a GPU: without one nobody needs to look further."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def device_line() -> str:
     """What this machine's workers compute on, for people; torch is not loaded into this process.
 
     Whoever forks afterwards, as a pool of workers does, must not have begun to use a GPU: where
     there is a driver for one, a process of its own looks.
     """
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
+    if not has_driver():
         try:
             gpu_asked(None, 0)
         except BadInputError as error:

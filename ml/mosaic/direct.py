@@ -150,35 +150,25 @@ class _LevelPair:
         ahead, behind = self._samples(state)
         if ahead is None or behind is None:
             return None
-        cells = self._cells(state, ahead, behind)
-        in_b = state @ np.vstack([cells.middle.T, np.ones(len(cells.middle))])
-        xy_a = cells.middle * unit[0, 0] + unit[:2, 2]
-        xy_b = (in_b[:2] / in_b[2]).T * unit[0, 0] + unit[:2, 2]
-        # correlated residuals: a px tells less than an independent sample would
-        scale = unit[0, 0] / self.ahead.radius_px
-        whiten = 1 / (ahead.spread * scale * 2 * np.sqrt(np.pi) * FINE_SIGMA)
-        info = cells.tensor * whiten**2
-        shift = np.linalg.solve(
-            info + np.eye(2) / STRAY_PX**2, cells.pull[:, :, None] * whiten**2 * scale
-        )[:, :, 0]
-        keep = np.trace(cells.tensor, axis1=1, axis2=2) > 1e-6
-        matrix = unit @ state @ np.linalg.inv(unit)
-        return DirectAlignment(
-            matrix=np.asarray(matrix / matrix[2, 2], np.float64),
-            ncc=0.5 * (self.ahead.ncc(ahead) + self.behind.ncc(behind)),
-            overlap=0.5 * (ahead.overlap + behind.overlap),
-            xy_a=xy_a[keep].astype(np.float32),
-            xy_b=(xy_b + shift)[keep].astype(np.float32),
-            root_info=_roots(info[keep]),
+        return described(
+            self._cells(state, ahead, behind),
+            state,
+            unit,
+            Fit(
+                spread=ahead.spread,
+                ncc=0.5 * (self.ahead.ncc(ahead) + self.behind.ncc(behind)),
+                overlap=0.5 * (ahead.overlap + behind.overlap),
+                radius_px=self.ahead.radius_px,
+            ),
         )
 
-    def _cells(self, state: ArrayF64, ahead: _Sample, behind: _Sample) -> _Cells:
+    def _cells(self, state: ArrayF64, ahead: _Sample, behind: _Sample) -> CellSums:
         """Both sides' points, sorted into the cells of a's view, their slopes as seen in b."""
         back = np.linalg.inv(state)
         seen = back @ self.behind.level.points
         jacobian = state[:2, :2] - np.outer(state[:2, 2], state[2, :2])
         slope = np.linalg.inv(jacobian).T @ self.ahead.level.gradient
-        return _Cells.of(
+        return CellSums.of(
             np.hstack([self.ahead.level.points[:2], seen[:2] / seen[2]]),
             np.hstack([slope, self.behind.level.gradient]),
             weight=0.5 * np.concatenate([ahead.weight, behind.weight]),
@@ -245,7 +235,7 @@ class _Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class CellSums:
     """What the px of each of C cells say of where it lies in b.
 
     Attributes:
@@ -259,7 +249,8 @@ class _Cells:
     pull: ArrayF64
 
     @classmethod
-    def of(cls, points: ArrayF64, slope: ArrayF64, *, weight: ArrayF64, lack: ArrayF64) -> _Cells:
+    def of(cls, points: ArrayF64, slope: ArrayF64, *, weight: ArrayF64, lack: ArrayF64) -> CellSums:
+        """Sum px up. points, slope: (2, N), in a's plane and b's. weight, lack: (N,)."""
         column, row = np.clip((points + 1) / 2 * CELLS, 0, CELLS - 1).astype(np.int64)
         cells, cell = np.unique(row * CELLS + column, return_inverse=True)
 
@@ -275,6 +266,49 @@ class _Cells:
             tensor=np.stack([np.stack([xx, xy], axis=1), np.stack([xy, yy], axis=1)], axis=1),
             pull=np.stack([total(x * lack), total(y * lack)], axis=1),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well two views agree on a level.
+
+    Attributes:
+        spread: of a's differences. ncc, overlap: see ``DirectAlignment``.
+        radius_px: px of the level that a unit is long.
+    """
+
+    spread: float
+    ncc: float
+    overlap: float
+    radius_px: float
+
+
+def described(cells: CellSums, state: ArrayF64, unit: ArrayF64, fit: Fit) -> DirectAlignment:
+    """What the cells of an alignment say, in working px.
+
+    Args:
+        state: (3, 3), unit coordinates of a to those of b. unit: (3, 3), these to working px.
+    """
+    in_b = state @ np.vstack([cells.middle.T, np.ones(len(cells.middle))])
+    xy_a = cells.middle * unit[0, 0] + unit[:2, 2]
+    xy_b = (in_b[:2] / in_b[2]).T * unit[0, 0] + unit[:2, 2]
+    # correlated residuals: a px tells less than an independent sample would
+    scale = unit[0, 0] / fit.radius_px
+    whiten = 1 / (fit.spread * scale * 2 * np.sqrt(np.pi) * FINE_SIGMA)
+    info = cells.tensor * whiten**2
+    shift = np.linalg.solve(
+        info + np.eye(2) / STRAY_PX**2, cells.pull[:, :, None] * whiten**2 * scale
+    )[:, :, 0]
+    keep = np.trace(cells.tensor, axis1=1, axis2=2) > 1e-6
+    matrix = unit @ state @ np.linalg.inv(unit)
+    return DirectAlignment(
+        matrix=np.asarray(matrix / matrix[2, 2], np.float64),
+        ncc=fit.ncc,
+        overlap=fit.overlap,
+        xy_a=xy_a[keep].astype(np.float32),
+        xy_b=(xy_b + shift)[keep].astype(np.float32),
+        root_info=_roots(info[keep]),
+    )
 
 
 def _roots(info: ArrayF64) -> ArrayF64:

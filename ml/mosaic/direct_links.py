@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ml.geometry import normalised, transform_points
-from ml.mosaic.direct import DirectAlignment, align_views
+from ml.mosaic.direct import DirectAlignment
+from ml.mosaic.direct_pairs import align_pairs
 from ml.mosaic.features import is_plausible
 from ml.mosaic.links import Link
 from ml.mosaic.motion_model import composed_model, motion_generators, nearest_in_model
@@ -25,22 +27,35 @@ FULL_INLIERS = 300
 """Inliers that a perfect link by grey values stands for."""
 
 
-def direct_link(
-    a: FrameView, b: FrameView, found: DirectAlignment, *, model: str, kind: str = "direct"
-) -> Link:
-    """The link that an alignment stands for; perspective is measured here, from the affine one."""
-    best = found
-    if composed_model(model) != model:
-        bent = align_views(
-            a.direct,
-            b.direct,
-            found.matrix,
+Views = tuple[FrameView, FrameView]
+Aligned = tuple[FrameView, FrameView, DirectAlignment]
+
+
+def believed(found: DirectAlignment | None, least: float) -> DirectAlignment | None:
+    """An alignment that correlates at least so well and is a motion that a scope makes, or None."""
+    if found is None or found.ncc < least or len(found.xy_a) < 4:
+        return None
+    return found if is_plausible(found.matrix, found.xy_a) else None
+
+
+def direct_links(aligned: Sequence[Aligned], *, model: str, kind: str = "direct") -> list[Link]:
+    """The links that alignments stand for; perspective is measured here, from the affine one."""
+    bent: Sequence[DirectAlignment | None] = [None] * len(aligned)
+    if composed_model(model) != model and aligned:
+        bent = align_pairs(
+            [(a.direct, b.direct, found.matrix) for a, b, found in aligned],
             generators=motion_generators(model),
-            work_shape=a.grey.shape,
+            work_shape=aligned[0][0].grey.shape,
             only_finest=True,
         )
-        if bent is not None and bent.ncc > found.ncc - 0.02 and len(bent.xy_a) >= 4:
-            best = bent
+    return [_link(one, better, kind) for one, better in zip(aligned, bent, strict=True)]
+
+
+def _link(aligned: Aligned, bent: DirectAlignment | None, kind: str) -> Link:
+    a, b, found = aligned
+    best = found
+    if bent is not None and bent.ncc > found.ncc - 0.02 and len(bent.xy_a) >= 4:
+        best = bent
     return Link(
         a.position,
         b.position,
@@ -54,37 +69,46 @@ def direct_link(
     )
 
 
-def refined(link: Link, a: FrameView, b: FrameView, *, model: str) -> Link:
-    """A link by key points made exact by grey values; as it was where these do not agree."""
-    found = align_views(
-        a.direct,
-        b.direct,
-        link.matrix,
-        generators=motion_generators(composed_model(model)),
-        work_shape=a.grey.shape,
-    )
-    if found is None or found.ncc < LIKELY_NCC or len(found.xy_a) < 4:
-        return link
-    if not is_plausible(found.matrix, found.xy_a) or _apart(found.matrix, link) > AGREE_PX:
-        return link
-    return replace(direct_link(a, b, found, model=model), inliers=link.inliers)
+def refined(links: Sequence[Link], views: Sequence[Views], *, model: str) -> list[Link]:
+    """Links by key points made exact by grey values; as they were where these do not agree."""
+    found = _aligned(views, [link.matrix for link in links], composed_model(model))
+    exact = list(links)
+    agreed = [
+        i
+        for i, one in enumerate(found)
+        if (sure := believed(one, LIKELY_NCC)) and _apart(sure.matrix, links[i]) <= AGREE_PX
+    ]
+    made = direct_links([(*views[i], found[i]) for i in agreed], model=model)  # type: ignore[misc]
+    for i, link in zip(agreed, made, strict=True):
+        exact[i] = replace(link, inliers=links[i].inliers)
+    return exact
 
 
-def revisited(a: FrameView, b: FrameView, start: ArrayF64, *, model: str) -> Link | None:
-    """A loop by grey values alone, from where the map puts the views; None: they disagree."""
+def revisited(
+    views: Sequence[Views], starts: Sequence[ArrayF64], *, model: str
+) -> list[Link | None]:
+    """Loops by grey values alone, from where the map puts the views; None: they disagree."""
     composed = composed_model(model)
-    found = align_views(
-        a.direct,
-        b.direct,
-        nearest_in_model(normalised(start), composed, a.grey.shape),
-        generators=motion_generators(composed),
-        work_shape=a.grey.shape,
+    near = [
+        nearest_in_model(normalised(start), composed, a.grey.shape)
+        for (a, _), start in zip(views, starts, strict=True)
+    ]
+    found = [believed(one, SURE_NCC) for one in _aligned(views, near, composed)]
+    sure = [(*pair, one) for pair, one in zip(views, found, strict=True) if one is not None]
+    made = iter(direct_links(sure, model=model, kind="loop"))
+    return [None if one is None else next(made) for one in found]
+
+
+def _aligned(
+    views: Sequence[Views], starts: Sequence[ArrayF64], model: str
+) -> list[DirectAlignment | None]:
+    if not views:
+        return []
+    return align_pairs(
+        [(a.direct, b.direct, start) for (a, b), start in zip(views, starts, strict=True)],
+        generators=motion_generators(model),
+        work_shape=views[0][0].grey.shape,
     )
-    if found is None or found.ncc < SURE_NCC or len(found.xy_a) < 4:
-        return None
-    if not is_plausible(found.matrix, found.xy_a):
-        return None
-    return direct_link(a, b, found, model=model, kind="loop")
 
 
 def _apart(matrix: ArrayF64, link: Link) -> float:

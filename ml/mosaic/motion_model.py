@@ -8,7 +8,7 @@ import numpy as np
 
 from ml.geometry import normalised
 from ml.mosaic.config import MosaicConfig
-from ml.mosaic.direct import align_views
+from ml.mosaic.direct_pairs import align_pairs
 from ml.mosaic.direct_views import unit_frame
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
@@ -91,23 +91,25 @@ def composed_model(model: str) -> str:
 
 def _unexplained(views: list[FrameView]) -> list[list[float] | None]:
     """Per pair, by model: 1 - ncc^2 after alignment; None where it cannot be aligned."""
-    generators = motion_generators("affine")
-    steps: list[ArrayF64 | None] = []
-    for later, earlier in zip(views[1:], views, strict=False):
-        found = align_views(
-            later.direct,
-            earlier.direct,
-            np.eye(3),
-            generators=generators,
-            work_shape=later.grey.shape,
+    if len(views) <= GAP:
+        return []
+    steps = [
+        None if found is None or found.ncc < MIN_NCC else found.matrix
+        for found in align_pairs(
+            [
+                (later.direct, earlier.direct, np.eye(3))
+                for later, earlier in zip(views[1:], views, strict=False)
+            ],
+            generators=motion_generators("affine"),
+            work_shape=views[0].grey.shape,
         )
-        steps.append(None if found is None or found.ncc < MIN_NCC else found.matrix)
-    rows = []
-    for first in range(0, len(views) - GAP, 3):
-        start = _composed(steps[first : first + GAP])
-        if start is not None:
-            rows.append(_by_model(views[first + GAP], views[first], start))
-    return rows
+    ]
+    far = [
+        (views[first + GAP], views[first], start)
+        for first in range(0, len(views) - GAP, 3)
+        if (start := _composed(steps[first : first + GAP])) is not None
+    ]
+    return _by_model(far)
 
 
 def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
@@ -119,17 +121,17 @@ def _composed(steps: list[ArrayF64 | None]) -> ArrayF64 | None:
     return whole
 
 
-def _by_model(later: FrameView, earlier: FrameView, start: ArrayF64) -> list[float] | None:
-    row = []
+def _by_model(pairs: list[tuple[FrameView, FrameView, ArrayF64]]) -> list[list[float] | None]:
+    rows: list[list[float]] = [[] for _ in pairs]
     for model in MODELS:
-        found = align_views(
-            later.direct,
-            earlier.direct,
-            nearest_in_model(start, model, later.grey.shape),
+        found = align_pairs(
+            [
+                (later.direct, earlier.direct, nearest_in_model(start, model, later.grey.shape))
+                for later, earlier, start in pairs
+            ],
             generators=motion_generators(model),
-            work_shape=later.grey.shape,
+            work_shape=pairs[0][0].grey.shape if pairs else (0, 0),
         )
-        if found is None:
-            return None
-        row.append(1 - max(found.ncc, 0.0) ** 2)
-    return row if min(row) < 1 - MIN_NCC**2 else None
+        for row, one in zip(rows, found, strict=True):
+            row.append(np.nan if one is None else 1 - max(one.ncc, 0.0) ** 2)
+    return [row if np.isfinite(row).all() and min(row) < 1 - MIN_NCC**2 else None for row in rows]

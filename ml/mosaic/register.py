@@ -19,9 +19,10 @@ from ml.geometry import box_corners, normalised, transform_points
 from ml.keypoints import Descriptor, load_descriptor
 from ml.mosaic.config import MosaicConfig
 from ml.mosaic.direct import DirectAlignment, align_views
-from ml.mosaic.direct_links import LIKELY_NCC, SURE_NCC, direct_link, refined
-from ml.mosaic.features import Features, describe_view, is_plausible, link_features
+from ml.mosaic.direct_links import SURE_NCC, believed, refined
+from ml.mosaic.features import Features, describe_view, link_features
 from ml.mosaic.growing import GrowingPreview
+from ml.mosaic.link_queue import LinkQueue
 from ml.mosaic.links import Link
 from ml.mosaic.loop_keyframes import LoopKeyframeStore
 from ml.mosaic.motion_model import (
@@ -112,7 +113,7 @@ class _Registrar:
         self.generators = motion_generators(self.composed_model)
         self.descriptor: Descriptor = load_descriptor(config.descriptor)
         self.recent: deque[_Keyframe] = deque(maxlen=max(config.skips))
-        self.links: list[Link] = []
+        self.links = LinkQueue(self.model)
         self.keys: list[int] = []
         self.tracked: list[Tracked] = []
         self.trail: list[KeyTrail] = []
@@ -142,17 +143,18 @@ class _Registrar:
         linked = False
         for skip in (s for s in self.config.skips if s <= len(self.recent)):
             other = self.recent[-skip]
-            direct = aligned if skip == 1 else None
-            link = self._link(key, other, direct, linked=linked, skip=skip)
-            if link is None:
+            if linked:
+                if other.start == key.start:
+                    start = np.linalg.inv(other.H_start_from_key) @ key.H_start_from_key
+                    self.links.find(key.view, other.view, np.asarray(start, np.float64))
                 continue
-            self.links.append(link)
-            if not linked:
+            matrix = self._linked(key, other, aligned if skip == 1 else None, skip=skip)
+            if matrix is not None:
                 linked = True
                 key.start = other.start
-                key.H_start_from_key = normalised(other.H_start_from_key @ link.matrix)
+                key.H_start_from_key = normalised(other.H_start_from_key @ matrix)
                 if skip == 1:
-                    self.motion = link.matrix
+                    self.motion = matrix
         if not linked:
             self.motion = np.eye(3)
         self.keys.append(view.position)
@@ -168,27 +170,21 @@ class _Registrar:
             self.transforms[view.position] = key.H_start_from_key
             self.growing.add(view, self.transforms)
 
-    def _link(
-        self,
-        key: _Keyframe,
-        other: _Keyframe,
-        aligned: DirectAlignment | None,
-        *,
-        linked: bool,
-        skip: int,
-    ) -> Link | None:
-        """To one of the keyframes before: by what is known best of where the two lie."""
+    def _linked(
+        self, key: _Keyframe, other: _Keyframe, aligned: DirectAlignment | None, *, skip: int
+    ) -> ArrayF64 | None:
+        """The motion of the first link of a keyframe: grey values, or key points where they fail.
+
+        What is known of where the two lie comes from it; further links wait in the queue.
+        """
         if aligned is not None:
-            return direct_link(key.view, other.view, aligned, model=self.model)
-        if linked and other.start == key.start:
-            start: ArrayF64 = np.linalg.inv(other.H_start_from_key) @ key.H_start_from_key
-            found = self._aligned(key.view, other.view, start, LIKELY_NCC, is_near=True)
-            if found is None:
-                return None
-            return direct_link(key.view, other.view, found, model=self.model)
-        if not linked and skip <= RESCUE_SKIPS:
-            return self._rescued(key, other)
-        return None
+            self.links.make(key.view, other.view, aligned)
+            return aligned.matrix
+        link = self._rescued(key, other) if skip <= RESCUE_SKIPS else None
+        if link is None:
+            return None
+        self.links.take(link)
+        return link.matrix
 
     def go_on_after(self, kept: Registration) -> tuple[int, int]:
         """Take up an earlier registration; the keyframes it needs again come by ``recall``.
@@ -196,7 +192,7 @@ class _Registrar:
         Returns:
             Position of the first frame wanted again, and of the last one that was taken.
         """
-        self.links, self.keys = list(kept.links), list(kept.keys)
+        self.links, self.keys = LinkQueue(self.model, kept.links), list(kept.keys)
         self.tracked, self.trail = list(kept.tracked), list(kept.trail)
         last, at = kept.taken()[-1], kept.trail[-1]
         self.motion = at.motion if at.position == last else self.tracked[-1].matrix
@@ -228,7 +224,7 @@ class _Registrar:
     def registration(self, fixed_pattern_digest: str) -> Registration:
         """All that was found."""
         return Registration(
-            tuple(self.links),
+            self.links.all(),
             tuple(self.keys),
             tuple(self.tracked),
             tuple(self.store.positions),
@@ -238,7 +234,7 @@ class _Registrar:
         )
 
     def _aligned(
-        self, a: FrameView, b: FrameView, start: ArrayF64, least: float, *, is_near: bool = False
+        self, a: FrameView, b: FrameView, start: ArrayF64, least: float
     ) -> DirectAlignment | None:
         found = align_views(
             a.direct,
@@ -246,11 +242,8 @@ class _Registrar:
             start,
             generators=self.generators,
             work_shape=a.grey.shape,
-            only_finest=is_near,
         )
-        if found is None or found.ncc < least or len(found.xy_a) < 4:
-            return None
-        return found if is_plausible(found.matrix, found.xy_a) else None
+        return believed(found, least)
 
     def _rescued(self, key: _Keyframe, other: _Keyframe) -> Link | None:
         """A link by key points, refined by grey values where these then agree."""
@@ -260,7 +253,7 @@ class _Registrar:
         )
         if link is None:
             return None
-        return refined(link, key.view, other.view, model=self.model)
+        return refined([link], [(key.view, other.view)], model=self.model)[0]
 
     def _features(self, key: _Keyframe) -> Features:
         if key.features is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import cv2
@@ -51,8 +53,22 @@ def test_without_a_gpu_or_without_torch_the_processor_matches(monkeypatch):
     monkeypatch.setenv("TESSERA_DEVICE", "cpu")
     assert accelerator() is None
     monkeypatch.setenv("TESSERA_DEVICE", "nonsense")
+    monkeypatch.setattr("ml.keypoints.device.has_driver", lambda: False)
     monkeypatch.delitem(sys.modules, "torch")
     assert accelerator() is None
+
+
+def test_torch_is_loaded_where_there_is_a_driver_unless_the_processor_is_asked_for():
+    code = """
+import sys
+import ml.keypoints.device as device
+device.has_driver = lambda: True
+device.accelerator()
+sys.exit("torch" in sys.modules)
+"""
+    for name, is_loaded in (("cpu", 0), ("auto", 1)):
+        env = os.environ | {"TESSERA_DEVICE": name}
+        assert subprocess.call([sys.executable, "-c", code], env=env) == is_loaded
 
 
 def test_a_gpu_that_is_chosen_is_used(monkeypatch, fast):
