@@ -20,6 +20,7 @@ def cut_patches(
     side_px: int,
     support_px: float | ArrayF32,
     angle_deg: ArrayF32 | None = None,
+    device: torch.device | None = None,
 ) -> torch.Tensor:
     """Sample a square window around each key point, turned and scaled to one patch size.
 
@@ -33,6 +34,7 @@ def cut_patches(
         support_px: side of the window in image pixels; one for all, or (N,).
         angle_deg: (N,) direction that becomes the patch's x axis (x to the right towards y down);
             None leaves all upright.
+        device: where they are sampled; None for the processor.
     Returns:
         (N, 1, S, S) float32 in [0, 1].
     Raises:
@@ -43,15 +45,15 @@ def cut_patches(
     angle = np.zeros(n, np.float32) if angle_deg is None else np.asarray(angle_deg, np.float32)
     if angle.shape != (n,):
         raise ShapeError("angle_deg", expected=f"({n},)", actual=str(angle.shape))
-    patches = torch.empty((n, 1, side_px, side_px))
+    patches = torch.empty((n, 1, side_px, side_px), device=device)
     level = np.clip(np.floor(np.log2(np.maximum(support / side_px, 1.0))), 0, 5).astype(np.int64)
-    plane = torch.from_numpy(np.ascontiguousarray(grey)).float()[None, None] / 255.0
+    plane = torch.from_numpy(np.ascontiguousarray(grey)).to(device).float()[None, None] / 255.0
     for current in range(int(level.max(initial=0)) + 1):
         rows = np.flatnonzero(level == current)
         for start in range(0, len(rows), CHUNK):
             part = rows[start : start + CHUNK]
             windows = _windows(xy[part], support[part], angle[part], side_px)
-            patches[part] = _sampled(plane, (windows + 0.5) / 2.0**current)
+            patches[part] = _sampled(plane, ((windows + 0.5) / 2.0**current).to(device))
         if min(plane.shape[2:]) >= 2:
             plane = functional.avg_pool2d(plane, 2, ceil_mode=True, count_include_pad=False)
     return patches
@@ -76,7 +78,7 @@ def _sampled(plane: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
     """
     n, side = edges.shape[:2]
     height, width = plane.shape[2:]
-    grid = edges * (2.0 / torch.tensor([width, height])) - 1.0
+    grid = edges * (2.0 / torch.tensor([width, height], device=edges.device)) - 1.0
     sampled = functional.grid_sample(
         plane,
         grid.reshape(1, n * side, side, 2),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NotRequired
 
 from ml.config import config_from_file
@@ -37,8 +36,7 @@ class ContrastSummary(DescriptorSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train cnn``."""
-    add_run_arguments(parser, has_card=True)
-    parser.add_argument("--from", dest="start", type=Path, help="weights to start from")
+    add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> ContrastSummary:
@@ -68,7 +66,13 @@ def train_contrast(
     config = run.config
     with run.learning():
         learner = ContrastLearner(
-            config, stills, held_out=held_out, start=run.start, bank=bank, compute=run.compute
+            config,
+            stills,
+            held_out=held_out,
+            start=run.start,
+            bank=bank,
+            compute=run.compute,
+            views_on=run.views_on,
         )
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     network = learner.network.eval()

@@ -24,9 +24,10 @@ from ml.training.common.start import take_weights
 from ml.training.common.steps import half_cosine, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.descriptors.contrast_config import ContrastConfig
+from ml.training.descriptors.device_views import DeviceStills, padded_plane
 from ml.training.descriptors.losses import Projection, cross_view
 from ml.training.descriptors.views import KeypointStill, make_view
-from ml.types import ArrayF32, ArrayI64
+from ml.types import ArrayF32, ArrayF64, ArrayI64
 
 WATCHED = 4
 """Held-out stills that are looked at while a run lasts; its end is scored on more."""
@@ -46,11 +47,14 @@ class ContrastLearner:
         start: Path | None = None,
         bank: dict[int, ViewPair] | None = None,
         compute: Compute = REFERENCE,
+        views_on: Compute | None = None,
     ) -> None:
         """Build it; ``bank`` is filled, and shared by runs over one frozen CNN and one seed.
 
-        ``held_out``: stills that are only looked at now and then.
+        ``held_out``: stills that are only looked at now and then. ``views_on``: where views are
+        made; None: by OpenCV.
         """
+        self._on_device = None if views_on is None else DeviceStills(views_on)
         self.config, self.stills, self.device = config, stills, compute.device
         chosen = np.unique(
             np.linspace(0, len(held_out) - 1, min(WATCHED, len(held_out))).astype(int)
@@ -144,15 +148,13 @@ class ContrastLearner:
 
     def _drawn(self, rng: np.random.Generator, stills: Sequence[KeypointStill]) -> ViewPair:
         still = stills[int(rng.integers(len(stills)))]
-        view = make_view(rng, still, self.config.view)
-        moved = transform_points(view.H_view_from_still, still.xy).astype(np.float32)
+        planes, H_view_from_still = self._planes(rng, still)
+        moved = transform_points(H_view_from_still, still.xy).astype(np.float32)
         seen = seen_rows(moved, still.grey.shape)
         jitter = rng.normal(0, self.config.jitter_px, (len(seen), 2)).astype(np.float32)
         xy = (still.xy[seen], moved[seen] + jitter)
-        step = self.config.network.map_px
-        planes = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
         with torch.set_grad_enabled(self.config.train_cnn and torch.is_grad_enabled()):
-            shared = self.network.shared(torch.cat(planes).to(self.device))
+            shared = self.network.shared(planes.to(self.device))
             features = [
                 self.network.at_points(
                     shared[i : i + 1], torch.from_numpy(points).to(self.device) + PAD_PX
@@ -161,6 +163,17 @@ class ContrastLearner:
             ]
         size = (still.grey.shape[0], still.grey.shape[1])
         return ViewPair(xy, (features[0], features[1]), size)
+
+    def _planes(self, rng: np.random.Generator, still: KeypointStill) -> tuple[Tensor, ArrayF64]:
+        """(2, 1, H, W), what the network sees of a still and of a view of it, and its matrix."""
+        step = self.config.network.map_px
+        if self._on_device is None:
+            view = make_view(rng, still, self.config.view)
+            both = [as_plane(padded(p, step=step)) for p in (still.equalised, view.equalised)]
+            return torch.cat(both), view.H_view_from_still
+        seen, matrix = self._on_device.view(rng, still, self.config.view)
+        own = self._on_device.plane(still.equalised)
+        return torch.cat([padded_plane(plane, step=step) for plane in (own, seen)]), matrix
 
     def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""

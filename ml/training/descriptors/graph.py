@@ -103,10 +103,7 @@ def joint_config() -> ContrastConfig:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train graph``."""
-    add_run_arguments(parser, has_card=True)
-    parser.add_argument(
-        "--from", dest="start", type=Path, help="weights of cnn or graph to start from"
-    )
+    add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
     parser.add_argument(
         "--joint", action="store_true", help="train the CNN too, by attention to the nearest"
     )

@@ -33,9 +33,8 @@ class TripletSummary(DescriptorSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train triplet``."""
-    add_run_arguments(parser, has_data=False, has_card=True)
+    add_run_arguments(parser, has_data=False, has_card=True, has_start=True, has_views=True)
     parser.add_argument("--sequence", type=Path, help="frames or a video to tune to, no labels")
-    parser.add_argument("--from", dest="start", type=Path, help="weights to start from")
 
 
 def run(args: argparse.Namespace, progress: Progress) -> TripletSummary:
@@ -69,7 +68,14 @@ def train_triplet(
     """
     config = run.config
     with run.learning():
-        learner = TripletLearner(config, stills, held_out, start=run.start, compute=run.compute)
+        learner = TripletLearner(
+            config,
+            stills,
+            held_out,
+            start=run.start,
+            compute=run.compute,
+            views_on=run.views_on,
+        )
         run.train(learner, steps=config.epochs, checkpoint_every=config.checkpoint_every)
     stored = StoredDescriptor(config.name, config.version, config.ratio, learner.network, None)
     save_descriptor(run.weights, stored)

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from ml.errors import BadInputError
 from ml.keypoints.descriptors.patches import cut_patches
+from ml.training.descriptors.device_views import relit_patches
 from ml.training.descriptors.views import KeypointStill, StillViewConfig, other_light
 from ml.types import ArrayI64, ImageU8
 
@@ -53,12 +54,14 @@ def draw_triplets(
     patch_px: int,
     perspective: PerspectiveConfig,
     light: StillViewConfig,
+    device: torch.device | None = None,
 ) -> TripletSet:
     """Draw key points of the stills and cut both patches of each.
 
     Args:
         count: N; no key point twice, so at most all there are.
         light: its photometric part is applied to its share of the positives.
+        device: where the patches are made and stay; None: on the processor, their light by OpenCV.
     Raises:
         BadInputError: fewer than 2 key points.
     Source: adaptive-triplet-endoscopic-matching, section 2.2 and figure 4.
@@ -73,11 +76,14 @@ def draw_triplets(
     anchors, positives = [], []
     for i in np.unique(origin[chosen]):
         points = np.ascontiguousarray(xy[chosen[origin[chosen] == i]])
-        windows = cut_patches(stills[i].equalised, points, side_px=side, support_px=float(side))
+        windows = cut_patches(
+            stills[i].equalised, points, side_px=side, support_px=float(side), device=device
+        )
         edge = (side - patch_px) // 2
         anchors.append(_as_u8(windows[:, :, edge : edge + patch_px, edge : edge + patch_px]))
         warped = perspective_patches(rng, windows, patch_px=patch_px, config=perspective)
-        positives.append(_relit(rng, _as_u8(warped), light))
+        relit = _relit if device is None else relit_patches
+        positives.append(relit(rng, _as_u8(warped), light))
     order = rng.permutation(len(chosen))
     still = origin[chosen][order].astype(np.int64)
     return TripletSet(torch.cat(anchors)[order], torch.cat(positives)[order], still)
@@ -94,12 +100,12 @@ def perspective_patches(
         (N, 1, patch_px, patch_px) in [0, 1].
     """
     maps = np.stack([_corner_map(rng, patch_px, config) for _ in range(len(windows))])
-    step = torch.arange(patch_px, dtype=torch.float32) + 0.5 - patch_px / 2
+    step = torch.arange(patch_px, dtype=torch.float32, device=windows.device) + 0.5 - patch_px / 2
     v, u = torch.meshgrid(step, step, indexing="ij")
     plane = torch.stack([u, v, torch.ones_like(u)], dim=-1).reshape(-1, 3)
     parts = []
     for start in range(0, len(windows), _CHUNK):
-        matrix = torch.from_numpy(maps[start : start + _CHUNK]).float()
+        matrix = torch.from_numpy(maps[start : start + _CHUNK]).float().to(windows.device)
         moved = plane @ matrix.transpose(1, 2)
         grid = moved[..., :2] / moved[..., 2:] * (2.0 / windows.shape[-1])
         parts.append(

@@ -31,7 +31,7 @@ class TesseraSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train default``."""
-    add_run_arguments(parser, has_start=True)
+    add_run_arguments(parser, has_start=True, has_views=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> TesseraSummary:
@@ -54,7 +54,14 @@ def train_tessera(run: TrainingRun[TesseraTrainConfig], *, data: Path) -> Tesser
     watched = held_out_files(config, data)
     held_out = load_stills(watched, _boxes(config.blank)) if watched else []
     with run.learning():
-        learner = TesseraLearner(config, stills, held_out, start=run.start, compute=run.compute)
+        learner = TesseraLearner(
+            config,
+            stills,
+            held_out,
+            start=run.start,
+            compute=run.compute,
+            views_on=run.views_on,
+        )
         run.train(learner, steps=config.rounds, checkpoint_every=1)
     network = learner.network.eval()
     save_tessera(run.weights, name=config.name, version=config.version, network=network)

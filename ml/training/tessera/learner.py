@@ -37,7 +37,10 @@ class TesseraLearner:
         *,
         start: Path | None = None,
         compute: Compute = REFERENCE,
+        views_on: Compute | None = None,
     ) -> None:
+        """``views_on``: where views are made; None: by OpenCV."""
+        self._views_on = views_on
         self.config, self.stills, self.compute = config, stills, compute
         self.batch = config.batch
         self.network = TesseraNet(config.network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -58,7 +61,14 @@ class TesseraLearner:
         config = self.config
         rng = np.random.default_rng((config.seed, peers().drawn(number)))
         grid = grid_of(config.network)
-        parts = draw_pool(self.stills, rng, pool=config.pool, view=config.view, grid=grid)
+        parts = draw_pool(
+            self.stills,
+            rng,
+            pool=config.pool,
+            view=config.view,
+            grid=grid,
+            compute=self._views_on,
+        )
         groups = [draw_groups(parts, rng, config.group) for _ in range(config.passes)]
         per_batch = max(1, self.batch // config.group)
         batches = [
@@ -112,18 +122,26 @@ class TesseraLearner:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """(M, D) rows of both views of the pairs, and (M, M) which are no negatives."""
         config = self.config
-        first = np.concatenate([parts[i].a[rows] for i, rows in batch])
-        second = np.concatenate([parts[i].b[rows] for i, rows in batch])
+        patches = [parts[i].a[rows] for i, rows in batch]
+        patches += [parts[i].b[rows] for i, rows in batch]
         xy = self.compute.sent(np.concatenate([parts[i].xy[rows] for i, rows in batch]))
         still = torch.cat([torch.full((len(rows),), parts[i].still) for i, rows in batch])
         ignored = near_mask(xy, still.to(xy.device), radius_px=config.near_px)
-        x = self.compute.sent(np.concatenate([first, second]).astype(np.float32))
+        x = self._sent(patches)
         rows = self.network(
             x.contiguous(memory_format=torch.channels_last),
             half=torch.bfloat16 if config.bfloat16 else None,
         )
         half = len(rows) // 2
         return rows[:half], rows[half:], ignored
+
+    def _sent(self, patches: Sequence[np.ndarray | Tensor]) -> Tensor:
+        """(N, 2, R, T) float32 on the device, whoever made them."""
+        made = [part for part in patches if isinstance(part, Tensor)]
+        if made:
+            return torch.cat(made).to(self.compute.device).float()
+        whole = np.concatenate([np.asarray(part) for part in patches])
+        return self.compute.sent(whole.astype(np.float32))
 
     def _loss(self, a: Tensor, b: Tensor, ignored: Tensor) -> Tensor:
         config = self.config

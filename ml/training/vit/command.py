@@ -40,7 +40,7 @@ class VitSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train vit``."""
-    add_run_arguments(parser, has_card=True, has_start=True)
+    add_run_arguments(parser, has_card=True, has_start=True, has_views=True)
     parser.add_argument(
         "--backbone",
         help="folder or hub name of a transformers ViT, kept frozen, trained on as in the paper",
@@ -77,7 +77,9 @@ def train_vit(
     files = source_files(config.sources, data)
     stills, held_out = read_stills(config, files, depth_of=depth_of, progress=run.progress)
     with run.learning():
-        learner = VitLearner(config, stills, held_out, start=run.start, compute=run.compute)
+        learner = VitLearner(
+            config, stills, held_out, start=run.start, compute=run.compute, views_on=run.views_on
+        )
         run.train(learner, steps=config.last_step, checkpoint_every=config.checkpoint_every)
         learner.network.eval()
         by_rule = learner.by_rule()

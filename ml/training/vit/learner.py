@@ -18,6 +18,7 @@ from ml.training.common.run import History
 from ml.training.common.start import take_weights
 from ml.training.common.steps import descend, half_cosine, set_rate, stand_by
 from ml.training.vit.config import VitTrainConfig
+from ml.training.vit.device_pairs import DevicePairs
 from ml.training.vit.mining import (
     contrastive_loss,
     hardest_negatives,
@@ -45,8 +46,11 @@ class VitLearner:
         *,
         start: Path | None = None,
         compute: Compute = REFERENCE,
+        views_on: Compute | None = None,
     ) -> None:
+        """``views_on``: where pairs are made; None: by OpenCV."""
         self.config, self.stills, self.device = config, stills, compute.device
+        self._on_device = None if views_on is None else DevicePairs(config, views_on)
         self.batch = config.batch
         self.network = VitMatcher(config.network)
         if start is not None:
@@ -84,11 +88,11 @@ class VitLearner:
     def _descended(self, step: int) -> float | None:
         set_rate(self.optimiser, self._learning_rate(step))
         rng = np.random.default_rng((self.config.seed, peers().drawn(step)))
-        pairs = [self._draw(rng, self.stills) for _ in range(self.batch)]
+        pairs, pixels = self._drawn(rng)
         self.network.train()
         if not self.config.train_backbone:
             self.network.backbone.eval()
-        source, target = self._maps(pairs)
+        source, target = self._maps(pixels)
         losses = [
             loss
             for i, pair in enumerate(pairs)
@@ -99,9 +103,16 @@ class VitLearner:
             return None
         return descend(self.optimiser, torch.stack(losses).mean())
 
-    def _maps(self, pairs: Sequence[NovelViewPair]) -> tuple[Tensor, Tensor]:
+    def _drawn(self, rng: np.random.Generator) -> tuple[list[NovelViewPair], Tensor]:
+        """The pairs of a step, and (2 * B, 3, h, w) their pixels, the sources first."""
+        if self._on_device is not None:
+            return self._on_device(rng, self.stills, self.batch)
+        pairs = [self._draw(rng, self.stills) for _ in range(self.batch)]
+        sources, views = [pair.source for pair in pairs], [pair.view.image for pair in pairs]
+        return pairs, to_batch(sources + views)
+
+    def _maps(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
-        pixels = to_batch([pair.source for pair in pairs] + [pair.view.image for pair in pairs])
         source, target = self.network(pixels.to(self.device)).chunk(2)
         return source, target
 

@@ -32,8 +32,11 @@ BURNT_IN: tuple[Area, ...] = (
 _LEAST_PX = 16
 """Stills are not made narrower."""
 
-_CONTEXT = 0.25
+CONTEXT = 0.25
 """A crop is cut with so much more around it, share of its side: the moved camera sees beyond."""
+
+NO_MOTION = MotionConfig(0, 0, 0, 0)
+"""The camera stays where it is."""
 
 _MIN_VALID = 0.6
 """A crop shows at least so much of the trusted field, as far as some tries find one."""
@@ -108,19 +111,17 @@ def draw_pair(
         relief: of the synthetic depth, where the still has none.
     Source: dinov2-adaptation-endoscopic-matching, section III-B and III-D.
     """
-    margin = round(crop_px * _CONTEXT)
+    margin = round(crop_px * CONTEXT)
     side = crop_px + 2 * margin
-    motion = motion or MotionConfig(0, 0, 0, 0)
-    image, mask, depth = _crop(rng, still, side, margin, zoom_out)
+    motion = motion or NO_MOTION
+    matrix, mask = placed_crop(rng, still, side, margin, zoom_out)
+    image, depth = _cut(still, matrix, side)
     if depth is None:
         depth = synthetic_depth(rng, (side, side), relief=relief * rng.uniform(0, 1))
     else:
         depth = depth ** rng.uniform(*motion.depth_scale)
-    camera = random_camera(rng, side, motion)
     distance = float(depth[side // 2, side // 2])
-    T_t_from_s = random_motion(
-        rng, distance=distance, field=distance * crop_px / camera[0, 0], config=motion
-    )
+    camera, T_t_from_s = moved_camera(rng, distance, crop_px, motion)
     view = synthesise_view(image, depth, camera=camera, T_t_from_s=T_t_from_s)
     view = _inner(view, margin, crop_px)
     if look is not None:
@@ -149,14 +150,18 @@ def with_look(rng: np.random.Generator, image: ImageU8, config: LookConfig) -> I
     return np.asarray(np.clip(values + 0.5, 0, 255).astype(np.uint8))
 
 
-def _crop(
+def placed_crop(
     rng: np.random.Generator,
     still: MaskedStill,
     side: int,
     margin: int,
     zoom_out: tuple[float, float],
-) -> tuple[ImageU8, ArrayBool, ArrayF64 | None]:
-    """A square of ``side`` px whose middle lies well inside the mask, beyond the still black."""
+) -> tuple[ArrayF64, ArrayBool]:
+    """A square of ``side`` px whose middle lies well inside the mask, beyond the still black.
+
+    Returns:
+        (2, 3) pixels of the crop to those of the still; (side, side) where the still is trusted.
+    """
     height, width = still.mask.shape
     best: tuple[float, np.ndarray] | None = None
     for _ in range(_TRIES):
@@ -173,6 +178,23 @@ def _crop(
             break
     matrix = best[1] if best is not None else np.eye(2, 3)
     mask = _resampled(still.mask.astype(np.uint8), matrix, side) > 0
+    return matrix, np.asarray(mask)
+
+
+def moved_camera(
+    rng: np.random.Generator, distance: float, crop_px: int, motion: MotionConfig
+) -> tuple[ArrayF64, ArrayF64]:
+    """A camera of a crop with its context, and its motion about the point straight ahead.
+
+    Args:
+        distance: depth of that point.
+    """
+    camera = random_camera(rng, crop_px + 2 * round(crop_px * CONTEXT), motion)
+    field = distance * crop_px / camera[0, 0]
+    return camera, random_motion(rng, distance=distance, field=field, config=motion)
+
+
+def _cut(still: MaskedStill, matrix: ArrayF64, side: int) -> tuple[ImageU8, ArrayF64 | None]:
     image = np.asarray(_resampled(still.image, matrix, side), np.uint8)
     depth = None
     if still.depth is not None:
@@ -183,7 +205,7 @@ def _crop(
             flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
             borderMode=cv2.BORDER_REPLICATE,
         ).astype(np.float64)
-    return image, np.asarray(mask), depth
+    return image, depth
 
 
 def _resampled(plane: ImageU8, matrix: ArrayF64, side: int) -> ImageU8:

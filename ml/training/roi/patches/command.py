@@ -31,8 +31,6 @@ from ml.training.roi.patches.ssl import Scheme
 from ml.training.roi.patches.views import draw_pair, restained
 from ml.types import Progress
 
-VIEWS = ("auto", "device", "opencv")
-"""Who makes the views of a training: OpenCV's are the reference."""
 _HELD_OUT = 1 << 30
 """The number that held-out views are drawn by: no run has so many steps."""
 
@@ -46,42 +44,31 @@ class PatchSummary(RunSummary):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``python -m ml train patches``."""
-    add_run_arguments(parser)
-    parser.add_argument("--from", dest="start", type=Path, help="weights to start from")
-    parser.add_argument(
-        "--views",
-        choices=VIEWS,
-        default=VIEWS[0],
-        help="who makes the views: the device where it is a GPU (auto), the device, or OpenCV",
-    )
+    add_run_arguments(parser, has_start=True, has_views=True)
 
 
 def run(args: argparse.Namespace, progress: Progress) -> PatchSummary:
     """Train by command line arguments; see ``train_patches``."""
     config = config_from_file(PatchTrainConfig(), args.config)
     run = TrainingRun.of(args, config, progress)
-    return train_patches(run, data=args.data, made_by=args.views)
+    return train_patches(run, data=args.data)
 
 
-def train_patches(
-    run: TrainingRun[PatchTrainConfig], *, data: Path, made_by: str = VIEWS[0]
-) -> PatchSummary:
+def train_patches(run: TrainingRun[PatchTrainConfig], *, data: Path) -> PatchSummary:
     """Train a patch encoder.
 
     Args:
         run: goes on from its checkpoint, if there is one; otherwise from ``run.start``, if given.
         data: folder the sources are relative to.
-        made_by: one of ``VIEWS``.
     """
     config = run.config
     blocks = read_blocks(
         data, data / config.atlas if config.atlas else None, config.slides, run.progress
     )
     with run.learning():
-        # A thread of warpAffine keeps pace with a processor's network, not with a GPU's.
-        on_device = run.compute.batched if made_by == VIEWS[0] else made_by == VIEWS[1]
+        where = run.views_on
         views: Views = (
-            DeviceViews(config, blocks, run.compute) if on_device else TissueViews(config, blocks)
+            TissueViews(config, blocks) if where is None else DeviceViews(config, blocks, where)
         )
         learner = PatchLearner(
             config,

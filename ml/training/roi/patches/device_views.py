@@ -16,9 +16,9 @@ from torch.nn import functional
 from ml.networks.device import Compute
 from ml.networks.patch_cnn import standardised
 from ml.roi.stain import optical_density
+from ml.training.common.device.jpeg import compressed
 from ml.training.roi.patches.blocks import BLOCK_PX, CELLS, Blocks
 from ml.training.roi.patches.config import PatchTrainConfig
-from ml.training.roi.patches.device_jpeg import compressed
 from ml.types import ArrayF64, ArrayI64
 
 _BLUR_PX = 4  # radius of the blur's kernel: three deviations of the widest

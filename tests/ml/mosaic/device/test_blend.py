@@ -11,9 +11,9 @@ from ml.mosaic import blend
 from ml.mosaic.blend import blend_frames
 from ml.mosaic.canvas import MosaicCanvas
 from ml.mosaic.device.blend import DeviceTiles
-from ml.mosaic.device.planes import blurred, eroded, grown, shrunk, warped
 from ml.mosaic.sources import ArraySource
 from ml.mosaic.survey import FrameCheck, Survey
+from ml.networks.planes import blurred, eroded, grown, shrunk, warped
 from ml.types import no_progress
 
 H, W = 90, 130

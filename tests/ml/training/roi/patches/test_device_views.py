@@ -120,9 +120,9 @@ def test_a_training_takes_them_where_work_is_batched(tmp_path, atlas, fast):
     other = Compute(torch.device("cpu"), batched=False)
     slow = train_patches(TrainingRun(config, tmp_path / "b", compute=other), data=atlas.parent)
     assert np.isfinite(quick["loss_last"]) and quick["loss_first"] != slow["loss_first"]
-    asked = TrainingRun(config, tmp_path / "c", compute=other)
-    wanted = train_patches(asked, data=atlas.parent, made_by="device")
+    asked = TrainingRun(config, tmp_path / "c", views="device", compute=other)
+    wanted = train_patches(asked, data=atlas.parent)
     assert wanted["loss_first"] != slow["loss_first"]
-    plain = TrainingRun(config, tmp_path / "d", compute=fast)
-    kept = train_patches(plain, data=atlas.parent, made_by="opencv")
+    plain = TrainingRun(config, tmp_path / "d", views="opencv", compute=fast)
+    kept = train_patches(plain, data=atlas.parent)
     assert kept["loss_first"] == pytest.approx(slow["loss_first"], rel=0.02)

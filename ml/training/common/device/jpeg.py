@@ -57,6 +57,15 @@ def compressed(images: Tensor, quality: Tensor) -> Tensor:
     return rgb.clamp(0, 255)
 
 
+def grey_compressed(images: Tensor, quality: Tensor) -> Tensor:
+    """(N, 1, H, W) grey in 0 to 255 as it comes back from a JPEG file, whatever the sides."""
+    height, width = images.shape[2:]
+    pads = (0, -width % BLOCK, 0, -height % BLOCK)
+    whole = functional.pad(images, pads, mode="replicate")
+    found = _quantised(whole - 128, _table(_LUMA, quality)) + 128
+    return found[:, :, :height, :width].round().clamp(0, 255)
+
+
 def _table(base: tuple[int, ...], quality: Tensor) -> Tensor:
     """(N, 1, 1, 1, 8, 8) steps of quantisation, scaled as libjpeg does."""
     quality = quality.float()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ml.errors import ShapeError
-from ml.training.roi.patches.device_jpeg import compressed
+from ml.training.common.device.jpeg import compressed
 from tests.ml.training.roi.conftest import dense_tissue
 
 
