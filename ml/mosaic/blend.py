@@ -103,7 +103,7 @@ def _painter(folder: Path, feather: ArrayF32, common: CommonHue) -> Painter:
     compute = accelerator()
     if compute is None:
         return _Painter(folder, feather, common)
-    from ml.mosaic.device.blend import BandRule, DevicePainter
+    from ml.mosaic.device_blend import BandRule, DevicePainter
 
     rule = BandRule(TILE_PX, COARSE_SHARE, COARSE_POWER, FINE_POWER)
     return DevicePainter(compute, folder, feather=feather, common=common, rule=rule)

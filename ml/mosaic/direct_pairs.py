@@ -10,14 +10,14 @@ from ml.mosaic.direct import DirectAlignment, align_views
 from ml.types import ArrayF64
 
 if TYPE_CHECKING:
-    from ml.mosaic.device.direct import ViewPair
+    from ml.mosaic.device_direct import ViewPair
 
 
 def pairs_at_once() -> int:
     """How many pairs are worth waiting for: 1 on a processor, which gains nothing by it."""
     if accelerator() is None:
         return 1
-    from ml.mosaic.device.direct import PAIRS
+    from ml.mosaic.device_direct import PAIRS
 
     return PAIRS
 
@@ -32,7 +32,7 @@ def align_pairs(
     """Of each pair (a, b, start) what ``align_views`` finds, on a GPU where there is one."""
     compute = accelerator()
     if compute is not None and pairs:
-        from ml.mosaic.device.direct import align_on
+        from ml.mosaic.device_direct import align_on
 
         return align_on(
             compute,

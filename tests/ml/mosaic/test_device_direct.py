@@ -8,8 +8,8 @@ import torch
 
 from ml.geometry import transform_points
 from ml.mosaic import MosaicConfig, blend, direct_pairs
-from ml.mosaic.device import direct as on_device
-from ml.mosaic.device.direct import align_on
+from ml.mosaic import device_direct as on_device
+from ml.mosaic.device_direct import align_on
 from ml.mosaic.direct import align_views
 from ml.mosaic.direct_views import direct_view
 from ml.mosaic.loop_keyframes import LoopKeyframeStore

@@ -10,7 +10,7 @@ import torch
 from ml.mosaic import blend
 from ml.mosaic.blend import blend_frames
 from ml.mosaic.canvas import MosaicCanvas
-from ml.mosaic.device.blend import DeviceTiles
+from ml.mosaic.device_blend import DeviceTiles
 from ml.mosaic.sources import ArraySource
 from ml.mosaic.survey import FrameCheck, Survey
 from ml.networks.planes import blurred, eroded, grown, shrunk, warped

@@ -1,1 +1,0 @@
-"""Mosaics on a GPU: warping and blending there, agreeing with the processor's picture."""
