@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from ml.geometry import translation
+from ml.keypoints.device.planes import blurred, eroded, grown, shrunk, warped
 from ml.mosaic.deghost import COARSER, DARK, LEAST_SHARE, SAME_HUE, CommonHue
 from ml.networks.device import Compute
-from ml.networks.planes import blurred, eroded, grown, shrunk, warped
 from ml.types import ArrayF32, ArrayF64, ImageU8
 
 TILES_ON_DEVICE = 128

@@ -23,10 +23,10 @@ import torch
 from torch import nn
 
 from ml.config import config_hash
-from ml.errors import BadInputError
 from ml.files import write_json
 from ml.networks.device import REFERENCE, Compute, chosen_compute
 from ml.training.common.checkpoint import read_checkpoint, write_checkpoint
+from ml.training.common.length import RunConfig, length_field, with_length
 from ml.training.common.memory import batch_as_before, step_that_fits
 from ml.training.common.peers import peers
 from ml.training.common.plots import write_loss_plot
@@ -44,25 +44,6 @@ HELD_OUT = "held_out"
 
 VIEWS = ("auto", "device", "opencv")
 """Who makes the views of a training: OpenCV's are the reference."""
-
-LENGTHS = ("rounds", "epochs", "steps")
-"""Which of its fields says how long a run is, first of those a configuration has."""
-
-
-class RunConfig(Protocol):
-    """What every configuration of a training says; a frozen dataclass."""
-
-    @property
-    def name(self) -> str:
-        """Name of what is trained."""
-
-    @property
-    def version(self) -> str:
-        """Version of what is trained."""
-
-    @property
-    def seed(self) -> int:
-        """Of everything that is drawn."""
 
 
 class Learner(Protocol):
@@ -280,28 +261,6 @@ def told(history: History) -> str:
     parts = [f"training, loss {history['loss'][-1]:.3g}"]
     parts += [f"{name} {line[-1]:.3g}" for name, line in held_out_lines(history).items() if line]
     return ", ".join(parts)
-
-
-def length_field(config: RunConfig) -> str | None:
-    """The field that says how long a run is; None where it takes no steps."""
-    return next((name for name in LENGTHS if hasattr(config, name)), None)
-
-
-def with_length(config: C, steps: int) -> C:
-    """The configuration with so many steps.
-
-    Rates that fall towards the end of a run follow its new length from the next step on.
-
-    Raises:
-        BadInputError: fewer than none, or the run takes no steps.
-    """
-    name = length_field(config)
-    if name is None:
-        raise BadInputError(f"steps: {config.name} takes none, its length cannot be set")
-    if steps < 0:
-        raise BadInputError(f"steps: expected 0 or more, got {steps}")
-    changed: C = dataclasses.replace(config, **{name: steps})  # type: ignore[type-var]
-    return changed
 
 
 def add_run_arguments(

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from ml.keypoints.descriptors.learned import PAD_PX
+from ml.keypoints.device.planes import equalised, filtered, warped
 from ml.networks.device import Compute
-from ml.networks.planes import equalised, filtered, warped
 from ml.training.descriptors.views import (
     KeypointStill,
     StillViewConfig,

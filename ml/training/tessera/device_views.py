@@ -20,8 +20,8 @@ from ml.keypoints.descriptors.polar import (
     RIM_PX,
     PolarGrid,
 )
+from ml.keypoints.device.planes import blurred, filtered, looked_up, shrunk, warped
 from ml.networks.device import Compute
-from ml.networks.planes import blurred, filtered, looked_up, shrunk, warped
 from ml.training.common.device.jpeg import grey_compressed
 from ml.training.tessera.views import TesseraViewConfig, motion_kernel
 from ml.types import ArrayF32, ArrayF64, ImageU8

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ml.keypoints.device.planes import blurred, filtered, gaussians, looked_up, warped
 from ml.networks.device import Compute
-from ml.networks.planes import blurred, filtered, gaussians, looked_up, warped
 from ml.training.vit.config import VitTrainConfig
 from ml.training.vit.novel_view import NovelView
 from ml.training.vit.pairs import (

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from ml.keypoints.device.planes import blurred, eroded, grown, shrunk, warped
 from ml.mosaic import blend
 from ml.mosaic.blend import blend_frames
 from ml.mosaic.canvas import MosaicCanvas
 from ml.mosaic.device_blend import DeviceTiles
 from ml.mosaic.sources import ArraySource
 from ml.mosaic.survey import FrameCheck, Survey
-from ml.networks.planes import blurred, eroded, grown, shrunk, warped
 from ml.types import no_progress
 
 H, W = 90, 130

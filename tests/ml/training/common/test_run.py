@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 from ml.errors import BadInputError, CancelledError
+from ml.training.common.length import with_length
 from ml.training.common.run import (
     History,
     TrainingRun,
     add_run_arguments,
     one_thread,
-    with_length,
 )
 from ml.types import no_progress
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from ml.keypoints.device.planes import equalised, filtered, gaussians, looked_up, warped
 from ml.keypoints.pixels import equalise
-from ml.networks.planes import equalised, filtered, gaussians, looked_up, warped
 
 
 def plane(height=60, width=80, seed=0):
