@@ -18,6 +18,7 @@ import { magnificationOf, resolutionAt } from "../lib/units";
 import { presetBeside } from "./magnifications";
 import { ViewMoves } from "./view_moves";
 import type { ViewPlace } from "./view_moves";
+import { WheelZoom } from "./wheel_zoom";
 
 /** The overview's longer side: large enough to aim at, small enough not to hide the image. */
 const OVERVIEW_PX = 176;
@@ -63,9 +64,11 @@ export class MapView {
       doubleClickZoom: false,
       shiftDragZoom: false,
       altShiftDragRotate: false,
+      mouseWheelZoom: false,
       keyboard: false, // plus and minus are keys of the page: OpenLayers would zoom once more
     }).extend([
       new KeyboardPan(),
+      new WheelZoom((anchor, factor) => this.moves.zoomAround(anchor, factor)),
       new DragRotate({ condition: (event) => shiftKeyOnly(event) && primaryAction(event), duration: 0 }),
     ]);
     this.moves = new ViewMoves(this.view, ANIMATION_MS);

@@ -3,6 +3,7 @@
  * first: so zooms and turns that follow each other quickly add up exactly.
  */
 
+import { easeOut } from "ol/easing";
 import type View from "ol/View";
 import type { FitOptions } from "ol/View";
 
@@ -17,6 +18,8 @@ export interface ViewPlace {
 
 export class ViewMoves {
   private underway: Move | null = null;
+  /** The last turn of the wheel, and where it leads. */
+  private turn: { move: Move | null; resolution: number } = { move: null, resolution: 1 };
 
   constructor(
     private readonly view: View,
@@ -30,6 +33,19 @@ export class ViewMoves {
 
   zoomTo(resolution: number): void {
     this.begin((duration, callback) => this.view.animate({ resolution, duration }, callback));
+  }
+
+  /** Zoom around a point of the map. One that is under way leads further, without a halt or a jump. */
+  zoomAround(anchor: number[], factor: number): void {
+    const isTurning = this.underway !== null && this.underway === this.turn.move && this.view.getAnimating();
+    const from = isTurning ? this.turn.resolution : (this.view.getResolution() ?? 1);
+    if (isTurning) {
+      this.underway = null;
+      this.view.cancelAnimations();
+    }
+    const resolution = this.view.getConstrainedResolution(from / factor) ?? from / factor;
+    this.begin((duration, callback) => this.view.animate({ resolution, anchor, duration, easing: easeOut }, callback));
+    this.turn = { move: this.underway, resolution };
   }
 
   /** Turn to the right, in radians. */

@@ -51,6 +51,30 @@ it("adds up zooms and turns that begin while another is under way", () => {
   expect(view.getRotation()).toBeCloseTo(QUARTER, 12);
 });
 
+it("is led on by every click of the wheel, without a halt, around what lies under it", () => {
+  const anchor = [40, 20];
+  const seen: number[] = [];
+  for (let click = 0; click < 3; click += 1) {
+    moves.zoomAround(anchor, 2);
+    pass(HALF_WAY_MS);
+    seen.push(view.getResolution() ?? 0);
+  }
+  expect(seen).toEqual([...seen].sort((a, b) => b - a));
+  expect(seen[1]).toBeGreaterThan(1); // no jump to where the first click led
+  pass(2 * DURATION_MS);
+  expect(view.getResolution()).toBeCloseTo(0.5, 12);
+  const [x = 0, y = 0] = view.getCenter() ?? [];
+  expect([40 - (40 - x) * 8, 20 - (20 - y) * 8].map((at) => Math.round(at * 1e6) + 0)).toEqual([0, 0]);
+});
+
+it("a key goes on from where the wheel leads", () => {
+  moves.zoomAround([0, 0], 2);
+  pass(HALF_WAY_MS);
+  moves.zoomBy(2);
+  pass(2 * DURATION_MS);
+  expect(view.getResolution()).toBeCloseTo(1, 12);
+});
+
 it("zooms from where a fit leads", () => {
   moves.fit([0, 0, 100, 200], { size: [100, 100] });
   pass(HALF_WAY_MS);

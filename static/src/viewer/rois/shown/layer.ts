@@ -26,6 +26,8 @@ import type { RoiStore } from "../saved/store";
 
 /** With more ROIs than this, the edge around each line is left out: it trebles the lines to paint. */
 const CASED_UP_TO = 1500;
+/** More than this, each with its edge, take longer to paint than a frame lasts. */
+const AT_ONCE_UP_TO = 200;
 /** An outline smaller than this on screen is a dot. */
 const SMALLEST_SCREEN_PX = 3;
 /** The picture reaches beyond the window by this, so that a drag uncovers nothing. */
@@ -84,7 +86,7 @@ export class RoiLayer extends Emitter<LayerEvents> {
       imageRatio: PICTURE_RATIO,
       className: "canvas-rois",
     });
-    this.picture.isHeavy = () => this.features.size > CASED_UP_TO;
+    this.picture.isHeavy = () => this.features.size > AT_ONCE_UP_TO;
     const above = new VectorLayer({
       source: this.copies,
       style: (feature) => this.chosenStyleOf(feature),

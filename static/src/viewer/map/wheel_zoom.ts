@@ -1,0 +1,37 @@
+/**
+ * The wheel zooms with the very click. OpenLayers waits 80 ms for further clicks, then breaks a zoom that is under
+ * way off where it is; here it leads on to where all clicks together lead. A trackpad stays with OpenLayers.
+ */
+
+import type MapBrowserEvent from "ol/MapBrowserEvent";
+import MouseWheelZoom from "ol/interaction/MouseWheelZoom";
+
+/** So much of the wheel doubles the image: two and a half clicks of most. */
+const DELTA_PER_DOUBLING = 300;
+/** Browsers that tell lines or pages instead of pixels. */
+const DELTA_OF = [1, 40, 300];
+/** A trackpad begins with less, and goes on within the gap. */
+const SMALLEST_CLICK = 4;
+const SERIES_GAP_MS = 400;
+
+export class WheelZoom extends MouseWheelZoom {
+  private isTrackpad = false;
+  private turnedAt = -Infinity;
+
+  constructor(private readonly zoomAround: (anchor: number[], factor: number) => void) {
+    super();
+  }
+
+  override handleEvent(event: MapBrowserEvent<WheelEvent>): boolean {
+    if (event.type !== "wheel") return super.handleEvent(event);
+    const { deltaY, deltaMode, timeStamp } = event.originalEvent;
+    const delta = deltaY * (DELTA_OF[deltaMode] ?? 1);
+    if (timeStamp - this.turnedAt > SERIES_GAP_MS) this.isTrackpad = Math.abs(delta) < SMALLEST_CLICK;
+    this.turnedAt = timeStamp;
+    if (this.isTrackpad) return super.handleEvent(event);
+    event.originalEvent.preventDefault();
+    const most = Math.max(-1, Math.min(1, delta / DELTA_PER_DOUBLING));
+    if (most) this.zoomAround(event.coordinate, 2 ** -most);
+    return false;
+  }
+}

@@ -1,0 +1,1 @@
+"""The workbench under the hand, in a real browser."""
