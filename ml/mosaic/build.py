@@ -20,6 +20,7 @@ from ml.mosaic.growing import GrowingPreview
 from ml.mosaic.loop_keyframes import LoopKeyframeStore
 from ml.mosaic.loops import loops_by_appearance
 from ml.mosaic.manifest import write_manifest
+from ml.mosaic.read_ahead import AheadSource
 from ml.mosaic.register import register_frames
 from ml.mosaic.registration import Registration
 from ml.mosaic.report import make_frames, make_result
@@ -116,6 +117,7 @@ def _run(build: _Build, target: Path) -> MosaicResult:
     """The stages, each skipped where an earlier run has finished it."""
     distortion = _distortion(build)
     build = _undistorted(build, distortion)
+    build = replace(build, source=AheadSource(build.source))
     survey = _surveyed(build)
     store = LoopKeyframeStore(
         build.stages.folder / "loop_keyframes", cap=build.config.max_loop_keyframes

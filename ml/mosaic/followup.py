@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ml.errors import BadInputError, NotEnoughMatchesError
 from ml.geometry import transform_points
 from ml.keypoints import estimate_transform, match_images
+from ml.mosaic.read_ahead import frames_ahead
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress, no_progress
 
 
@@ -106,7 +107,7 @@ def find_place(
     if corners.ndim != 2 or corners.shape[0] < 3 or corners.shape[1] != 2:
         raise BadInputError(f"outline: expected (P, 2) with P >= 3, got {corners.shape}")
     hits = []
-    for done, candidate in enumerate(candidates):
+    for done, candidate in enumerate(frames_ahead(candidates)):
         progress(done, count, "search")
         if (hit := _verified(place, corners, candidate, config)) is not None:
             hits.append(hit)

@@ -15,6 +15,7 @@ import numpy as np
 from ml.errors import NotEnoughMatchesError
 from ml.geometry import transform_points
 from ml.keypoints import ImageFeatures, MatchConfig, estimate_transform, extract, match_features
+from ml.mosaic.read_ahead import frames_ahead
 from ml.types import ArrayF64, ImageU8, Transform
 
 _PLAIN = MatchConfig(completion_rounds=0)
@@ -98,7 +99,7 @@ def track_outline(
     found: list[TrackedOutline] = []
     follower: _Follower | None = None
     failed = 0
-    for index, image in frames:
+    for index, image in frames_ahead(frames):
         if follower is None:
             follower = _Follower(image, xy, config)
             found.append(TrackedOutline(index, xy, 0.0, 0))

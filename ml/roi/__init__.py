@@ -11,7 +11,7 @@ from ml.roi.embedded import Embedded
 from ml.roi.keypoints.encoder import KeypointEncoder
 from ml.roi.load import EncoderInfo, list_encoders, load_encoder, load_graph_encoder
 from ml.roi.protocol import RegionEncoder
-from ml.roi.several import SlideRegions, regions_together
+from ml.roi.several import SlideRegions, frames_ahead, regions_together
 from ml.roi.weights import encoder_from_file
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "RoiEncoder",
     "SlideRegions",
     "encoder_from_file",
+    "frames_ahead",
     "list_encoders",
     "load_encoder",
     "load_graph_encoder",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from shapely.geometry.base import BaseGeometry
 
@@ -16,6 +17,7 @@ from ml.imaging.slides.ahead import (
     readers_asked,
     slide_readers,
 )
+from ml.imaging.videos.ahead import ahead
 from ml.networks.device import chosen_compute
 from ml.roi.encoders.protocol import PatchEncoder
 from ml.roi.patches import BATCH, Corner, PatchSource, SlidePatches
@@ -24,6 +26,7 @@ from ml.roi.stain import StainEstimate, stain_to_dict
 from ml.roi.vectors import patch_vectors
 from ml.types import ArrayF32, ImageU8, Progress
 
+T = TypeVar("T")
 ON_GPU, ON_CPU = 16, 1
 """Regions that different people wait for and that are embedded together. A processor encodes patch
 by patch: the first would wait for the others, and nobody would gain."""
@@ -109,6 +112,17 @@ def vectors_of_several(
         for (member, _), vector in zip(joined.corners, vectors, strict=True):
             found[members[member]].append(vector)
     return found
+
+
+def frames_ahead(frames: Iterable[T]) -> Iterable[T]:
+    """The same frames of a video, decoded by a thread ahead of a GPU; as they are on a processor.
+
+    ``TESSERA_READERS`` decides otherwise: 0 reads none ahead, any other number does.
+
+    Raises:
+        BadInputError: see ``readers_asked`` and ``chosen_compute``.
+    """
+    return ahead(frames) if readers_asked(default=int(chosen_compute().batched)) else frames
 
 
 def readers_for(encoder: PatchEncoder) -> SlideReaders | None:

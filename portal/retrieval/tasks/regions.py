@@ -13,7 +13,7 @@ from shapely.geometry import shape
 from ml.errors import BadInputError, MlError
 from ml.imaging.slides import open_slide
 from ml.imaging.videos import read_frame
-from ml.types import Progress
+from ml.types import ImageU8, Progress
 from portal.annotations.models import Roi
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind
@@ -22,6 +22,8 @@ from portal.retrieval.models import Encoder, EncoderKind
 from portal.retrieval.services import EncoderFacts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ml.imaging.slides import SlideImage
     from ml.roi import Embedded, RegionEncoder
     from ml.roi.stain import StainEstimate
@@ -53,11 +55,7 @@ def regions_open(network: RegionEncoder, canvas: Canvas) -> Iterator[EmbedRegion
     """
     path, mpp = storage.resolve(canvas.pixels_path), canvas_mpp(canvas)
     if canvas.kind == CanvasKind.VIDEO:
-        yield lambda rois, progress: [
-            found
-            for pts, same in groupby(rois, key=lambda roi: roi.frame_pts)
-            for found in _on_frame(network, canvas, pts, list(same), progress)
-        ]
+        yield lambda rois, progress: _on_frames(network, path, mpp, rois, progress)
         return
     with open_slide(path) as slide:
         stain = canvas_stain(network, canvas, slide)
@@ -97,22 +95,34 @@ def canvases_embed(
     ]
 
 
+def _on_frames(
+    network: RegionEncoder, path: Path, mpp: float | None, rois: Sequence[Roi], progress: Progress
+) -> list[Embedded | BadInputError]:
+    """Of ROIs on frames of a video; the next frame is decoded while a GPU works on one."""
+    from ml.roi import frames_ahead
+
+    runs = [(pts, list(own)) for pts, own in groupby(rois, key=lambda roi: roi.frame_pts)]
+    images = (None if pts is None else read_frame(path, pts) for pts, _ in runs)
+    return [
+        found
+        for image, (_, own) in zip(frames_ahead(images), runs, strict=True)
+        for found in _on_frame(network, image, mpp, own, progress)
+    ]
+
+
 def _on_frame(
     network: RegionEncoder,
-    canvas: Canvas,
-    pts: int | None,
+    image: ImageU8 | None,
+    mpp: float | None,
     rois: Sequence[Roi],
     progress: Progress,
 ) -> Iterator[Embedded | BadInputError]:
-    if pts is None:
+    if image is None:
         yield from (BadInputError("this ROI lies on a video but names no frame") for _ in rois)
         return
-    image = read_frame(storage.resolve(canvas.pixels_path), pts)
     for roi in rois:
         try:
-            yield network.embed_image(
-                image, shape(roi.geometry), mpp=canvas_mpp(canvas), progress=progress
-            )
+            yield network.embed_image(image, shape(roi.geometry), mpp=mpp, progress=progress)
         except BadInputError as error:
             yield error
 
