@@ -137,6 +137,15 @@ class CancelledError(MlError):
     code = "cancelled"
 
 
+class IndexUnreachableError(MlError):
+    """The server that holds an index does not answer, or says that it cannot."""
+
+    code = "index-unreachable"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the index server cannot be asked: {why}")
+
+
 class IndexBusyError(MlError):
     """Another writer held an index folder for longer than the caller would wait."""
 

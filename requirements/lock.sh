@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 lock() { # NAME EXTRA MORE...
   name=$1 extra=$2
   shift 2
-  uv pip compile pyproject.toml --quiet --extra "$extra" --extra postgres --extra s3 --constraint constraints.txt \
+  uv pip compile pyproject.toml --quiet --extra "$extra" --extra postgres --extra qdrant --extra s3 \
+    --constraint constraints.txt \
     --generate-hashes --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
     --no-annotate --no-header --no-emit-index-url --no-emit-find-links "$@" --output-file "requirements/$name.txt"
 }

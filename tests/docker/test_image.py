@@ -165,7 +165,7 @@ def test_a_lock_has_what_the_package_needs_in_the_versions_of_the_constraints(lo
     locked = dict(re.findall(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;+]+)", pins, re.M))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    more = (*extras[lock], *extras["postgres"], *extras["s3"])
+    more = (*extras[lock], *extras["postgres"], *extras["qdrant"], *extras["s3"])
     needed = {named(one) for one in (*project["dependencies"], *more)}
     assert needed - set(locked) == set(), "make lock"
     constraints = (ROOT / "constraints.txt").read_text()

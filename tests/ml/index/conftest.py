@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +41,21 @@ def standing_in(vectors: ArrayF32) -> GpuRows:
     return GpuRows(RoughIndex(vectors), vectors)
 
 
-@pytest.fixture(params=["processor", "gpu", "lists", "parts"])
+ENGINES = ["processor", "gpu", "lists", "parts", "qdrant"]
+if os.environ.get("TESSERA_TEST_QDRANT_URL"):
+    ENGINES.append("server")
+
+
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How bases are searched: scanned, on a GPU first (stood in for), or by lists of 8 bits.
 
     "lists" and "parts" do for a few rows what is done for millions, and visit every list; "parts"
-    makes lists of its own for each set of permitted ids.
+    makes lists of its own for each set of permitted ids. "qdrant" is its client's local mode,
+    "server" one that runs at ``TESSERA_TEST_QDRANT_URL``.
     """
+    if request.param in ("qdrant", "server"):
+        return str(request.param)
     if request.param == "gpu":
         read = segment.read_segment
 
@@ -73,3 +84,19 @@ def lists_for_few(monkeypatch: pytest.MonkeyPatch, *, recall: float = 2.0) -> No
     monkeypatch.setattr(lists, "SCAN_MOST", 0)
     monkeypatch.setattr(segment, "_MEASURED_MOST", 0)
     monkeypatch.setattr(lists, "_RECALL", recall)
+
+
+@pytest.fixture
+def opens_qdrant(engine: str) -> Iterator[Callable[..., Any]]:
+    """Opens an index by the client's local mode, or on the server that is named; dropped after."""
+    pytest.importorskip("qdrant_client")
+    from ml.index.qdrant import QdrantServer, drop_group, open_qdrant
+
+    url = os.environ["TESSERA_TEST_QDRANT_URL"] if engine == "server" else ":memory:"
+    server, name = QdrantServer(url, shards=2), f"test-{uuid.uuid4()}"
+
+    def opened(dim: int = 6, *, tag: str = "", config: Any = None) -> Any:
+        return open_qdrant(server, name, dim, tag=tag, group=name)
+
+    yield opened
+    drop_group(server, name)

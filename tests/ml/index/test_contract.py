@@ -1,0 +1,214 @@
+"""What every engine of vector search keeps to, in files or on servers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ml.errors import BadInputError, IndexFormatError, ShapeError
+from ml.index import IndexConfig, VectorIndex, open_index
+
+DIM = 6
+
+
+@pytest.fixture
+def opens(engine, tmp_path, request):
+    """Opens the same index again and again, whichever engine it is of."""
+    if engine in ("qdrant", "server"):
+        return request.getfixturevalue("opens_qdrant")
+
+    def opened(dim=DIM, *, tag="", config=None):
+        return open_index(tmp_path / "i", dim=dim, tag=tag, config=config)
+
+    return opened
+
+
+def slow_search(entries, q, k, allowed=None, excluded=()):
+    """The definition, in plain Python."""
+    rows = [
+        (float(np.sqrt(sum((float(a) - float(b)) ** 2 for a, b in zip(v, q, strict=True)))), i)
+        for i, v in entries.items()
+        if (allowed is None or i in allowed) and i not in excluded
+    ]
+    return [i for _, i in sorted(rows)[:k]]
+
+
+def vectors(n, seed=0, dim=DIM):
+    return np.random.default_rng(seed).standard_normal((n, dim)).astype(np.float32)
+
+
+def filled(opens, n=50):
+    index, v = opens(), vectors(n)
+    index.build(np.arange(n) * 3, v)
+    return index, {3 * i: v[i] for i in range(n)}
+
+
+def test_the_engine_fills_the_protocol(opens):
+    index = opens()
+    assert isinstance(index, VectorIndex)
+    assert (index.stats.kind, index.stats.version, len(index.ids())) == ("empty", 0, 0)
+    assert len(index.search(np.zeros(DIM), 3)[0]) == 0
+    index.build([5, 2], vectors(2))
+    assert index.ids().tolist() == [2, 5]
+    assert (index.stats.kind != "empty", index.stats.count, index.dim) == (True, 2, DIM)
+    index.remove([5])
+    assert index.ids().tolist() == [2]
+
+
+def test_a_hand_worked_distance(opens):
+    index = opens(dim=2)
+    index.add([7, 9], [[3.0, 4.0], [0.0, 1.0]])
+    ids, distance = index.search([0.0, 0.0], 5)
+    assert ids.tolist() == [9, 7]
+    assert distance.tolist() == [1.0, 5.0]
+    assert ids.dtype == np.int64
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_edits_answer_as_the_slow_search_does(opens, seed):
+    rng = np.random.default_rng(seed)
+    config = IndexConfig(delta_least=12, delta_share=1000, ivf_above=10**9)
+    index = opens(dim=DIM, config=config)
+    reader = opens(dim=DIM)
+    entries = {}
+    for step in range(60):
+        action = rng.integers(0, 10)
+        if action < 5:
+            free = np.setdiff1d(np.arange(-40, 160), list(entries))
+            ids = rng.choice(free, size=rng.integers(1, 6), replace=False)
+            # Coarse values make exact ties common.
+            new = rng.integers(-1, 2, size=(len(ids), DIM)).astype(np.float32)
+            index.add(ids, new)
+            entries.update(zip(ids.tolist(), new, strict=True))
+        elif action < 8 and entries:
+            gone = rng.choice(list(entries), size=min(len(entries), 3), replace=False)
+            assert index.remove([*gone, 999]) == len(gone)
+            for i in gone:
+                del entries[i]
+        elif action == 8:
+            index.compact()
+        q = rng.integers(-1, 2, size=DIM).astype(np.float32)
+        k = int(rng.integers(1, 12))
+        allowed = rng.choice(np.arange(-40, 160), size=120) if step % 3 == 0 else None
+        excluded = rng.choice(np.arange(-40, 160), size=20) if step % 2 == 0 else None
+        ids, distance = reader.search(q, k, allowed=allowed, excluded=excluded)
+        want = slow_search(
+            entries,
+            q,
+            k,
+            None if allowed is None else set(allowed.tolist()),
+            set() if excluded is None else set(excluded.tolist()),
+        )
+        assert ids.tolist() == want
+        assert (np.diff(distance) >= 0).all()
+        assert reader.stats.count == len(entries)
+
+
+def test_ties_beyond_any_margin_are_ordered_by_id(opens):
+    index = opens(dim=DIM)
+    ids = np.random.default_rng(1).permutation(500)
+    index.build(ids, np.ones((500, DIM), dtype=np.float32))
+    found, distance = index.search(np.zeros(DIM), 7)
+    assert found.tolist() == list(range(7))
+    assert len(set(distance.tolist())) == 1
+
+
+def test_more_than_there_is_gives_what_there_is(opens):
+    index, _ = filled(opens, n=5)
+    assert len(index.search(np.zeros(DIM), 100)[0]) == 5
+    assert len(index.search(np.zeros(DIM), 100, allowed=[0, 3, 4])[0]) == 2
+    assert len(index.search(np.zeros(DIM), 100, allowed=[])[0]) == 0
+
+
+def test_a_removed_id_may_come_back_with_another_vector(opens):
+    index, _ = filled(opens, n=5)
+    index.remove([3])
+    index.add([3], np.full((1, DIM), 9.0))
+    ids, distance = index.search(np.full(DIM, 9.0), 1)
+    assert (ids.tolist(), distance.tolist()) == ([3], [0.0])
+    assert index.stats.count == 5
+    index.compact()
+    assert index.search(np.full(DIM, 9.0), 1)[0].tolist() == [3]
+    assert (index.stats.n_delta, index.stats.n_removed) == (0, 0)
+
+
+def test_everything_removed_leaves_an_empty_index(opens):
+    index, entries = filled(opens, n=5)
+    index.remove(list(entries))
+    index.compact()
+    assert index.stats.count == 0
+    assert len(index.search(np.zeros(DIM), 3)[0]) == 0
+    index.add([1], vectors(1))
+    assert index.search(np.zeros(DIM), 3)[0].tolist() == [1]
+
+
+def test_a_reader_sees_each_version_without_reopening(opens):
+    reader = opens(dim=DIM)
+    writer = opens(dim=DIM)
+    assert reader.stats.version == 0
+    writer.build([1, 2], vectors(2))
+    assert reader.stats.count == 2
+    writer.add([3], vectors(1, seed=5))
+    assert 3 in reader.search(vectors(1, seed=5)[0], 1)[0]
+    writer.build([4], vectors(1))
+    assert reader.search(np.zeros(DIM), 9)[0].tolist() == [4]
+    assert reader.stats.version == 3
+
+
+BAD = {
+    "one dimension": (([1], np.zeros(DIM)), ShapeError, r"vectors: expected \(N, 6\)"),
+    "another dim": (([1], np.zeros((1, 5))), ShapeError, r"\(1, 5\)"),
+    "fewer ids": (([1], np.zeros((2, DIM))), ShapeError, r"ids: expected \(2,\)"),
+    "float ids": (([1.5], np.zeros((1, DIM))), ShapeError, "float64"),
+    "words": (([1], [["a"] * DIM]), ShapeError, "vectors"),
+    "nothing": (([], np.zeros((0, DIM))), BadInputError, "no vectors"),
+    "twice": (([4, 4], np.zeros((2, DIM))), BadInputError, "id 4 is given more than once"),
+    "nan": (([4], [[0, 0, np.nan, 0, 0, 0]]), BadInputError, "id 4.*got nan at position 2"),
+    "infinite": (([4], [[0, 0, 0, 0, 0, np.inf]]), BadInputError, "got inf"),
+    "huge": (([4], [[0, 0, 0, 0, 0, 1e30]]), BadInputError, "position 5"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_entries_are_refused_and_nothing_is_lost(opens, name):
+    arguments, error, text = BAD[name]
+    index, entries = filled(opens)
+    for action in (index.add, index.build):
+        with pytest.raises(error, match=text):
+            action(*arguments)
+    assert index.stats.count == len(entries)
+    assert index.stats.version == 1
+
+
+def test_an_id_that_is_there_already_is_refused(opens):
+    index, _ = filled(opens)
+    with pytest.raises(BadInputError, match="id 3 is in the index already"):
+        index.add([1, 3], vectors(2))
+    index.add([1], vectors(1))
+    with pytest.raises(BadInputError, match="id 1 is in the index already"):
+        index.add([1], vectors(1))
+
+
+@pytest.mark.parametrize("q", [np.zeros(5), np.zeros((1, DIM)), "x", None])
+def test_a_query_of_another_shape_is_refused(opens, q):
+    index, _ = filled(opens)
+    with pytest.raises(ShapeError, match="q: expected"):
+        index.search(q, 1)
+
+
+def test_a_query_of_nan_and_a_k_of_nought_are_refused(opens):
+    index, _ = filled(opens)
+    with pytest.raises(BadInputError, match="q: expected finite"):
+        index.search([np.nan] * DIM, 1)
+    for k in (0, -1, 2.5, True):
+        with pytest.raises(BadInputError, match="k: expected"):
+            index.search(np.zeros(DIM), k)
+
+
+def test_another_dimension_or_encoder_is_refused(opens):
+    opens(tag="gnn-1").build([1], vectors(1))
+    with pytest.raises(IndexFormatError, match="expected dim 7, got 6"):
+        opens(dim=7, tag="gnn-1")
+    with pytest.raises(IndexFormatError, match="expected tag 'gnn-2', got 'gnn-1'"):
+        opens(tag="gnn-2")
+    assert opens().stats.tag == "gnn-1"
