@@ -121,18 +121,13 @@ export class RoiLayer extends Emitter<LayerEvents> {
 
   /** The smallest ROI under a point of the map, so that one inside another can be reached. */
   at(coordinate: number[], resolution: number): RoiState | null {
-    const reach = Math.max(REACH_SCREEN_PX, REACH_OF_MARKS_SCREEN_PX) * resolution;
+    const reach = REACH_OF_MARKS_SCREEN_PX * resolution; // the longer of the two
     const [x = 0, y = 0] = coordinate;
     let best: RoiFeature | null = null;
     let bestSize = Infinity;
     for (const feature of this.source.getFeaturesInExtent([x - reach, y - reach, x + reach, y + reach])) {
       const geometry = feature.getGeometry();
-      if (!geometry) continue;
-      const [nearX = 0, nearY = 0] = geometry.getClosestPoint(coordinate);
-      const isMark = !(geometry instanceof Polygon || geometry instanceof MultiPolygon);
-      const most = (isMark ? REACH_OF_MARKS_SCREEN_PX : REACH_SCREEN_PX) * resolution;
-      const isNear = Math.hypot(nearX - x, nearY - y) <= most;
-      if (!isNear && !geometry.intersectsCoordinate(coordinate)) continue;
+      if (!geometry || !isUnder(geometry, coordinate, resolution)) continue;
       const extent = geometry.getExtent();
       const size = getWidth(extent) * getHeight(extent);
       if (size < bestSize) [best, bestSize] = [feature, size];
@@ -317,6 +312,14 @@ export class RoiLayer extends Emitter<LayerEvents> {
 function isTiny(feature: FeatureLike, resolution: number): boolean {
   const extent = feature.getGeometry()?.getExtent();
   return Boolean(extent && Math.max(getWidth(extent), getHeight(extent)) < SMALLEST_SCREEN_PX * resolution);
+}
+
+/** Whether the pointer at a place of the map means it: in it, or near enough. */
+export function isUnder(geometry: GeometryOnMap, at: number[], resolution: number): boolean {
+  const [[x = 0, y = 0], [nearX = 0, nearY = 0]] = [at, geometry.getClosestPoint(at)];
+  const isArea = geometry instanceof Polygon || geometry instanceof MultiPolygon;
+  const reach = (isArea ? REACH_SCREEN_PX : REACH_OF_MARKS_SCREEN_PX) * resolution;
+  return Math.hypot(nearX - x, nearY - y) <= reach || geometry.intersectsCoordinate(at);
 }
 
 /** An ellipse has handles of its own, and what is locked has none. */

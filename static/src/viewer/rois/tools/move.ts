@@ -3,11 +3,17 @@
 import PointerInteraction from "ol/interaction/Pointer";
 import { noModifierKeys, primaryAction } from "ol/events/condition";
 import { containsExtent } from "ol/extent";
+import LineString from "ol/geom/LineString";
+import MultiLineString from "ol/geom/MultiLineString";
+import MultiPoint from "ol/geom/MultiPoint";
+import Point from "ol/geom/Point";
 import type MapBrowserEvent from "ol/MapBrowserEvent";
 
 import type { RoiCommands } from "./commands";
+import { isUnder } from "../shown/layer";
 import type { RoiFeature, RoiLayer } from "../shown/layer";
 import type { Position } from "../../lib/types";
+import type { GeometryOnMap } from "../../map/pixel_plane";
 
 /** A hand that clicks moves by less than this: nothing is moved by a click. */
 const LEAST_SCREEN_PX = 4;
@@ -73,10 +79,17 @@ function pointerAt(event: MapBrowserEvent): Position {
   return [x, y];
 }
 
-/** The pointer is in it, and its edge is on screen: within an ROI larger than the window one pans. */
+/** The pointer is in it (a line or a point has no inside: near it), and its edge is on screen: within an ROI larger than the window one pans. */
 function isGrabbed(feature: RoiFeature, event: MapBrowserEvent): boolean {
   const geometry = feature.getGeometry();
-  if (!geometry?.intersectsCoordinate(event.coordinate)) return false;
+  if (!geometry || !isHeld(geometry, event)) return false;
   const view = event.map.getView().calculateExtent(event.map.getSize());
   return !containsExtent(geometry.getExtent(), view);
+}
+
+function isHeld(geometry: GeometryOnMap, { coordinate, map }: MapBrowserEvent): boolean {
+  const isLong = geometry instanceof LineString || geometry instanceof MultiLineString;
+  const isMark = isLong || geometry instanceof Point || geometry instanceof MultiPoint;
+  if (!isMark) return geometry.intersectsCoordinate(coordinate); // its edge is for its vertices
+  return isUnder(geometry, coordinate, map.getView().getResolution() ?? 1);
 }

@@ -1,7 +1,13 @@
-/** Vertices of the selected ROI are dragged; on an edge a new one is made, with Alt one is removed. */
+/**
+ * Vertices of the selected ROI are dragged; on the edge of an area a new one is made, with Alt one is removed.
+ * A line is taken hold of between its vertices, and moved whole.
+ */
 
 import type Collection from "ol/Collection";
+import type MapBrowserEvent from "ol/MapBrowserEvent";
 import { altKeyOnly, primaryAction, singleClick } from "ol/events/condition";
+import LineString from "ol/geom/LineString";
+import MultiLineString from "ol/geom/MultiLineString";
 import Modify from "ol/interaction/Modify";
 
 import { sketchStyle } from "../shown/style";
@@ -11,11 +17,29 @@ import type { RoiFeature } from "../shown/layer";
 const TOLERANCE_SCREEN_PX = 8;
 
 export function modifyInteraction(features: Collection<RoiFeature>, isPanning: () => boolean): Modify {
+  const style = sketchStyle("#ffffff");
   return new Modify({
     features,
     pixelTolerance: TOLERANCE_SCREEN_PX,
-    condition: (event) => !isPanning() && primaryAction(event) && !event.originalEvent.shiftKey,
+    condition: (event) =>
+      !isPanning() && primaryAction(event) && !event.originalEvent.shiftKey && !isBetweenVertices(features.item(0), event),
     deleteCondition: (event) => altKeyOnly(event) && singleClick(event),
-    style: sketchStyle("#ffffff"),
+    style: (handle) => (isLine(features.item(0)) && !handle.get("existing") ? [] : style),
   });
+}
+
+function isLine(feature: RoiFeature | undefined): boolean {
+  const geometry = feature?.getGeometry();
+  return geometry instanceof LineString || geometry instanceof MultiLineString;
+}
+
+function isBetweenVertices(feature: RoiFeature | undefined, { pixel, map }: MapBrowserEvent): boolean {
+  if (!feature || !isLine(feature)) return false;
+  const flat = (feature.getGeometry() as LineString | MultiLineString).getFlatCoordinates();
+  const [x = 0, y = 0] = pixel;
+  for (let at = 0; at < flat.length; at += 2) {
+    const [toX = 0, toY = 0] = map.getPixelFromCoordinate(flat.slice(at, at + 2));
+    if (Math.hypot(toX - x, toY - y) <= TOLERANCE_SCREEN_PX) return false;
+  }
+  return true;
 }
