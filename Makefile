@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo dev serve test check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean front lock sbom
+.PHONY: help setup demo dev serve test endurance check lint-fix fuzz bench bench-gpu gpu-once gpu-wheels chaos swapping screenshots clean front lock sbom
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,14 +68,19 @@ check-templates:
 	$(BIN)/djlint templates --lint --quiet
 
 # A process for each core: threads of its own would only wait for one another, spinning.
-test: export OMP_NUM_THREADS := 1
-test: export OPENBLAS_NUM_THREADS := 1
-test: export OPENCV_FOR_THREADS_NUM := 1
+test endurance: export OMP_NUM_THREADS := 1
+test endurance: export OPENBLAS_NUM_THREADS := 1
+test endurance: export OPENCV_FOR_THREADS_NUM := 1
 # Hundreds of processes are started: each would compile every module again.
-test: export PYTHONDONTWRITEBYTECODE :=
-test: check ## every check and every test
+test endurance: export PYTHONDONTWRITEBYTECODE :=
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+test: check ## every check and every test but those of `make endurance`
 	npm run --silent test
-	$(BIN)/python -m pytest $(or $(PYTEST),-n auto --dist loadfile --no-loadscope-reorder)
+	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "not endurance")
+
+ENDURANCE := tests/chaos tests/killing tests/portal/test_postgresql.py tests/portal/test_rest_schema.py
+endurance: setup ## minutes of killing, chaos, fuzzed requests; the portal's tests on PostgreSQL
+	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m endurance $(ENDURANCE))
 
 fuzz: setup ## 2,000 damaged files of every format (FUZZ="--count 200 --seed 7")
 	$(BIN)/python -m tests.fuzz $(FUZZ)

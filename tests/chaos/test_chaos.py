@@ -35,6 +35,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.services
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

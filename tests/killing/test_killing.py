@@ -19,6 +19,7 @@ from tests.killing.uploads import send_among_kills
 CONTROL = "tests.killing.embedding_control"
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.endurance,
     pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
 ]
 

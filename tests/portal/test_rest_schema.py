@@ -132,6 +132,7 @@ def caller(secret: str, db: None) -> Iterator[Caller]:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.timeout(900)
 @schema.parametrize()
 @settings(

@@ -11,11 +11,14 @@ import pytest
 
 from ml.errors import MosaicError
 from ml.evaluation.mosaic.truth import score_against_truth
-from ml.mosaic import MosaicResult, NothingRegisteredError, build_mosaic
+from ml.mosaic import MosaicConfig, MosaicResult, NothingRegisteredError, build_mosaic
 from tests.ml.mosaic.conftest import make_sweep, write_video
 
 if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
+
+
+GLOBAL = MosaicConfig(local_fit=False)  # what is said of bad input is said before the local fit
 
 
 def assert_nothing_lost(result: MosaicResult, count: int) -> None:
@@ -32,7 +35,7 @@ def test_a_variable_frame_rate_keeps_its_time_stamps(slow_sweep: Sweep, tmp_path
     pauses = np.random.default_rng(3).integers(10, 200, len(slow_sweep.frames))
     pts_ms = np.cumsum(pauses).tolist()
     video = write_video(tmp_path / "a.mkv", slow_sweep.frames, pts_ms=pts_ms)
-    result = build_mosaic(video, tmp_path / "out")
+    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, 50)
     assert [frame.pts for frame in result.frames] == pts_ms
     np.testing.assert_allclose([f.time_s for f in result.frames], np.array(pts_ms) / 1000)
@@ -47,7 +50,7 @@ def test_a_resolution_that_changes_half_way_goes_on_in_the_first_ones_pixels(
     video, half = tmp_path / "a.ts", [cv2.resize(f, (240, 176)) for f in slow_sweep.frames[25:]]
     write_video(video, slow_sweep.frames[:25], pts_ms=range(0, 1000, 40))
     write_video(video, half, pts_ms=range(1000, 2000, 40))
-    result = build_mosaic(video, tmp_path / "out")
+    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, len(result.frames))
     assert len(result.frames) >= 48, "a decoder may lose a frame where the stream begins anew"
     assert result.frame_size_px == (200, 200)
@@ -73,7 +76,7 @@ def test_ten_seconds_of_smoke_are_named_and_both_sides_kept(
     after = sweep[80:] if is_moving else sweep[31:61]
     frames = [*sweep[:30], *(_smoke(f, i) for i, f in enumerate(smoked)), *after]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 200 * len(frames), 200))
-    result = build_mosaic(video, tmp_path / "out")
+    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, 110)
     assert {f.reason_code for f in result.frames[30:80]} == {"smoke"}
     (gap,) = result.gaps
@@ -90,7 +93,7 @@ def test_a_cut_in_a_video_gives_two_components_each_with_its_seconds(
     other = [np.ascontiguousarray(f[::-1, :, ::-1]) for f in slow_sweep.frames[:20]]
     frames = [*slow_sweep.frames[:30], *other]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
-    result = build_mosaic(video, tmp_path / "out")
+    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, 50)
     spans = [[(s.first_s, s.last_s) for s in component.spans] for component in result.components]
     assert spans == [[(0.0, 1.16)], [(1.2, 1.96)]]
@@ -102,7 +105,7 @@ def test_a_scope_that_starts_and_ends_in_the_dark_is_mapped_between(
     black = [np.zeros((200, 200, 3), np.uint8)] * 15
     frames = [*black, *slow_sweep.frames[:30], *black[:5]]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 2000, 40))
-    result = build_mosaic(video, tmp_path / "out")
+    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, 50)
     assert [gap.reason_code for gap in result.gaps] == ["dark", "dark"]
     assert [f.status for f in result.frames[15:45]] == ["registered"] * 30
@@ -113,7 +116,7 @@ def test_a_static_video_is_one_view_whatever_its_noise(slow_sweep: Sweep, tmp_pa
     noisy = [np.clip(still + rng.normal(0, 3, still.shape), 0, 255) for _ in range(30)]
     frames = [frame.astype(np.uint8) for frame in noisy]
     video = write_video(tmp_path / "a.mp4", frames, pts_ms=range(0, 1200, 40))
-    result = build_mosaic(video, tmp_path / "out")
+    result = build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, 30)
     assert result.registered_count == 30
     assert sum(frame.is_key for frame in result.frames) == 1
@@ -124,14 +127,14 @@ def test_two_frames_are_a_map_and_two_strangers_are_refused(
     slow_sweep: Sweep, tmp_path: Path
 ) -> None:
     near = write_video(tmp_path / "near.mp4", slow_sweep.frames[:2], pts_ms=[0, 40])
-    result = build_mosaic(near, tmp_path / "out")
+    result = build_mosaic(near, tmp_path / "out", config=GLOBAL)
     assert_nothing_lost(result, 2)
     assert result.registered_count == 2
     before = (tmp_path / "out/mosaic.json").read_bytes()
     strangers = [slow_sweep.frames[0], slow_sweep.frames[40][::-1]]
     apart = write_video(tmp_path / "apart.mp4", strangers, pts_ms=[0, 40])
     with pytest.raises(NothingRegisteredError, match="no two of 2 usable frames, out of 2, show"):
-        build_mosaic(apart, tmp_path / "out")
+        build_mosaic(apart, tmp_path / "out", config=GLOBAL)
     assert (tmp_path / "out/mosaic.json").read_bytes() == before
 
 
@@ -139,7 +142,7 @@ def test_a_black_video_is_refused_with_its_seconds(tmp_path: Path) -> None:
     black = [np.zeros((120, 120, 3), np.uint8)] * 20
     video = write_video(tmp_path / "a.mp4", black, pts_ms=range(0, 800, 40))
     with pytest.raises(MosaicError, match=r"none of 20 frames is usable; too dark: 0:00\.0 to"):
-        build_mosaic(video, tmp_path / "out")
+        build_mosaic(video, tmp_path / "out", config=GLOBAL)
     assert not (tmp_path / "out").exists()
 
 
@@ -152,7 +155,7 @@ def test_stills_of_different_operations_are_not_stitched(
     stills = [_small(path) for path in by_operation.values()]
     assert len(stills) >= 8
     try:
-        result = build_mosaic(stills, tmp_path / "out")
+        result = build_mosaic(stills, tmp_path / "out", config=GLOBAL)
     except NothingRegisteredError as error:
         assert len(error.frames) == len(stills)
     else:
@@ -165,7 +168,7 @@ def test_the_sinus_is_refused_or_split_into_parts_that_hold(
     folder = tessera_data / "endoscopy/sinus-4584"
     frames = [_small(path) for path in sorted(folder.glob("*.jpg"))]
     try:
-        result = build_mosaic(frames, tmp_path / "out")
+        result = build_mosaic(frames, tmp_path / "out", config=GLOBAL)
     except NothingRegisteredError as error:
         assert len(error.frames) == len(frames)
         return
@@ -187,7 +190,7 @@ def test_a_scope_moving_over_a_laparoscopy_still_is_mapped_to_a_pixel(
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
         frames.append(np.asarray(cv2.warpPerspective(scene, matrix, (480, 270), flags=flags)))
         truth[i] = matrix
-    result = build_mosaic(frames, tmp_path / "out")
+    result = build_mosaic(frames, tmp_path / "out", config=GLOBAL)
     assert result.registered_count == 40
     assert score_against_truth(result, truth, size_px=(480, 270)).mean_px < 1.0
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
+
 import numpy as np
 
+from portal.annotations.models import Roi, RoiAction, RoiRevision
+from portal.annotations.services.fields import roi_shape
+from portal.annotations.services.rois import roi_prepare
+from portal.annotations.services.writing import label_words, roi_revision
 from portal.jobs.models import Job
 from portal.retrieval import selectors, services
-from portal.retrieval.models import EncoderKind
+from portal.retrieval.models import Embedding, EncoderKind
 from portal.retrieval.services import EncoderFacts
-from tests.portal.retrieval.conftest import box_vector
+from tests.portal.retrieval.conftest import box_vector, square
 
 
 def encoder_registered():
@@ -18,6 +24,8 @@ def encoder_registered():
 
 def filled(world, *, patients=15, each=4, learnable=True, labelled=True, seed=0, user=None):
     """ROIs of two labels, told apart by their size alone, if at all; where they lie is chance.
+
+    The rows are those of ``roi_create`` and ``embedding_save``, written together.
 
     Returns:
         The ROIs, by patient.
@@ -33,22 +41,56 @@ def filled(world, *, patients=15, each=4, learnable=True, labelled=True, seed=0,
             kind = number % 2 if learnable else int(rng.integers(2))
             size = 40 - 14 * (number % 2) + int(rng.integers(0, 5))
             left, top = (int(at) for at in rng.integers(0, 80, 2))
-            roi = world.roi(canvas, left, top, size, user=user, label=names[kind])
-            embedded(roi, encoder)
-            own.append(roi)
+            own.append(_drawn(canvas, square(left, top, size), user or world.user, names[kind]))
         made.append(own)
+    rois = [roi for own in made for roi in own]
+    Roi.everything.bulk_create(rois)
+    words = label_words(world.lab.pk)
+    RoiRevision.objects.bulk_create(
+        roi_revision(roi, RoiAction.CREATE, roi.created_by, words=words) for roi in rois
+    )
+    Embedding.objects.bulk_create(_vector(roi, encoder) for roi in rois)
     Job.objects.all().delete()
     return made
 
 
+def _drawn(canvas, geometry, user, label):
+    return roi_prepare(
+        canvas=canvas,
+        user=user,
+        shape=roi_shape(canvas, geometry),
+        frame=None,
+        label=label,
+        name="",
+        roi_id=uuid.uuid4(),
+        foreign={},
+    )
+
+
+def _vector(roi, encoder):
+    return Embedding(
+        encoder=encoder,
+        roi=roi,
+        roi_version=roi.version,
+        lab_id=roi.lab_id,
+        canvas_id=roi.canvas_id,
+        vector=np.ascontiguousarray(_numbers(roi), dtype="<f4").tobytes(),
+        patch_count=1,
+        seconds=0.0,
+    )
+
+
+def _numbers(roi):
+    xs, ys = zip(*roi.geometry["coordinates"][0], strict=True)
+    return box_vector((min(xs), min(ys), max(xs), max(ys)))
+
+
 def embedded(roi, encoder):
-    ring = roi.geometry["coordinates"][0]
-    xs, ys = zip(*ring, strict=True)
     services.embedding_save(
         roi_id=roi.pk,
         geometry=roi.geometry,
         encoder=encoder,
-        vector=box_vector((min(xs), min(ys), max(xs), max(ys))),
+        vector=_numbers(roi),
         patch_count=1,
         seconds=0.0,
     )
