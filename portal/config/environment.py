@@ -150,6 +150,32 @@ def object_storage() -> dict[str, str | float] | None:
     return found | {"cache_bytes": int(gib * 2**30)}
 
 
+def index_server() -> dict[str, str | int] | None:
+    """``TESSERA_QDRANT_...``: the server that may hold the search's vectors; None: files do."""
+    wanted = one_of("TESSERA_INDEX_ENGINE", ("files", "qdrant"), default="files") == "qdrant"
+    url = text("TESSERA_QDRANT_URL", "")
+    if not url:
+        if wanted:
+            raise ImproperlyConfigured("TESSERA_INDEX_ENGINE is qdrant: set TESSERA_QDRANT_URL.")
+        return None
+    if find_spec("qdrant_client") is None:
+        raise ImproperlyConfigured(
+            "TESSERA_QDRANT_URL is set; its client is not installed: pip install 'tessera[qdrant]'"
+        )
+    is_local = url == ":memory:" or url.startswith("folder:")  # tests and trials
+    address = urlsplit(url)
+    if not is_local and (address.scheme not in {"http", "https"} or not address.hostname):
+        raise ImproperlyConfigured(
+            f"TESSERA_QDRANT_URL must look like http://index.lab.example:6333; got {url!r}."
+        )
+    return {
+        "url": url,
+        "api_key": text("TESSERA_QDRANT_API_KEY", ""),
+        "shards": int(number("TESSERA_QDRANT_SHARDS", default=1, minimum=1)),
+        "replicas": int(number("TESSERA_QDRANT_REPLICAS", default=1, minimum=1)),
+    }
+
+
 def broker_url(default: str) -> str:
     """``TESSERA_BROKER_URL``: ``filesystem://`` (no server) or ``redis://host:port/db``."""
     url = text("TESSERA_BROKER_URL", default)

@@ -137,6 +137,7 @@ def test_the_check_of_images_refuses_floating_tags() -> None:
     assert said() == (0, "")
     assert said(OBJECTS_IMAGE=f"objects:1{digest}") == (0, "")  # of a profile: named or left out
     assert said(OBJECTS_IMAGE="objects:1")[0] == 1
+    assert said(QDRANT_IMAGE="qdrant:1")[0] == 1
     for wrong in ("postgres:16", "", "postgres@sha256:12", "postgres@sha256:" + "zz" * 32):
         code, text = said(POSTGRES_IMAGE=wrong)
         assert code == 1 and text.startswith("POSTGRES_IMAGE must be an image by digest")

@@ -45,6 +45,11 @@ class Filling:
         self._record, self._filling = known, under_way
         self.source, self.done_until = under_way.source, under_way.done_until
 
+    @property
+    def count(self) -> int:
+        """How many vectors are there already."""
+        return self._filling.count
+
     def put(self, ids: ArrayI64, vectors: ArrayF32) -> None:
         """Add ``ids`` (N,), ascending and above all before, and ``vectors`` (N, D)."""
         key = self._record.key(self._filling.generation)

@@ -39,6 +39,15 @@ class QdrantServer:
         require_extra("qdrant_client", extra="qdrant")
         return _client(self, os.getpid())
 
+    def answers(self) -> bool:
+        """True where it does.
+
+        Raises:
+            IndexUnreachableError: it does not.
+        """
+        with asking():
+            return self.client.get_collections() is not None
+
     @property
     def consistency(self) -> Any:
         """Of a read: what more than half of the replicas say, where there are several."""

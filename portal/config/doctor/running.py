@@ -75,7 +75,11 @@ def queue() -> list[Finding]:
 
 
 def index() -> list[Finding]:
-    """Index files keep up with what is embedded."""
+    """Index files keep up with what is embedded, and their server answers."""
+    where = settings.TESSERA_QDRANT
+    if where and not retrieval.index_server_answers():
+        says = f"The index server {where['url']} does not answer: searches read the database."
+        return [error("index", says, "Start it, or correct TESSERA_QDRANT_URL.")]
     behind = [row for row in retrieval.index_states() if row.newer > INDEX_BEHIND]
     if behind:
         return [

@@ -257,6 +257,10 @@ TESSERA_EMBED_TOGETHER = int(  # 0: as many as pay on the worker's device
     environment.number("TESSERA_EMBED_TOGETHER", default=0, minimum=0)
 )
 TESSERA_ENCODER_APPROVAL = environment.flag("TESSERA_ENCODER_APPROVAL", default=False)
+TESSERA_INDEX_ENGINE = environment.one_of(  # what new indexes are made in
+    "TESSERA_INDEX_ENGINE", ("files", "qdrant"), default="files"
+)
+TESSERA_QDRANT = environment.index_server()
 TESSERA_SEARCH_EXPAND = int(environment.number("TESSERA_SEARCH_EXPAND", default=3, minimum=0))
 TESSERA_SEARCH_DIFFUSE = environment.flag("TESSERA_SEARCH_DIFFUSE", default=True)
 

@@ -84,6 +84,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('version', models.PositiveIntegerField()),
+                ('engine', models.CharField(default='files', help_text='files or qdrant', max_length=8)),
                 ('path', models.CharField(max_length=255)),
                 ('last_embedding_id', models.BigIntegerField()),
                 ('read_at', models.DateTimeField()),

@@ -192,15 +192,17 @@ class TissueSample(LabOwned):
 
 
 class IndexSnapshot(LabOwned):
-    """An index file of one encoder and lab: what it held when it was written.
+    """An index of one encoder and lab: what it held when it was written.
 
     It holds the current embeddings up to ``last_embedding_id`` as of ``read_at``; ``path``,
-    relative to the storage root, is a folder of its own that is never changed. ``recall`` is the
+    relative to the storage root, is a folder of its own that is never changed. Where ``engine`` is
+    qdrant it is the name of an index on that server, as little changed. ``recall`` is the
     share of exact answers that its search found of a sample when it was written.
     """
 
     encoder = models.ForeignKey(Encoder, on_delete=models.CASCADE, related_name="snapshots")
     version = models.PositiveIntegerField()
+    engine = models.CharField(max_length=8, default="files", help_text="files or qdrant")
     path = models.CharField(max_length=255)
     last_embedding_id = models.BigIntegerField()
     read_at = models.DateTimeField()

@@ -53,10 +53,12 @@ from portal.retrieval.selectors.files.snapshots import (
     index_source,
     index_states,
     snapshot_latest,
+    source_of,
 )
 from portal.retrieval.selectors.files.verification import (
     IndexVerdict,
     index_scopes,
+    index_server_answers,
     index_state_of,
     index_verify,
 )
@@ -204,6 +206,7 @@ __all__ = [
     "hit_embedding",
     "index_entries",
     "index_scopes",
+    "index_server_answers",
     "index_source",
     "index_state_of",
     "index_states",
@@ -245,6 +248,7 @@ __all__ = [
     "sample_of",
     "similar_search",
     "snapshot_latest",
+    "source_of",
     "stain_of",
     "unembeddable_for",
     "vector_of",

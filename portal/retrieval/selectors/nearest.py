@@ -8,12 +8,14 @@ all current embeddings.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ml.index import FaissIndex, Selection, exact_merge, exact_search
+from ml.errors import IndexUnreachableError
+from ml.index import Selection, VectorIndex, exact_merge, exact_search
 from ml.index.answers.diffusion import DiffusionConfig, diffused_distances
 from ml.index.answers.expansion import expanded_query, refined_query
 from ml.index.exact import Found, exact_distances
@@ -26,6 +28,7 @@ from portal.retrieval.selectors.files.readers import deltas, readers, selections
 from portal.retrieval.selectors.files.snapshots import snapshot_latest
 
 DIFFUSION = DiffusionConfig()
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +84,10 @@ class Candidates:
 
     def __init__(self, scope: Scope) -> None:
         snapshot = snapshot_latest(scope)
-        index = readers.get(snapshot, scope.encoder) if snapshot else None
+        index: VectorIndex | None = readers.get(snapshot, scope.encoder) if snapshot else None
         snapshot = snapshot if index is not None else None
         masked = ids_masked(scope, snapshot)
-        self._index: FaissIndex | None = index
+        self._scope, self._index = scope, index
         self._newer_ids, self._newer = deltas.get(scope, ids_newer(scope, snapshot))
         self._allowed: Selection | None = None
         self._excluded = masked
@@ -174,8 +177,19 @@ class Candidates:
             )
         ]
         if self._index is not None:
-            parts.append(self._index.search(vector, k, allowed=allowed, excluded=excluded))
+            try:
+                parts.append(self._index.search(vector, k, allowed=allowed, excluded=excluded))
+            except IndexUnreachableError:
+                logger.exception("the index server went away: the database is searched")
+                self._without_index()
+                return self._nearest(vector, k)
         return exact_merge(parts, k)
+
+    def _without_index(self) -> None:
+        """Take every current embedding from the database from now on."""
+        self._index = None
+        self._newer_ids, self._newer = deltas.get(self._scope, ids_newer(self._scope, None))
+        self.used = _used(None, self._newer_ids, self._excluded)
 
 
 def _ranking(vector: ArrayF32, ids: ArrayI64, vectors: ArrayF32) -> Ranking:

@@ -22,9 +22,12 @@ from portal.retrieval.services.explanations import (
 )
 from portal.retrieval.services.indexes import (
     INDEX_KIND,
+    Built,
     index_build_if_due,
     index_build_submit,
+    index_name,
     index_publish,
+    index_version_next,
     indexes_forget,
 )
 from portal.retrieval.services.judgements import judgement_clear, judgement_set
@@ -84,6 +87,7 @@ __all__ = [
     "PLACES_MOST",
     "QUERY_DAYS",
     "REPORT_HITS",
+    "Built",
     "EncoderFacts",
     "QueryAsked",
     "SamplePart",
@@ -103,7 +107,9 @@ __all__ = [
     "explanations_sweep",
     "index_build_if_due",
     "index_build_submit",
+    "index_name",
     "index_publish",
+    "index_version_next",
     "indexes_forget",
     "is_scaled_so",
     "judgement_clear",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -67,47 +69,80 @@ def indexes_forget(*, lab_id: uuid.UUID | None = None) -> int:
 
     Its maps go as well: they are drawn anew when somebody asks.
 
-    The files go on commit. Until there are new ones, searches read the database. Returns how many
-    were submitted.
+    The files go on commit, what is on a server at once: where it cannot be asked, nothing is
+    forgotten. Until there are new ones, searches read the database. Returns how many were
+    submitted.
+
+    Raises:
+        IndexUnreachableError: the server does not answer.
     """
     labs = list(Lab.objects.filter(pk=lab_id) if lab_id else Lab.objects.all())
+    scopes = [Scope(encoder, lab.pk) for encoder in Encoder.objects.all() for lab in labs]
+    for scope in scopes:
+        indexes.server_drop(scope)
     IndexSnapshot.objects.filter(lab__in=labs).delete()
     RegionMap.objects.filter(lab__in=labs).delete()
     builds = Job.objects.filter(lab__in=labs, kind=INDEX_KIND, state__in=ENDED)
     builds.update(idempotency_key=None)  # versions begin at 1 again
-    scopes = [Scope(encoder, lab.pk) for encoder in Encoder.objects.all() for lab in labs]
     for scope in scopes:
         transaction.on_commit(partial(storage.folder_drop, indexes.scope_folder(scope)))
     return sum(index_build_if_due(scope=scope) is not None for scope in scopes)
 
 
-def index_publish(
-    *, scope: Scope, source: IndexSource, made: Path, stats: IndexStats, seconds: float
-) -> IndexSnapshot:
+@dataclass(frozen=True, slots=True)
+class Built:
+    """An index that is whole and that nobody names yet.
+
+    Attributes:
+        source: what it was built from. seconds: from the first vector read to the last byte.
+    """
+
+    source: IndexSource
+    stats: IndexStats
+    seconds: float
+
+
+def index_publish(*, scope: Scope, built: Built, made: Path) -> IndexSnapshot:
     """Put a finished index folder in place by one rename and name it. Call inside ``effect()``.
 
     A reader that knows an older snapshot goes on with its folder, which stays for an hour.
     """
-    snapshots = IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
-    version = (snapshots.aggregate(last=Max("version"))["last"] or 0) + 1
     snapshot_id = uuid.uuid4()
     folder = indexes.scope_folder(scope) / str(snapshot_id)
     size_bytes = sum(file.stat().st_size for file in made.rglob("*") if file.is_file())
     storage.folder_publish(made, folder)
+    named = {"pk": snapshot_id, "path": storage.relative(folder), "size_bytes": size_bytes}
+    return _snapshot_create(scope, built, **named)
+
+
+def index_name(*, scope: Scope, built: Built, name: str) -> IndexSnapshot:
+    """Name an index that was filled on the server. Call inside ``effect()``.
+
+    A reader that knows the snapshot before goes on with it; what is older goes.
+    """
+    return _snapshot_create(scope, built, path=name, engine=indexes.QDRANT)
+
+
+def index_version_next(scope: Scope) -> int:
+    """The version of the scope's next snapshot."""
+    snapshots = IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+    return (snapshots.aggregate(last=Max("version"))["last"] or 0) + 1
+
+
+def _snapshot_create(scope: Scope, built: Built, **named: Any) -> IndexSnapshot:
+    snapshots = IndexSnapshot.objects.filter(lab_id=scope.lab_id, encoder=scope.encoder)
+    source, stats = built.source, built.stats
     snapshot = IndexSnapshot.objects.create(
-        pk=snapshot_id,
         lab_id=scope.lab_id,
         encoder=scope.encoder,
-        version=version,
-        path=storage.relative(folder),
+        version=index_version_next(scope),
         last_embedding_id=source.last_embedding_id,
         read_at=source.read_at,
         count=stats.count,
         kind=stats.kind,
         recall=stats.recall,
-        size_bytes=size_bytes,
-        seconds=seconds,
+        seconds=built.seconds,
+        **named,
     )
-    newest = set(snapshots.order_by("-version").values_list("pk", flat=True)[:2])
-    indexes.prune(scope, keep=newest)
+    indexes.prune(scope, keep=snapshots.order_by("-version")[:2])
     return snapshot

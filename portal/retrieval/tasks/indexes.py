@@ -7,28 +7,33 @@ import uuid
 from pathlib import Path
 
 import numpy as np
+from django.conf import settings
 
+from ml.errors import IndexUnreachableError
 from ml.index import open_index
 from ml.types import ArrayF32, ArrayI64
 from portal.core.errors import NotFoundError
 from portal.core.tasks import JobContext, JobResult, Priority, UserError, task
 from portal.retrieval import indexes, selectors, services
 from portal.retrieval.indexes import Scope
+from portal.retrieval.models import IndexSnapshot
 
 
 @task(
     services.INDEX_KIND,
     title="Build search index",
     priority=Priority.BULK,
-    retry_on=(OSError,),
+    retry_on=(OSError, IndexUnreachableError),
 )
 def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResult:
-    """Write a new index file of what the database holds and name it as the newest snapshot."""
+    """Write a new index of what the database holds and name it as the newest snapshot."""
     scope = _scope(encoder_id, lab_id)
     began = time.monotonic()
     source = selectors.index_source(scope)
     if not source.count:
         return {"skipped": "no embeddings"}
+    if settings.TESSERA_INDEX_ENGINE == indexes.QDRANT:
+        return _filled(context, scope, source, began)
     with context.scratch() as scratch:
         ids, vectors = _read(context, scope, source, scratch)
         if not len(ids):
@@ -36,17 +41,44 @@ def index_build(context: JobContext, *, encoder_id: str, lab_id: str) -> JobResu
         folder = scratch / "index"
         index = open_index(folder, dim=scope.encoder.dim, tag=indexes.encoder_tag(scope.encoder))
         index.build(ids, vectors, progress=context.progress)
-        stats = index.stats
+        built = services.Built(source, index.stats, time.monotonic() - began)
         with context.effect():
-            snapshot = services.index_publish(
-                scope=scope,
-                source=source,
-                made=folder,
-                stats=stats,
-                seconds=time.monotonic() - began,
-            )
-    count = stats.count
-    return {"snapshot": str(snapshot.pk), "version": snapshot.version, "count": count}
+            snapshot = services.index_publish(scope=scope, built=built, made=folder)
+    return _told(snapshot)
+
+
+def _filled(
+    context: JobContext, scope: Scope, source: selectors.IndexSource, began: float
+) -> JobResult:
+    """The same on the server. A job before this one that was stopped is gone on with.
+
+    It is gone on with from what that one began with: what changed since is newer than the index, or
+    masked, as in any other.
+    """
+    name, index = indexes.server_index(scope, services.index_version_next(scope))
+    if not index.source:
+        filling = index.fill(source.told())
+        source, done = selectors.source_of(filling.source), filling.count
+        after = filling.done_until or 0
+        for ids, vectors in selectors.index_entries(scope, source, after=after):
+            filling.put(ids, vectors)
+            done += len(ids)
+            context.progress(done, source.count, "filling")
+        index.finish(filling)
+    source = selectors.source_of(index.source)
+    built = services.Built(source, index.stats, time.monotonic() - began)
+    with context.effect():
+        snapshot = services.index_name(scope=scope, built=built, name=name)
+    return _told(snapshot)
+
+
+def _told(snapshot: IndexSnapshot) -> JobResult:
+    return {
+        "snapshot": str(snapshot.pk),
+        "version": snapshot.version,
+        "count": snapshot.count,
+        "engine": snapshot.engine,
+    }
 
 
 def _read(

@@ -166,3 +166,18 @@ def test_a_bucket_without_its_driver_names_the_extra(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TESSERA_STORE", "s3")
     with pytest.raises(ImproperlyConfigured, match=r"tessera\[s3\]"):
         environment.object_storage()
+
+
+def test_the_index_server_is_read_and_a_wrong_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("qdrant_client")
+    assert environment.index_server() is None
+    monkeypatch.setenv("TESSERA_INDEX_ENGINE", "qdrant")
+    with pytest.raises(ImproperlyConfigured, match="set TESSERA_QDRANT_URL"):
+        environment.index_server()
+    monkeypatch.setenv("TESSERA_QDRANT_URL", "index:6333")
+    with pytest.raises(ImproperlyConfigured, match=r"like http://index\.lab\.example:6333"):
+        environment.index_server()
+    monkeypatch.setenv("TESSERA_QDRANT_URL", "http://index:6333")
+    monkeypatch.setenv("TESSERA_QDRANT_SHARDS", "3")
+    found = {"url": "http://index:6333", "api_key": "", "shards": 3, "replicas": 1}
+    assert environment.index_server() == found

@@ -1,21 +1,29 @@
-"""``manage.py index``: what the search's files hold, whether they are right, and new ones."""
+"""``manage.py index``: what the search's files hold, whether they are right, and new ones.
+
+``switch`` makes the indexes that are not in the engine which ``TESSERA_INDEX_ENGINE`` names. Each
+scope goes over when its new index is whole; stopped at any place, run again it goes on.
+"""
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from portal.jobs.models import ENDED
+from portal.jobs.models import ENDED, Job
+from portal.jobs.worker.reaper import reap
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import Lab
 from portal.retrieval import selectors, services
-from portal.retrieval.indexes import Scope
+from portal.retrieval.indexes import QDRANT, Scope
 
+_LOOK_S = 0.5  # between two looks whether a lost lease has ended
 LEAST_RECALL = 0.99  # below it an index misses more than one true neighbour in a hundred
 
 
@@ -26,7 +34,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """What to do, and whose."""
-        parser.add_argument("action", choices=("status", "verify", "rebuild"))
+        parser.add_argument("action", choices=("status", "verify", "rebuild", "switch"))
         parser.add_argument("--lab", default="", help="the slug of one lab; all without it")
         parser.add_argument("--sample", type=int, default=64, help="verify: how many to ask with")
         parser.add_argument("--now", action="store_true", help="rebuild: here, not by the worker")
@@ -52,6 +60,8 @@ class Command(BaseCommand):
                 self._status(name, scope)
             elif action == "verify":
                 bad += not self._verify(name, scope, options["sample"])
+            elif action == "switch":
+                bad += not self._switch(name, scope)
             else:
                 oldest = timezone.now() - timedelta(minutes=options["older_than"])
                 bad += not self._rebuild(name, scope, is_now=options["now"], before=oldest)
@@ -70,9 +80,10 @@ class Command(BaseCommand):
             return
         one = state.snapshot
         age = (timezone.now() - one.read_at).total_seconds() / 3600
+        where = "on qdrant" if one.engine == QDRANT else f"{one.size_bytes / 2**20:,.1f} MiB"
         self.stdout.write(
             f"{name}: version {one.version}, {one.kind}, {one.count:,} vectors, "
-            f"{one.size_bytes / 2**20:,.1f} MiB, built in {one.seconds:,.1f} s, {age:,.1f} h old, "
+            f"{where}, built in {one.seconds:,.1f} s, {age:,.1f} h old, "
             f"recall {one.recall:.4f} when built; {state.newer:,} newer, {state.masked:,} masked"
             + ("" if state.is_readable else "; CANNOT BE READ, the database is searched")
         )
@@ -101,9 +112,29 @@ class Command(BaseCommand):
         if not is_now:
             self.stdout.write(f"{name}: version {version} waits for the worker ({job.state})")
             return True
-        if job.state not in ENDED:
-            job_run(job.pk)
-        job.refresh_from_db()
+        return self._run(name, scope, version, job)
+
+    def _switch(self, name: str, scope: Scope) -> bool:
+        engine = settings.TESSERA_INDEX_ENGINE
+        last = selectors.snapshot_latest(scope)
+        if last is not None and last.engine == engine:
+            self.stdout.write(f"{name}: version {last.version} is in {engine}")
+            return True
+        version = last.version + 1 if last else 1
+        return self._run(
+            name, scope, version, services.index_build_submit(scope=scope, version=version)
+        )
+
+    def _run(self, name: str, scope: Scope, version: int, job: Job) -> bool:
+        """Run the build here; one that a killed process began is taken over with its lease."""
+        while job.state not in ENDED:
+            if not job_run(job.pk):
+                self.stderr.write(
+                    f"{name}: {job.worker or 'a worker'} has it; waiting", ending="\n"
+                )
+                reap()
+                time.sleep(_LOOK_S)
+            job.refresh_from_db()
         after = selectors.snapshot_latest(scope)
         is_there = after is not None and after.version >= version
         told = f"version {version} is in use" if is_there else f"{job.state}: {job.error_message}"

@@ -13,10 +13,9 @@ from datetime import datetime
 import numpy as np
 
 from ml.errors import MlError
-from ml.index import FaissIndex, Selection, open_index
+from ml.index import Selection, VectorIndex
 from ml.types import ArrayBool, ArrayF32, ArrayI64
-from portal.archive import storage
-from portal.retrieval.indexes import Scope, encoder_tag
+from portal.retrieval.indexes import Scope, snapshot_open
 from portal.retrieval.models import Encoder, IndexSnapshot
 from portal.retrieval.selectors.embeddings import vectors_by_id
 
@@ -32,7 +31,7 @@ class _Opened:
 
     snapshot_id: uuid.UUID
     read_at: datetime
-    index: FaissIndex
+    index: VectorIndex
 
 
 class Readers:
@@ -46,16 +45,15 @@ class Readers:
         self._lock = threading.Lock()
         self._opened: OrderedDict[tuple[uuid.UUID, uuid.UUID], _Opened] = OrderedDict()
 
-    def get(self, snapshot: IndexSnapshot, encoder: Encoder) -> FaissIndex | None:
-        """The snapshot's file, or None where it is missing or damaged (then the database is
-        searched instead: slower, and still right)."""
+    def get(self, snapshot: IndexSnapshot, encoder: Encoder) -> VectorIndex | None:
+        """What the snapshot names, or None where it is missing, damaged or its server away (then
+        the database is searched instead: slower, and still right)."""
         scope = (encoder.pk, snapshot.lab_id)
         with self._lock:
             kept = self._opened.get(scope)
         index = kept.index if kept and kept.snapshot_id == snapshot.pk else None
         try:
-            path = storage.resolve(snapshot.path)
-            index = index or open_index(path, dim=encoder.dim, tag=encoder_tag(encoder))
+            index = index or snapshot_open(snapshot, encoder)
             is_whole = index.stats.count == snapshot.count
         except (MlError, OSError):
             logger.exception("index file of snapshot %s cannot be read", snapshot.pk)

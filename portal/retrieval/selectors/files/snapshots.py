@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,6 +41,16 @@ class IndexSource:
     last_embedding_id: int
     count: int
 
+    def told(self) -> str:
+        """As words that an index on a server keeps."""
+        return json.dumps([self.read_at.isoformat(), self.last_embedding_id, self.count])
+
+
+def source_of(told: str) -> IndexSource:
+    """What ``IndexSource.told`` told."""
+    read_at, last_embedding_id, count = json.loads(told)
+    return IndexSource(datetime.fromisoformat(read_at), last_embedding_id, count)
+
 
 def index_source(scope: Scope) -> IndexSource:
     """Fix what the next snapshot holds.
@@ -56,9 +67,10 @@ def index_source(scope: Scope) -> IndexSource:
     return IndexSource(read_at=read_at, last_embedding_id=last, count=count)
 
 
-def index_entries(scope: Scope, source: IndexSource) -> Iterator[tuple[ArrayI64, ArrayF32]]:
-    """Ids and vectors of the source, a few thousand at a time, ascending."""
-    after = 0
+def index_entries(
+    scope: Scope, source: IndexSource, *, after: int = 0
+) -> Iterator[tuple[ArrayI64, ArrayF32]]:
+    """Ids above ``after`` and vectors of the source, a few thousand at a time, ascending."""
     while True:
         rows = Embedding.everything.filter(
             lab_id=scope.lab_id,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ml.errors import IndexUnreachableError
 from ml.index import VectorIndex
 from ml.index.sample import ExactSample
 from ml.types import ArrayF32, ArrayI64
 from portal.labs.models import Lab
-from portal.retrieval.indexes import Scope
+from portal.retrieval.indexes import Scope, server
 from portal.retrieval.models import Embedding, Encoder, IndexSnapshot
 from portal.retrieval.selectors.candidates import ids_masked, ids_newer
 from portal.retrieval.selectors.embeddings import vectors_by_id
@@ -72,6 +73,15 @@ def index_state_of(scope: Scope) -> ScopeState:
         len(ids_newer(scope, snapshot)),
         len(ids_masked(scope, snapshot)),
     )
+
+
+def index_server_answers() -> bool:
+    """Whether the server of indexes can be asked; True where none is configured."""
+    found = server()
+    try:
+        return found is None or bool(found.answers())
+    except IndexUnreachableError:
+        return False
 
 
 def index_scopes() -> Iterator[tuple[Scope, Lab]]:
