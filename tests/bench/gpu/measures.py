@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,15 @@ class Sizes:
     vectors: tuple[int, ...]
     queries: int
     matrix: int
+    vit: TransformerConfig = VIT_L
+    repeats: int = 3
 
 
 FULL = Sizes(2_048, 256, 30, 100, (1_000_000, 10_000_000), 200, 8_192)
 PROCESSOR = Sizes(64, 8, 10, 100, (1_000_000, 10_000_000), 50, 2_048)
-QUICK = Sizes(2, 1, 1, 12, (20_000,), 5, 256)
+SMALL_VIT = replace(VIT_L, width=64, depth=1, heads=2, hidden=64, input_px=64)
+QUICK = Sizes(1, 1, 1, 8, (20_000,), 5, 256, SMALL_VIT, 1)
+"""Tries every row out, with small images and a transformer of one block; published nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +55,21 @@ class Figure:
 
     Attributes:
         value, unit: of it. more_is_better: a rate; False for a time.
-        operations: of one unit, multiplications and additions; 0 where they are not counted.
+        operations: of one unit, multiplications and additions, as torch counts those of products
+            and convolutions, or as they follow from the sizes; 0 where they are not counted.
     """
 
     value: float
     unit: str
     more_is_better: bool = True
     operations: float = 0.0
+
+    @property
+    def operations_a_second(self) -> float:
+        """What is compared with the device's peak."""
+        seconds = {"s": 1.0, "ms": 1e-3}
+        rate = self.value if self.more_is_better else 1 / (self.value * seconds[self.unit])
+        return rate * self.operations
 
 
 Figures = dict[str, Figure]
@@ -68,27 +80,32 @@ def networks(sizes: Sizes) -> Figures:
     from ml.roi.encoders.patch_cnn import load_patch_cnn
     from ml.roi.stain import estimate_stains
 
-    compute = chosen_compute()
+    compute, repeats = chosen_compute(), sizes.repeats
     rng = np.random.default_rng(1)
     patches = list(rng.integers(0, 256, (sizes.patches, 224, 224, 3), dtype=np.uint8))
     encoder = load_patch_cnn(WEIGHTS)
     stains = estimate_stains(patches[0])
-    images = rng.standard_normal((sizes.image_batch, 3, 224, 224)).astype(np.float32)
+    side = sizes.vit.input_px
+    images = rng.standard_normal((sizes.image_batch, 3, side, side)).astype(np.float32)
     found = {
         "Patches, shipped encoder (patch-cnn)": Figure(
-            len(patches) / _seconds(lambda: encoder.encode(patches, stains), compute),
+            len(patches) / _seconds(lambda: encoder.encode(patches, stains), compute, repeats),
             "patches/s",
             operations=_operations(lambda: encoder.encode(patches[:1], stains)),
         )
     }
-    for name, network in (("ResNet-50", resnet50()), ("ViT-L/16", VisionTransformer(VIT_L))):
-        found[f"Patches of 224 px, {name}"] = _network(network, images, compute)
+    others = ("ResNet-50", resnet50()), ("ViT-L/16", VisionTransformer(sizes.vit))
+    for name, network in others:
+        what = f"Patches of {side} px, {name}"
+        found[what] = _network(network, images, compute, repeats=repeats)
         if compute.batched:  # a processor always computes the reference
             fast = Compiled(network)
-            found[f"Patches of 224 px, {name}, compiled"] = _network(network, images, compute, fast)
+            found[f"{what}, compiled"] = _network(network, images, compute, fast, repeats=repeats)
     side = sizes.matrix
     found["Matrix product: the peak that shares refer to"] = Figure(
-        1 / _seconds(_product(side, compute), compute), "products/s", operations=2.0 * side**3
+        1 / _seconds(_product(side, compute), compute, repeats),
+        "products/s",
+        operations=2.0 * side**3,
     )
     return found
 
@@ -99,31 +116,32 @@ def pairs(sizes: Sizes) -> Figures:
     from tests.bench.keypoints import endoscopic_pair
 
     images = endoscopic_pair()
-    match_images(*images)
+    operations = _operations(lambda: match_images(*images))
     began = time.perf_counter()
     for _ in range(sizes.pairs):
         match_images(*images)
-    return {
-        "Pairs of 576 x 720 px matched": Figure(
-            sizes.pairs / (time.perf_counter() - began), "pairs/s"
-        )
-    }
+    rate = sizes.pairs / (time.perf_counter() - began)
+    return {"Pairs of 576 x 720 px matched": Figure(rate, "pairs/s", operations=operations)}
 
 
 def mosaic(sizes: Sizes) -> Figures:
     """Frames a second of a whole mosaic."""
     from ml.imaging.samples.video import make_sample_video
     from ml.imaging.videos import iter_frames
-    from ml.mosaic import build_mosaic
+    from ml.mosaic import MosaicConfig, build_mosaic
 
     with tempfile.TemporaryDirectory() as name:
         video = Path(name) / "sweep.mp4"
         make_sample_video(video)
-        frames = np.stack([frame for _, _, frame in iter_frames(video)][: sizes.frames])
+        stop = [pts for _, pts, _ in iter_frames(video)][: sizes.frames][-1]
+        config = MosaicConfig(end_pts=stop)  # decoded as in a job, ahead of a GPU
+        counted = _operations(lambda: build_mosaic(video, Path(name) / "first", config=config))
         began = time.perf_counter()
-        build_mosaic(frames, Path(name) / "mosaic")
+        result = build_mosaic(video, Path(name) / "mosaic", config=config)
         seconds = time.perf_counter() - began
-    return {f"Mosaic of {len(frames)} frames": Figure(len(frames) / seconds, "frames/s")}
+    frames = len(result.frames)
+    rate = Figure(frames / seconds, "frames/s", operations=counted / frames)
+    return {f"Mosaic of {frames} frames": rate}
 
 
 def index(sizes: Sizes) -> Figures:
@@ -144,7 +162,12 @@ def index(sizes: Sizes) -> Figures:
             half = np.arange(0, count, 2)
             for how, allowed in (("search", None), ("search, half allowed", half)):
                 spent = _searches_ms(reader, vectors[: sizes.queries], allowed)
-                found[f"{what}: {how}, median"] = Figure(spent, "ms", more_is_better=False)
+                found[f"{what}: {how}, median"] = Figure(
+                    spent,
+                    "ms",
+                    more_is_better=False,
+                    operations=2.0 * DIM * count,  # a GPU looks at every row
+                )
     return found
 
 
@@ -174,6 +197,8 @@ def _network(
     images: np.ndarray[Any, Any],
     compute: Compute,
     fast: Callable[[Tensor], Tensor] | None = None,
+    *,
+    repeats: int,
 ) -> Figure:
     """Measured as it is, or ``fast`` in its place."""
 
@@ -189,7 +214,7 @@ def _network(
     network.to(compute.device)
     batch = len(images)
     seconds = _seconds(
-        lambda: compute.forward(pooled, images, reference=batch, batch=batch), compute
+        lambda: compute.forward(pooled, images, reference=batch, batch=batch), compute, repeats
     )
     return Figure(batch / seconds, "patches/s", operations=operations)
 
@@ -206,7 +231,7 @@ def _operations(call: Callable[[], object]) -> float:
     return float(counter.get_total_flops())
 
 
-def _seconds(call: Callable[[], object], compute: Compute, repeats: int = 3) -> float:
+def _seconds(call: Callable[[], object], compute: Compute, repeats: int) -> float:
     """The median of a few calls after a first one that warms up."""
     spent = []
     for _ in range(repeats + 1):

@@ -168,7 +168,11 @@ def _measure_all(
         command = [sys.executable, "-m", "tests.bench.gpu", "--measure", name]
         printed = call.step(
             f"{name} on {where}",
-            [*command, *(["--quick"] * asked.quick)],
+            [
+                *command,
+                *(["--quick"] * asked.quick),
+                *(["--stand-in"] * (asked.stand_in and where == "gpu")),
+            ],
             MEASURE_S,
             TESSERA_DEVICE="cuda" if is_gpu else "cpu",
         )

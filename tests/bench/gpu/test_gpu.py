@@ -11,14 +11,67 @@ from pathlib import Path
 import pytest
 import torch
 
+from ml.networks import device
+from tests.bench.gpu import __main__ as bench
 from tests.bench.gpu import once
 from tests.bench.gpu.__main__ import DOC, main
-from tests.bench.gpu.measures import Figure
+from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, VIT_L, Figure
 from tests.bench.gpu.report import report
 from tests.bench.gpu.wheels import cut, pinned
 
+ROWS = """Patches, shipped encoder (patch-cnn)
+Patches of 64 px, ResNet-50
+Patches of 64 px, ResNet-50, compiled
+Patches of 64 px, ViT-L/16
+Patches of 64 px, ViT-L/16, compiled
+Matrix product: the peak that shares refer to
+Pairs of 576 x 720 px matched
+Mosaic of 8 frames
+Index of 20,000 vectors: build
+Index of 20,000 vectors: search, median
+Index of 20,000 vectors: search, half allowed, median"""
 
-@pytest.mark.parametrize("measure", ["index", "pairs"])
+
+@pytest.mark.slow
+def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every measure, by the code for a GPU and by the reference; in this process, not in eight."""
+    asked: list[tuple[str, str, list[str]]] = []
+
+    def measured(name: str, where: str, options: list[str]) -> dict[str, Figure]:
+        asked.append((name, where, options))
+        monkeypatch.setenv("TESSERA_DEVICE", where)
+        with monkeypatch.context() as patch:
+            if "--stand-in" in options:
+                patch.setattr(device, "REFERENCE", device.REFERENCE)  # put back afterwards
+                bench._stand_in()
+            return MEASURES[name](QUICK)
+
+    monkeypatch.setattr(bench, "_measured", measured)
+    monkeypatch.setattr("torch._dynamo.config.disable", False)
+    out = tmp_path / "gpu.md"
+    assert main(["--stand-in", "--quick", "--out", str(out)]) == 0
+    quick, both = ["--quick"], ["--quick", "--stand-in"]
+    assert asked == [
+        *((name, "cpu", both) for name in MEASURES),
+        *((name, "cpu", quick) for name in MEASURES),
+    ]
+    lines = [line.split(" | ") for line in out.read_text().splitlines() if line[:2] == "| "][1:]
+    assert [line[0].removeprefix("| ") for line in lines] == ROWS.splitlines()
+    for what, gpu, processors, ratio, share in lines:
+        assert float(gpu.split()[0].replace(",", "")) > 0
+        assert (processors and ratio.endswith("x")) or "the peak" in what
+        assert "%" in share or "build" in what
+
+
+def test_sizes_that_are_published_are_those_that_were_asked_for() -> None:
+    for sizes in (FULL, PROCESSOR):
+        assert sizes.vectors == (1_000_000, 10_000_000) and sizes.vit is VIT_L
+        assert sizes.vit.input_px == 224 and sizes.frames == 100
+
+
+@pytest.mark.parametrize("measure", ["index"])
 def test_a_measure_runs_on_the_processor(
     measure: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,8 +93,9 @@ def test_without_a_gpu_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_stands_in_is_not_published() -> None:
     before = DOC.read_text()
-    with pytest.raises(SystemExit):
-        main(["--stand-in"])
+    for option in ("--stand-in", "--quick"):
+        with pytest.raises(SystemExit):
+            main([option])
     assert DOC.read_text() == before
 
 
@@ -100,7 +154,7 @@ def test_ratios_and_shares_are_worked_out_from_the_figures() -> None:
     }
     page = report(gpu, processors, device="A GPU")
     assert "10.00 TFLOP/s" in page
-    assert "| Patches | 2,000 patches/s | 20.00 patches/s | 100.00x | 20.0% |" in page
+    assert "| Patches | 2,000 patches/s | 20.00 patches/s | 100.00x | 20.00% |" in page
     assert "| Search | 2.00 ms | 50.00 ms | 25.00x |  |" in page
 
 
