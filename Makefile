@@ -78,8 +78,8 @@ test: check ## every check and every test but those of `make endurance`
 	npm run --silent test
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "not endurance")
 
-ENDURANCE := tests/chaos tests/killing tests/portal/test_postgresql.py tests/portal/test_rest_schema.py
-endurance: setup ## minutes of killing, chaos, fuzzed requests; the portal's tests on PostgreSQL
+ENDURANCE = $(shell grep -rl --include='test_*.py' mark.endurance tests)
+endurance: setup ## minutes of killing, chaos, full disks, races, fuzzing; queries on PostgreSQL
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m endurance $(ENDURANCE))
 
 fuzz: setup ## 2,000 damaged files of every format (FUZZ="--count 200 --seed 7")

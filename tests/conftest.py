@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from portal.labs.models import Lab, User
 
+
+# A test says what is right, not how fast: it passes on a busy machine as well.
+settings.register_profile("tessera", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tessera")
 
 LONG = (
     "tests/portal/test_postgresql.py",

@@ -106,17 +106,6 @@ def test_a_class_has_its_look_in_one_file() -> None:
     assert {name: found for name, found in files.items() if len(found) > 1} == {}
 
 
-def test_every_test_of_endurance_is_run_by_its_command() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = re.search(r"^ENDURANCE := (.+)$", makefile, re.MULTILINE)
-    assert named
-    marked = {_name(path) for path in TESTS if "mark.endurance" in path.read_text(encoding="utf-8")}
-    roots = tuple(named[1].split())
-    outside = {name for name in marked if not name.startswith(roots)}
-    assert outside - {"tests/test_shape.py"} == set(), "add them to ENDURANCE in the Makefile"
-    assert [root for root in roots if not any(name.startswith(root) for name in marked)] == []
-
-
 def test_a_number_says_why_it_is_so() -> None:
     assert [found for path in (*PYTHON, *TS) for found in _bare_numbers(path)] == []
 

@@ -195,6 +195,7 @@ def test_why_reports_and_maps(tessera, tmp_path):
         tessera.create_roi(canvas, [[x, 20], [x + 200, 20], [x + 200, 220], [x, 220], [x, 20]])
         for x in (20, 300)
     )
+    tessera.search(other)  # waits for its vector
     found = tessera.search(one, exclude_same_patient=False)
     assert other.id in {hit.roi.id for hit in found.results}
     assert tessera.why(one, other)

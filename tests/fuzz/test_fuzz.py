@@ -13,6 +13,7 @@ COUNT, SEED = 24, 12
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_every_damaged_file_ends_with_a_named_reason() -> None:
     found = list(outcomes(COUNT, seed=SEED, workers=2))
     assert len(found) == COUNT

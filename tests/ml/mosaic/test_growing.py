@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tests.ml.mosaic.conftest import Sweep
 
 CONFIG = MosaicConfig(fixed_pattern_frames=27)
+# What is kept of a map that grows is kept before the local fit, which is made anew.
+GLOBAL = MosaicConfig(fixed_pattern_frames=20, local_fit=False)
 
 
 class Calls(Counter[str]):
@@ -84,10 +87,7 @@ def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     sweep = simulate_sweep(SweepConfig(frames=76, size_px=200, path="loops-slow"))
     write_video(video, sweep.frames, pts_ms=range(0, 40 * 76, 40))
     pts = probe_video(video).frames.pts
-    spans = [
-        MosaicConfig(start_pts=int(pts[30]), end_pts=int(pts[end]), fixed_pattern_frames=20)
-        for end in (58, 70)
-    ]
+    spans = [replace(GLOBAL, start_pts=int(pts[30]), end_pts=int(pts[end])) for end in (58, 70)]
     at_once = build_mosaic(video, tmp_path / "at-once", config=spans[1])
     out, work = tmp_path / "out", tmp_path / "work"
     build_mosaic(video, out, config=spans[0], work_dir=work, grows=True)
@@ -102,10 +102,9 @@ def test_a_longer_span_of_a_video_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_killed_while_it_grows_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = simulate_sweep(SweepConfig(frames=36, size_px=200, path="loops-slow"))
-    config = MosaicConfig(fixed_pattern_frames=20)
-    at_once = build_mosaic(sweep.frames, tmp_path / "at-once", config=config)
+    at_once = build_mosaic(sweep.frames, tmp_path / "at-once", config=GLOBAL)
     out, work = tmp_path / "out", tmp_path / "work"
-    build_mosaic(sweep.frames[:26], out, config=config, work_dir=work, grows=True)
+    build_mosaic(sweep.frames[:26], out, config=GLOBAL, work_dir=work, grows=True)
 
     def stop(done: int, total: int, phase: str) -> None:
         if phase == "register" and done > 31:
@@ -113,10 +112,10 @@ def test_killed_while_it_grows_it_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
 
     before = (out / "mosaic.json").read_bytes()
     with pytest.raises(CancelledError):
-        build_mosaic(sweep.frames, out, config=config, work_dir=work, grows=True, progress=stop)
+        build_mosaic(sweep.frames, out, config=GLOBAL, work_dir=work, grows=True, progress=stop)
     assert (out / "mosaic.json").read_bytes() == before, "the map so far stays"
     calls = Calls().watch(monkeypatch)
-    grown = build_mosaic(sweep.frames, out, config=config, work_dir=work, grows=True)
+    grown = build_mosaic(sweep.frames, out, config=GLOBAL, work_dir=work, grows=True)
     assert (calls["measured"], calls["registered"]) == (0, 10)
     assert_same(grown, at_once, within_px=0.01)
 

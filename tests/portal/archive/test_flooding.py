@@ -71,6 +71,7 @@ def ask(
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_a_gigabyte_of_a_stranger_is_answered_early_everywhere(server: Server) -> None:
     before_mb = server.peak_mb()
     wrong = {}
@@ -86,6 +87,7 @@ def test_a_gigabyte_of_a_stranger_is_answered_early_everywhere(server: Server) -
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 @pytest.mark.parametrize(
     ("path", "status"), [("/accounts/login/", 413), ("/api/v1/slides/", 401), ("/cases/new/", 413)]
 )
@@ -96,6 +98,7 @@ def test_the_answer_says_why(server: Server, path: str, status: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_a_body_without_a_length_is_refused(server: Server) -> None:
     status, answer = ask(
         server,
@@ -108,6 +111,7 @@ def test_a_body_without_a_length_is_refused(server: Server) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_what_is_sent_after_the_answer_is_not_taken(server: Server) -> None:
     """The connection ends long before the gigabyte does."""
     head = (
@@ -132,6 +136,7 @@ def test_the_sweep_over_addresses_is_not_empty() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_memory_is_flat_while_a_file_is_received(server: Server) -> None:
     """128 MB of nothing: refused for its content, after all of it was received and hashed."""
     secret, case = server.python(SCENE).split()

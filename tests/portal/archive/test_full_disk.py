@@ -186,6 +186,7 @@ def _answer(client: socket.socket) -> tuple[int, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_a_full_volume_heals(server: Server, volume: Path) -> None:
     caller = _Caller(server)
     reserve = volume / "tessera.reserve"

@@ -41,12 +41,14 @@ def _race(folder: Path, database_url: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_no_file_is_lost_on_sqlite(tmp_path: Path) -> None:
     _race(tmp_path, databases.migrated(tmp_path / "db.sqlite3"))
 
 
 @pytest.mark.services
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_no_file_is_lost_on_postgresql(tmp_path: Path) -> None:
     with services.own_database() as url:
         databases.migrate_server(url)

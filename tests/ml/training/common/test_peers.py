@@ -96,6 +96,7 @@ def test_variables_that_are_no_numbers_are_named(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_two_processes_take_the_steps_of_one_with_both_their_examples(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
