@@ -128,6 +128,7 @@ class Window:
         self._stream, self._kind = stream, kind
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._at, self._before, self._is_end = "", 0, 0, False
+        self._last = 0  # characters of the last value, where it was long
 
     def peek(self) -> str:
         """The next character that is no space; empty at the end."""
@@ -148,6 +149,8 @@ class Window:
     def value(self) -> Any:
         """The next value, parsed."""
         self.peek()
+        while len(self._text) - self._at < self._last and self._more(self._last):
+            pass  # what follows a long value is mostly as long: it is parsed once
         size = _READ_BYTES
         while True:
             try:
@@ -159,6 +162,7 @@ class Window:
                     self.fail(getattr(error, "msg", str(error)))
             else:
                 if self._is_end or self._text[end : end + 1] in _AFTER:
+                    self._last = end - self._at if end - self._at > _READ_BYTES else 0
                     self._at = end
                     return value
             if len(self._text) - self._at > MAX_VALUE_CHARS:

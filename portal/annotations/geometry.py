@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -148,10 +149,12 @@ def _ring(ring: object, where: str, notes: list[str]) -> Ring:
     """One ring as (N, 2) float64, closed."""
     if not isinstance(ring, list):
         raise InvalidRoiGeometryError(f"geometry: {where} is not a list of vertices.")
-    values = np.array([vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
-    if any(len(vertex) > 2 for vertex in ring):
-        note(notes, "Z coordinates left out")
-    if len({tuple(v) for v in values}) < 3:
+    values = _plain_pairs(ring)
+    if values is None:
+        values = np.array([vertex(v, f"{where}, vertex {i}") for i, v in enumerate(ring)])
+        if any(len(vertex) > 2 for vertex in ring):
+            note(notes, "Z coordinates left out")
+    if not _has_three(values):
         raise InvalidRoiGeometryError(
             f"geometry: {where} has fewer than 3 different vertices: it encloses no area."
         )
@@ -159,6 +162,28 @@ def _ring(ring: object, where: str, notes: list[str]) -> Ring:
         values = np.vstack([values, values[:1]])
         note(notes, "open ring closed")
     return values
+
+
+def _plain_pairs(ring: list[Any]) -> Ring | None:
+    """The vertices where all are pairs of finite numbers; a hundred thousand are checked at once.
+
+    None where ``vertex`` has to say which one is not.
+    """
+    if not {*map(type, ring)} <= {list, tuple} or {*map(len, ring)} != {2}:
+        return None
+    if not {*map(type, chain.from_iterable(ring))} <= {int, float}:
+        return None
+    try:
+        values = np.array(ring, dtype=np.float64)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return values if (np.abs(values) <= MAX_COORDINATE).all() else None  # not NaN either
+
+
+def _has_three(values: Ring) -> bool:
+    """Whether three of the vertices differ."""
+    others = values[(values != values[:1]).any(axis=1)] if len(values) else values
+    return bool(len(others)) and bool((others != others[:1]).any())
 
 
 def note(notes: list[str], said: str) -> None:
@@ -270,8 +295,5 @@ def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
 
 
 def _tuples(ring: BaseGeometry) -> list[list[float]]:
-    return [[_plain(x), _plain(y)] for x, y in shapely.get_coordinates(ring).tolist()]
-
-
-def _plain(value: float) -> float:
-    return value + 0.0  # -0.0 would print as "-0.0"
+    plain: list[list[float]] = (shapely.get_coordinates(ring) + 0.0).tolist()  # no "-0.0"
+    return plain
