@@ -1,5 +1,7 @@
 """What a step through a video costs in a real browser: ``python -m tests.bench.stepping``.
 
+``--write`` puts it into the report.
+
 A 1080p video of a sweep over real vessels is uploaded to a portal of its own; chromium opens it and
 presses F, D and V at the pace of a person and of a held key. A step lasts from the key's event to
 the redraw that shows the exact frame.
@@ -24,6 +26,8 @@ import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
 from ml.imaging.samples.packaged import packaged_image
+from tests.bench import report
+from tests.bench.measure import Row, Section
 from tests.browser.chromium import FLAGS, executable
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +36,9 @@ BASE = f"http://127.0.0.1:{PORT}"
 SIZE = (1920, 1080)
 FRAMES = 400
 PASSWORD = "stepping-bench"
-PACES_MS = {"a person's pace": 250, "a held key": 66}
+PERSON, HELD = "a person's pace", "a held key"
+PACES_MS = {PERSON: 250, HELD: 66}
+TITLE = "Steps through a video"
 STEPS = 60
 KEYS = {"f": "one on", "d": "one back", "v": "ten on"}
 
@@ -54,6 +60,7 @@ def main() -> None:
     """Film, serve, step, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gop", type=int, default=50, help="frames between key frames")
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
     parser.add_argument("--json", type=Path, help="write the figures into this file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -61,6 +68,25 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
     if args.json:
         args.json.write_text(json.dumps(figures, indent=1) + "\n")
+    if args.write:
+        report.replace(section_of(figures), after="Mosaics")
+
+
+def section_of(figures: dict[str, Any]) -> Section:
+    """A row for each key and pace."""
+    section = Section(
+        TITLE,
+        f"A video of {SIZE[0]} x {SIZE[1]} px and {FRAMES} frames, a key frame every "
+        f"{figures['gop']}, in a real browser at the portal as `make serve` starts it: from the "
+        "key's event to the redraw that shows the exact frame. A person presses every "
+        f"{PACES_MS[PERSON]} ms; a key that is held, every {PACES_MS[HELD]} ms.",
+    )
+    for pace in PACES_MS:
+        for said in KEYS.values():
+            found = figures[f"{said}, {pace}"]
+            name = f"{said}, {pace}, p95 of {found['steps']} (median {found['median_ms']:.0f} ms)"
+            section.rows.append(Row(name, found["p95_ms"], "ms", budget="under 100 ms"))
+    return section
 
 
 def film(path: Path, gop: int, frames: int = FRAMES) -> Path:
