@@ -101,7 +101,7 @@ chaos: setup ## ten minutes of killed processes, servers and clocks; reports wha
 	$(BIN)/python -m tests.chaos --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1)
 
 swapping: setup ## 10,000 searches while four writers add and delete and the index is swapped
-	$(BIN)/python -m tests.swapping
+	$(BIN)/python -m tests.swapping --json docs/results/swapping.json
 
 screenshots: setup ## take the pictures of docs/screenshots in a real browser
 	$(BIN)/python -m tests.browser.screenshots
