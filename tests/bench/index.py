@@ -52,11 +52,14 @@ def index_against_flat(folder: Path, sizes: tuple[int, ...] = SIZES) -> Section:
         "process' own, without mapped files.",
     )
     for size in sizes:
-        _measure(section, folder, size)
+        for row in _measure(folder, size):
+            told = f"{row.what:<90} {row.value:10.3f} {row.unit}  {row.against}"
+            print(told, flush=True)  # ten million take long
+            section.rows.append(row)
     return section
 
 
-def _measure(section: Section, folder: Path, size: int) -> None:
+def _measure(folder: Path, size: int) -> Iterator[Row]:
     vectors = _vectors(folder, size)
     clusters = np.load(folder / f"{size}.clusters.npy")
     built = _built(folder, size, vectors)
@@ -69,11 +72,9 @@ def _measure(section: Section, folder: Path, size: int) -> None:
     queries = vectors[rows] + rng.standard_normal((QUERIES, DIM)).astype(np.float32) * 0.02
     name = f"{size:,} vectors"
     on_disk = sum(file.stat().st_size for file in (folder / str(size)).rglob("*") if file.is_file())
-    section.rows += [
-        Row(f"{name}: processor time of the build, {index.stats.kind}", built["used_s"], "s"),
-        Row(f"{name}: memory of the build at its peak", built["mib"], "MiB"),
-        Row(f"{name}: files, mapped and shared", on_disk / 2**20, "MiB"),
-    ]
+    yield Row(f"{name}: processor time of the build, {index.stats.kind}", built["used_s"], "s")
+    yield Row(f"{name}: memory of the build at its peak", built["mib"], "MiB")
+    yield Row(f"{name}: files, mapped and shared", on_disk / 2**20, "MiB")
     filters: list[tuple[str, np.ndarray | None]] = []
     for share in SHARES:
         told = "plain" if share is None else f"filter {share:.2%}"
@@ -83,7 +84,7 @@ def _measure(section: Section, folder: Path, size: int) -> None:
     for told, permitted in filters:
         if permitted is None or len(permitted) > K:
             asked = _Asked(vectors, queries, rows, permitted)
-            section.rows.append(_row(f"{name}, {told}", index, flat, asked))
+            yield _row(f"{name}, {told}", index, flat, asked)
 
 
 def _vectors(folder: Path, size: int) -> np.ndarray:
@@ -238,8 +239,6 @@ def main() -> int:
 
     with tempfile.TemporaryDirectory() as name:
         section = index_against_flat(asked.folder or Path(name), sizes)
-    for row in section.rows:
-        print(f"{row.what:<90} {row.value:10.3f} {row.unit}  {row.against}")
     if not asked.no_report:
         report.replace(section, after="Similar cases")
     return 0
