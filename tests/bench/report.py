@@ -48,6 +48,11 @@ def replace(section: Section, *, after: str) -> None:
     _render(machine, sections)
 
 
+def rows_of(title: str) -> list[Row]:
+    """What stands under a title; nothing where it is not there."""
+    return next((one.rows for one in _standing()[1] if one.title == title), [])
+
+
 def _standing() -> tuple[dict[str, Any], list[Section]]:
     """Machine and sections of the report as it is."""
     found = json.loads((DOCS / "benchmarks.json").read_text())

@@ -29,7 +29,7 @@ class Centres:
     def __init__(self, centres: ArrayF32) -> None:
         self.centres = centres
         n_groups = int(np.sqrt(len(centres))) if len(centres) > _AT_ONCE_MOST else 1
-        self._groups = _flat(_means(centres, n_groups))
+        self._groups = _flat(means(centres, n_groups))
         _, of = self._groups.search(centres, 1)
         self._members: list[ArrayI64] = [np.flatnonzero(of[:, 0] == n) for n in range(n_groups)]
         self._searched = [_flat(centres[members]) for members in self._members]
@@ -56,12 +56,12 @@ class Centres:
 def centres_of(sample: ArrayF32, count: int) -> Centres:
     """``count`` centres of a sample (S, D) of vectors; S is at least ``count``."""
     if count <= _AT_ONCE_MOST:
-        return Centres(_means(sample, count))
-    groups = _flat(_means(sample, int(np.sqrt(count))))
+        return Centres(means(sample, count))
+    groups = _flat(means(sample, int(np.sqrt(count))))
     _, of = groups.search(sample, 1)
     in_group = np.bincount(of[:, 0], minlength=groups.ntotal)
     parts = [
-        _means(sample[of[:, 0] == n], share)
+        means(sample[of[:, 0] == n], share)
         for n, share in enumerate(_shared_out(in_group, count))
         if share
     ]
@@ -91,7 +91,7 @@ def _moved(centres: Centres, sample: ArrayF32) -> ArrayF32:
     return moved
 
 
-def _means(vectors: ArrayF32, count: int) -> ArrayF32:
+def means(vectors: ArrayF32, count: int) -> ArrayF32:
     """(count, D) by k-means; the same from the same vectors."""
     vectors = np.ascontiguousarray(vectors)
     if count >= len(vectors):

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ml.errors import IndexFormatError
 from ml.files import write_json
 from ml.index.base.clusters import centres_of
+from ml.index.base.parts import Groups, few_rows
 from ml.index.rows import Bits, Part, selector
 from ml.types import ArrayF32, ArrayI64, Progress
 
@@ -27,7 +28,6 @@ ArrayI32 = npt.NDArray[np.int32]
 
 # FAISS' Python classes take keyword arguments that its type information does not know.
 _parameters: Any = faiss.SearchParametersIVF
-_plain_parameters: Any = faiss.SearchParameters
 _QUANTIZER: int = faiss.ScalarQuantizer.QT_8bit
 
 _FILE, _LIST_OF, _PROBES = "lists.faiss", "list_of.npy", "lists.json"
@@ -58,29 +58,6 @@ class Probes:
     recall_filtered: float
 
 
-class PartFlat:
-    """Copies of a few rows of a base: scanned whole, and exactly but for float32's rounding."""
-
-    is_exact = True
-
-    def __init__(self, vectors: ArrayF32, rows: ArrayI64) -> None:
-        """``vectors``: (N, D), the base's own. ``rows``: (M,) of them."""
-        self._index = faiss.IndexFlatL2(vectors.shape[1])
-        self._index.add(np.ascontiguousarray(vectors[rows]))
-        self._rows = rows
-        self.nbytes = len(rows) * (vectors.shape[1] * vectors.itemsize + rows.itemsize)
-
-    def proposed(self, q: ArrayF32, n: int, *, k: int, bits: Bits | None) -> ArrayI64:
-        """As ``Lists.proposed``, among these rows."""
-        n = min(n, len(self._rows))
-        if bits is None:
-            _, found = self._index.search(q[None], n)
-            return np.asarray(self._rows[found[0]])
-        kept = np.packbits((bits[self._rows >> 3] >> (self._rows & 7)) & 1, bitorder="little")
-        _, found = self._index.search(q[None], n, params=_plain_parameters(sel=selector(kept)))
-        return np.asarray(self._rows[found[0][found[0] >= 0]])
-
-
 class PartLists:
     """8-bit copies of some rows of a base, in the base's lists."""
 
@@ -107,6 +84,7 @@ class Lists:
         self._vectors = vectors
         self._centres: ArrayF32 = index.quantizer.reconstruct_n(0, self.n_lists)
         self._sizes = np.bincount(list_of, minlength=self.n_lists)
+        self._groups: Groups | None = None
 
     def proposed(
         self,
@@ -184,7 +162,9 @@ class Lists:
     def part(self, rows: ArrayI64) -> Part:
         """Copies of some ``rows`` (M,) of the base, searched without looking at any other."""
         if len(rows) <= SCAN_MOST:
-            return PartFlat(self._vectors, rows)
+            if self._groups is None:
+                self._groups = Groups(self._centres)
+            return few_rows(self._vectors, rows, self._groups, self.list_of[rows])
         part = faiss.IndexIVFScalarQuantizer(
             self.index.quantizer,
             self._vectors.shape[1],

@@ -10,7 +10,7 @@ import pytest
 
 from ml.errors import IndexFormatError
 from ml.index import IndexConfig, Selection, open_index, rows
-from ml.index.base import lists, segment
+from ml.index.base import lists, parts, segment
 from tests.ml.index.conftest import lists_for_few
 
 DIM, COUNT, K = 24, 6_000, 25
@@ -90,13 +90,19 @@ def test_few_permitted_rows_of_a_large_base_are_searched_exactly(pair, clustered
     assert len(large.search(vectors[0], K, excluded=gone)[0]) == 10
 
 
-def test_small_parts_are_copied_in_8_bits_and_ranked_exactly(pair, clustered, monkeypatch):
+@pytest.mark.parametrize(("most", "name"), [(10_000, "PartFlat"), (100, "PartGroups")])
+def test_of_few_rows_there_are_copies(pair, clustered, monkeypatch, most, name):
     large, flat = pair
     monkeypatch.setattr(lists, "SCAN_MOST", 10_000)
+    monkeypatch.setattr(parts, "_SCANNED_MOST", most)
+    monkeypatch.setattr(rows, "_USES_BEFORE_PART", 1)
     vectors, which = clustered
-    chosen = Selection(some(which, 0.1)["even"])
+    chosen = Selection(some(which, 0.19)["even"])
     queries = vectors[::600] + 0.05
-    assert recall(large, flat, queries, allowed=chosen, excluded=chosen.ids[:9]) == 1.0
+    assert recall(large, flat, queries, allowed=chosen, excluded=chosen.ids[:9]) >= 0.99
+    assert recall(large, flat, queries, allowed=chosen, excluded=chosen.ids[:200]) >= 0.99
+    made = chosen.rows_in(large._current().segment)._part
+    assert type(made).__name__ == name
     before = chosen.ids.nbytes + len(chosen) * 8
     assert chosen.nbytes > before, "its copies count as memory"
 
