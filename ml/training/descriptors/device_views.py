@@ -17,6 +17,7 @@ from torch.nn import functional
 from ml.keypoints.descriptors.learned import PAD_PX
 from ml.keypoints.device.planes import equalised, filtered, warped
 from ml.networks.device import Compute
+from ml.training.common.device.stills import KeptPlanes
 from ml.training.descriptors.views import (
     KeypointStill,
     StillViewConfig,
@@ -79,23 +80,20 @@ class DeviceStills:
     """Stills on the device, uploaded once, and views of them."""
 
     def __init__(self, compute: Compute) -> None:
-        self._compute = compute
-        self._grey: dict[str, Tensor] = {}
+        self._kept = KeptPlanes(compute)
 
     def plane(self, image: ImageU8) -> Tensor:
         """(1, 1, H, W) float32 in 0 to 255."""
-        return self._compute.sent(np.ascontiguousarray(image))[None, None].float()
+        return self._kept(image)[None, None].float()
 
     def view(
         self, rng: np.random.Generator, still: KeypointStill, config: StillViewConfig
     ) -> tuple[Tensor, ArrayF64]:
         """A view as ``make_view`` makes it, (1, 1, H, W) equalised, and its H_view_from_still."""
-        if still.name not in self._grey:
-            self._grey[still.name] = self.plane(still.grey)
         height, width = still.grey.shape
         matrix = random_transform(rng, (height, width), config)
         back = np.asarray(np.linalg.inv(matrix), np.float64)
-        grey = warped(self._grey[still.name], back, (width, height), border="zeros").round()
+        grey = warped(self.plane(still.grey), back, (width, height), border="zeros").round()
         lights = Lights.drawn(rng, 1, config)
         return equalised(relit(grey, lights, _generator(rng, grey.device))), matrix
 

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from ml.keypoints.device.planes import blurred, filtered, gaussians, looked_up, warped
 from ml.networks.device import Compute
+from ml.training.common.device.stills import KeptPlanes
 from ml.training.vit.config import VitTrainConfig
 from ml.training.vit.novel_view import NovelView
 from ml.training.vit.pairs import (
@@ -44,8 +45,7 @@ class DevicePairs:
     """Draws pairs by the configuration of a training; stills are uploaded once."""
 
     def __init__(self, config: VitTrainConfig, compute: Compute) -> None:
-        self._config, self._compute = config, compute
-        self._stills: dict[str, tuple[Tensor, Tensor | None]] = {}
+        self._config, self._kept = config, KeptPlanes(compute)
 
     def __call__(
         self, rng: np.random.Generator, stills: Sequence[MaskedStill], count: int
@@ -78,26 +78,18 @@ class DevicePairs:
         """(1, 3, side, side) of a still, its depth (1, 1, side, side), and where it is trusted."""
         config = self._config
         still = stills[int(rng.integers(len(stills)))]
-        image, known = self._uploaded(still)
+        image = self._kept(still.image).permute(2, 0, 1)[None].float()
         place, mask = placed_crop(rng, still, side, margin, config.zoom_out)
         matrix: ArrayF64 = np.vstack([place, [0, 0, 1]])
         if place[0, 0] > 1.2:
             image = blurred(image, 0.4 * float(place[0, 0])).round()
         crop = warped(image, matrix, (side, side), border="zeros").round()
-        if known is None:
+        if still.depth is None:
             relief = config.depth_relief
             return crop, drawn_depth(rng, side, relief, image.device), mask
         power = rng.uniform(*(config.motion if config.novel_view else NO_MOTION).depth_scale)
+        known = self._kept(still.depth).float()[None, None]
         return crop, warped(known, matrix, (side, side), border="border") ** power, mask
-
-    def _uploaded(self, still: MaskedStill) -> tuple[Tensor, Tensor | None]:
-        if still.name not in self._stills:
-            image = self._compute.sent(np.ascontiguousarray(still.image)).permute(2, 0, 1)[None]
-            depth = None
-            if still.depth is not None:
-                depth = self._compute.sent(still.depth.astype(np.float32))[None, None]
-            self._stills[still.name] = image.float(), depth
-        return self._stills[still.name]
 
 
 def drawn_depth(

@@ -1,0 +1,42 @@
+"""Regions on frames of a video: each frame read once, those without one told, read ahead or not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ml.errors import EmptyRegionError
+from portal.archive.models import CanvasKind
+from portal.retrieval.tasks import regions
+
+SQUARE = {"type": "Polygon", "coordinates": [[[1, 1], [9, 1], [9, 9], [1, 9], [1, 1]]]}
+
+
+def roi(pts):
+    return SimpleNamespace(frame_pts=pts, geometry=SQUARE)
+
+
+@pytest.mark.parametrize("readers", ["0", "1"])
+def test_vectors_come_in_order_and_each_frame_is_read_once(monkeypatch, readers):
+    monkeypatch.setenv("TESSERA_READERS", readers)
+    read = []
+
+    def read_frame(path, pts):
+        read.append(pts)
+        return np.full((12, 12, 3), pts, np.uint8)
+
+    def embed_image(image, polygon, *, mpp, progress):
+        if image[0, 0, 0] == 40:
+            raise EmptyRegionError("all black")
+        return int(image[0, 0, 0]), mpp
+
+    monkeypatch.setattr(regions, "read_frame", read_frame)
+    monkeypatch.setattr(regions.storage, "resolve", lambda name: name)
+    canvas = SimpleNamespace(kind=CanvasKind.VIDEO, pixels_path="a.mp4", mpp_x=0.25, mpp_y=1.0)
+    with regions.regions_open(SimpleNamespace(embed_image=embed_image), canvas) as embed:
+        found = embed([roi(20), roi(20), roi(None), roi(40), roi(60)], None)
+    assert found[:2] == [(20, 0.5)] * 2 and found[4] == (60, 0.5)
+    assert "names no frame" in str(found[2]) and "all black" in str(found[3])
+    assert read == [20, 40, 60]
