@@ -25,6 +25,9 @@ class DescriptorSummary(RunSummary):
     validation: dict[str, dict[str, float]]
 
 
+OfGraph = tuple[float | None, Mapping[str, Mapping[str, float]]]
+"""What is told of a graph network alone."""
+
 SHARES = ("easy", "semi_hard", "hard")
 _OVER_ALL = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
 
@@ -34,25 +37,35 @@ def write_training(
     summary: DescriptorSummary,
     history: Mapping[str, Sequence[float]],
     held_out: Sequence[KeypointStill],
+    *,
+    of_graph: OfGraph = (None, {}),
 ) -> None:
     """Write the run's figures between the card's markers ``training``, SIFT's beside them.
 
+    Args:
+        of_graph: share of the greatest entropy that its attention has, scores by family with its
+            positions shuffled.
     Raises:
         BadInputError: no such card, or it lacks the markers.
     """
-    scores = {str(summary["name"]): summary["validation"]} if summary["validation"] else {}
-    shuffled = summary.get("positions_shuffled")
-    if isinstance(shuffled, dict):
+    scores: dict[str, Mapping[str, Mapping[str, float]]] = {}
+    if summary["validation"]:
+        scores[str(summary["name"])] = summary["validation"]
+    entropy_share, shuffled = of_graph
+    if shuffled:
         scores[f"{summary['name']}, positions shuffled"] = shuffled
     if scores:
         scores["sift"] = validate(load_descriptor("sift"), held_out)
-    update_card(card, "training", training_text(summary, history, scores))
+    text = training_text(summary, history, scores, entropy_share=entropy_share)
+    update_card(card, "training", text)
 
 
 def training_text(
     summary: DescriptorSummary,
     history: Mapping[str, Sequence[float]],
     scores: Mapping[str, Mapping[str, Mapping[str, float]]],
+    *,
+    entropy_share: float | None = None,
 ) -> str:
     """The loss, the share of easy triplets where there are some, the scores on held-out stills."""
     loss = history["loss"]
@@ -63,10 +76,10 @@ def training_text(
     ]
     if "easy" in history:
         parts[0] += f" {_easy(history)}"
-    if "entropy_share" in summary:
+    if entropy_share is not None:
         parts[0] += (
             " Entropy of the attention over held-out stills, as a share of the greatest:"
-            f" {summary['entropy_share']:.3f}."
+            f" {entropy_share:.4f}."
         )
     if scores:
         parts.append(_scores(scores))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import NotRequired
 
 from ml.config import config_from_file
 from ml.keypoints.descriptors.learned import descriptor_from_file
@@ -26,12 +25,12 @@ class ContrastSummary(DescriptorSummary):
     """What a training of ``cnn`` or ``graph`` returns: key points of the stills as well.
 
     Of ``graph`` with stills held out also ``entropy_share`` of its attention there, see
-    ``KeypointGnn``, and the validation with its ``positions_shuffled``.
+    ``KeypointGnn``, and the validation with its ``positions_shuffled``; else None and empty.
     """
 
     keypoints: int
-    entropy_share: NotRequired[float]
-    positions_shuffled: NotRequired[dict[str, dict[str, float]]]
+    entropy_share: float | None
+    positions_shuffled: dict[str, dict[str, float]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,18 +80,20 @@ def train_contrast(
         StoredDescriptor(config.name, config.version, config.ratio, network, learner.graph),
     )
     trained = descriptor_from_file(run.weights)
+    shuffled = with_shuffled_positions(trained, seed=config.seed)
     summary: ContrastSummary = {
         **run.summary(),
         "stills": len(stills),
         "held_out": len(held_out),
         "keypoints": sum(len(still.xy) for still in stills),
         "validation": validate(trained, held_out, most=most) if held_out else {},
+        "entropy_share": learner.entropy_share(),
+        "positions_shuffled": validate(shuffled, held_out, most=most)
+        if held_out and shuffled is not None
+        else {},
     }
-    shuffled = with_shuffled_positions(trained, seed=config.seed)
-    if held_out and shuffled is not None:
-        summary["entropy_share"] = round(learner.entropy_share() or 0.0, 4)
-        summary["positions_shuffled"] = validate(shuffled, held_out, most=most)
     run.write_log(summary)
     if run.card is not None:
-        write_training(run.card, summary, run.history, held_out)
+        graph = (summary["entropy_share"], summary["positions_shuffled"])
+        write_training(run.card, summary, run.history, held_out, of_graph=graph)
     return summary

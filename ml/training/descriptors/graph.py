@@ -41,7 +41,7 @@ TITLES = {
 SWEEP_STEPS, SWEEP_STILLS = 400, 6
 """Of each run, and held-out stills that it is scored on: short, for a sweep has many runs."""
 
-JOINT_STEPS = 400
+JOINT_STEPS = 1000
 """Of ``--joint``: each step runs the CNN over two whole images, forwards and back."""
 
 COLUMNS = {
