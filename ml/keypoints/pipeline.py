@@ -26,7 +26,7 @@ from ml.keypoints.verification.guided import guided_matches
 from ml.keypoints.verification.local_affine import LocalAffineConfig, consistent_matches
 from ml.keypoints.verification.two_view_model import SLACK_PX, TwoViewModel, find_two_view_model
 from ml.keypoints.views import working_view
-from ml.types import ArrayF32, ArrayI64, Keypoints, Matches
+from ml.types import ArrayBool, ArrayF32, ArrayI64, Keypoints, Matches
 
 SAME_PX_A, SAME_PX_B = 0.5, 2.0
 """A key point this close to a match has its partner. Those of a stand where they were detected;
@@ -140,21 +140,45 @@ def match_keypoints(
     return Matches(points_a.xy[pairs[:, 0]], points_b.xy[pairs[:, 1]], score)
 
 
-def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Matches:
-    """Matches in pixels of the two views, before the strongest are chosen."""
+@dataclass(frozen=True, slots=True)
+class FirstPass:
+    """Mutual neighbours under the ratio test, and which of them agree with their neighbours.
+
+    Attributes:
+        pairs: (K, 2) int64, key points of a and b. score: (K,) float32. keep: (K,) bool; none where
+            those that agree are too few to be credible.
+    """
+
+    pairs: ArrayI64
+    score: ArrayF32
+    keep: ArrayBool
+
+
+def agreeing(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> FirstPass:
+    """The first, unguided pass of ``match_features``."""
     pairs, score = match_mutual(a.descriptors, b.descriptors, ratio=config.tentative_ratio)
     xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
     area = (float(a.view.mask.sum()), float(b.view.mask.sum()))
     keep = consistent_matches(xy_a, xy_b, score, area_px=area, config=config.local_affine)
     keep[keep] = is_of_the_scene(a.view.to_image(xy_a[keep]), b.view.to_image(xy_b[keep]))
     if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
-        return no_matches()
+        return FirstPass(pairs, score, np.zeros(len(pairs), np.bool_))
     model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
     keep[keep] = model.agrees(xy_a[keep], xy_b[keep], leave_out=True)
     if not is_credible(a, b, xy_a[keep], xy_b[keep], config=config.credibility):
+        keep = np.zeros(len(pairs), np.bool_)
+    return FirstPass(pairs, score, keep)
+
+
+def _match_views(a: ImageFeatures, b: ImageFeatures, config: MatchConfig) -> Matches:
+    """Matches in pixels of the two views, before the strongest are chosen."""
+    first = agreeing(a, b, config)
+    if not first.keep.any():
         return no_matches()
-    model = find_two_view_model(xy_a[keep], xy_b[keep], slack_px=config.slack_px)
-    pairs, score = _guided(a, b, pairs[keep], score[keep], model=model, config=config)
+    pairs, score = first.pairs[first.keep], first.score[first.keep]
+    xy_a, xy_b = a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]]
+    model = find_two_view_model(xy_a, xy_b, slack_px=config.slack_px)
+    pairs, score = _guided(a, b, pairs, score, model=model, config=config)
     found = Matches(a.keypoints.xy[pairs[:, 0]], b.keypoints.xy[pairs[:, 1]], score)
     model = find_two_view_model(found.xy_a, found.xy_b, slack_px=config.slack_px)
     there = smooth_pair(a.view, b.view, config=config.completion)

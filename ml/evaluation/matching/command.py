@@ -22,6 +22,8 @@ from ml.evaluation.common.descriptors import (
 from ml.evaluation.common.features import FeatureCache
 from ml.evaluation.common.images import consecutive_pairs, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
+from ml.evaluation.common.renew import renew
+from ml.evaluation.matching.confidence import confidence_line
 from ml.evaluation.matching.homographies import real_homographies
 from ml.evaluation.matching.kept_rows import WorkFolder
 from ml.evaluation.matching.pairs import CORE_FAMILIES, FAMILIES, WarpedPair, make_pairs
@@ -76,6 +78,7 @@ class MatchingReport(TypedDict):
     leak: NotRequired[dict[str, PapersScores]]
     hard: NotRequired[dict[str, HardScores]]
     unrelated: NotRequired[dict[str, dict[str, Rates]]]
+    confidence: NotRequired[dict[str, dict[str, dict[str, float]]]]
     pictures: NotRequired[list[str]]
     plots: NotRequired[list[str]]
 
@@ -100,7 +103,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--target", type=float, default=0.9995, help="precision that the NNT threshold keeps")
     add("--seed", type=int, default=7)
     add("--work", type=Path, help="folder to keep scores in: a later run scores what is new")
-    add("--card", type=Path, help="model card whose table 'matching' is replaced")
+    add("--card", type=Path, help="model card whose 'matching' or 'confidence' is replaced")
+    add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
     add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--plots", type=Path, help="folder for the plots")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
@@ -145,8 +149,13 @@ def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
         result["pictures"] = write_pictures(work)
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
+    if args.renew is not None:
+        renew(args.renew, result)
     if args.card is not None:
-        update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
+        if "confidence" in result:
+            update_card(args.card, "confidence", confidence_line(result["confidence"]))
+        if scored.keys() - {"confidence"}:
+            update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
     return result
 
 

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 from ml.evaluation.common.descriptors import LEARNED_NAMES
 from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_images, unrelated_pairs
+from ml.evaluation.matching.confidence import candidates, compared
 from ml.evaluation.matching.kept_rows import WorkFolder, content_of, descriptor_key
 from ml.evaluation.matching.metrics import PairMatches
-from ml.evaluation.matching.pairs import WarpedPair
+from ml.evaluation.matching.pairs import WarpedPair, as_u8
 from ml.evaluation.matching.papers import (
     CoordinatesDescriptor,
     PointCache,
@@ -162,6 +163,43 @@ def score_unrelated(run: Run) -> dict[str, dict[str, Rates]]:
     return table
 
 
+def score_confidence(run: Run) -> dict[str, dict[str, dict[str, float]]]:
+    """Each descriptor's matches kept by agreement and by a learned confidence, see ``compared``."""
+    args = run.args
+    images = read_images(args.folders, count=args.pair_images, long_side_px=args.long_side_px)
+    nothing = unrelated_pairs(images, count=args.pairs, seed=args.seed)
+    halves = {image.name: i % 2 for i, image in enumerate(run.images)}
+    table: dict[str, dict[str, dict[str, float]]] = {}
+    if len(halves) < 2:  # one half teaches, the other is judged
+        return table
+    for name, descriptor in run.descriptors.items():
+        found, cache = [], FeatureCache()
+        most = args.hard_keypoints
+        for done, pair in enumerate(run.pairs):
+            run.progress(done, len(run.pairs), f"confidence: {name}")
+            if done and pair.source != run.pairs[done - 1].source:
+                cache = FeatureCache()
+            both = masked_images(pair)
+            truth = pair.H_b_from_a
+            found.append(
+                candidates(*both, descriptor, keypoints=most, cache=cache, H_b_from_a=truth)
+            )
+        cache = FeatureCache()
+        unrelated = [
+            candidates(
+                (a.rgb, as_u8(a.mask)),
+                (b.rgb, as_u8(b.mask)),
+                descriptor,
+                keypoints=most,
+                cache=cache,
+                H_b_from_a=None,
+            )
+            for a, b in nothing
+        ]
+        table[name] = compared(found, unrelated, [halves[pair.source] for pair in run.pairs])
+    return table
+
+
 SCORERS: dict[str, Callable[[Run], Mapping[str, object]]] = {
     "papers": score_papers,
     "detectors": score_detectors,
@@ -169,6 +207,7 @@ SCORERS: dict[str, Callable[[Run], Mapping[str, object]]] = {
     "leak": score_leak,
     "hard": score_hard,
     "unrelated": score_unrelated,
+    "confidence": score_confidence,
 }
 """The protocols by name, in the order they are run and printed in."""
 

@@ -20,6 +20,7 @@ def matching_tables(result: Mapping[str, Any]) -> str:
         ("leak", _leak),
         ("hard", _hard),
         ("unrelated", _unrelated),
+        ("confidence", _confidence),
     ):
         if key in result:
             parts += write(result[key], result["options"])
@@ -192,3 +193,14 @@ def _unrelated(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
         ]
         parts += [title, markdown_table(heads, rows)] if rows else []
     return parts
+
+
+def _confidence(found: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    title = "**Agreement with the neighbours against a learned confidence of each match**"
+    rows = [
+        [name, rule, *(rates[key] for key in ("precision", "recall", "unrelated"))]
+        for name, rules in found.items()
+        for rule, rates in rules.items()
+    ]
+    heads = ["descriptor", "kept by", "precision", "recall", "unrelated: matches a pair"]
+    return [title, markdown_table(heads, rows)]

@@ -71,7 +71,12 @@ def test_a_run_scores_every_protocol(folder: Path) -> None:
     assert result["unrelated"]["akaze"]["unrelated"]["matches"] == 0
     assert result["leak"]["coordinates"]["families"]["translation"]["nn_precision"] > 0.3
     assert set(result["detectors"]) >= {"orb", "akaze"}
+    rules = result["confidence"]["akaze"]
+    assert rules["agreement"]["precision"] > 0.95
+    assert rules["agreement"]["unrelated"] == 0
+    assert 0 < rules["confidence"]["recall"] <= 1
     text = describe(result)
+    assert "a learned confidence" in text
     assert "The papers' protocol" in text
     assert "Not scored: nonsense" in text
 
