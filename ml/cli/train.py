@@ -19,6 +19,7 @@ SCHEMES: Registry = {
     "cnn": ("ml.training.descriptors.cnn", "the CNN descriptor, by contrast across two views"),
     "graph": ("ml.training.descriptors.graph", "the graph descriptor over the CNN's features"),
     "folds": ("ml.training.descriptors.folds", "cnn or graph, once a fold over operations"),
+    "rivals": ("ml.training.descriptors.rivals", "cnn and graph beside rivals of the papers"),
     "patches": (
         "ml.training.roi.patches.command",
         "the patch encoder, without labels, by views of patches",

@@ -11,7 +11,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from ml.errors import WeightsError
+from ml.errors import UnknownNameError, WeightsError
 from ml.geometry import transform_points
 from ml.keypoints.descriptors.learned import PAD_PX, as_plane, padded
 from ml.keypoints.descriptors.learned_weights import read_descriptor
@@ -25,9 +25,11 @@ from ml.training.common.steps import half_cosine, set_rate
 from ml.training.common.watch import looking, watch
 from ml.training.descriptors.contrast_config import ContrastConfig
 from ml.training.descriptors.device_views import DeviceStills, padded_plane
-from ml.training.descriptors.losses import Projection, cross_view
+from ml.training.descriptors.losses import RIVALS, Projection, cross_view
 from ml.training.descriptors.views import KeypointStill, make_view
 from ml.types import ArrayF32, ArrayF64, ArrayI64
+
+LOSS_NAMES = ("contrast", *RIVALS)
 
 WATCHED = 4
 """Held-out stills that are looked at while a run lasts; its end is scored on more."""
@@ -54,6 +56,8 @@ class ContrastLearner:
         ``held_out``: stills that are only looked at now and then. ``views_on``: where views are
         made; None: by OpenCV.
         """
+        if config.loss not in LOSS_NAMES:
+            raise UnknownNameError("loss", config.loss, list(LOSS_NAMES))
         self._on_device = None if views_on is None else DeviceStills(views_on)
         self.config, self.stills, self.device = config, stills, compute.device
         chosen = np.unique(
@@ -126,17 +130,20 @@ class ContrastLearner:
 
     def _pair_loss(self, rng: np.random.Generator) -> Tensor:
         """Equation 6 over one still and one view of it."""
-        return self._loss(self._pair(rng), rng)
+        return self._loss(self.pair(rng), rng)
 
     def _loss(self, pair: ViewPair, rng: np.random.Generator) -> Tensor:
         config = self.config
         rows = kept_rows(rng, len(pair.xy[0]), least_share=config.least_share)
+        if config.loss in RIVALS:
+            own = torch.from_numpy(rows).to(self.device)
+            return RIVALS[config.loss](*(side[own] for side in pair.features))
         first, second = (self._projected(pair, side, rows) for side in (0, 1))
         nodes = neighbour_batches(rng, pair.xy[0][rows], config.neighbours, far=config.far)
         groups = torch.from_numpy(nodes).to(self.device)
         return cross_view(first[groups], second[groups], temperature=config.temperature)
 
-    def _pair(self, rng: np.random.Generator) -> ViewPair:
+    def pair(self, rng: np.random.Generator) -> ViewPair:
         """A pair drawn afresh, or one of the bank, whose features are computed once."""
         if self.config.train_cnn or not self.config.bank:
             return self._drawn(rng, self.stills)

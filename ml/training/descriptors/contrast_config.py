@@ -24,6 +24,7 @@ class ContrastConfig:
     view: StillViewConfig = field(default_factory=StillViewConfig)
     neighbours: int = 10  # nodes of a mini-batch: one and its neighbours (section 4.2)
     far: float = 0.0  # share of the neighbours from anywhere in the image; the rest are the nearest
+    loss: str = "contrast"  # or "sosnet", "hynet": rivals, of the features themselves
     temperature: float = 0.08  # tau of equation 5 (section 4.2)
     projection_dim: int = 128  # of the projection under the cosine
     learning_rate: float = 5e-4  # Adam (section 4.2)

@@ -1,4 +1,4 @@
-"""Losses of the descriptors of key points: adaptive triplets, contrast across two views."""
+"""Losses of the descriptors of key points: adaptive triplets, contrast of two views, rivals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ml.errors import ShapeError
+
+NEIGHBOURS = 8
+"""Nearest neighbours whose distances both views should agree on (SOSNet, section 3.1)."""
+
+ALPHA, MARGIN, NORM_SHARE = 2.0, 1.2, 0.1
+"""Weight of the distance in the hybrid similarity, margin, weight of the lengths (HyNet, 4.1)."""
+
+_SMALL = 1e-6
+"""Keeps square roots differentiable at zero distance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,69 @@ class Projection(nn.Module):
         """(N, dim) to (N, out_dim)."""
         out: Tensor = self.layers(x)
         return out
+
+
+def sosnet(first: Tensor, second: Tensor) -> Tensor:
+    """Quadratic hinge against the hardest negative, and agreement of second-order distances.
+
+    Args:
+        first, second: (N, D), row i of both views is the same key point, N >= 2.
+    Source: Tian et al. 2019 (SOSNet), equations 1 to 4.
+    """
+    a, b = functional.normalize(first, dim=1), functional.normalize(second, dim=1)
+    across = distances(a, b)
+    hinge = (1 + across.diagonal() - hardest(across, a, b)).clamp(min=0).square().mean()
+    within_a, within_b = distances(a, a), distances(b, b)
+    count = min(NEIGHBOURS + 1, len(a))
+    near = torch.zeros_like(within_a, dtype=torch.bool)
+    for side in (within_a, within_b):
+        near.scatter_(1, side.detach().topk(count, dim=1, largest=False).indices, value=True)
+    apart = ((within_a - within_b).square() * near).sum(dim=1)
+    return hinge + (apart + _SMALL).sqrt().mean()
+
+
+def hynet(first: Tensor, second: Tensor) -> Tensor:
+    """Triplets by a hybrid of inner product and distance, and agreement of lengths.
+
+    Args:
+        first, second: as of ``sosnet``, not normalised.
+    Source: Tian et al. 2020 (HyNet), equations 5 to 8.
+    """
+    a, b = functional.normalize(first, dim=1), functional.normalize(second, dim=1)
+    across = distances(a, b)
+    positive, negative = hybrid(across.diagonal()), hybrid(hardest(across, a, b))
+    lengths = (first.norm(dim=1) - second.norm(dim=1)).square().mean()
+    return (MARGIN + negative - positive).clamp(min=0).mean() + NORM_SHARE * lengths
+
+
+def hybrid(distance: Tensor) -> Tensor:
+    """Similarity of unit vectors so far apart; along their angle its steepest slope is 1."""
+    angle = torch.linspace(0, torch.pi, 181)
+    slope = ALPHA * torch.cos(angle / 2) + torch.sin(angle)
+    cosine = 1 - distance.square() / 2
+    return (ALPHA * (1 - distance) + cosine) / slope.max().to(distance)
+
+
+def distances(a: Tensor, b: Tensor) -> Tensor:
+    """(N, M) between rows of unit length."""
+    return (2 - 2 * a @ b.T).clamp(min=_SMALL).sqrt()
+
+
+def hardest(across: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """(N,) distance from each pair to the nearest other key point, of either view."""
+    own = torch.eye(len(across), dtype=torch.bool, device=across.device)
+    far = torch.inf
+    sides = (
+        across.masked_fill(own, far),
+        across.T.masked_fill(own, far),
+        distances(a, a).masked_fill(own, far),
+        distances(b, b).masked_fill(own, far),
+    )
+    return torch.stack([side.min(dim=1).values for side in sides]).min(dim=0).values
+
+
+RIVALS = {"sosnet": sosnet, "hynet": hynet}
+"""Of the features themselves; ``contrast`` is of their projections."""
 
 
 def _one_way(within: Tensor, across: Tensor) -> Tensor:

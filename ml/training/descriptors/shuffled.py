@@ -10,7 +10,7 @@ import numpy as np
 from ml.keypoints import Descriptor
 
 
-def with_shuffled_positions(descriptor: Descriptor, *, seed: int) -> Descriptor | None:
+def with_shuffled_positions(descriptor: Any, *, seed: int) -> Descriptor | None:
     """A descriptor that is told the positions of other key points, while patches stay.
 
     Every call permutes anew, so that two images share no position. None for descriptors that do not

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -16,7 +17,7 @@ from ml.training.descriptors.views import (
     other_light,
     random_transform,
 )
-from ml.types import ArrayF64, ImageU8
+from ml.types import ArrayF32, ArrayF64, ArrayI64, ImageU8
 
 PE_PX = 5.0
 """Projection error up to which a match is right (graph-ssl-endoscopic-matching, section 4.3)."""
@@ -27,8 +28,21 @@ FAR_PX = 64.0
 FAMILIES: tuple[str, ...] = ("rotation", "translation", "scale", "blur", "viewpoint")
 
 
+class PairMatching(Protocol):
+    """What compares two images at once: no descriptor of its own for each point."""
+
+    def nearest(
+        self, a: ImageU8, xy_a: ArrayF32, b: ImageU8, xy_b: ArrayF32
+    ) -> tuple[ArrayI64, ArrayF32]:
+        """(N, 2) rows of each point of a and its partner in b; (N,), how far they are apart."""
+
+
 def validate(
-    descriptor: Descriptor, stills: Sequence[KeypointStill], *, most: int = 12, seed: int = 7
+    descriptor: Descriptor | PairMatching,
+    stills: Sequence[KeypointStill],
+    *,
+    most: int = 12,
+    seed: int = 7,
 ) -> dict[str, dict[str, float]]:
     """Nearest neighbours between stills and their views, every partner being present.
 
@@ -62,7 +76,10 @@ def best_threshold(distance: np.ndarray, is_right: np.ndarray) -> float:
 
 
 def _pair(
-    descriptor: Descriptor, still: KeypointStill, family: str, rng: np.random.Generator
+    descriptor: Descriptor | PairMatching,
+    still: KeypointStill,
+    family: str,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """(N, 4): distance, right, exact, far of each key point's nearest neighbour."""
     view, matrix = _view(still, family, rng)
@@ -70,12 +87,15 @@ def _pair(
     height, width = still.grey.shape
     inside = (moved >= 0).all(axis=1) & (moved[:, 0] <= width - 1) & (moved[:, 1] <= height - 1)
     xy, moved = still.xy[inside], moved[inside]
-    response = np.ones(len(xy), np.float32)
-    pairs, distance = match_descriptors(
-        descriptor.describe(still.grey, xy, response),
-        descriptor.describe(view, moved, response),
-        strategy="nn",
-    )
+    if hasattr(descriptor, "nearest"):
+        pairs, distance = descriptor.nearest(still.grey, xy, view, moved)
+    else:
+        response = np.ones(len(xy), np.float32)
+        pairs, distance = match_descriptors(
+            descriptor.describe(still.grey, xy, response),
+            descriptor.describe(view, moved, response),
+            strategy="nn",
+        )
     error = np.linalg.norm(moved[pairs[:, 0]] - moved[pairs[:, 1]], axis=1)
     is_exact = pairs[:, 0] == pairs[:, 1]
     return np.stack([distance, error <= PE_PX, is_exact, error > FAR_PX], axis=1)

@@ -40,6 +40,7 @@ class VitTrainConfig:
     near_patches: float = 1.0  # patches so near to p_gt are no negatives; 0: its own alone (paper)
     photometric: bool = True  # random looks of the novel view
     novel_view: bool = True  # rigid motion by depth; off: photometric shifts alone
+    mask_rim: bool = False  # black outside the scope's view in both views; the shipped saw the rim
     depth_relief: float = 0.35  # of the synthetic depth
     depth_inverse: bool = False  # what the DPT head gives, see ``DptDepth``
     validation_pairs: int = 24  # synthetic pairs of the held-out stills

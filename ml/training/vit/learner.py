@@ -167,6 +167,7 @@ class VitLearner:
             motion=config.motion if config.novel_view else None,
             look=config.look if config.photometric else None,
             relief=config.depth_relief,
+            mask_rim=config.mask_rim,
         )
 
     def _validation_pairs(self, held_out: Sequence[MaskedStill]) -> list[NovelViewPair]:

@@ -102,6 +102,7 @@ def draw_pair(
     motion: MotionConfig | None = None,
     look: LookConfig | None = None,
     relief: float = 0.35,
+    mask_rim: bool = False,
 ) -> NovelViewPair:
     """A random crop and its novel view.
 
@@ -109,6 +110,8 @@ def draw_pair(
         zoom_out: the crop covers so many times its side of the still, drawn from this range.
         motion: None leaves the camera where it is. look: None leaves the colours as they are.
         relief: of the synthetic depth, where the still has none.
+        mask_rim: both views are black outside of what the still may be trusted for: the rim of the
+            scope stands still in a video, and here it would move with the tissue.
     Source: dinov2-adaptation-endoscopic-matching, section III-B and III-D.
     """
     margin = round(crop_px * CONTEXT)
@@ -116,6 +119,8 @@ def draw_pair(
     motion = motion or NO_MOTION
     matrix, mask = placed_crop(rng, still, side, margin, zoom_out)
     image, depth = _cut(still, matrix, side)
+    if mask_rim:
+        image = image * mask[:, :, None]
     if depth is None:
         depth = synthetic_depth(rng, (side, side), relief=relief * rng.uniform(0, 1))
     else:
@@ -125,7 +130,8 @@ def draw_pair(
     view = synthesise_view(image, depth, camera=camera, T_t_from_s=T_t_from_s)
     view = _inner(view, margin, crop_px)
     if look is not None:
-        seen = with_look(rng, view.image, look) * view.covered[:, :, None]
+        shown = view.image.any(axis=2) if mask_rim else view.covered
+        seen = with_look(rng, view.image, look) * shown[:, :, None]
         view = NovelView(seen, view.xy_t, view.xy_s, view.visible)
     inner = slice(margin, margin + crop_px)
     return NovelViewPair(np.ascontiguousarray(image[inner, inner]), view, mask[inner, inner])

@@ -108,3 +108,24 @@ def test_a_look_without_strength_changes_nothing():
     found = with_look(np.random.default_rng(0), image, none)
     assert np.abs(found.astype(int) - image).max() <= 1
     assert not np.array_equal(with_look(np.random.default_rng(0), image, LookConfig()), image)
+
+
+def test_a_masked_rim_is_black_in_both_views_and_the_rest_is_as_it_was():
+    rng = np.random.default_rng(5)
+    image = rng.integers(60, 200, (96, 96, 3), dtype=np.uint8)
+    mask = np.zeros((96, 96), bool)
+    mask[:, :48] = True
+    still = MaskedStill("half", image, mask, None)
+    pairs = [
+        draw_pair(np.random.default_rng(2), still, crop_px=64, mask_rim=is_masked)
+        for is_masked in (False, True)
+    ]
+    plain, masked = pairs
+    assert 0 < masked.valid.mean() < 1
+    for side in (masked.source, masked.view.image):
+        assert not side[~masked.valid].any()
+    assert np.array_equal(masked.source[masked.valid], plain.source[plain.valid])
+    assert plain.source[~plain.valid].all()
+    look = LookConfig(brightness=0.5, noise=6.0)
+    dark = draw_pair(np.random.default_rng(2), still, crop_px=64, look=look, mask_rim=True)
+    assert not dark.view.image[~dark.valid].any()

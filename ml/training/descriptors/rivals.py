@@ -1,0 +1,248 @@
+"""The rivals of table 2 on our data: ``python -m ml train rivals``.
+
+The same CNN by three losses, and on top of it the graph network or a matcher in the manner of
+SuperGlue: equally many steps each over the same stills, then one validation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ml.config import config_from_file
+from ml.files import write_json
+from ml.keypoints import Descriptor, load_descriptor
+from ml.keypoints.descriptors.learned import descriptor_from_file
+from ml.networks.keypoint_gnn import normalised_positions
+from ml.reports.tables import markdown_table
+from ml.training.common.run import History, TrainingRun, add_run_arguments
+from ml.training.common.steps import descend, half_cosine, set_rate
+from ml.training.descriptors.cnn import train_contrast
+from ml.training.descriptors.contrast import ContrastLearner, ViewPair, kept_rows
+from ml.training.descriptors.contrast_config import ContrastConfig
+from ml.training.descriptors.graph import joint_config
+from ml.training.descriptors.pair_matcher import PairMatcher, PairMatcherConfig
+from ml.training.descriptors.validate import FAMILIES, validate
+from ml.training.descriptors.views import KeypointStill, StillsConfig, read_stills
+from ml.types import ArrayF32, ArrayI64, ImageU8, Progress
+
+STEPS = 150
+"""Of each: short, there are five."""
+
+CNN_LOSSES = ("contrast", "sosnet", "hynet")
+MATCHER = "superglue"
+FIGURES = {"nnt_precision": "NNT precision, all", "nnt_score": "NNT score, all"}
+
+
+DONE = "done.json"
+"""In the folder of a method whose training is over: its validation."""
+
+Scores = dict[str, dict[str, float]]
+"""By family, see ``validate``."""
+
+
+class Rivals(TypedDict):
+    """What a comparison returns: ``rows`` by method, see ``validate``; ``table`` is Markdown."""
+
+    steps: int
+    stills: int
+    held_out: int
+    rows: dict[str, Scores]
+    table: str
+
+
+def rivals_config() -> ContrastConfig:
+    """One size of stills, smaller than that of the shipped networks, and fewer key points."""
+    return ContrastConfig(steps=STEPS, stills=StillsConfig(long_sides_px=(432,), keypoints=250))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of ``python -m ml train rivals``."""
+    add_run_arguments(parser)
+
+
+def run(args: argparse.Namespace, progress: Progress) -> Rivals:
+    """Train and compare by command line arguments; see ``compare``."""
+    config = config_from_file(rivals_config(), args.config)
+    stills, held_out = read_stills(args.data, config.stills, progress=progress)
+    return compare(TrainingRun.of(args, config, progress), stills, held_out)
+
+
+def describe(result: Rivals) -> str:
+    """The table alone."""
+    return f"{result['table']}\n"
+
+
+def compare(
+    run: TrainingRun[ContrastConfig],
+    stills: Sequence[KeypointStill],
+    held_out: Sequence[KeypointStill],
+) -> Rivals:
+    """Train each method in a folder of its own, from where it stopped; score all alike.
+
+    The graph network and the matcher start from the CNN by contrast, which the matcher leaves as it
+    is; so both have seen twice as many steps as the CNNs.
+
+    Source: graph-ssl-endoscopic-matching, section 4.4, table 2.
+    """
+    config = run.config
+    rows = {}
+    for loss in CNN_LOSSES:
+        own = _part(run, dataclasses.replace(config, loss=loss), loss)
+        rows[loss] = _once(own, lambda own=own: train_contrast(own, stills, held_out)["validation"])
+    cnn = run.out / "contrast" / f"{config.name}.safetensors"
+    joint = joint_config()
+    graph = dataclasses.replace(
+        config, name="graph", has_graph=True, graph=joint.graph, far=joint.far
+    )
+    graph = dataclasses.replace(
+        graph, graph=dataclasses.replace(joint.graph, dim=config.network.dim)
+    )
+    part = _part(run, graph, "graph", cnn)
+    rows["graph"] = _once(part, lambda: train_contrast(part, stills, held_out)["validation"])
+    last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
+    rows[MATCHER] = _once(last, lambda: validate(train_matcher(last, stills, held_out), held_out))
+    rows["sift"] = validate(load_descriptor("sift"), held_out)
+    return {
+        "steps": config.steps,
+        "stills": len(stills),
+        "held_out": len(held_out),
+        "rows": rows,
+        "table": rivals_table(rows),
+    }
+
+
+def train_matcher(
+    run: TrainingRun[ContrastConfig],
+    stills: Sequence[KeypointStill],
+    held_out: Sequence[KeypointStill],
+) -> MatcherRival:
+    """Train the matcher on the features of the CNN of ``run.start``, which stays as it is."""
+    if run.start is None:
+        raise ValueError("start")
+    config = run.config
+    with run.learning():
+        learner = MatcherLearner(config, stills, held_out, start=run.start)
+        run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
+    run.write_log({**run.summary()})
+    return MatcherRival(descriptor_from_file(run.start), learner.matcher.eval())
+
+
+class MatcherLearner:
+    """A ``PairMatcher`` over the pairs of a ``ContrastLearner`` whose CNN is frozen."""
+
+    def __init__(
+        self,
+        config: ContrastConfig,
+        stills: Sequence[KeypointStill],
+        held_out: Sequence[KeypointStill],
+        *,
+        start: Path,
+    ) -> None:
+        self.config = config
+        self._drawn = ContrastLearner(config, stills, held_out=held_out, start=start)
+        self.matcher = PairMatcher(PairMatcherConfig(dim=config.network.dim))
+        self.modules = {"matcher": self.matcher}
+        self.optimiser = torch.optim.Adam(self.matcher.parameters(), lr=config.learning_rate)
+
+    def step(self, number: int, history: History) -> float:
+        """One pair: each view loses some nodes, which belong into the other one's bin."""
+        config = self.config
+        rng = np.random.default_rng((config.seed, number))
+        set_rate(self.optimiser, config.learning_rate * half_cosine(number, config.steps))
+        pair = self._drawn.pair(rng)
+        rows = [kept_rows(rng, len(pair.xy[0]), least_share=config.least_share) for _ in range(2)]
+        logs = self.matcher(*(_side(pair, side, rows[side]) for side in (0, 1)))
+        return descend(self.optimiser, assignment_loss(logs, rows[0], rows[1]))
+
+
+def assignment_loss(logs: Tensor, rows_a: ArrayI64, rows_b: ArrayI64) -> Tensor:
+    """Mean negative logarithm of every node's true place: its partner, or the bin.
+
+    Args:
+        logs: (N + 1, M + 1) of ``PairMatcher``. rows_a, rows_b: ascending, which nodes they are.
+    """
+    _, at_a, at_b = np.intersect1d(rows_a, rows_b, return_indices=True)
+    only_a = np.setdiff1d(np.arange(len(rows_a)), at_a)
+    only_b = np.setdiff1d(np.arange(len(rows_b)), at_b)
+    told = [logs[at_a, at_b], logs[only_a, -1], logs[-1, only_b]]
+    return -torch.cat(told).mean()
+
+
+class MatcherRival:
+    """Scores the partners of a matcher; see ``PairMatching``."""
+
+    def __init__(self, descriptor: Descriptor, matcher: PairMatcher) -> None:
+        self._descriptor, self._matcher = descriptor, matcher
+
+    def nearest(
+        self, a: ImageU8, xy_a: ArrayF32, b: ImageU8, xy_b: ArrayF32
+    ) -> tuple[ArrayI64, ArrayF32]:
+        """The likeliest partner of each point of a; apart by what is left of its likelihood."""
+        sides = []
+        for image, xy in ((a, xy_a), (b, xy_b)):
+            rows = self._descriptor.describe(image, xy, np.ones(len(xy), np.float32))
+            sides.append((torch.from_numpy(rows), _where(xy, (image.shape[0], image.shape[1]))))
+        with torch.inference_mode():
+            found = self._matcher(*sides)[:-1, :-1].exp().max(dim=1)
+        pairs = np.stack([np.arange(len(xy_a)), found.indices.numpy()], axis=1)
+        return pairs, np.asarray(1 - found.values.numpy(), np.float32)
+
+
+def rivals_table(rows: dict[str, Scores]) -> str:
+    """NN precision by family; over all families those under the threshold of the best F1."""
+    families = (*FAMILIES, "all")
+    cells = [
+        [
+            name,
+            *(f"{found[family]['precision']:.4f}" for family in families),
+            *(f"{found['all'][key]:.4f}" for key in FIGURES),
+        ]
+        for name, found in rows.items()
+    ]
+    return markdown_table(["NN precision", *families, *FIGURES.values()], cells)
+
+
+def _once(run: TrainingRun[ContrastConfig], make: Callable[[], Scores]) -> Scores:
+    """What a method came to: worked out, or kept from an earlier run of the same length."""
+    path = run.out / DONE
+    if path.is_file():
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told["steps"] == run.config.steps:
+            kept: Scores = told["validation"]
+            return kept
+    found = make()
+    if len(run.losses) == run.config.steps:
+        write_json(path, {"steps": run.config.steps, "validation": found})
+    return found
+
+
+def _part(
+    run: TrainingRun[ContrastConfig], config: ContrastConfig, name: str, start: Path | None = None
+) -> TrainingRun[ContrastConfig]:
+    return TrainingRun(
+        config,
+        run.out / name,
+        start=start,
+        hours=run.hours,
+        compute=run.compute,
+        progress=run.progress,
+    )
+
+
+def _side(pair: ViewPair, side: int, rows: ArrayI64) -> tuple[Tensor, Tensor]:
+    return pair.features[side][rows].detach(), _where(pair.xy[side][rows], pair.size_px)
+
+
+def _where(xy: ArrayF32, size_px: tuple[int, int]) -> Tensor:
+    return normalised_positions(
+        torch.from_numpy(np.ascontiguousarray(xy)), size_px=size_px, position="image"
+    )
