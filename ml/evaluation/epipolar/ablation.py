@@ -11,6 +11,7 @@ import numpy as np
 
 from ml.errors import MlError
 from ml.evaluation.common.features import FeatureCache
+from ml.evaluation.epipolar.dense import inside_mask
 from ml.evaluation.epipolar.scores import FrameCache, epipolar_rates, pose_error_deg
 from ml.evaluation.matching.metrics import pose_auc
 from ml.keypoints import Descriptor, load_descriptor
@@ -84,7 +85,7 @@ def vit_matchers(cache: FrameCache, descriptor: Descriptor) -> dict[str, Matcher
     def dense(used: Any, config: DenseConfig) -> Matcher:
         def match(a: int, b: int) -> Matches:
             found = match_dense(cache.frame(a), cache.frame(b), descriptor=used, config=config)
-            return _inside(cache, found)
+            return inside_mask(found, cache.sequence.mask, cache.sequence.mask)
 
         return match
 
@@ -152,14 +153,3 @@ def _scores(cache: FrameCache, pairs: list[tuple[int, int]], matcher: Matcher) -
         "auc_10deg": round(pose_auc(poses, 10), 4),
         "partner_found": round(float(np.mean([count > 0 for count in counts])), 4),
     }
-
-
-def _inside(cache: FrameCache, found: Matches) -> Matches:
-    mask = cache.sequence.mask
-    if mask is None:
-        return found
-    keep = np.ones(len(found), np.bool_)
-    for xy in (found.xy_a, found.xy_b):
-        column, row = np.rint(xy).astype(np.int64).T
-        keep &= mask[row.clip(0, mask.shape[0] - 1), column.clip(0, mask.shape[1] - 1)]
-    return Matches(found.xy_a[keep], found.xy_b[keep], found.score[keep])

@@ -20,8 +20,10 @@ from ml.evaluation.common.descriptors import (
 from ml.evaluation.common.features import FeatureCache, seconds_a_pair
 from ml.evaluation.common.images import EvaluationImage, read_image, read_images
 from ml.evaluation.common.pictures import draw_pair, write_picture
+from ml.evaluation.common.renew import renew
 from ml.evaluation.common.sequence import CalibratedSequence, read_sequence
 from ml.evaluation.epipolar.ablation import AblationTables, ablation
+from ml.evaluation.epipolar.dense import dense_counts, dense_scores
 from ml.evaluation.epipolar.noise import TruthNoise, truth_noise
 from ml.evaluation.epipolar.scores import (
     EpipolarScore,
@@ -91,9 +93,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--others", type=Path, nargs="*", default=[], help="images of elsewhere: none may match")
     add("--other-pairs", type=int, default=10, help="pairs of a frame and an image of elsewhere")
     add("--long-side-px", type=int, default=720, help="of the pairs with images of elsewhere")
+    add("--dense", action="store_true", help="also vit by dense patches, on the same pairs")
     add("--ablation", action="store_true", help="what each part adds, at the paper's gap of 16")
     add("--ablation-card", type=Path, help="model card whose lines 'dense' are replaced by it")
     add("--card", type=Path, help="model card whose table 'matching' is replaced")
+    add("--renew", type=Path, help="JSON result whose rows of these descriptors are replaced")
     add("--beside", type=Path, nargs="*", default=[], help="JSON results: columns of that table")
     add("--plots", type=Path, help="folder for the plot")
     add("--pictures", type=Path, help="folder for match pictures: right lines green, wrong red")
@@ -116,6 +120,8 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
     cache = FrameCache(sequence, args.max_keypoints)
     pairs = [pair for gap in gaps for pair in chosen[gap]]
     scores = _score_all(cache, descriptors, pairs, progress)
+    if args.dense:
+        scores |= dense_scores(cache, pairs, progress)
     timed = [(cache.masked(a), cache.masked(b)) for a, b in pairs[:: max(1, len(pairs) // 2)][:2]]
     ours = next(reversed(descriptors))
     result: EpipolarReport = {
@@ -146,6 +152,8 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
         result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
     if args.plots is not None:
         result["plots"] = write_epipolar_plots(args.plots, result)
+    if args.renew is not None:
+        renew(args.renew, result)
     if args.card is not None:
         update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
     return result
@@ -182,6 +190,9 @@ def cross_sequence(
             keypoints = args.max_keypoints
             rows.append(count_pair(descriptor, a, b, name=name, keypoints=keypoints, cache=cache))
         table[name] = count_summary(rows, []).get("unrelated", {"pairs": 0})
+    if args.dense:
+        for name, found in dense_counts(pairs, progress).items():
+            table[name] = count_summary(found, []).get("unrelated", {"pairs": 0})
     return table
 
 

@@ -107,9 +107,14 @@ def score_pair(
         symmetric sum, so that the threshold is a distance in px in one image (the sum is reported
         beside it), and from eq. 18 as ``fundamental_error`` says.
     """
-    sequence = cache.sequence
     found = cache.match(a, b, name)
-    raw = cache.raw_matches(a, b, name, descriptor)
+    return scored(cache.sequence, a, b, found, cache.raw_matches(a, b, name, descriptor))
+
+
+def scored(
+    sequence: CalibratedSequence, a: int, b: int, found: Matches, raw: Matches
+) -> EpipolarScore:
+    """Matches of frames a and b, and those before any geometry, against their poses."""
     truth = sequence.fundamental(a, b)
     epipolar_px, under_1px, under_3px, under_1px_sum = epipolar_rates(truth, found)
     raw_px, raw_under_1px, raw_under_3px, _ = epipolar_rates(truth, raw)

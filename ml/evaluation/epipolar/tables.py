@@ -64,7 +64,7 @@ def epipolar_tables(result: Mapping[str, Any]) -> str:
         [
             name,
             *(by_gap["all"][key] for _, key in _COLUMNS),
-            result["seconds"][name],
+            result["seconds"].get(name),
             result["t_test"].get(name),
         ]
         for name, by_gap in scores.items()

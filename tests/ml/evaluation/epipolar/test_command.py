@@ -17,6 +17,7 @@ from ml.evaluation.common.sequence import (
     read_sequence,
 )
 from ml.evaluation.epipolar.command import add_arguments, describe, run
+from ml.evaluation.epipolar.dense import dense_matchers, inside_mask
 from ml.evaluation.epipolar.noise import truth_noise
 from ml.evaluation.epipolar.scores import (
     EpipolarScore,
@@ -29,7 +30,8 @@ from ml.evaluation.epipolar.scores import (
     t_test,
 )
 from ml.imaging.samples.packaged import packaged_image
-from ml.keypoints import symmetric_epipolar_px
+from ml.keypoints import match_images, symmetric_epipolar_px
+from ml.keypoints.descriptors.vit_dense import DenseConfig
 from ml.types import Matches, no_progress
 
 CAMERA = np.array([[500, 0, 320], [0, 500, 240], [0, 0, 1.0]])
@@ -208,13 +210,18 @@ def _args(*words: Any) -> argparse.Namespace:
     return parser.parse_args([str(word) for word in words])
 
 
-def test_a_sliding_camera_is_scored_right(tmp_path: Path) -> None:
+def test_a_sliding_camera_is_scored_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def quick() -> dict[str, object]:
+        return {"dense": lambda a, b: match_images(a, b, "akaze", max_keypoints=200)}
+
+    monkeypatch.setattr("ml.evaluation.epipolar.dense.dense_matchers", quick)
     film, other = _film(tmp_path), tmp_path / "elsewhere"
     other.mkdir()
     cv2.imwrite(str(other / "x.png"), np.tile(np.arange(240, dtype=np.uint8), (200, 1)))
     words = ["--descriptors", "orb", "--gaps", "1", "2", "--max-keypoints", 300, "--pairs", 1]
     words += ["--plots", tmp_path / "out", "--pictures", tmp_path / "out"]
-    result = run(_args(film, *words, "--others", other, "--other-pairs", 1), no_progress)
+    words += ["--others", other, "--other-pairs", 1, "--dense"]
+    result = run(_args(film, *words), no_progress)
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"epipolar-by-gap.png", "gap-1-orb.jpg", "gap-2-orb.jpg"}
     score = result["scores"]["orb"]["all"]
@@ -223,6 +230,11 @@ def test_a_sliding_camera_is_scored_right(tmp_path: Path) -> None:
     assert score["under_1px"] > 0.9
     assert result["truth"]["1"]["under_1px"] > 0.9
     assert result["cross_sequence"]["orb"]["matches"] == 0
+    dense = result["scores"]["dense"]["1"]
+    assert dense["matches"] == dense["raw_matches"] > 50
+    assert dense["under_3px"] > 0.9
+    assert result["cross_sequence"]["dense"]["matches"] == 0
+    assert "p against orb" in describe(result)
     text = describe(result)
     assert "The ground truth's own noise" in text
     assert "Images of elsewhere" in text
@@ -261,3 +273,24 @@ def test_neighbouring_frames_obey_the_poses(tessera_data: Path) -> None:
     scores = run(args, no_progress)["scores"]["akaze"]["1"]
     assert scores["matches"] > 100
     assert scores["under_3px"] > 0.8
+
+
+def test_matches_outside_of_either_mask_are_left_out() -> None:
+    found = _matches(np.array([[1, 1], [5, 1], [1, 5]]), np.array([[1, 1], [1, 1], [7, 7]]))
+    left, low = np.zeros((9, 9), bool), np.zeros((9, 9), bool)
+    left[:, :3], low[:6] = True, True
+    assert inside_mask(found, left, low).xy_a.tolist() == [[1, 1]]
+    assert len(inside_mask(found, None, None)) == 3
+
+
+def test_the_transformers_own_protocol_has_two_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def told(a: object, b: object, *, descriptor: object, config: DenseConfig) -> str:
+        asked.append(config)
+        return "matches"
+
+    monkeypatch.setattr("ml.keypoints.descriptors.vit_dense.match_dense", told)
+    image = np.zeros((8, 8, 3), np.uint8)
+    assert [match(image, image) for match in dense_matchers().values()] == ["matches"] * 2
+    assert asked == [DenseConfig(), DenseConfig.of_the_paper(resample=2)]
