@@ -21,7 +21,7 @@ from ml.keypoints import specular_mask
 from ml.keypoints.device import accelerator
 from ml.mosaic.canvas import MosaicCanvas
 from ml.mosaic.deghost import CommonHue, find_common_hue
-from ml.mosaic.local_fit import mesh_maps
+from ml.mosaic.local_views import mesh_maps
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey, usable_frames
 from ml.types import ArrayF32, ArrayF64, ImageU8, Progress

@@ -51,23 +51,17 @@ def cells_of_pair(
     Args:
         b_from_a: (3, 3), px of a to px of b.
     """
-    height, width = a[0].shape
-    flags = cv2.WARP_INVERSE_MAP
-    other = cv2.warpPerspective(b[0], b_from_a, (width, height), flags=cv2.INTER_LINEAR | flags)
-    seen = cv2.warpPerspective(
-        b[1].astype(np.uint8), b_from_a, (width, height), flags=cv2.INTER_NEAREST | flags
-    )
-    both = a[1] & (seen > 0)
-    if both.sum() < LEAST_OVERLAP * a[1].sum() or not both.any():
+    found = difference(a, b, b_from_a)
+    if found is None:
         return None
-    lack = np.where(both, other - a[0], np.float32(0))
-    some = lack[both][:: max(1, int(both.sum()) // SPREAD_POINTS)]
-    spread = max(1.4826 * float(np.median(np.abs(some - np.median(some)))), 1e-3)
+    height, width = a[0].shape
+    lack, both = found
+    spread = spread_of(lack, both)
     ratio = np.clip(np.abs(lack) / (TUKEY * spread), 0, 1)
     weight = np.where(both, (1 - ratio**2) ** 2, 0).astype(np.float32)
     # correlated differences: a px tells less than an independent sample would
     weight *= np.float32((spread * 2 * np.sqrt(np.pi) * FINE_SIGMA) ** -2)
-    mean = 0.5 * (other + a[0])
+    mean = a[0] + 0.5 * lack  # beyond both it weighs nothing
     x = cv2.Sobel(mean, cv2.CV_32F, 1, 0, ksize=3, scale=0.125)
     y = cv2.Sobel(mean, cv2.CV_32F, 0, 1, ksize=3, scale=0.125)
     side = NODES - 1
@@ -78,6 +72,28 @@ def cells_of_pair(
     keep = np.trace(tensor, axis1=1, axis2=2) > LEAST_INFORMATION
     xy = np.stack([column.ravel(), row.ravel()], axis=1)
     return Cells(xy[keep], tensor[keep], sums[keep, 3:])
+
+
+def difference(
+    a: tuple[ArrayF32, ArrayBool], b: tuple[ArrayF32, ArrayBool], b_from_a: ArrayF64
+) -> tuple[ArrayF32, ArrayBool] | None:
+    """b less a, px of a, 0 where they are not both trusted, and where they are; or None."""
+    height, width = a[0].shape
+    flags = cv2.WARP_INVERSE_MAP
+    other = cv2.warpPerspective(b[0], b_from_a, (width, height), flags=cv2.INTER_LINEAR | flags)
+    seen = cv2.warpPerspective(
+        b[1].astype(np.uint8), b_from_a, (width, height), flags=cv2.INTER_NEAREST | flags
+    )
+    both = a[1] & (seen > 0)
+    if both.sum() < LEAST_OVERLAP * a[1].sum() or not both.any():
+        return None
+    return np.where(both, other - a[0], np.float32(0)), both
+
+
+def spread_of(lack: ArrayF32, both: ArrayBool) -> float:
+    """Of the differences of two views: their deviation, told by the median."""
+    some = lack[both][:: max(1, int(both.sum()) // SPREAD_POINTS)]
+    return max(1.4826 * float(np.median(np.abs(some - np.median(some)))), 1e-3)
 
 
 def _summed(values: ArrayF32, side: int) -> ArrayF64:

@@ -9,7 +9,7 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -41,6 +41,7 @@ class Attempt:
         pixels: (H, W, 3) uint8, its mosaic, or None where it makes none.
         peak_mib: of its process above that of the same process with the frames loaded.
         dropped: index -> reason code, of methods that say so.
+        meshes: index -> what is added to frame px before ``placed``, where a method bends frames.
     """
 
     placed: dict[int, ArrayF64]
@@ -52,6 +53,7 @@ class Attempt:
     loops: int = 0
     dropped: dict[int, str] | None = None
     model: str = ""
+    meshes: dict[int, ArrayF64] = field(default_factory=dict)
 
 
 class _Found(TypedDict):
@@ -63,6 +65,7 @@ class _Found(TypedDict):
     loops: NotRequired[int]
     dropped: NotRequired[dict[int, str]]
     model: NotRequired[str]
+    meshes: NotRequired[dict[int, ArrayF64]]
 
 
 def attempt(method: str, sweep: SweepConfig) -> Attempt:
@@ -135,6 +138,7 @@ def _run_tessera(frames: list[ImageU8]) -> _Found:
         "loops": result.quality.loops_closed if result.quality else 0,
         "dropped": {f.index: f.reason_code for f in result.frames if f.reason_code},
         "model": result.motion_model,
+        "meshes": {f.index: f.mesh for f in result.frames if f.mesh is not None},
     }
 
 

@@ -30,6 +30,7 @@ from ml.evaluation.mosaic.table import SWEEPS, SweepTable, simulate_table, to_ma
 from ml.evaluation.mosaic.truth import (
     TruthScore,
     accumulate,
+    frame_corners,
     placed_maps,
     placed_transforms,
     read_reference,
@@ -37,12 +38,12 @@ from ml.evaluation.mosaic.truth import (
     reference_agreement,
     run_agreement,
     score_against_truth,
+    view_points,
 )
-from ml.geometry import FrameMaps
-from ml.mosaic import MosaicConfig, build_mosaic
+from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic
 from ml.mosaic.sources import open_source
 from ml.reports.cards import update_card
-from ml.types import Progress
+from ml.types import ArrayBool, Progress
 
 
 class FrameScores(TypedDict):
@@ -50,8 +51,9 @@ class FrameScores(TypedDict):
 
     Attributes:
         ncc: mean NCC of overlapping frames, by way of registering them and by distance.
-        reference_px, backward_px: median corner distance to the given reference, and to a run over
-            the reversed frames, by distance.
+        reference_px: median corner distance to the given reference, by distance.
+        backward_px: median distance to a run over the reversed frames, by what is compared and by
+            distance in frames.
     """
 
     data_set: str
@@ -65,7 +67,7 @@ class FrameScores(TypedDict):
     cpu_seconds: float
     ncc: NotRequired[dict[str, dict[str, float]]]
     reference_px: NotRequired[dict[str, float]]
-    backward_px: NotRequired[dict[str, float]]
+    backward_px: NotRequired[dict[str, dict[str, float]]]
     truth: NotRequired[TruthScore]
 
 
@@ -158,7 +160,7 @@ def score_frames(args: argparse.Namespace, progress: Progress) -> FrameScores:
     }
     if args.backward:
         scores["backward_px"] = _backward(
-            args, placed_maps(result), config=config, mask=mask, size=size, progress=progress
+            args, result, config=config, mask=mask, inside=inside, progress=progress
         )
     if args.truth is not None:
         scores["truth"] = score_against_truth(result, read_truth(args.truth), size_px=size)
@@ -178,8 +180,9 @@ def frames_markdown(scores: FrameScores) -> str:
         cells = ", ".join(f"{px} at {d}" for d, px in scores["reference_px"].items())
         lines += ["", f"Median corner distance to the given reference, px: {cells}."]
     if "backward_px" in scores:
-        cells = ", ".join(f"{px} at {d}" for d, px in scores["backward_px"].items())
-        lines += ["", f"Forward against backward run, median corner distance, px: {cells}."]
+        lines += ["", "Forward against backward run, median distance, px:"]
+        for what, found in scores["backward_px"].items():
+            lines.append(f"- {what}: " + ", ".join(f"{px} at {d}" for d, px in found.items()))
     return "\n".join(lines) + "\n"
 
 
@@ -194,22 +197,33 @@ def _by_distance(found: Mapping[str, float | None]) -> str:
 
 def _backward(
     args: argparse.Namespace,
-    forward: Mapping[int, FrameMaps],
+    forward: MosaicResult,
     *,
     config: MosaicConfig,
     mask: npt.NDArray[Any] | None,
-    size: tuple[int, int],
+    inside: ArrayBool,
     progress: Progress,
-) -> dict[str, float]:
-    """Agreement of this run with one over the reversed frames."""
+) -> dict[str, dict[str, float]]:
+    """Agreement of this run with one over the reversed frames, with meshes and without them.
+
+    In the view, and at the frames' corners: of a round view these show nothing, and what a mesh
+    says there is carried on from the view.
+    """
     frames = [f.rgb for f in open_source(args.frames).frames() if f.rgb is not None]
     with tempfile.TemporaryDirectory() as folder:
         result = build_mosaic(
             frames[::-1], Path(folder) / "m", config=config, mask=mask, progress=progress
         )
     last = len(frames) - 1
-    backward = {last - index: found for index, found in placed_maps(result).items()}
-    return run_agreement(forward, backward, size_px=size)
+    corners = frame_corners((inside.shape[1], inside.shape[0]))
+    scores: dict[str, dict[str, float]] = {}
+    for bent, how in ((True, ""), (False, ", one homography a frame")):
+        own = placed_maps(forward, bent=bent)
+        other = {last - index: found for index, found in placed_maps(result, bent=bent).items()}
+        in_view = run_agreement(own, other, view_points(inside), inside=inside)
+        scores |= {f"in the view{how}": in_view}
+        scores |= {f"at the frames' corners{how}": run_agreement(own, other, corners)}
+    return scores
 
 
 def read_mask(path: Path) -> npt.NDArray[Any]:

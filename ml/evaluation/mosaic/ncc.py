@@ -14,7 +14,7 @@ from ml.evaluation.mosaic.baselines import sift_chain
 from ml.evaluation.mosaic.truth import placed_transforms
 from ml.keypoints.masks import checked_mask
 from ml.mosaic import MosaicResult
-from ml.mosaic.local_fit import mesh_maps
+from ml.mosaic.local_views import mesh_maps
 from ml.mosaic.sources import open_source
 from ml.types import ArrayBool, ArrayF32, ImageU8
 

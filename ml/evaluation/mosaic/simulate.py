@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from ml.evaluation.mosaic.relief import picture_points
 from ml.imaging.samples.packaged import packaged_image
 from ml.imaging.samples.scope import Highlights, scope_light, scope_lit, scope_pose, scope_view
 from ml.types import ArrayF32, ArrayF64, ImageU8
@@ -28,6 +29,7 @@ class SweepConfig:
         exposure_drift: relative amplitude of slow changes of brightness.
         tilt: standard deviation of the two perspective terms, per px.
         break_at: share of the sweep after which the scope jumps elsewhere; 0 for never.
+        relief: hills of the picture stand out by up to this share of the scope's distance.
         seed: of everything random.
     """
 
@@ -38,6 +40,7 @@ class SweepConfig:
     exposure_drift: float = 0.12
     tilt: float = 1.2e-5
     break_at: float = 0.0
+    relief: float = 0.0
     seed: int = 11
 
 
@@ -63,7 +66,7 @@ def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
     drift = 1 + config.exposure_drift * np.sin(np.linspace(0, 5 * np.pi, config.frames) + 0.4)
     frames = []
     for n, pose in enumerate(poses):
-        seen = scope_view(picture, pose, config.size_px).astype(np.float32)
+        seen = _view(picture, pose, config).astype(np.float32)
         seen = np.asarray(_faulty(seen, faults.get(n, ""), rng) * 1.15 * drift[n], np.float32)
         shown = scope_lit(seen, light, highlights.glare(n, config.size_px))
         if faults.get(n) in ("dark", "bright"):
@@ -71,6 +74,18 @@ def simulate_sweep(config: SweepConfig) -> SimulatedSweep:
         noisy = shown * (light[..., None] > 0) + rng.normal(0, 1.5, shown.shape)
         frames.append(np.clip(noisy, 0, 255).astype(np.uint8))
     return SimulatedSweep(frames, dict(enumerate(poses)), mask, faults)
+
+
+def _view(picture: ImageU8, pose: ArrayF64, config: SweepConfig) -> ImageU8:
+    """(S, S, 3): the picture, or its hills, evenly lit."""
+    side = config.size_px
+    if not config.relief:
+        return scope_view(picture, pose, side)
+    rows, columns = np.mgrid[:side, :side]
+    xy = np.stack([columns.ravel(), rows.ravel()], axis=1).astype(np.float64)
+    at = picture_points(pose, xy, size_px=side, relief=config.relief)
+    x, y = at.astype(np.float32).T.reshape(2, side, side)
+    return np.asarray(cv2.remap(picture, x, y, cv2.INTER_CUBIC), np.uint8)
 
 
 def _poses(rng: np.random.Generator, config: SweepConfig, side: int) -> list[ArrayF64]:

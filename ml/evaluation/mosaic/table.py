@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from ml.errors import BadInputError
 from ml.evaluation.mosaic.baselines import METHODS, Attempt, attempt
+from ml.evaluation.mosaic.relief import pair_errors
 from ml.evaluation.mosaic.simulate import SimulatedSweep, SweepConfig, simulate_sweep
-from ml.geometry import box_corners, transform_points
+from ml.geometry import FrameMaps, box_corners, transform_points
 from ml.imaging.samples.packaged import packaged_image
 from ml.reports.tables import markdown_table
 from ml.types import ArrayF64, Progress
@@ -26,6 +27,8 @@ class SweepScores(TypedDict):
     Attributes:
         mean_px, median_px, max_px: corner errors after the best common placement.
         middle_px: mean corner error seen from the middle frame.
+        pair_px, plane_px: by distance in frames, how far apart the things are that two frames show
+            at one place of the mosaic, by their whole maps and by their homographies alone.
         fault_recall, fault_precision: of the unusable frames among those left out.
         fault_reasons: how often each fault was called what.
     """
@@ -43,6 +46,8 @@ class SweepScores(TypedDict):
     median_px: NotRequired[float]
     max_px: NotRequired[float]
     middle_px: NotRequired[float]
+    pair_px: NotRequired[dict[str, float]]
+    plane_px: NotRequired[dict[str, float]]
     seam: NotRequired[float]
     fault_recall: NotRequired[float]
     fault_precision: NotRequired[float]
@@ -70,6 +75,9 @@ SWEEPS: dict[str, SweepConfig] = {
     "loops": SweepConfig(frames=800, size_px=256, path="loops"),
     "loops-100": SweepConfig(frames=100, size_px=256, path="loops-slow"),
     "break": SweepConfig(frames=60, size_px=320, break_at=0.5),
+    "relief-02": SweepConfig(frames=100, size_px=400, relief=0.02),
+    "relief-05": SweepConfig(frames=100, size_px=400, relief=0.05),
+    "relief-10": SweepConfig(frames=100, size_px=400, relief=0.1),
 }
 
 
@@ -94,7 +102,8 @@ def simulate_table(
         for method in methods:
             progress(len(rows), len(names) * len(methods), f"{name} {method}")
             found = attempt(method, config)
-            rows.append({"sweep": name, "method": method, **score_attempt(found, sweep)})
+            scores = score_attempt(found, sweep, relief=config.relief)
+            rows.append({"sweep": name, "method": method, **scores})
             if pictures is not None and found.pixels is not None:
                 pictures.mkdir(parents=True, exist_ok=True)
                 bgr = cv2.cvtColor(found.pixels, cv2.COLOR_RGB2BGR)
@@ -104,8 +113,8 @@ def simulate_table(
     return {"data_set": "simulated", "sweeps": {n: SWEEPS[n] for n in names}, "rows": rows}
 
 
-def score_attempt(found: Attempt, sweep: SimulatedSweep) -> SweepScores:
-    """Corner errors to the truth, seams, faults, cost."""
+def score_attempt(found: Attempt, sweep: SimulatedSweep, *, relief: float = 0.0) -> SweepScores:
+    """Corner errors to the truth, seams, faults, cost; over hills what pairs of frames agree on."""
     size = sweep.frames[0].shape[1]
     usable = [i for i in found.given if i not in sweep.faults]
     scores: SweepScores = {
@@ -127,7 +136,14 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep) -> SweepScores:
         scores["median_px"] = round(float(np.median(errors)), 2)
         scores["max_px"] = round(float(errors.max()), 2)
         scores["middle_px"] = round(float(seen.mean()), 2)
-        if found.pixels is not None and found.dropped is not None:
+        bent, flat = (
+            pair_errors(
+                _maps(found, common, size, meshes), sweep.truth, size_px=size, relief=relief
+            )
+            for meshes in (found.meshes, {})
+        )
+        scores |= {"pair_px": bent, "plane_px": flat}
+        if found.pixels is not None and found.dropped is not None and not relief:
             scores["seam"] = round(seam_visibility(found, sweep), 3)
     if sweep.faults and found.dropped is not None:
         bad, dropped = set(sweep.faults), set(found.dropped)
@@ -136,6 +152,16 @@ def score_attempt(found: Attempt, sweep: SimulatedSweep) -> SweepScores:
         named = Counter(f"{sweep.faults[i]} as {found.dropped.get(i, '?')}" for i in bad & dropped)
         scores["fault_reasons"] = dict(sorted(named.items()))
     return scores
+
+
+def _maps(
+    found: Attempt, common: Sequence[int], size: int, meshes: Mapping[int, ArrayF64]
+) -> dict[int, FrameMaps]:
+    """Index -> the map of a frame, with its mesh where it has one."""
+    return {
+        i: FrameMaps(found.placed[i][None], meshes[i][None] if i in meshes else None, (size, size))
+        for i in common
+    }
 
 
 def corner_errors(
@@ -215,6 +241,8 @@ _COLUMNS = {
     "mean_px": "mean corner error, px",
     "max_px": "largest, px",
     "middle_px": "seen from the middle frame, px",
+    "pair_px": "pairs 5 / 20 apart, px",
+    "plane_px": "by homographies",
     "loops": "loops",
     "seam": "seams",
     "fault_recall": "fault recall",
@@ -231,7 +259,7 @@ def to_markdown(result: SweepTable) -> str:
             row["sweep"],
             row["method"],
             f"{row['registered']} of {row['given']}",
-            *(str(row.get(key, "")) for key in list(_COLUMNS)[1:]),
+            *(_told(row.get(key, "")) for key in list(_COLUMNS)[1:]),
         ]
         for row in result["rows"]
     ]
@@ -239,6 +267,13 @@ def to_markdown(result: SweepTable) -> str:
     for name, config in result["sweeps"].items():
         lines.append(
             f"* {name}: {config.frames} frames of {config.size_px} px, path {config.path},"
-            f" {config.fault_share:.0%} unusable, seed {config.seed}."
+            f" {config.fault_share:.0%} unusable,"
+            + (f" relief {config.relief:g}," if config.relief else "")
+            + f" seed {config.seed}."
         )
     return "\n".join(lines) + "\n"
+
+
+def _told(value: object) -> str:
+    """A cell; figures by distance one after the other."""
+    return " / ".join(map(str, value.values())) if isinstance(value, Mapping) else str(value)

@@ -14,10 +14,12 @@ import numpy.typing as npt
 from ml.errors import BadInputError, CorruptFileError
 from ml.geometry import FrameMaps, box_corners, transform_points
 from ml.mosaic import MosaicResult
-from ml.types import ArrayF64
+from ml.types import ArrayBool, ArrayF64
 
 REFERENCE_DISTANCES = (1, 5, 20)
 """Frames apart: neighbours, and two distances at which small errors have added up."""
+VIEW_POINTS = 9
+"""A side of the grid of points in the view: as fine as a mesh."""
 AGREEMENT_DISTANCES = (5, 20, 60)
 """Frames apart: wider, for two runs hardly differ between neighbours."""
 
@@ -107,23 +109,30 @@ def reference_agreement(
 
 
 def run_agreement(
-    own: Mapping[int, FrameMaps], other: Mapping[int, FrameMaps], *, size_px: tuple[int, int]
+    own: Mapping[int, FrameMaps],
+    other: Mapping[int, FrameMaps],
+    points: ArrayF64,
+    *,
+    inside: ArrayBool | None = None,
 ) -> dict[str, float]:
-    """Median corner distance in px between two runs' motions, by distance in frames.
+    """Median distance in px between two runs' motions of points, by distance in frames.
 
     Args:
         own, other: frame index -> its map to any plane, the same frames under the same indices.
+        points: (P, 2) frame px, of every frame alike.
+        inside: (H, W), the view: points that ``own`` moves out of it are left out. None: none are.
     """
-    corners, scores = frame_corners(size_px), {}
+    scores = {}
     for distance in AGREEMENT_DISTANCES:
-        errors = [
-            _distance(
-                _moved(own[i], own[i + distance], corners),
-                _moved(other[i], other[i + distance], corners),
-            )
-            for i in sorted(own)
-            if all(k in own and k in other for k in (i, i + distance))
-        ]
+        errors = []
+        for i in sorted(own):
+            if any(k not in own or k not in other for k in (i, i + distance)):
+                continue
+            one = _moved(own[i], own[i + distance], points)
+            two = _moved(other[i], other[i + distance], points)
+            seen = np.ones(len(one), np.bool_) if inside is None else _in_mask(inside, one)
+            if seen.any():
+                errors.append(_distance(one[seen], two[seen]))
         scores[str(distance)] = round(float(np.median(errors)), 3) if errors else float("nan")
     return scores
 
@@ -137,12 +146,12 @@ def placed_transforms(result: MosaicResult) -> dict[int, ArrayF64]:
     }
 
 
-def placed_maps(result: MosaicResult) -> dict[int, FrameMaps]:
-    """Frame index -> the whole map of each registered frame, its mesh included."""
+def placed_maps(result: MosaicResult, *, bent: bool = True) -> dict[int, FrameMaps]:
+    """Frame index -> the whole map of each registered frame, its mesh included if ``bent``."""
     return {
         frame.index: FrameMaps(
             frame.H_mosaic_from_frame[None],
-            None if frame.mesh is None else frame.mesh[None],
+            None if frame.mesh is None or not bent else frame.mesh[None],
             result.frame_size_px,
         )
         for frame in result.frames
@@ -158,6 +167,22 @@ def accumulate(steps: Mapping[int, ArrayF64], first: int) -> dict[int, ArrayF64]
         placed[index] = placed[index - 1] @ steps[index]
         index += 1
     return placed
+
+
+def view_points(inside: ArrayBool) -> ArrayF64:
+    """(P, 2) frame px: a grid of points that the scope shows, of a mask (H, W)."""
+    height, width = inside.shape
+    grid = np.meshgrid(*(np.linspace(0, side - 1, VIEW_POINTS).round() for side in (width, height)))
+    xy = np.stack([axis.ravel() for axis in grid], axis=1)
+    return np.asarray(xy[_in_mask(inside, xy)], np.float64)
+
+
+def _in_mask(inside: ArrayBool, xy: ArrayF64) -> ArrayBool:
+    """(P,) bool: which points lie in a mask (H, W)."""
+    column, row = np.rint(xy).astype(np.int64).T
+    height, width = inside.shape
+    within = (column >= 0) & (row >= 0) & (column < width) & (row < height)
+    return within & inside[row.clip(0, height - 1), column.clip(0, width - 1)]
 
 
 def frame_corners(size_px: tuple[int, int]) -> ArrayF64:

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from ml.evaluation.mosaic.ncc import ncc_by_distance
+from ml.evaluation.mosaic.simulate import SweepConfig, simulate_sweep
 from ml.geometry import transform_points
 from ml.imaging.samples.packaged import packaged_image
 from ml.mosaic import MosaicConfig, MosaicResult, build_mosaic
-from ml.mosaic.local_fit import MAX_SLOPE, mesh_maps, riding_mesh
+from ml.mosaic.local_fit import MAX_SLOPE, riding_mesh
+from ml.mosaic.local_gain import lowered_share, parted
+from ml.mosaic.local_views import mesh_maps
 from ml.mosaic.manifest import read_manifest
 from ml.mosaic.registration import Tracked
 from ml.mosaic.survey import Survey
@@ -100,6 +103,34 @@ def test_the_manifest_keeps_the_meshes(fitted: MosaicResult) -> None:
         assert (own.mesh is None) == (kept.mesh is None)
         if own.mesh is not None:
             assert kept.mesh == pytest.approx(own.mesh, abs=1e-3)
+
+
+def test_over_a_plane_the_frames_keep_their_homographies(tmp_path: Path) -> None:
+    frames = simulate_sweep(SweepConfig(frames=24, size_px=200, path="loops-slow")).frames
+    result = build_mosaic(frames, tmp_path / "m")
+    assert result.registered_count > 12
+    assert all(frame.mesh is None for frame in result.frames)
+
+
+def test_pairs_that_judge_are_not_fitted() -> None:
+    pairs = [(i, i + 1) for i in range(40)]
+    fitted, judging = parted(pairs)
+    assert sorted(fitted + judging) == pairs
+    assert len(judging) == 5
+
+
+def test_what_meshes_lower_is_counted_on_the_same_scale() -> None:
+    rng = np.random.default_rng(2)
+    texture = cv2.GaussianBlur(rng.normal(size=(60, 80)).astype(np.float32), (0, 0), 2)
+    seen = np.ones((60, 80), bool)
+    views = {0: texture, 1: np.roll(texture, 1, axis=1)}
+    straight = {0: texture, 1: texture + np.float32(1e-4)}
+    flat, bent = (lambda row, v=v: (v[row], seen) for v in (views, straight))
+    pairs, ways = [(0, 1)], [np.eye(3)]
+    assert lowered_share(flat, bent, pairs, ways) > 0.99
+    assert lowered_share(flat, flat, pairs, ways) == 0.0
+    assert lowered_share(bent, flat, pairs, ways) < 0
+    assert lowered_share(flat, bent, [], []) == 0.0
 
 
 def test_it_can_be_left_out(hills: Hills, tmp_path: Path) -> None:

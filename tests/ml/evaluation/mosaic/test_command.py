@@ -17,6 +17,7 @@ from ml.evaluation.mosaic.truth import (
     reference_agreement,
     run_agreement,
     score_against_truth,
+    view_points,
 )
 from ml.mosaic import FrameResult, MosaicResult
 from tests.ml.mosaic.conftest import mosaic_result
@@ -53,9 +54,21 @@ def test_agreement_with_a_reference_by_hand() -> None:
 def test_two_runs_in_different_planes_agree_by_their_motions() -> None:
     own = placed_maps(_result([3.0 * i for i in range(21)]))
     other = placed_maps(_result([100 + 3.1 * i for i in range(21)]))
-    scores = run_agreement(own, other, size_px=(9, 9))
+    scores = run_agreement(own, other, np.array([[0.0, 0.0], [8.0, 8.0]]))
     assert (scores["5"], scores["20"]) == (0.5, 2.0)
     assert np.isnan(scores["60"])
+    view = np.zeros((9, 40), bool)
+    view[2:7, :30] = True
+    assert np.isnan(run_agreement(own, other, np.array([[0.0, 0.0]]), inside=view)["5"])
+    found = run_agreement(own, other, view_points(view), inside=view)
+    assert found["5"] == 0.5  # moved by 15 px, half of the points are still in the view
+    assert np.isnan(found["20"])
+
+
+def test_points_of_the_view_are_those_of_its_mask() -> None:
+    view = np.zeros((9, 9), bool)
+    view[3:, 2] = True
+    assert view_points(view).tolist() == [[2.0, y] for y in range(3, 9)]
 
 
 def test_ncc_rewards_the_true_motion() -> None:

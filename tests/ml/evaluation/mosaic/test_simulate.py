@@ -13,6 +13,7 @@ from ml.errors import BadInputError
 from ml.evaluation.mosaic.baselines import Attempt, sift_chain
 from ml.evaluation.mosaic.command import frames_markdown
 from ml.evaluation.mosaic.ncc import clean_frames, ncc_table
+from ml.evaluation.mosaic.relief import pair_errors, picture_points
 from ml.evaluation.mosaic.simulate import FAULTS, SimulatedSweep, SweepConfig, simulate_sweep
 from ml.evaluation.mosaic.table import (
     corner_errors,
@@ -21,6 +22,7 @@ from ml.evaluation.mosaic.table import (
     simulate_table,
     to_markdown,
 )
+from ml.geometry import FrameMaps
 from ml.reports.cards import update_card
 
 SMALL = SweepConfig(frames=40, size_px=160, fault_share=0.3, exposure_drift=0.0)
@@ -88,6 +90,25 @@ def test_a_sift_chain_stops_where_it_breaks() -> None:
     frames[1:4] = [frames[0]] * 3
     black = np.zeros_like(frames[0])
     assert set(sift_chain([frames[0], frames[1], black, frames[2]])) == {0, 1}
+
+
+def test_over_hills_only_the_true_parallax_makes_pairs_agree() -> None:
+    side, relief = 120, 0.1
+    poses = {i: np.array([[1, 0, 500.0 + 6 * i], [0, 1, 450], [0, 0, 1]]) for i in (0, 5)}
+    flat = {i: FrameMaps(pose[None], None, (side, side)) for i, pose in poses.items()}
+    assert pair_errors(flat, poses, size_px=side, relief=0.0) == {"5": 0.0}
+    assert pair_errors(flat, poses, size_px=side, relief=relief)["5"] > 0.1
+    middle = np.array([[(side - 1) / 2, (side - 1) / 2]])
+    seen = picture_points(poses[0], middle, size_px=side, relief=relief)
+    assert seen[0] == pytest.approx([500 + middle[0, 0], 450 + middle[0, 1]])
+
+
+def test_frames_over_hills_are_not_those_over_a_plane() -> None:
+    plane, hills = (
+        simulate_sweep(SweepConfig(frames=3, size_px=160, relief=share)).frames[1]
+        for share in (0.0, 0.1)
+    )
+    assert np.abs(plane.astype(float) - hills)[40:120, 40:120].mean() > 0.5
 
 
 def test_an_unknown_sweep_is_named() -> None:

@@ -1,0 +1,49 @@
+"""Whether meshes are worth having: judged by pairs of frames that did not shape them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ml.mosaic.local_cells import TUKEY, difference, spread_of
+from ml.types import ArrayBool, ArrayF32, ArrayF64
+
+JUDGE_EVERY = 8
+"""One pair in so many is not fitted but judges: the others hold the same frames."""
+
+View = Callable[[int], tuple[ArrayF32, ArrayBool]]
+"""A keyframe's row -> its straightened view, and where it is trusted."""
+
+
+def parted(pairs: Sequence[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Pairs that are fitted, and those that judge, evenly over the sweep."""
+    judging = list(pairs[JUDGE_EVERY // 2 :: JUDGE_EVERY])
+    kept = set(judging)
+    return [pair for pair in pairs if pair not in kept], judging
+
+
+def lowered_share(
+    flat: View, bent: View, judging: Sequence[tuple[int, int]], b_from_a: Sequence[ArrayF64]
+) -> float:
+    """By what share meshes lower the squared differences of grey between frames; below 0: raise.
+
+    Differences beyond what belongs to the same tissue count as that much and no more.
+
+    Args:
+        flat, bent: views by the plane alone, and by the meshes too.
+        judging: rows of the frames of each pair. b_from_a: px of the first to px of the second.
+    """
+    before = after = 0.0
+    for (i, j), matrix in zip(judging, b_from_a, strict=True):
+        plain, fitted = (difference(view(i), view(j), matrix) for view in (flat, bent))
+        if plain is None or fitted is None:
+            continue
+        most = TUKEY * spread_of(*plain)
+        one, other = (_energy(lack, both, most) for lack, both in (plain, fitted))
+        before, after = before + one, after + other
+    return 1 - after / before if before else 0.0
+
+
+def _energy(lack: ArrayF32, both: ArrayBool, most: float) -> float:
+    return float(np.square(np.minimum(np.abs(lack[both]), most)).mean())

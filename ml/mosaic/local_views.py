@@ -1,0 +1,95 @@
+"""Keyframes as the local fit compares them: prepared once, straightened by their meshes so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from ml.errors import BadInputError
+from ml.mosaic.direct_views import LEVELS
+from ml.mosaic.sources import FrameSource
+from ml.mosaic.survey import Survey, usable_frames
+from ml.mosaic.views import frame_view
+from ml.types import ArrayBool, ArrayF32, ArrayF64
+
+VIEWS_IN_MEMORY = 64
+"""Straightened views of a round; links reach some twenty keyframes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyframeViews:
+    """Keyframes prepared for direct alignment, on disk: per level (N, h, w) images and masks."""
+
+    images: tuple[np.memmap, ...]
+    masks: tuple[np.memmap, ...]
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """(h, w) of each level."""
+        return tuple((image.shape[1], image.shape[2]) for image in self.images)
+
+    @classmethod
+    def read(
+        cls, source: FrameSource, survey: Survey, keys: Sequence[int], folder: Path
+    ) -> KeyframeViews:
+        """Prepare the keyframes at these positions, ascending, into files of a folder.
+
+        Raises:
+            BadInputError: the source no longer has them.
+        """
+        row = {key: i for i, key in enumerate(keys)}
+        found: KeyframeViews | None = None
+        for position, rgb in usable_frames(source, survey, first=keys[0]):
+            if position > keys[-1]:
+                break
+            if position not in row:
+                continue
+            view = frame_view(position, rgb, survey).direct
+            if found is None:
+                found = cls(
+                    tuple(_raw(folder / f"{i}.raw", np.float32, len(keys), image.shape)
+                          for i, image in enumerate(view.images)),
+                    tuple(_raw(folder / f"{i}.seen", np.uint8, len(keys), mask.shape)
+                          for i, mask in enumerate(view.masks)),
+                )  # fmt: skip
+            for level in range(len(LEVELS)):
+                found.images[level][row[position]] = view.images[level]
+                found.masks[level][row[position]] = view.masks[level]
+        if found is None:
+            raise BadInputError("frames: the source no longer has those that were registered")
+        return found
+
+
+def _raw(path: Path, kind: type, count: int, shape: tuple[int, ...]) -> np.memmap:
+    return np.memmap(path, kind, mode="w+", shape=(count, *shape))
+
+
+def straightened(
+    images: np.memmap, masks: np.memmap, meshes: ArrayF64
+) -> Callable[[int], tuple[ArrayF32, ArrayBool]]:
+    """A row -> the view as a plane would show it by its mesh so far, and where it is trusted."""
+
+    @lru_cache(maxsize=VIEWS_IN_MEMORY)
+    def view(row: int) -> tuple[ArrayF32, ArrayBool]:
+        x, y = mesh_maps(meshes[row], (images.shape[2], images.shape[1]))
+        image = cv2.remap(np.asarray(images[row]), x, y, cv2.INTER_LINEAR)
+        seen = cv2.remap(np.asarray(masks[row]), x, y, cv2.INTER_NEAREST) > 0
+        return np.asarray(image, np.float32), np.asarray(seen)
+
+    return view
+
+
+def mesh_maps(mesh: ArrayF64, size_px: tuple[int, int]) -> tuple[ArrayF32, ArrayF32]:
+    """Two (h, w) float32 for ``cv2.remap``: where each px of a straightened frame is taken from."""
+    width, height = size_px
+    across = np.linspace(0, mesh.shape[1] - 1, width, dtype=np.float32)
+    down = np.linspace(0, mesh.shape[0] - 1, height, dtype=np.float32)
+    at = np.meshgrid(across, down)
+    shift = cv2.remap(mesh.astype(np.float32), *at, cv2.INTER_LINEAR)
+    x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    return x + shift[:, :, 0], y + shift[:, :, 1]
