@@ -43,7 +43,7 @@ from ml.evaluation.matching.scores import (
 )
 from ml.keypoints import DETECTOR_NAMES, Descriptor
 from ml.keypoints.descriptors.classical import ClassicalDescriptor
-from ml.training.descriptors.shuffled import with_shuffled_positions
+from ml.training.descriptors.validate import with_shuffled_positions
 from ml.types import Progress
 
 TIMED_PAIRS = 1

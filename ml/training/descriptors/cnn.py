@@ -15,8 +15,7 @@ from ml.training.common.run import TrainingRun, add_run_arguments
 from ml.training.descriptors.card import DescriptorSummary, write_training
 from ml.training.descriptors.contrast import ContrastLearner, ViewPair
 from ml.training.descriptors.contrast_config import ContrastConfig
-from ml.training.descriptors.shuffled import with_shuffled_positions
-from ml.training.descriptors.validate import validate
+from ml.training.descriptors.validate import validate, with_shuffled_positions
 from ml.training.descriptors.views import KeypointStill, read_stills
 from ml.types import Progress
 

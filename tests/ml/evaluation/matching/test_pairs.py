@@ -30,7 +30,7 @@ from ml.evaluation.matching.papers import (
     papers_pair,
 )
 from ml.imaging.samples.packaged import packaged_image
-from ml.training.descriptors.shuffled import with_shuffled_positions
+from ml.training.descriptors.validate import with_shuffled_positions
 
 
 def _vessels(x: int = 400) -> EvaluationImage:

@@ -13,8 +13,14 @@ from ml.errors import UnknownNameError
 from ml.training.common.run import TrainingRun
 from ml.training.descriptors.contrast import ContrastLearner
 from ml.training.descriptors.losses import hardest, hybrid, hynet, sosnet
-from ml.training.descriptors.pair_matcher import PairMatcher, PairMatcherConfig, assignment
-from ml.training.descriptors.rivals import MATCHER, assignment_loss, compare
+from ml.training.descriptors.rivals import (
+    MATCHER,
+    PairMatcher,
+    PairMatcherConfig,
+    assignment,
+    assignment_loss,
+    compare,
+)
 from ml.training.descriptors.views import read_stills
 from ml.types import no_progress
 from tests.ml.training.descriptors.test_contrast import TINY
