@@ -14,6 +14,10 @@ second (the shipped encoder, ResNet-50, ViT-L), matched pairs, mosaic frames, an
 search of indexes of 1 and 10 million vectors, each on the GPU and on the processors of the same
 machine, and writes them here. `OUT=folder make gpu-once` runs the tests that need a GPU and these
 measures within ten minutes, and leaves what it found in the folder.
+
+The command was tried out whole with the processor in the place of the GPU: `python -m tests.bench.gpu
+--stand-in --quick --out FILE` fills every row in a tiny size by the code for a GPU. Its figures say
+nothing of one, and it refuses to write them here.
 """
 COMPILED = ", compiled"
 Measured = Mapping[str, Mapping[str, Figure]]
