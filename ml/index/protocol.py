@@ -20,7 +20,8 @@ class IndexStats:
         count: live vectors.
         dim: length of a vector.
         tag: whose vectors these are (an encoder's name, version and hash); empty where not told.
-        kind: "empty", "flat" (every search is exact) or "ivf" (the base is searched approximately).
+        kind: "empty", "flat" (every search is exact), "ivf" or "hnsw" (approximately, in files
+            or on a server).
         n_delta: live vectors that were added after the base was built.
         n_removed: vectors of the base that were removed and are masked.
         recall: share of an exact answer that the base's approximate search found of a sample when

@@ -231,7 +231,6 @@ def drop_group(server: QdrantServer, group: str, *, keep: frozenset[str] = froze
 
 
 def _dropped(server: QdrantServer, record: Record) -> None:
-    generations = {record.generation, record.filling.generation if record.filling else 0} - {0}
-    for generation in generations:
-        points.taken_away(server, record, record.key(generation))
+    for key in (record.key(record.generation), *record.keys_unnamed()):
+        points.taken_away(server, record, key)
     record_delete(server, record)

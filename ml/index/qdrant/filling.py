@@ -38,8 +38,9 @@ class Filling:
         under_way = known.filling
         if under_way is None:
             under_way = Unfinished(known.generation + 1, source)
-            # What an earlier process put and never recorded: deleted, as nothing names it.
-            points.taken_away(server, known, known.key(under_way.generation))
+            # What earlier processes put and never recorded, or recorded and did not take away.
+            for key in known.keys_unnamed():
+                points.taken_away(server, known, key)
             known = replace(known, filling=under_way)
             record_write(server, known)
         self._record, self._filling = known, under_way

@@ -60,6 +60,10 @@ class Record:
         """The payload of the vectors of one generation."""
         return f"{self.name}@{generation}"
 
+    def keys_unnamed(self) -> list[str]:
+        """Of the generations beside the one that counts: a process that died may have left them."""
+        return [self.key(n) for n in (self.generation - 1, self.generation + 1) if n > 0]
+
 
 def collection_of(tag: str, dim: int) -> str:
     """The collection of an encoder's vectors."""

@@ -69,6 +69,20 @@ def test_a_stopped_filling_goes_on_where_it_stopped(opened, monkeypatch, request
     assert index.source == "of then"
 
 
+def test_what_a_process_left_that_died_between_two_writes_is_taken_away(opened, monkeypatch):
+    index = opened()
+    index.build(IDS, VECTORS)
+    take = points.taken_away
+    monkeypatch.setattr(points, "taken_away", lambda *_: None)
+    index.build(IDS[:3], VECTORS[:3])  # the generation before stays where it is
+    monkeypatch.setattr(points, "taken_away", take)
+    record = index._record()
+    assert points.counted(index._server, record, record.key(1)) == COUNT
+    assert index.ids().tolist() == IDS[:3].tolist()
+    index.fill("")
+    assert points.counted(index._server, record, record.key(1)) == 0
+
+
 def test_one_that_was_dropped_meanwhile_is_not_taken_for_whole(opened, monkeypatch):
     index = opened()
     filling = index.fill("x")

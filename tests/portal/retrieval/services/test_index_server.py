@@ -13,7 +13,7 @@ from portal.annotations.services import roi_delete
 from portal.retrieval import indexes, services
 from portal.retrieval.indexes import Scope
 from portal.retrieval.models import Encoder, IndexSnapshot
-from portal.retrieval.selectors import SimilarQuery, readers, similar_search
+from portal.retrieval.selectors import SimilarQuery, index_server_answers, readers, similar_search
 
 pytest.importorskip("qdrant_client")
 HERE = {"url": ":memory:"}
@@ -90,6 +90,7 @@ def test_a_server_that_is_away_costs_time_and_no_answer(world, archive, on_serve
     hits, used = found(world, asked)
     assert hits == before and (used.version, used.newer) == (0, 7)
     assert "CANNOT BE READ" in said("status")
+    assert not index_server_answers()
     with pytest.raises(CommandError, match="1 of 1 do not hold"):
         said("verify")
     with pytest.raises(IndexUnreachableError):
