@@ -122,3 +122,17 @@ def test_memory_does_not_grow_with_the_document() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5_000_000
+
+
+def test_values_as_long_as_the_one_before_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+
+    class Counting:
+        def raw_decode(self, text: str, at: int) -> tuple[object, int]:
+            parsed.append(at)
+            return json.JSONDecoder().raw_decode(text, at)
+
+    monkeypatch.setattr(documents, "_DECODER", Counting())
+    long = {"type": "Feature", "id": "x" * 700_000}
+    assert len(list(features_read(io.BytesIO(json.dumps([long] * 6 + [1]).encode())))) == 7
+    assert len(parsed) <= 3 + 5 + 1  # the window grows for the first one alone

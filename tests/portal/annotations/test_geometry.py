@@ -175,3 +175,10 @@ def test_what_is_stored_is_valid_inside_rounded_and_stored_again_unchanged(
         assert (round(x, 2), round(y, 2)) == (x, y)
     again = _stored(found.geometry)
     assert (again.geometry, again.notes) == (found.geometry, ())
+
+
+@pytest.mark.parametrize("bad", [True, "3", None, math.nan, math.inf, 10**400, 1e12, [1], {"x": 1}])
+def test_what_is_no_number_is_refused_by_its_place_among_plain_pairs(bad: object) -> None:
+    ring = [[10, 10], [90.5, 10], [90, 80], [bad, 20], [10, 10]]
+    with pytest.raises(InvalidRoiGeometryError, match="ring 0, vertex 3"):
+        shape_from_geojson({"type": "Polygon", "coordinates": [ring]}, width_px=100, height_px=100)
