@@ -15,6 +15,10 @@ PROTOCOLS: Registry = {
         "the same tissue in later frames of a scope",
     ),
     "splits": ("ml.evaluation.retrieval.splits", "patient-disjoint folds of similar class shares"),
+    "settings": (
+        "ml.evaluation.retrieval.settings",
+        "settings of graph networks, chosen on one fold and tested on another",
+    ),
     "matching": ("ml.evaluation.matching.command", "key point matches against known transforms"),
     "epipolar": ("ml.evaluation.epipolar.command", "key point matches against known camera poses"),
     "mosaic": ("ml.evaluation.mosaic.command", "registration of a video's frames"),

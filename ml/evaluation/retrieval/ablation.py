@@ -68,11 +68,11 @@ def run(args: argparse.Namespace, progress: Progress) -> AblationReport:
     fold_of = split_patients(records, SplitConfig(folds=args.folds)).fold_of()
     folds = np.array([fold_of[record.patient] for record in records])
     rows: dict[str, float] = {}
-    sobol = _graphs(encoder, records, grid=False, progress=progress)
+    sobol = region_graphs(encoder, records, grid=False, progress=progress)
     for sampling in ("sobol", "grid"):
         graphs = sobol
         if sampling == "grid":
-            graphs = _graphs(encoder, records, grid=True, progress=progress)
+            graphs = region_graphs(encoder, records, grid=True, progress=progress)
         for name in GRAPH_ENCODERS if sampling == "sobol" else ("gcn",):
             for labelled in (False, True):
                 scheme = "supervised" if labelled else "self-supervised"
@@ -135,9 +135,10 @@ def _score(
     return float(np.mean(scores))
 
 
-def _graphs(
+def region_graphs(
     encoder: RoiEncoder, records: Sequence[RoiRecord], *, grid: bool, progress: Progress
 ) -> list[RoiGraph]:
+    """The graph of each region over an encoder's patch features, on a grid or scattered."""
     pattern = "grid" if grid else "sobol"
     sampling = dataclasses.replace(encoder.config.sampling, pattern=pattern)
     graphs = []

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -98,7 +99,7 @@ def compare(
     rows = {}
     for loss in CNN_LOSSES:
         own = _part(run, dataclasses.replace(config, loss=loss), loss)
-        rows[loss] = _once(own, lambda own=own: train_contrast(own, stills, held_out)["validation"])
+        rows[loss] = _once(own, partial(_trained, own, stills, held_out))
     cnn = run.out / "contrast" / f"{config.name}.safetensors"
     joint = joint_config()
     graph = dataclasses.replace(
@@ -108,7 +109,7 @@ def compare(
         graph, graph=dataclasses.replace(joint.graph, dim=config.network.dim)
     )
     part = _part(run, graph, "graph", cnn)
-    rows["graph"] = _once(part, lambda: train_contrast(part, stills, held_out)["validation"])
+    rows["graph"] = _once(part, partial(_trained, part, stills, held_out))
     last = _part(run, dataclasses.replace(config, name=MATCHER, train_cnn=False), MATCHER, cnn)
     rows[MATCHER] = _once(last, lambda: validate(train_matcher(last, stills, held_out), held_out))
     rows["sift"] = validate(load_descriptor("sift"), held_out)
@@ -298,6 +299,14 @@ def _once(run: TrainingRun[ContrastConfig], make: Callable[[], Scores]) -> Score
     if len(run.losses) == run.config.steps:
         write_json(path, {"steps": run.config.steps, "validation": found})
     return found
+
+
+def _trained(
+    run: TrainingRun[ContrastConfig],
+    stills: Sequence[KeypointStill],
+    held_out: Sequence[KeypointStill],
+) -> Scores:
+    return train_contrast(run, stills, held_out)["validation"]
 
 
 def _part(

@@ -50,8 +50,9 @@ class VitLearner:
     ) -> None:
         """``views_on``: where pairs are made; None: by OpenCV, as those with a masked rim are."""
         self.config, self.stills, self.device = config, stills, compute.device
-        by_opencv = views_on is None or config.mask_rim
-        self._on_device = None if by_opencv else DevicePairs(config, views_on)
+        self._on_device = None
+        if views_on is not None and not config.mask_rim:
+            self._on_device = DevicePairs(config, views_on)
         self.batch = config.batch
         self.network = VitMatcher(config.network)
         if start is not None:

@@ -130,7 +130,7 @@ def draw_pair(
     view = synthesise_view(image, depth, camera=camera, T_t_from_s=T_t_from_s)
     view = _inner(view, margin, crop_px)
     if look is not None:
-        shown = view.image.any(axis=2) if mask_rim else view.covered
+        shown = np.asarray(view.image.any(axis=2)) if mask_rim else view.covered
         seen = with_look(rng, view.image, look) * shown[:, :, None]
         view = NovelView(seen, view.xy_t, view.xy_s, view.visible)
     inner = slice(margin, margin + crop_px)
