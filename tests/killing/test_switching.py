@@ -21,6 +21,7 @@ def started(action: str, folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_a_killed_switch_goes_on_and_misses_nothing(tmp_path: Path) -> None:
     first = started("begin", tmp_path)
     assert first.stdout is not None

@@ -15,9 +15,9 @@ search of indexes of 1 and 10 million vectors, each on the GPU and on the proces
 machine, and writes them here. `OUT=folder make gpu-once` runs the tests that need a GPU and these
 measures within ten minutes, and leaves what it found in the folder.
 
-The command was tried out whole with the processor in the place of the GPU: `python -m tests.bench.gpu
---stand-in --quick --out FILE` fills every row in a tiny size by the code for a GPU. Its figures say
-nothing of one, and it refuses to write them here.
+The command was tried out whole with the processor in the place of the GPU:
+`python -m tests.bench.gpu --stand-in --quick --out FILE` fills every row in a tiny size by the code
+for a GPU. Its figures say nothing of one, and it refuses to write them here.
 """
 COMPILED = ", compiled"
 Measured = Mapping[str, Mapping[str, Figure]]

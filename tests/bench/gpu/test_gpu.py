@@ -33,6 +33,7 @@ Index of 20,000 vectors: search, half allowed, median"""
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
