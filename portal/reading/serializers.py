@@ -71,7 +71,9 @@ class AssignmentSerializer(serializers.ModelSerializer[Assignment]):
     person_name = serializers.CharField(source="person", read_only=True)
     canvas_name = serializers.CharField(source="canvas.name", read_only=True)
     accession = serializers.CharField(source="canvas.case.accession", read_only=True)
-    study_name = serializers.CharField(source="study.name", read_only=True, default=None)
+    study_name = serializers.CharField(
+        source="study.name", read_only=True, default=None, allow_null=True
+    )
     is_late = serializers.BooleanField(read_only=True)
     region_count = serializers.IntegerField(
         read_only=True, help_text="What the person drew there since, as far as you may see it"

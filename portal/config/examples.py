@@ -1,0 +1,117 @@
+"""An example of each request body, by operation: the schema carries it, a test sends it.
+
+An id in it is made from a word; the test puts that of its world in its place.
+"""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from typing import Any
+
+
+def shown_id(word: str) -> str:
+    """The id that stands in the schema for one of ``word``: always the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:tessera:example:{word}"))
+
+
+_LAB, _CASE, _CANVAS = shown_id("labs"), shown_id("cases"), shown_id("canvases")
+_ROI, _LABEL, _VIDEO = shown_id("rois"), shown_id("labels"), shown_id("videos")
+_SQUARE = {
+    "type": "Polygon",
+    "coordinates": [[[20, 20], [300, 20], [300, 300], [20, 300], [20, 20]]],
+}
+_CASE_WHOLE = {
+    "accession": "S26-00171",
+    "patient_key": "P-0042",
+    "age_band": "unknown",
+    "sex": "unknown",
+    "organ": "colon",
+    "procedure": "biopsy",
+    "diagnosis": "tubular adenoma",
+    "tags": ["teaching"],
+}
+_LABEL_NEW = {"lab": _LAB, "name": "Adenoma", "color": "#3d7ea6"}
+
+REQUESTS: dict[str, Any] = {
+    "assignments_create": {
+        "canvases": [_CANVAS],
+        "people": [shown_id("people")],
+        "note": "Please outline the glands",
+    },
+    "assignments_partial_update": {"note": "By Friday, please"},
+    "canvas_outline_propose": {"x": 200, "y": 200, "window": [0, 0, 704, 576]},
+    "canvases_live_update": {
+        "tab": shown_id("tabs"),
+        "view": [0, 0, 704, 576],
+        "roi": _ROI,
+    },
+    "canvases_partial_update": {"mpp_x": 0.25, "mpp_y": 0.25},
+    "cases_create": {"lab": _LAB, **_CASE_WHOLE},
+    "cases_partial_update": {"diagnosis": "tubular adenoma"},
+    "cases_shares_create": {"with_lab": "east", "until": "2099-12-31"},
+    "cases_update": {"lab": _LAB, **_CASE_WHOLE},
+    "erasures_create": {"lab": _LAB, "accession": "W-9", "typed": "W-9"},
+    "followups_create": {"roi": shown_id("video_rois"), "target": shown_id("video_canvases")},
+    "intake_rules_update": {
+        "takes_names_out": True,
+        "must_be_clean": True,
+        "titles_from_files": False,
+    },
+    "invitations_create": {
+        "lab": _LAB,
+        "email": "new.colleague@hospital.example",
+        "full_name": "New Colleague",
+        "role": "annotator",
+    },
+    "jobs_cancel_many": {"ids": [shown_id("jobs")]},
+    "label_properties_set": {
+        "lab": _LAB,
+        "properties": [{"key": "Grade", "kind": "choice", "choices": ["1", "2"]}],
+    },
+    "label_versions_create": {"lab": _LAB, "note": "As agreed in spring"},
+    "labels_create": _LABEL_NEW,
+    "labels_merge_create": {"into": _LABEL, "preview": True},
+    "labels_order": {"lab": _LAB, "labels": [{"id": _LABEL}]},
+    "labels_partial_update": {"name": "Adenoma", "color": "#3d7ea6"},
+    "learnings_create": {"lab": _LAB, "kind": "histology"},
+    "maps_create": {"lab": _LAB, "kind": "histology"},
+    "members_partial_update": {"role": "annotator"},
+    "mosaics_create": {"video": _VIDEO, "config": {}},
+    "quarantine_release_create": {"reason": "It shows a scale, no name."},
+    "queries_create": {"source": "tissue", "canvas": _CANVAS},
+    "reports_create": {"roi": _ROI, "k": 10},
+    "review_rules_update": {"may_judge_own": False},
+    "roi_imports_start_create": {"dry_run": True},
+    "roi_judge": {"other": shown_id("video_rois"), "verdict": "alike"},
+    "rois_bulk_create": {
+        "canvas": _CANVAS,
+        "changes": [{"do": "create", "id": shown_id("new_rois"), "geometry": _SQUARE}],
+    },
+    "rois_create": {"canvas": _CANVAS, "geometry": _SQUARE, "name": "Gland"},
+    "rois_partial_update": {"name": "Gland at the margin"},
+    "rois_restore_create": {"geometry": _SQUARE},
+    "rois_review": {"state": "submitted", "rois": [{"id": _ROI, "version": 1}]},
+    "rois_thread_create": {"text": "Larger than the last one?"},
+    "rois_track_create": {"from_index": 0, "frames": 8},
+    "search": {"roi": _ROI, "k": 10, "exclude_same_patient": True},
+    "studies_create": {"lab": _LAB, "name": "Second reading", "blind_until": "study"},
+    "studies_decide": {"canvas": _CANVAS, "findings": [_ROI], "choice": "merged"},
+    "tokens_create": {"name": "LIS", "scope": "read", "expires_in_days": 30},
+    "webhooks_create": {"lab": _LAB, "name": "LIS", "url": "https://lis.hospital.example/tessera"},
+    "webhooks_partial_update": {"name": "LIS of the ward", "is_on": True},
+    "webhooks_replay_create": {"since": "2026-01-01T00:00:00Z"},
+}
+
+
+def examples_add(result: dict[str, Any], generator: Any, request: Any, public: bool) -> Any:
+    """A step of drf-spectacular: write each example to the request body of its operation."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            example = REQUESTS.get(operation["operationId"])
+            content = operation.get("requestBody", {}).get("content", {})
+            if example is not None and "application/json" in content:
+                content["application/json"]["examples"] = {
+                    "example": {"value": copy.deepcopy(example)}
+                }
+    return result
