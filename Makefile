@@ -55,6 +55,9 @@ check-pages:
 	npm run --silent lint
 check-page-types:
 	npm run --silent check
+.PHONY: check-page-logic
+check-page-logic:
+	npm run --silent test
 check-django:
 	$(BIN)/python manage.py makemigrations --check --dry-run
 check-deploy:
@@ -74,8 +77,8 @@ test endurance: export OPENCV_FOR_THREADS_NUM := 1
 # Hundreds of processes are started: each would compile every module again.
 test endurance: export PYTHONDONTWRITEBYTECODE :=
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
-test: check ## every check and every test but those of `make endurance`
-	npm run --silent test
+test: setup ## every check and every test but those of `make endurance`
+	@$(MAKE) --no-print-directory -j2 $(CHECKS) check-page-logic
 	$(BIN)/python -m pytest $(or $(PYTEST),$(PARALLEL) -m "not endurance")
 
 ENDURANCE = $(shell grep -rl --include='test_*.py' mark.endurance tests)

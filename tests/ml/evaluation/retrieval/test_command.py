@@ -210,6 +210,7 @@ def test_embedding_by_command_writes_the_vectors(data_set, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.endurance
 def test_the_default_encoder_beats_chance_on_other_patients(tessera_data, tmp_path):
     out = tmp_path / "glas.json"
     folder = str(tessera_data / "histology/glas")

@@ -101,14 +101,14 @@ def test_a_session_in_use_goes_on_and_is_written_once_a_minute(
 
 
 def test_a_session_that_is_over_opens_no_tile(viewer: User, settings: Any) -> None:
-    from portal.archive.tiles.permits import Credential, _user_of
+    from portal.archive.tiles.permits import Credential, user_of_credential
 
     settings.TESSERA_SESSION_IDLE_S = 3600
     key = sign_in(viewer).session.session_key
     credential = Credential(f"{django_settings.SESSION_COOKIE_NAME}={key}", "")
-    assert _user_of(credential) == viewer
+    assert user_of_credential(credential) == viewer
     shift(3601, "seen_at")
-    assert _user_of(credential) is None
+    assert user_of_credential(credential) is None
 
 
 def test_a_new_password_leaves_only_the_session_that_chose_it(viewer: User) -> None:
