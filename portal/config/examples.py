@@ -9,6 +9,8 @@ import copy
 import uuid
 from typing import Any
 
+from drf_spectacular.hooks import postprocess_schema_enums
+
 
 def shown_id(word: str) -> str:
     """The id that stands in the schema for one of ``word``: always the same."""
@@ -105,7 +107,8 @@ REQUESTS: dict[str, Any] = {
 
 
 def examples_add(result: dict[str, Any], generator: Any, request: Any, public: bool) -> Any:
-    """A step of drf-spectacular: write each example to the request body of its operation."""
+    """Last step of drf-spectacular, after its own: write each example to its operation."""
+    result = postprocess_schema_enums(result, generator)
     for operations in result["paths"].values():
         for operation in operations.values():
             example = REQUESTS.get(operation["operationId"])

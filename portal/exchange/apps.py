@@ -10,3 +10,14 @@ class ExchangeConfig(AppConfig):
 
     name = "portal.exchange"
     label = "exchange"
+
+    def ready(self) -> None:
+        """Put the export on the page of a case."""
+        from portal.archive import extensions
+        from portal.archive.models import Case
+        from portal.exchange.views import case_section
+        from portal.jobs.selectors import target_register
+
+        target_register("case", Case.objects.all)
+        if case_section not in extensions.case_sections:
+            extensions.case_sections.append(case_section)

@@ -1,8 +1,12 @@
-"""Pages: none, other systems come by REST."""
+"""Pages of standards: the whole case as a file. Other systems come by REST."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+
+from portal.exchange import views
 
 app_name = "exchange"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("cases/<uuid:case_id>/export/", views.case_export, name="case_export"),
+]

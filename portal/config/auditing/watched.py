@@ -77,6 +77,10 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
         "DELETE": _told("bin.put", "case", "pk"),
     },
     "api:case-list": {"GET": Watch("case.listed"), "POST": _told("case.created")},
+    "api:case-export": {
+        "GET": Watch("case.taken_along", "case", "id"),
+        "POST": Watch("case.export_ordered", "case", "id"),
+    },
     "api:case-fhir": {"GET": Watch("case.exported", "case", "id")},
     "api:case-manifest": {"GET": Watch("case.viewed", "case", "id")},
     "api:case-shares": {
@@ -248,6 +252,10 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "keeping:bin": {"GET": Watch("bin.viewed")},
     "keeping:bin_purge": {"POST": _told("bin.purged")},
     "keeping:bin_restore": {"POST": _told("bin.restored")},
+    "exchange:case_export": {
+        "GET": Watch("case.taken_along", "case", "case_id"),
+        "POST": Watch("case.export_ordered", "case", "case_id"),
+    },
     "keeping:erasure": {"GET": Watch("erasure.viewed", "erasure", "erasure_id")},
     "keeping:erasures": {
         "GET": Watch("erasure.viewed", "lab"),

@@ -178,10 +178,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "portal.config.examples.examples_add",
-    ],
+    "POSTPROCESSING_HOOKS": ["portal.config.examples.examples_add"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "ENUM_NAME_OVERRIDES": {
         "JobStateEnum": "portal.jobs.models.JobState",
@@ -242,6 +239,7 @@ TESSERA_JOB_LIMITS_S = {
     "lab_embed": 3600.0,  # one row for each ROI of a lab
     "mosaic_build": 24 * 3600.0,  # hours for a long video at every frame
     "erasure_run": 4 * 3600.0,  # files, indexes written anew, free pages emptied
+    "case_export": 4 * 3600.0,  # 100 GB to read, to hash and to write
     "roi_track": 3600.0,  # a minute of video, a tenth of a second a frame
     "followup_find": 3600.0,  # one place against the frames of one examination
 } | environment.limits()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from portal.exchange.api.events import EventsApi
+from portal.exchange.api.export import CaseExportApi
 from portal.exchange.api.fhir import CaseFhirApi
 from portal.exchange.api.images import CanvasImageApi, CanvasImageBaseApi, CanvasImageInfoApi
 from portal.exchange.api.presentation import (
@@ -25,6 +26,7 @@ urlpatterns = [
         CanvasAnnotationsApi.as_view(),
         name="canvas-annotations",
     ),
+    path("cases/<uuid:id>/export/", CaseExportApi.as_view(), name="case-export"),
     path("cases/<uuid:id>/fhir/", CaseFhirApi.as_view(), name="case-fhir"),
     path("cases/<uuid:id>/manifest/", CaseManifestApi.as_view(), name="case-manifest"),
 ]

@@ -2,13 +2,33 @@
 
 from portal.exchange.selectors.canvases import case_canvases, image_get, roi_page
 from portal.exchange.selectors.events import Stretch, Wanted, event_latest, event_stretch
+from portal.exchange.selectors.whole import (
+    EXPORT_KIND,
+    WholeCase,
+    case_to_export,
+    case_whole,
+    export_folder,
+    export_job,
+    export_path,
+    mosaic_files,
+    rows_of,
+)
 
 __all__ = [
+    "EXPORT_KIND",
     "Stretch",
     "Wanted",
+    "WholeCase",
     "case_canvases",
+    "case_to_export",
+    "case_whole",
     "event_latest",
     "event_stretch",
+    "export_folder",
+    "export_job",
+    "export_path",
     "image_get",
+    "mosaic_files",
     "roi_page",
+    "rows_of",
 ]

@@ -22,6 +22,7 @@ from portal.archive.models import (
     Video,
 )
 from portal.core.models import Event
+from portal.exchange.selectors import export_folder
 from portal.mosaics.build_cache import build_cache_folder
 from portal.mosaics.models import Followup, Mosaic, MosaicComponent, MosaicFrame
 from portal.retrieval.models import CanvasStain, Embedding, Report, ReportRegion
@@ -88,6 +89,7 @@ def inventory_of(case_ids: Collection[uuid.UUID]) -> Inventory:
         words |= {*query.values_list("name", flat=True)}
     owners = [*slides, *videos, *mosaics, *followups]
     folders = [storage.derived_folder(owner.pk) for owner in owners]
+    folders += [export_folder(pk) for pk in rows["case"]]
     folders += [storage.cache_folder(pk) for pk in rows["canvas"]]
     folders += [build_cache_folder(mosaic) for mosaic in mosaics]
     lab_id = next(iter(cases)).lab_id if cases else uuid.UUID(int=0)

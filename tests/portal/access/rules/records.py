@@ -125,6 +125,14 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     "api:canvas-image-base": {"GET": rest(303)},
     "api:canvas-image-info": {"GET": rest()},
     "api:canvas-manifest": {"GET": rest()},
+    "api:case-export": {
+        "GET": rest(404, at_least="manager"),  # none is written yet
+        "POST": rest(202, at_least="manager", writes=True),
+    },
+    "exchange:case_export": {
+        "GET": page(404, at_least="manager"),
+        "POST": page(302, at_least="manager"),
+    },
     "api:case-fhir": {"GET": rest()},
     "api:case-manifest": {"GET": rest()},
     "api:canvas-tile": {"GET": rest()},

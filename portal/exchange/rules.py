@@ -1,0 +1,18 @@
+"""Who may: managers take a whole case out of their lab."""
+
+from __future__ import annotations
+
+import uuid
+
+from portal.labs.models import Role, User
+from portal.labs.rules import has_role, require_role
+
+
+def may_export(user: User, lab_id: uuid.UUID) -> bool:
+    """Take a whole case along."""
+    return has_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def require_export(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless ``may_export``."""
+    require_role(user, lab_id, at_least=Role.MANAGER)

@@ -1,0 +1,138 @@
+"""Everything of a case as rows, with the ids they have here; what the person may not see is out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Model, QuerySet
+
+from portal.annotations.models import Label, Roi, RoiRevision
+from portal.archive import storage
+from portal.archive.models import Asset, Canvas, Case, Slide, Video
+from portal.core.errors import NotFoundError
+from portal.exchange.rules import require_export
+from portal.jobs.models import Job
+from portal.labs.models import User
+from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
+from portal.retrieval.models import Embedding, Encoder
+
+EXPORT_KIND = "case_export"
+CHUNK = 2000  # rows read at a time
+LEFT_OUT = frozenset(
+    {
+        "search_text",  # of other columns
+        "bin_entry_id",
+        "client_key",  # of a request
+        "client_digest",
+        "roi_import_id",  # a document that is not kept
+        "label_merge_id",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeCase:
+    """A case and what lies in it, as queries that are read while they are written."""
+
+    case: Case
+    tables: dict[str, QuerySet[Any]]
+    originals: list[Asset]
+    mosaics: list[Mosaic]
+
+
+def case_whole(*, user: User, case: Case) -> WholeCase:
+    """What the person sees of a case of their lab: also ROIs that were deleted, with their history;
+    nothing that lies in the bin.
+    """
+    canvases = Canvas.objects.owned_by(user).filter(case=case)
+    rois = Roi.objects.owned_by(user).filter(canvas__in=canvases.values("pk"))
+    revisions = RoiRevision.objects.filter(roi__in=rois.values("pk"))
+    slides = Slide.objects.owned_by(user).filter(case=case)
+    videos = Video.objects.owned_by(user).filter(case=case)
+    mosaics = Mosaic.objects.owned_by(user).filter(case=case)
+    embeddings = Embedding.objects.filter(roi__in=rois.values("pk"))
+    labels = Label.objects.filter(lab=case.lab_id)
+    held = [*slides.values_list("asset_id", flat=True), *videos.values_list("asset_id", flat=True)]
+    originals = Asset.objects.filter(pk__in=held)
+    frames = MosaicFrame.objects.filter(mosaic__in=mosaics.values("pk"))
+    components = MosaicComponent.objects.filter(canvas__in=canvases.values("pk"))
+    tables: dict[str, QuerySet[Any]] = {
+        "case": Case.objects.filter(pk=case.pk),
+        "assets": originals,
+        "canvases": canvases,
+        "slides": slides,
+        "videos": videos,
+        "labels": labels,
+        "rois": rois,
+        "roi_revisions": revisions,
+        "mosaics": mosaics,
+        "mosaic_components": components.filter(mosaic__in=mosaics.values("pk")),
+        "mosaic_frames": frames,
+        "encoders": Encoder.objects.filter(pk__in=embeddings.order_by().values("encoder_id")),
+        "embeddings": embeddings,
+    }
+    return WholeCase(case, tables, list(originals.order_by("sha256")), list(mosaics))
+
+
+def case_to_export(*, user: User, case_id: uuid.UUID) -> Case:
+    """A case of the person's own lab, which they manage.
+
+    Raises:
+        NotFoundError: there is none; what another lab shares is not theirs to take along.
+        ForbiddenError.
+    """
+    case = Case.objects.owned_by(user).select_related("lab").filter(pk=case_id).first()
+    if case is None:
+        raise NotFoundError("No such case.")
+    require_export(user, case.lab_id)
+    return case
+
+
+def export_job(*, user: User, case_id: uuid.UUID) -> Job | None:
+    """The newest job of the person's exports of a case."""
+    jobs = Job.objects.filter(kind=EXPORT_KIND, target_id=case_id, created_by=user)
+    return jobs.order_by("-created_at").first()
+
+
+def rows_of(query: QuerySet[Any]) -> Iterator[dict[str, Any]]:
+    """Each row as JSON, by id."""
+    for row in query.order_by("pk").iterator(chunk_size=CHUNK):
+        yield _row(row)
+
+
+def mosaic_files(mosaic: Mosaic) -> Iterator[tuple[str, Path]]:
+    """What a mosaic's build left: its pyramid, its layers, its manifest."""
+    folder = storage.derived_folder(mosaic.pk)
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        if path.is_file() and not path.is_symlink():
+            yield path.relative_to(folder).as_posix(), path
+
+
+def export_path(case_id: uuid.UUID, user: User) -> Path:
+    """Where a person's newest export of a case lies; swept with other scratch after two days."""
+    return export_folder(case_id) / f"{user.pk}.zip"
+
+
+def export_folder(case_id: uuid.UUID) -> Path:
+    """Of all exports of a case: an erasure takes it along."""
+    return storage.root() / "scratch" / f"case-{case_id}"
+
+
+def _row(row: Model) -> dict[str, Any]:
+    values = {
+        field.attname: getattr(row, field.attname)
+        for field in row._meta.concrete_fields
+        if field.attname not in LEFT_OUT
+    }
+    for name, value in values.items():
+        if isinstance(value, bytes | memoryview):
+            values[name] = base64.b64encode(value).decode()
+    found: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
+    return found

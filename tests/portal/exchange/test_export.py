@@ -1,0 +1,175 @@
+"""The whole case as an RO-Crate: every file by its hash, every row by its id, for managers only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+from django.http.response import HttpResponseBase
+from django.test import Client
+
+from portal.annotations.models import Roi, RoiRevision
+from portal.annotations.services import roi_update
+from portal.archive import storage
+from portal.archive.models import Asset
+from portal.exchange.selectors import export_folder
+from portal.jobs.models import Job, JobState
+from portal.jobs.worker.runner import job_run
+from portal.keeping.services.erasing.inventory import inventory_of
+from portal.labs.models import Membership, Role, User
+from portal.retrieval.models import Embedding
+from tests.portal.exchange.conftest import Lab1
+
+
+def _path(held: Lab1) -> str:
+    return f"/api/v1/cases/{held.world.case.pk}/export/"
+
+
+def _ordered(held: Lab1) -> Job:
+    answer = held.client().post(_path(held))
+    assert answer.status_code == 202
+    job_run(answer.json()["id"])
+    return Job.objects.get(pk=answer.json()["id"])
+
+
+def _body(answer: HttpResponseBase) -> bytes:
+    return b"".join(answer.streaming_content)  # type: ignore[attr-defined]
+
+
+def _rows(crate: zipfile.ZipFile, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in crate.read(f"records/{name}.jsonl").splitlines()]
+
+
+@pytest.fixture
+def written(held: Lab1) -> zipfile.ZipFile:
+    """The crate of a case with a changed region, a vector and a mosaic that was built."""
+    made = held.world
+    roi = Roi.objects.get(pk=made.roi.pk)
+    roi_update(roi=roi, user=held.manager, expected_version=1, changes={"name": "Changed"})
+    Embedding.objects.create(
+        lab=held.lab,
+        encoder=made.encoder,
+        roi=made.roi,
+        canvas=made.canvas,
+        roi_version=2,
+        vector=np.arange(4, dtype="<f4").tobytes(),
+    )
+    folder = storage.derived_folder(made.mosaic.pk)
+    (folder / "layers").mkdir(parents=True, exist_ok=True)
+    (folder / "layers" / "count.png").write_bytes(b"a layer")
+    (folder / "link").unlink(missing_ok=True)
+    (folder / "link").symlink_to("/etc/hostname")
+    job = _ordered(held)
+    assert job.state == JobState.SUCCEEDED, job.error_message
+    answer = held.client().get(_path(held))
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/zip")
+    return zipfile.ZipFile(io.BytesIO(_body(answer)))
+
+
+def test_the_metadata_names_every_file_with_its_hash_and_size(written: zipfile.ZipFile) -> None:
+    document = json.loads(written.read("ro-crate-metadata.json"))
+    entities = {one["@id"]: one for one in document["@graph"]}
+    assert entities["ro-crate-metadata.json"]["about"] == {"@id": "./"}
+    assert entities["ro-crate-metadata.json"]["conformsTo"]["@id"].endswith("/ro/crate/1.1")
+    root = entities["./"]
+    assert {"name", "description", "datePublished", "license"} <= set(root)
+    named = {part["@id"] for part in root["hasPart"]}
+    assert named == set(written.namelist()) - {"ro-crate-metadata.json"}
+    for name in named:
+        data = written.read(name)
+        assert entities[name]["sha256"] == hashlib.sha256(data).hexdigest()
+        assert entities[name]["contentSize"] == str(len(data))
+
+
+def test_rows_have_the_ids_they_have_here(written: zipfile.ZipFile, held: Lab1) -> None:
+    made = held.world
+    ids = {
+        name: [row["id"] for row in _rows(written, name)]
+        for name in ("case", "canvases", "slides", "videos", "rois", "mosaics")
+    }
+    assert ids["case"] == [str(made.case.pk)]
+    assert set(ids["canvases"]) == {str(made.canvas.pk), str(made.video.canvas_id)}
+    assert (ids["slides"], ids["videos"]) == ([str(made.slide.pk)], [str(made.video.pk)])
+    assert (ids["rois"], ids["mosaics"]) == ([str(made.roi.pk)], [str(made.mosaic.pk)])
+    history = sorted(_rows(written, "roi_revisions"), key=lambda row: row["version"])
+    assert [row["name"] for row in history] == ["", "Changed"]
+    first = RoiRevision.objects.get(roi=made.roi, version=1)
+    assert (history[0]["id"], history[0]["geometry"]) == (str(first.pk), first.geometry)
+    (embedding,) = _rows(written, "embeddings")
+    vector = np.frombuffer(base64.b64decode(embedding["vector"]), "<f4")
+    assert (embedding["roi_id"], vector.tolist()) == (str(made.roi.pk), [0, 1, 2, 3])
+    assert [row["id"] for row in _rows(written, "encoders")] == [str(made.encoder.pk)]
+    assert str(made.label.pk) in {row["id"] for row in _rows(written, "labels")}
+
+
+def test_originals_and_mosaics_are_byte_for_byte_and_links_stay_out(
+    written: zipfile.ZipFile, held: Lab1
+) -> None:
+    for item in (held.world.slide, held.world.video):
+        sha256 = item.asset.sha256
+        stored = storage.asset_path(held.lab.pk, sha256).read_bytes()
+        assert written.read(f"originals/{sha256}") == stored
+    of_mosaic = [name for name in written.namelist() if name.startswith("mosaics/")]
+    assert of_mosaic == [f"mosaics/{held.world.mosaic.pk}/layers/count.png"]
+    assert written.read(of_mosaic[0]) == b"a layer"
+
+
+def test_a_download_that_broke_off_goes_on(written: zipfile.ZipFile, held: Lab1) -> None:
+    client = held.client()
+    whole = client.get(_path(held))
+    data = _body(whole)
+    rest = client.get(_path(held), headers={"Range": "bytes=100-", "If-Range": whole["ETag"]})
+    assert rest.status_code == 206
+    assert _body(rest) == data[100:]
+
+
+def test_an_order_under_way_is_not_ordered_twice_and_an_erasure_takes_it_along(held: Lab1) -> None:
+    storage.folder_drop(export_folder(held.world.case.pk))
+    first = held.client().post(_path(held)).json()["id"]
+    assert held.client().post(_path(held)).json()["id"] == first
+    assert held.client().get(_path(held)).status_code == 404  # it is not written yet
+    assert export_folder(held.world.case.pk) in inventory_of([held.world.case.pk]).folders
+
+
+def test_a_damaged_original_is_not_handed_out_as_whole(held: Lab1) -> None:
+    asset = Asset.objects.get(pk=held.world.slide.asset_id)
+    path = storage.asset_path(held.lab.pk, asset.sha256)
+    data = path.read_bytes()
+    before = held.client().get(_path(held)).status_code
+    path.chmod(0o644)
+    path.write_bytes(b"\0" + data[1:])
+    try:
+        job = _ordered(held)
+    finally:
+        path.write_bytes(data)
+    assert (job.state, job.error_code) == (JobState.FAILED, "damaged")
+    assert held.client().get(_path(held)).status_code == before
+
+
+@pytest.mark.parametrize("role", [Role.REVIEWER, None])
+def test_only_managers_of_the_lab_see_it_and_each_only_their_own(
+    held: Lab1, written: zipfile.ZipFile, role: Role | None
+) -> None:
+    person = User.objects.create_user(f"{role}@exchange.example", "correct horse battery")
+    page = f"/cases/{held.world.case.pk}/"
+    export = f"{page}export/"
+    client = Client()
+    if role is not None:
+        Membership.objects.create(user=person, lab=held.lab, role=role)
+    client.force_login(person)
+    refused = 403 if role else 404
+    assert [client.get(export).status_code, client.post(export).status_code] == [refused] * 2
+    if role:
+        assert export not in client.get(page).content.decode()
+        Membership.objects.filter(user=person).update(role=Role.MANAGER)
+        assert client.get(export).status_code == 404  # the other manager's is not theirs
+    manager = Client()
+    manager.force_login(held.manager)
+    assert "Download (" in manager.get(page).content.decode()
+    assert zipfile.is_zipfile(io.BytesIO(_body(manager.get(export))))
