@@ -27,7 +27,7 @@ def case_export(request: HttpRequest, case_id: uuid.UUID) -> HttpResponseBase:
     user = user_of(request)
     if request.method == "POST":
         case_export_request(user=user, case_id=case_id)
-        messages.success(request, "The export is being written. Its download shows up at the end of this page.")
+        messages.success(request, "The export is being written. Its download shows up at the end.")
         return redirect("archive:case_detail", case_id=case_id)
     return export_response(request, user=user, case_id=case_id)
 
