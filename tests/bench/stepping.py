@@ -2,7 +2,7 @@
 
 ``--write`` puts it into the report.
 
-A 1080p video of a sweep over real vessels is uploaded to a portal of its own; chromium opens it and
+A 1080p video of a sweep over real vessels lies in a portal of its own; chromium opens it and
 presses F, D and V at the pace of a person and of a held key. A step lasts from the key's event to
 the redraw that shows the exact frame.
 """
@@ -11,31 +11,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import av
 import cv2
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from ml.imaging.samples.packaged import packaged_image
 from tests.bench import report
+from tests.bench.browser import new_page, portal_in_chromium
 from tests.bench.measure import Row, Section
-from tests.browser.chromium import FLAGS, executable
+from tests.bench.portal import BenchPortal, portal_open
 
-ROOT = Path(__file__).resolve().parents[2]
-PORT = 8790
-BASE = f"http://127.0.0.1:{PORT}"
 SIZE = (1920, 1080)
 FRAMES = 400
-PASSWORD = "stepping-bench"
 PERSON, HELD = "a person's pace", "a held key"
 PACES_MS = {PERSON: 250, HELD: 66}
 TITLE = "Steps through a video"
@@ -115,67 +107,29 @@ def film(path: Path, gop: int, frames: int = FRAMES) -> Path:
 
 
 def _measured(folder: Path, gop: int) -> dict[str, Any]:
-    env = os.environ | {
-        "TESSERA_DATABASE_URL": f"sqlite:///{folder}/db.sqlite3",
-        "TESSERA_STORAGE": f"{folder}/storage",
-        "TESSERA_BROKER_FOLDER": f"{folder}/broker",
-        "TESSERA_SETUP_PASSWORD": PASSWORD,
-    }
-    manage = [sys.executable, "manage.py"]
-    quiet: dict[str, Any] = {"cwd": ROOT, "env": env, "stdout": subprocess.DEVNULL}
-    subprocess.run([*manage, "migrate"], check=True, **quiet)
-    setup = [*manage, "setup_lab", "--lab", "Bench", "--manager", "bench@example.org"]
-    subprocess.run(setup, check=True, **quiet)
-    video = film(folder / "sweep.mp4", gop)
-    server = subprocess.Popen([*manage, "serve", "--port", str(PORT)], **quiet)
-    try:
-        _wait_for_server()
-        with sync_playwright() as playwright:
-            chromium = executable()
-            browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-            page = browser.new_page(viewport={"width": 1366, "height": 768})
-            _open_video(page, video)
-            return {"gop": gop, "size_px": SIZE, "frames": FRAMES, **_stepped(page)}
-    finally:
-        server.terminate()
-        server.wait()
+    portal = portal_open(folder)
+    canvas = ingested(portal, film(folder / "sweep.mp4", gop))
+    with portal_in_chromium(portal) as (browser, base, key):
+        page = new_page(browser, base, key)
+        page.goto(f"{base}/canvases/{canvas.pk}/")
+        page.wait_for_selector("[data-viewer][data-ready]", timeout=60_000)
+        return {"gop": gop, "size_px": SIZE, "frames": FRAMES, **_stepped(page)}
 
 
-def _wait_for_server() -> None:
-    for _ in range(300):
-        try:
-            with urllib.request.urlopen(f"{BASE}/healthz", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise SystemExit("the portal did not start")
+def ingested(portal: BenchPortal, path: Path) -> Any:
+    """The canvas of a video, prepared here and now."""
+    from portal.archive.services import case_create, item_receive
+    from portal.jobs.worker.runner import job_run
 
-
-def _open_video(page: Page, video: Path) -> None:
-    """Sign in, upload through REST, wait for the ingest, open the viewer."""
-    page.goto(f"{BASE}/accounts/login/")
-    page.fill("input[name=login]", "bench@example.org")
-    page.fill("input[name=password]", PASSWORD)
-    page.click("main button[type=submit]")
-    page.wait_for_load_state()
-    token = next(c["value"] for c in page.context.cookies() if c["name"] == "csrftoken")
-    headers = {"X-CSRFToken": token, "Referer": BASE}
-    case = page.request.post(
-        f"{BASE}/api/v1/cases/", data={"accession": "BENCH-1"}, headers=headers
-    ).json()
-    upload = {"name": "sweep.mp4", "mimeType": "video/mp4", "buffer": video.read_bytes()}
-    made = page.request.post(
-        f"{BASE}/api/v1/videos/", multipart={"case": case["id"], "file": upload}, headers=headers
-    ).json()
-    item = made.get("video", made)
-    for _ in range(600):
-        found = page.request.get(f"{BASE}/api/v1/videos/{item['id']}/").json()
-        if found.get("canvas"):
-            page.goto(f"{BASE}/canvases/{found['canvas']}/")
-            page.wait_for_selector("[data-viewer][data-ready]", timeout=60_000)
-            return
-        time.sleep(0.2)
-    raise SystemExit(f"the video was not ingested: {found}")
+    case = case_create(lab=portal.lab, user=portal.user, accession="B-2", patient_key="p1")
+    with path.open("rb") as file:
+        received = item_receive(case=case, file=file, filename=path.name, user=portal.user)
+    if received.job is not None:
+        job_run(received.job.pk)
+    received.item.refresh_from_db()
+    if received.item.canvas is None:
+        raise SystemExit(f"the video was not ingested: {received.item.error}")
+    return received.item.canvas
 
 
 def _stepped(page: Page) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""Chromium at a portal of the benchmark's own, signed in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.bench.portal import BenchPortal, session_of
+from tests.browser.chromium import FLAGS, executable
+
+ROOT = Path(__file__).resolve().parents[2]
+HOST, FIRST_PORT = "127.0.0.1", 8960
+START_S = 120.0  # until the portal answers
+VIEWPORT = {"width": 1366, "height": 768}
+
+
+@contextlib.contextmanager
+def portal_in_chromium(portal: BenchPortal) -> Iterator[tuple[Browser, str, str]]:
+    """A browser, where the portal is, and the key of a session. No worker runs beside them."""
+    from portal.config.processes import free_port
+
+    port = free_port(HOST, FIRST_PORT)
+    base = f"http://{HOST}:{port}"
+    command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]
+    key = session_of(portal.user)
+    with (portal.folder / "serve.log").open("wb") as log:
+        server = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | portal.env, stdout=log, stderr=log
+        )
+        try:
+            _wait_for(base, server)
+            with sync_playwright() as playwright:
+                yield (
+                    playwright.chromium.launch(executable_path=executable(), args=FLAGS),
+                    base,
+                    key,
+                )
+        except BaseException:
+            sys.stderr.write((portal.folder / "serve.log").read_text()[-4000:])
+            raise
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def new_page(browser: Browser, base: str, key: str) -> Page:
+    """A tab of somebody who has signed in, with nothing in its cache."""
+    context = browser.new_context(viewport=VIEWPORT)
+    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": base}
+    context.add_cookies([cookie])
+    return context.new_page()
+
+
+def _wait_for(base: str, server: subprocess.Popen[bytes]) -> None:
+    ends = time.monotonic() + START_S
+    while time.monotonic() < ends and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{base}/healthz", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise SystemExit("the portal did not start")
