@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from tests.bench.portal import BenchPortal, session_of
 from tests.browser.chromium import FLAGS, executable
 
 ROOT = Path(__file__).resolve().parents[2]
-HOST, FIRST_PORT = "127.0.0.1", 8960
+HOST = "127.0.0.1"
 START_S = 120.0  # until the portal answers
 VIEWPORT = {"width": 1366, "height": 768}
 
@@ -26,9 +27,7 @@ VIEWPORT = {"width": 1366, "height": 768}
 @contextlib.contextmanager
 def portal_in_chromium(portal: BenchPortal) -> Iterator[tuple[Browser, str, str]]:
     """A browser, where the portal is, and the key of a session. No worker runs beside them."""
-    from portal.config.processes import free_port
-
-    port = free_port(HOST, FIRST_PORT)
+    port = _free_port()
     base = f"http://{HOST}:{port}"
     command = [sys.executable, "manage.py", "serve", "--web-only", "--port", str(port)]
     key = session_of(portal.user)
@@ -58,6 +57,13 @@ def new_page(browser: Browser, base: str, key: str) -> Page:
     cookie = {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": base}
     context.add_cookies([cookie])
     return context.new_page()
+
+
+def _free_port() -> int:
+    """Any: of two benches that look for the next free one, both may find the same."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
 
 
 def _wait_for(base: str, server: subprocess.Popen[bytes]) -> None:
