@@ -13,6 +13,12 @@ from tests.browser.conftest import DATABASE
 
 pytestmark = pytest.mark.browser
 GROUND = "getComputedStyle(document.body).backgroundColor"
+BAR_IS_FREE = """() => {
+  const box = (one) => one.getBoundingClientRect();
+  const links = [...document.querySelectorAll(".bar__link")];
+  return Math.max(...links.map((one) => box(one).right))
+    <= box(document.querySelector(".bar__end")).left;
+}"""
 
 
 @pytest.fixture
@@ -162,6 +168,10 @@ def test_tables_of_work_fit_a_telephone(
     paths = ["/work/", "/work/lab/"]
     page.set_viewport_size({"width": 400, "height": 800})
     cut = [path for path in paths if is_cut(page, open_server.url + path)]
+    page.set_viewport_size({"width": 342, "height": 192})  # 1366 px at 400 % zoom
+    assert page.locator(".bar__link .pill").is_visible()
+    assert page.evaluate(BAR_IS_FREE)
+    page.set_viewport_size({"width": 400, "height": 800})
     with DATABASE:
         assignment_submit(assignment=work, user=manager)
     paths = ["/work/?done=1", "/work/lab/?done=1"]
