@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.hooks import postprocess_schema_enums
@@ -108,7 +109,8 @@ REQUESTS: dict[str, Any] = {
 
 def examples_add(result: dict[str, Any], generator: Any, request: Any, public: bool) -> Any:
     """Last step of drf-spectacular, after its own: write each example to its operation."""
-    result = postprocess_schema_enums(result, generator)
+    finish: Callable[..., dict[str, Any]] = postprocess_schema_enums
+    result = finish(result, generator)
     for operations in result["paths"].values():
         for operation in operations.values():
             example = REQUESTS.get(operation["operationId"])
