@@ -1,0 +1,220 @@
+"""The viewer among thousands of ROIs: ``python -m tests.bench.frames [--counts 1000 10000]``.
+
+``--write`` puts it into the report. A slide with so many ROIs is opened in chromium, first with
+nothing in its cache; then one pans, draws freehand, sets the corners of a polygon and turns the
+wheel, click by click. What is told is when the page first shows text, tiles and ROIs, and the time
+from one frame of the browser to the next while the hand moves. It needs a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Page
+
+from tests.bench import report
+from tests.bench.browser import VIEWPORT, new_page, portal_in_chromium
+from tests.bench.imports import document
+from tests.bench.measure import Row, Section
+from tests.bench.portal import BenchPortal, portal_open
+
+TITLE = "The viewer among ROIs"
+COUNTS = (1_000, 10_000)
+OPENED = 5  # times, each with an empty cache
+MOVES, CORNERS, WHEEL_CLICKS = 240, 12, 8
+MOVE_MS, CLICK_MS = 12, 700  # of the hand; single clicks, each at rest before the next
+SETTLED_MS = 2_000
+LONGEST_MS = 120_000
+BUDGET = "under 50 ms, 30 a second"
+
+# Tiles are pictures and ROIs are lines on the canvases of the map: the first frame after each.
+_FIRST = """
+window.first = {};
+for (const [name, what] of [["drawImage", "first tiles"], ["stroke", "first ROIs"]]) {
+  const plain = CanvasRenderingContext2D.prototype[name];
+  CanvasRenderingContext2D.prototype[name] = function (...given) {
+    const isTile = name !== "drawImage" || given[0] instanceof HTMLImageElement
+      || given[0] instanceof ImageBitmap;
+    if (isTile && !(what in window.first)) {
+      window.first[what] = null;
+      requestAnimationFrame(() => { window.first[what] = performance.now(); });
+    }
+    return plain.apply(this, given);
+  };
+}
+"""
+_FRAMES = """() => {
+  window.frames = null;
+  let last = performance.now();
+  const next = () => {
+    const now = performance.now();
+    window.frames?.push(now - last);
+    last = now;
+    requestAnimationFrame(next);
+  };
+  requestAnimationFrame(next);
+}"""
+_TEXT = "() => performance.getEntriesByName('first-contentful-paint')[0].startTime"
+
+
+def _around(page: Page, radius: float) -> None:
+    x, y = _middle(page)
+    for n in range(MOVES):
+        turn = 2 * math.pi * n / MOVES
+        page.mouse.move(x + radius * math.cos(turn), y + radius * math.sin(turn))
+        if n == 0:
+            page.mouse.down()
+        page.wait_for_timeout(MOVE_MS)
+    page.mouse.up()
+
+
+def _middle(page: Page) -> tuple[float, float]:
+    box = page.locator("[data-map]").bounding_box()
+    if box is None:
+        raise RuntimeError("the map is not shown")
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def pan(page: Page) -> None:
+    """Drags the image once around."""
+    page.keyboard.press("m")
+    page.keyboard.down("Space")
+    _around(page, 160)
+    page.keyboard.up("Space")
+
+
+def freehand(page: Page) -> None:
+    """A circle in one go."""
+    page.keyboard.press("Shift+P")
+    _around(page, 200)
+
+
+def polygon(page: Page) -> None:
+    """Corners around a circle, and Enter."""
+    page.keyboard.press("p")
+    x, y = _middle(page)
+    for n in range(CORNERS):
+        turn = 2 * math.pi * n / CORNERS
+        page.mouse.move(x + 220 * math.cos(turn), y + 220 * math.sin(turn), steps=20)
+        page.mouse.down()
+        page.mouse.up()
+    page.keyboard.press("Enter")
+
+
+def wheel(page: Page) -> None:
+    """Into the image and out again."""
+    page.keyboard.press("m")
+    page.mouse.move(*_middle(page))
+    for n in range(WHEEL_CLICKS):
+        page.mouse.wheel(0, -120 if n < WHEEL_CLICKS // 2 else 120)
+        page.wait_for_timeout(CLICK_MS)
+
+
+HANDS: dict[str, Callable[[Page], None]] = {
+    "pan": pan,
+    "freehand": freehand,
+    "polygon": polygon,
+    "single clicks of the wheel": wheel,
+}
+
+
+def first_content(open_page: Callable[[], Page], url: str, count: int) -> list[Row]:
+    """When a page shows text, tiles, ROIs, and when all of it can be used; medians."""
+    found: dict[str, list[float]] = {}
+    for _ in range(OPENED):
+        page = open_page()
+        page.add_init_script(_FIRST)
+        page.goto(url)
+        page.wait_for_selector("[data-viewer][data-ready]", timeout=LONGEST_MS)
+        ready_ms = page.evaluate("performance.now()")
+        page.wait_for_timeout(SETTLED_MS)
+        seen: dict[str, Any] = page.evaluate("window.first")
+        for what in ("first tiles", "first ROIs"):
+            if not seen.get(what):
+                raise RuntimeError(f"not painted: {what}, {seen}")
+        seen |= {"first text": page.evaluate(_TEXT), "all ready": ready_ms}
+        for what, ms in seen.items():
+            found.setdefault(what, []).append(ms)
+        page.context.close()
+    return [
+        Row(f"{count:,} ROIs, {what}", float(np.median(found[what])), "ms")
+        for what in ("first text", "first tiles", "first ROIs", "all ready")
+    ]
+
+
+def frames(page: Page, url: str, count: int) -> list[Row]:
+    """How long frames last while the hand moves."""
+    page.goto(url)
+    page.wait_for_selector("[data-viewer][data-ready]", timeout=LONGEST_MS)
+    page.evaluate(_FRAMES)
+    rows = []
+    for what, hand in HANDS.items():
+        page.wait_for_timeout(SETTLED_MS)
+        page.evaluate("() => { window.frames = []; }")
+        hand(page)
+        found = np.array(page.evaluate("window.frames"))
+        page.keyboard.press("Escape")
+        p50, p95 = np.percentile(found, (50, 95))
+        said = f"{count:,} ROIs, {what}: p95 of {len(found)} frames"
+        rows.append(
+            Row(f"{said} (median {1000 / p50:.0f} a second)", float(p95), "ms", budget=BUDGET)
+        )
+    return rows
+
+
+def measured(portal: BenchPortal, counts: Sequence[int]) -> Section:
+    """A portal, a slide, so many ROIs, and a hand."""
+    section = Section(
+        TITLE,
+        f"A slide with so many ROIs in headless chromium, which paints without a graphics card, "
+        f"{VIEWPORT['width']} x {VIEWPORT['height']} px, at the portal as `make serve` starts it "
+        f"without its worker. When the page first paints text, tiles and ROIs, and when all of it "
+        f"is ready, from the navigation on: medians of {OPENED} with an empty cache. Then frames: "
+        "from one to the next while the hand moves.",
+    )
+    path = f"/canvases/{portal.canvas.pk}/"
+    for count in counts:
+        fill(portal, count)  # before the browser: playwright's loop forbids the database
+        with portal_in_chromium(portal) as (browser, base, key):
+            open_page = partial(new_page, browser, base, key)
+            section.rows += first_content(open_page, base + path, count)
+            section.rows += frames(open_page(), base + path, count)
+    return section
+
+
+def fill(portal: BenchPortal, count: int) -> None:
+    """So many squares, as QuPath writes detections, and none else."""
+    from portal.annotations.models import Roi
+    from portal.annotations.services import roi_import
+
+    canvas = portal.canvas
+    Roi.everything.filter(canvas=canvas).delete()
+    features = document(count, width_px=canvas.width_px, height_px=canvas.height_px)
+    roi_import(canvas=canvas, user=portal.user, document=features)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
+    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        section = measured(portal_open(Path(name)), asked.counts)
+    for row in section.rows:
+        print(f"{row.what:<80} {row.value:8.1f} {row.unit}  {row.budget}")
+    if asked.write:
+        report.replace(section, after="ROIs per window")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
