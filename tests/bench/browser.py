@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from tests.bench.portal import BenchPortal, session_of
 from tests.browser.chromium import FLAGS, executable
@@ -21,7 +21,7 @@ from tests.browser.chromium import FLAGS, executable
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "127.0.0.1"
 START_S = 120.0  # until the portal answers
-VIEWPORT = {"width": 1366, "height": 768}
+VIEWPORT: ViewportSize = {"width": 1366, "height": 768}
 
 
 @contextlib.contextmanager
@@ -54,8 +54,7 @@ def portal_in_chromium(portal: BenchPortal) -> Iterator[tuple[Browser, str, str]
 def new_page(browser: Browser, base: str, key: str) -> Page:
     """A tab of somebody who has signed in, with nothing in its cache."""
     context = browser.new_context(viewport=VIEWPORT)
-    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": key, "url": base}
-    context.add_cookies([cookie])
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": key, "url": base}])
     return context.new_page()
 
 
