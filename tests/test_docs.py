@@ -68,6 +68,11 @@ def test_a_decision_has_two_to_six_sentences() -> None:
     assert {name: len(said) for name, said in decisions.items() if not 2 <= len(said) <= 6} == {}
 
 
+def test_decisions_are_numbered_in_their_order() -> None:
+    numbers = [int(name.split(".")[0]) for name in _decisions()]
+    assert numbers == sorted(set(numbers))
+
+
 @pytest.mark.parametrize(
     "card", sorted(card.stem for card in (ROOT / "docs" / "models").glob("*.md"))
 )
