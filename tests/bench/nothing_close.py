@@ -39,7 +39,7 @@ SLIDES = {
 """And their patients: HER2ST's are both of the breast."""
 SIDE_PX = 256
 MOST, ASKED = ASKED_MOST, 60
-"""Of a slide. Nearly all of the time goes into their features: two minutes of two processors."""
+"""Of a slide. Nearly all of the time goes into their features."""
 DRAWN_ON = 0.2  # as of the portal
 
 
