@@ -54,7 +54,7 @@ REQUESTS: dict[str, Any] = {
     "cases_partial_update": {"diagnosis": "tubular adenoma"},
     "cases_shares_create": {"with_lab": "east", "until": "2099-12-31"},
     "cases_update": {"lab": _LAB, **_CASE_WHOLE},
-    "erasures_create": {"lab": _LAB, "accession": "W-9", "typed": "W-9"},
+    "erasures_create": {"lab": _LAB, "accession": "S26-00094", "typed": "S26-00094"},
     "followups_create": {"roi": shown_id("video_rois"), "target": shown_id("video_canvases")},
     "intake_rules_update": {
         "takes_names_out": True,
