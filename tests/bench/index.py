@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -32,7 +31,6 @@ DIM, K, QUERIES = 144, 25, 100
 SIZES = (10_000, 100_000, 1_000_000)
 SHARES = (None, 0.1, 0.01, 0.0001)
 LEFT_OUT = 20  # the query itself and the rest of its patient
-NOT_QUIET = " Times by the clock: not measured on a quiet machine."
 _ALL_ASKED_MOST = 1_000_000  # vectors: beyond, Flat takes seconds a query
 _CHUNK = 131_072
 _LOOK_S = 0.02  # between two looks at the memory of a build
@@ -58,8 +56,6 @@ def index_against_flat(folder: Path, sizes: tuple[int, ...] = SIZES) -> Section:
             told = f"{row.what:<90} {row.value:10.3f} {row.unit}  {row.against}"
             print(told, flush=True)  # ten million take long
             section.rows.append(row)
-    if os.getloadavg()[0] > len(os.sched_getaffinity(0)):
-        section.note += NOT_QUIET
     return section
 
 
