@@ -22,7 +22,7 @@ class JsonText(str):
 
 
 class RoiRowsRenderer(JSONRenderer):
-    """As everywhere, but for ``results`` that are JSON already: these are put in as they are."""
+    """As everywhere, but an answer, or its ``results``, that is JSON already goes in as it is."""
 
     def render(
         self,
@@ -31,6 +31,8 @@ class RoiRowsRenderer(JSONRenderer):
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
         """The bytes of the answer, UTF-8."""
+        if isinstance(data, JsonText):
+            return data.encode()
         rows = data.get("results") if isinstance(data, dict) else None
         if not (rows and isinstance(rows[0], JsonText)):
             return super().render(data, accepted_media_type, renderer_context)

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.annotations.api.rows import RoiRowsRenderer
 from portal.annotations.serializers import FiniteField, RoiSerializer
 from portal.archive.models import Canvas
 from portal.archive.selectors import canvas_get
@@ -21,7 +22,6 @@ from portal.labs.requests import user_of
 from portal.review.api.told import (
     TOLD_AGAIN_S,
     Told,
-    ToldRenderer,
     change_text,
     person_text,
     rois_carried,
@@ -85,7 +85,7 @@ class CanvasLiveApi(APIView):
     """Others' changes on a canvas, and who has it open."""
 
     area = TokenArea.ROIS
-    renderer_classes = (ToldRenderer,)
+    renderer_classes = (RoiRowsRenderer,)
 
     @extend_schema(
         operation_id="canvases_live_retrieve",

@@ -5,12 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
-
-from rest_framework.renderers import JSONRenderer
 
 from portal.annotations.api.rows import JsonText, rows_text
 from portal.annotations.selectors import roi_rows_small
@@ -34,21 +31,6 @@ class Told:
     def is_known(self, if_none_match: str, *, since: datetime, now: datetime) -> bool:
         """Whether the page has it already, with a cursor that it may keep."""
         return if_none_match == self.etag and now - since < timedelta(seconds=RENEWED_S)
-
-
-class ToldRenderer(JSONRenderer):
-    """Passes on what is text already."""
-
-    def render(
-        self,
-        data: Any,
-        accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
-    ) -> bytes:
-        """The bytes of the answer, UTF-8."""
-        if isinstance(data, JsonText):
-            return data.encode()
-        return bytes(super().render(data, accepted_media_type, renderer_context))
 
 
 def told(
