@@ -6,6 +6,8 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ml.errors import BadInputError
 
@@ -40,6 +42,21 @@ def gpu_asked(name: str | None, gpus: int) -> int | None:
     if int(number or 0) >= gpus:
         raise BadInputError(f"device: {name!r} is asked for, this machine has {gpus} usable GPUs")
     return int(number or 0)
+
+
+@contextmanager
+def device_asked(name: str | None) -> Iterator[None]:
+    """Within it the environment asks for that device; None leaves it as it is."""
+    before = os.environ.get(VARIABLE)
+    if name is not None:
+        os.environ[VARIABLE] = name
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[VARIABLE] = before
+        elif name is not None:
+            os.environ.pop(VARIABLE, None)
 
 
 def memory_bound_gib() -> float | None:

@@ -36,8 +36,8 @@ Each worker gets two at once: one that computes goes with one that waits.
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are processors: the long tests wait most of the time."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are processors: tests of browsers and servers wait most of the time."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_configure(config: pytest.Config) -> None:

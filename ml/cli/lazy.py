@@ -26,13 +26,23 @@ class LazyParser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
 
-def add_lazy_parsers(parser: argparse.ArgumentParser, *, dest: str, registry: Registry) -> None:
-    """Add one sub-command for each entry of ``registry``; none of them is imported yet."""
+def add_lazy_parsers(
+    parser: argparse.ArgumentParser, *, dest: str, registry: Registry
+) -> list[LazyParser]:
+    """Add one sub-command for each entry of ``registry``; none of them is imported yet.
+
+    Returns:
+        their parsers, for options that all of them have.
+    """
     children = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), required=True, parser_class=LazyParser
     )
+    made = []
     for name, (module, line) in registry.items():
-        children.add_parser(name, help=line, description=line).module_name = module
+        child = children.add_parser(name, help=line, description=line)
+        child.module_name = module
+        made.append(child)
+    return made
 
 
 def module_of(registry: Registry, name: str) -> ModuleType:

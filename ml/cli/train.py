@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ml.cli.lazy import Registry, add_lazy_parsers, module_of
 from ml.cli.output import terminal_progress
+from ml.gpu import device_asked
 from ml.types import no_progress
 
 SCHEMES: Registry = {
@@ -38,7 +39,10 @@ SCHEMES: Registry = {
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``train`` with its schemes."""
     parser = subparsers.add_parser("train", help="train a network by a named scheme")
-    add_lazy_parsers(parser, dest="scheme", registry=SCHEMES)
+    for scheme in add_lazy_parsers(parser, dest="scheme", registry=SCHEMES):
+        scheme.add_argument(
+            "--device", help="auto, cpu, cuda or cuda:N (by default what TESSERA_DEVICE says)"
+        )
 
 
 def run(args: argparse.Namespace) -> Mapping[str, object]:
@@ -47,9 +51,11 @@ def run(args: argparse.Namespace) -> Mapping[str, object]:
     Raises:
         MlError: a bad configuration, or sources that cannot be trained on.
     """
-    from ml.training.common.peers import joined  # loads torch: ``--help`` needs none
+    from ml.networks.device import chosen_device  # loads torch: ``--help`` needs none
+    from ml.training.common.peers import joined
 
-    with joined() as peers:
+    with device_asked(args.device), joined() as peers:
+        chosen_device()  # a name that is none is refused before anything is read
         if peers.rank == 0:
             with terminal_progress() as progress:
                 return dict(module_of(SCHEMES, args.scheme).run(args, progress))

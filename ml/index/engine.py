@@ -247,6 +247,7 @@ class FaissIndex:
                 ids,
                 vectors,
                 ivf_above=self._config.ivf_above,
+                gpu_above=self._config.gpu_above,
                 progress=progress,
             )
             sync_folder(self._folder / base)

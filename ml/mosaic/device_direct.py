@@ -83,7 +83,7 @@ class _Level(NamedTuple):
     descent: Tensor
 
 
-class _Side(NamedTuple):
+class _Residual(NamedTuple):
     """One view's px, looked up in the other: (B, N) differences and weights, (B,) the rest."""
 
     residual: Tensor
@@ -145,14 +145,14 @@ class _Batch:
                 break
         self.alive &= self.state.isfinite().all(dim=2).all(dim=1)
 
-    def _sides(self, level: _Level) -> tuple[_Side, _Side]:
+    def _sides(self, level: _Level) -> tuple[_Residual, _Residual]:
         back = torch.linalg.inv_ex(self.state).inverse
         return (
             self._side(level, self.a, self.b, self.state),
             self._side(level, self.b, self.a, back),
         )
 
-    def _side(self, level: _Level, own: Tensor, other: Tensor, state: Tensor) -> _Side:
+    def _side(self, level: _Level, own: Tensor, other: Tensor, state: Tensor) -> _Residual:
         mapped = (level.unit @ state).float() @ level.points[own]
         last = [level.image.shape[3] - 1, level.image.shape[2] - 1]
         size = torch.tensor(last, device=mapped.device).clamp(min=1)
@@ -166,14 +166,14 @@ class _Batch:
         seen = (trusted > 0.5) & is_point
         count, whole = seen.sum(dim=1), is_point.sum(dim=1)
         residual = found - level.value[own]
-        spread = _spread(residual, seen)
+        spread = spread_where(residual, seen)
         ratio = (residual.abs() / (TUKEY * spread[:, None])).clamp(0, 1)
         weight = torch.where(seen, (1 - ratio**2) ** 2, 0.0)
         is_seen = (whole >= MIN_POINTS) & (count >= (MIN_OVERLAP * whole).clamp(min=MIN_POINTS))
         overlap = (weight > 0).sum(dim=1) / whole.clamp(min=1)
-        return _Side(residual, weight, spread, overlap, is_seen)
+        return _Residual(residual, weight, spread, overlap, is_seen)
 
-    def _step(self, level: _Level, ahead: _Side, behind: _Side) -> tuple[Tensor, Tensor]:
+    def _step(self, level: _Level, ahead: _Residual, behind: _Residual) -> tuple[Tensor, Tensor]:
         """(B, K) by which a's points move to fit b, and (B,) where there is such a step."""
         normal, right = _equations(level.descent[self.a], ahead)
         back_normal, back_right = _equations(level.descent[self.b], behind)
@@ -208,7 +208,7 @@ class _Batch:
             for i in range(len(states))
         ]
 
-    def _cells(self, level: _Level, ahead: _Side, behind: _Side) -> Tensor:
+    def _cells(self, level: _Level, ahead: _Residual, behind: _Residual) -> Tensor:
         """(B, 8, C): what ``CellSums.of`` sums up, of both sides' px."""
         points_a, points_b = level.points[self.a], level.points[self.b]
         back = torch.linalg.inv_ex(self.state).inverse.float() @ points_b
@@ -269,7 +269,7 @@ class _Batch:
         return torch.from_numpy(rows).to(self.compute.device)
 
 
-def _spread(residual: Tensor, seen: Tensor) -> Tensor:
+def spread_where(residual: Tensor, seen: Tensor) -> Tensor:
     """(B,): 1.4826 times the median distance of the seen differences from their median."""
     known = torch.where(seen, residual, torch.nan)
     middle = known.nanmedian(dim=1, keepdim=True).values
@@ -277,14 +277,14 @@ def _spread(residual: Tensor, seen: Tensor) -> Tensor:
     return (1.4826 * apart).nan_to_num(nan=1.0).clamp(min=1e-3)
 
 
-def _equations(descent: Tensor, side: _Side) -> tuple[Tensor, Tensor]:
+def _equations(descent: Tensor, side: _Residual) -> tuple[Tensor, Tensor]:
     """(B, K, K) and (B, K) float64: the weighted normal equations of a side's own increments."""
     weighted = descent * side.weight[:, :, None]
     right = (weighted * side.residual[:, :, None]).sum(dim=1)
     return (weighted.mT @ descent).double(), right.double()
 
 
-def _ncc(value: Tensor, side: _Side) -> Tensor:
+def _ncc(value: Tensor, side: _Residual) -> Tensor:
     """(B,): correlation over the px that agree."""
     both = (side.weight > 0).float()
     count = both.sum(dim=1, keepdim=True).clamp(min=1)

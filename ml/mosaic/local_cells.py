@@ -67,8 +67,18 @@ def cells_of_pair(
     side = NODES - 1
     products = (x * x, x * y, y * y, x * lack, y * lack)
     sums = np.stack([_summed(weight * product, side) for product in products], axis=1)
+    return cells_of_sums(sums, (height, width))
+
+
+def cells_of_sums(sums: ArrayF64, shape: tuple[int, int]) -> Cells:
+    """The cells that know something, of all of a view of (h, w) px.
+
+    Args:
+        sums: (64, 5), xx, xy, yy of the slope, x and y times the difference, weighted.
+    """
+    side = NODES - 1
     tensor = sums[:, [0, 1, 1, 2]].reshape(-1, 2, 2)
-    column, row = np.meshgrid(*((np.arange(side) + 0.5) * n / side - 0.5 for n in (width, height)))
+    column, row = np.meshgrid(*((np.arange(side) + 0.5) * n / side - 0.5 for n in shape[::-1]))
     keep = np.trace(tensor, axis1=1, axis2=2) > LEAST_INFORMATION
     xy = np.stack([column.ravel(), row.ravel()], axis=1)
     return Cells(xy[keep], tensor[keep], sums[keep, 3:])

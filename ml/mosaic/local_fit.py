@@ -5,7 +5,8 @@ tissue that moved: smooth within a frame, different in the next. Each keyframe g
 displacements, bilinear between its nodes. All meshes are found together by Gauss-Newton on the grey
 values of every linked pair, summed in cells as in ``direct``. They are held to zero where nothing
 is seen, and nodes to their neighbours, so that every frame's map can be inverted
-(``ml.geometry.FrameMaps``).
+(``ml.geometry.FrameMaps``). No mesh has an affine part: a homography can take that up, the joint
+optimisation has found it from all links at once, and along a chain of meshes it would drift.
 
 Cost: one warp and a few sums a link and round, and a sparse system of 162 unknowns a keyframe.
 """
@@ -25,9 +26,10 @@ from ml.geometry import homography_jacobian, mesh_shift, transform_points
 from ml.mosaic.align import AlignedComponent
 from ml.mosaic.canvas import work_from_frame
 from ml.mosaic.direct_views import LEVELS
-from ml.mosaic.local_cells import NODES, Cells, cells_of_pair
-from ml.mosaic.local_gain import lowered_share, parted
-from ml.mosaic.local_views import KeyframeViews, straightened
+from ml.mosaic.local_cells import NODES, Cells
+from ml.mosaic.local_gain import parted
+from ml.mosaic.local_pairs import cells_of_pairs, share_lowered
+from ml.mosaic.local_views import KeyframeViews, LevelPairs
 from ml.mosaic.registration import Tracked
 from ml.mosaic.sources import FrameSource
 from ml.mosaic.survey import Survey
@@ -55,10 +57,10 @@ MAX_SLOPE = 0.3
 LEAST_PX = 0.1
 """Root mean square of all displacements, frame px, under which the scene counts as a plane."""
 
-LEAST_GAIN = 0.06
+LEAST_GAIN = 0.05
 """Share by which meshes must lower the squared differences of grey of pairs that judge. Over planes
-they lower them by up to 0.037 and err by 0.1 px more, for they follow the noise of their own frame;
-over fetoscopy by 0.084, over hills of a fiftieth of the distance by 0.23."""
+they lower them by up to 0.036, for they follow the noise of their own frame; over fetoscopy by
+0.070, over hills of a fiftieth of the distance by 0.22: the threshold is midway by ratio."""
 
 MAX_KEYFRAMES = 4_000
 """So many give a system of half a gigabyte; a longer sweep keeps its plane."""
@@ -95,7 +97,8 @@ def fit_locally(
             progress(done, len(ROUNDS), "align")
             plane = _Plane.of(aligned, keys, survey, level, views.shapes[level])
             meshes = _round(plane, views, pairs, meshes)
-        is_worth_it = _lowered(plane, views, judging, meshes) >= LEAST_GAIN
+        judged = _level_pairs(plane, views, judging)
+        is_worth_it = share_lowered(judged, meshes * plane.per_frame_px) >= LEAST_GAIN
     if not is_worth_it or float(np.sqrt((meshes**2).mean())) < LEAST_PX:
         return {}
     return dict(zip(keys, meshes, strict=True))
@@ -141,34 +144,26 @@ class _Plane:
         return self.shape[1], self.shape[0]
 
 
-def _lowered(
-    plane: _Plane, views: KeyframeViews, judging: Sequence[tuple[int, int]], meshes: ArrayF64
-) -> float:
-    """See ``lowered_share``."""
+def _level_pairs(
+    plane: _Plane, views: KeyframeViews, pairs: Sequence[tuple[int, int]]
+) -> LevelPairs:
     level = views.shapes.index(plane.shape)
-    flat, bent = (
-        straightened(views.images[level], views.masks[level], own * plane.per_frame_px)
-        for own in (np.zeros_like(meshes), meshes)
-    )
-    rows = [(plane.row[a], plane.row[b]) for a, b in judging]
+    rows = [(plane.row[a], plane.row[b]) for a, b in pairs]
     ways = [np.linalg.solve(plane.matrices[j], plane.matrices[i]) for i, j in rows]
-    return lowered_share(flat, bent, rows, ways)
+    return LevelPairs(views.images[level], views.masks[level], rows, ways)
 
 
 def _round(
     plane: _Plane, views: KeyframeViews, pairs: Sequence[tuple[int, int]], meshes: ArrayF64
 ) -> ArrayF64:
     """Meshes in frame px after one Gauss-Newton step on a level."""
-    level = views.shapes.index(plane.shape)
     own = meshes * plane.per_frame_px
-    straight = straightened(views.images[level], views.masks[level], own)
+    linked = _level_pairs(plane, views, pairs)
     equations = _Equations(meshes.size)
-    for a, b in pairs:
-        i, j = plane.row[a], plane.row[b]
-        b_from_a = np.linalg.solve(plane.matrices[j], plane.matrices[i])
-        found = cells_of_pair(straight(i), straight(j), b_from_a)
+    for number, found in enumerate(cells_of_pairs(linked, own)):
         if found is not None:
-            equations.add(found, i, j, b_from_a, plane.size_px)
+            i, j = linked.rows[number]
+            equations.add(found, i, j, linked.b_from_a[number], plane.size_px)
     step = equations.solve(own, max(plane.shape), len(pairs) / len(meshes))
     return _invertible(own + step, plane.size_px) / plane.per_frame_px
 
@@ -242,9 +237,13 @@ class _Equations:
                 out = out + rows.T @ (rows @ step) / links
             return np.asarray(out)
 
+        def bent(step: ArrayF64) -> ArrayF64:
+            return _without_affine(step.reshape(meshes.shape)).ravel()
+
         shape = (self._unknowns, self._unknowns)
-        normal = LinearOperator(shape, matvec=product, dtype=np.float64)
-        step, _ = cg(normal, right, rtol=1e-3, maxiter=SOLVER_STEPS, M=sparse.diags(1 / diagonal))
+        normal = LinearOperator(shape, matvec=lambda x: bent(product(bent(x))), dtype=np.float64)
+        nearly = LinearOperator(shape, matvec=lambda x: bent(bent(x) / diagonal), dtype=np.float64)
+        step, _ = cg(normal, bent(right), rtol=1e-3, maxiter=SOLVER_STEPS, M=nearly)
         return np.asarray(step, np.float64).reshape(meshes.shape)
 
 
@@ -259,6 +258,16 @@ def _prior(frames: int, side_px: int) -> sparse.csr_matrix:
     rows = sparse.vstack([smooth, sparse.identity(NODES**2) / (PRIOR_SHARE * side_px)])
     one = sparse.kron(rows.T @ rows, sparse.identity(2))
     return sparse.kron(sparse.identity(frames), one).tocsr()
+
+
+def _without_affine(meshes: ArrayF64) -> ArrayF64:
+    """Each mesh less the affine displacement that is nearest to it at its nodes."""
+    along = np.linspace(-1.0, 1.0, NODES)
+    x, y = np.meshgrid(along, along)
+    rows = np.stack([np.ones_like(x), x, y])
+    basis = rows / np.linalg.norm(rows, axis=(1, 2), keepdims=True)
+    shares = np.einsum("ayx,fyxd->afd", basis, meshes)
+    return np.asarray(meshes - np.einsum("ayx,afd->fyxd", basis, shares))
 
 
 def _nodes(size_px: tuple[int, int]) -> ArrayF64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -34,15 +34,26 @@ def lowered_share(
         flat, bent: views by the plane alone, and by the meshes too.
         judging: rows of the frames of each pair. b_from_a: px of the first to px of the second.
     """
+    return share_of(_energies(flat, bent, judging, b_from_a))
+
+
+def share_of(energies: Iterable[tuple[float, float]]) -> float:
+    """By what share the second numbers are lower than the first, all pairs taken together."""
     before = after = 0.0
+    for one, other in energies:
+        before, after = before + one, after + other
+    return 1 - after / before if before else 0.0
+
+
+def _energies(
+    flat: View, bent: View, judging: Sequence[tuple[int, int]], b_from_a: Sequence[ArrayF64]
+) -> Iterator[tuple[float, float]]:
     for (i, j), matrix in zip(judging, b_from_a, strict=True):
         plain, fitted = (difference(view(i), view(j), matrix) for view in (flat, bent))
         if plain is None or fitted is None:
             continue
         most = TUKEY * spread_of(*plain)
-        one, other = (_energy(lack, both, most) for lack, both in (plain, fitted))
-        before, after = before + one, after + other
-    return 1 - after / before if before else 0.0
+        yield _energy(*plain, most), _energy(*fitted, most)
 
 
 def _energy(lack: ArrayF32, both: ArrayBool, most: float) -> float:

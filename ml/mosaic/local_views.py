@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -67,6 +68,20 @@ class KeyframeViews:
 
 def _raw(path: Path, kind: type, count: int, shape: tuple[int, ...]) -> np.memmap:
     return np.memmap(path, kind, mode="w+", shape=(count, *shape))
+
+
+class LevelPairs(NamedTuple):
+    """Pairs of keyframes on one level.
+
+    Attributes:
+        images, masks: (N, h, w) of its keyframes. rows: of the two frames of each pair.
+        b_from_a: (3, 3) of each, px of the first to px of the second.
+    """
+
+    images: np.memmap
+    masks: np.memmap
+    rows: Sequence[tuple[int, int]]
+    b_from_a: Sequence[ArrayF64]
 
 
 def straightened(

@@ -47,6 +47,15 @@ class Compute:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.half)
 
+    def learning(self) -> AbstractContextManager[object]:
+        """The context that networks are trained in; losses and ranks are computed outside of it.
+
+        In bfloat16 where ``batched``: its range is that of float32, so no loss has to be scaled.
+        """
+        if not self.batched:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16)
+
     def sent(self, rows: Array) -> Tensor:
         """The rows on the device; from pinned memory, so that the copy runs beside the work."""
         tensor = torch.from_numpy(rows)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import codecs
 import json
+import reprlib
 from collections.abc import Iterator
-from typing import IO, Any, NoReturn
+from dataclasses import dataclass
+from typing import IO, Any, NoReturn, Self
 
 from portal.core.errors import InvalidInputError
 
@@ -31,60 +33,113 @@ class DocumentError(InvalidInputError):
     code = "invalid-document"
 
 
-def features_read(stream: IO[bytes]) -> Iterator[Any]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Behind a feature of a document: whoever goes on there reads nothing that stands before.
+
+    Attributes:
+        at_byte: bytes before it. in_object: the features are a member of an object.
+    """
+
+    at_byte: int
+    in_object: bool
+
+
+def features_read(stream: IO[bytes], *, since: Place | None = None) -> Features:
     """The features of a FeatureCollection, a bare array, or a single Feature, parsed, in order.
 
     Args:
         stream: UTF-8, read once, in small parts.
+        since: only those behind it, in a document that was read to its end before.
     Raises:
         DocumentError: no JSON, none of these, cut short, nested too deeply, or in a coordinate
             system that is not the image's. It may come after features that were read.
     """
-    text = Window(stream)
-    first = text.peek()
-    if first == "[":
-        yield from items(text)
-    elif first == "{":
-        yield from _collection(text)
-    else:
-        raise _not_geojson("text" if first else "nothing")
-    if text.peek():
-        text.fail("the document goes on after its end")
+    return Features(stream, since)
+
+
+class Features(Iterator[Any]):
+    """Features one after the other, and the place that was reached."""
+
+    def __init__(self, stream: IO[bytes], since: Place | None) -> None:
+        self._start = since.at_byte if since else 0
+        self._in_object: bool | None = since.in_object if since else None
+        if since:
+            stream.seek(since.at_byte)
+        self._text = Window(stream)
+        self._given = self._rest(since) if since else self._all()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._given)
+
+    def place(self) -> Place | None:
+        """Behind the feature that was given last; None where the document is that feature."""
+        if self._in_object is None:
+            return None
+        return Place(self._start + self._text.byte_at(), self._in_object)
+
+    def _all(self) -> Iterator[Any]:
+        text = self._text
+        first = text.peek()
+        if first == "[":
+            self._in_object = False
+            yield from items(text)
+        elif first == "{":
+            yield from self._collection()
+        else:
+            raise _not_geojson("text" if first else "nothing")
+        if text.peek():
+            text.fail("the document goes on after its end")
+
+    def _rest(self, since: Place) -> Iterator[Any]:
+        """What the document is was found out by whoever read it first."""
+        yield from _items_on(self._text)
+        if since.in_object and self._text.take(",", "}") == ",":
+            for name in _members_on(self._text):
+                if name == "features" and self._text.peek() == "[":
+                    yield from items(self._text)
+                else:
+                    self._text.value()
+
+    def _collection(self) -> Iterator[Any]:
+        text = self._text
+        kept: dict[str, Any] = {}
+        for name in members(text):
+            if name == "features" and text.peek() == "[":
+                self._in_object = True
+                yield from items(text)
+                continue
+            value = text.value()
+            if name == "crs":
+                crs_check(value)
+            if name in _KEPT:
+                kept[name] = value
+        kind = kept.get("type")
+        if kind == "Feature" and not self._in_object:
+            yield kept
+        elif kind != "FeatureCollection":
+            raise _not_geojson(reprlib.repr(kind))
+        elif not self._in_object:
+            raise DocumentError("GeoJSON: expected a FeatureCollection with an array of features.")
 
 
 def crs_check(crs: object) -> None:
     """Refuse coordinates on the globe or in microns: ROIs are in pixels of the image."""
     if crs is None:
         return
-    said = json.dumps(crs)[:200]
+    try:
+        said = json.dumps(crs)[:200]
+    except RecursionError:
+        raise DocumentError("GeoJSON: its coordinate system is nested too deeply.") from None
     if not any(word in said.lower() for word in _PLANAR):
         raise DocumentError(
             f"GeoJSON: the coordinate system (crs) is {said}. ROIs are in pixels of the image:"
             " export without a coordinate system.",
             code="crs",
         )
-
-
-def _collection(text: Window) -> Iterator[Any]:
-    kept: dict[str, Any] = {}
-    is_listed = False
-    for name in members(text):
-        if name == "features" and text.peek() == "[":
-            is_listed = True
-            yield from items(text)
-            continue
-        value = text.value()
-        if name == "crs":
-            crs_check(value)
-        if name in _KEPT:
-            kept[name] = value
-    kind = kept.get("type")
-    if kind == "Feature" and not is_listed:
-        yield kept
-    elif kind != "FeatureCollection":
-        raise _not_geojson(repr(kind)[:40])
-    elif not is_listed:
-        raise DocumentError("GeoJSON: expected a FeatureCollection with an array of features.")
 
 
 def _not_geojson(found: str) -> DocumentError:
@@ -99,6 +154,10 @@ def members(text: Window) -> Iterator[str]:
     if text.peek() == "}":
         text.take("}")
         return
+    yield from _members_on(text)
+
+
+def _members_on(text: Window) -> Iterator[str]:
     while True:
         name = text.value()
         if not isinstance(name, str):
@@ -115,10 +174,14 @@ def items(text: Window) -> Iterator[Any]:
     if text.peek() == "]":
         text.take("]")
         return
-    while True:
+    yield text.value()
+    yield from _items_on(text)
+
+
+def _items_on(text: Window) -> Iterator[Any]:
+    """Those behind one of them."""
+    while text.take(",", "]") == ",":
         yield text.value()
-        if text.take(",", "]") == "]":
-            return
 
 
 class Window:
@@ -128,6 +191,7 @@ class Window:
         self._stream, self._kind = stream, kind
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text, self._at, self._before, self._is_end = "", 0, 0, False
+        self._read_bytes = 0
         self._last = 0  # characters of the last value, where it was long
 
     def peek(self) -> str:
@@ -178,6 +242,11 @@ class Window:
         else:
             self.value()
 
+    def byte_at(self) -> int:
+        """Bytes of the stream before the next character."""
+        ahead = len(self._decoder.getstate()[0]) + len(self._text[self._at :].encode())
+        return self._read_bytes - ahead
+
     def fail(self, reason: str) -> NoReturn:
         """Refuse the document, and say where."""
         at = self._before + self._at
@@ -188,6 +257,7 @@ class Window:
         if self._is_end:
             return False
         data = self._stream.read(size)
+        self._read_bytes += len(data)
         self._is_end = not data
         try:
             added = self._decoder.decode(data, final=self._is_end)

@@ -9,6 +9,7 @@ always finite, valid, inside its canvas, closed, rounded to two decimals and ori
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -22,6 +23,7 @@ from shapely.geometry.base import BaseGeometry
 from shapely.geometry.polygon import orient
 
 from portal.core.errors import InvalidInputError
+from portal.core.written import WrittenOnce
 
 MAX_VERTICES = 100_000  # an outline of every second pixel around a 12,000 px wide region
 MAX_RINGS = 10_000  # holes included: an outline with more is a mask, not a drawing
@@ -52,7 +54,7 @@ class RoiShape:
         notes: what was changed, in words: ``repaired: ...``, ``clipped to the canvas``.
     """
 
-    geometry: dict[str, Any]
+    geometry: WrittenOnce
     bounds: tuple[float, float, float, float]
     centroid: tuple[float, float]
     area_px: float
@@ -113,7 +115,7 @@ def _read(geometry: object, notes: list[str]) -> Polygon | MultiPolygon:
     kind, coordinates = geometry.get("type"), geometry.get("coordinates")
     if kind not in ("Polygon", "MultiPolygon"):
         raise InvalidRoiGeometryError(
-            f"geometry: an ROI is a polygon, points or lines, not {str(kind)[:40]!r}."
+            f"geometry: an ROI is a polygon, points or lines, not {brief(kind)}."
         )
     polygons = [coordinates] if kind == "Polygon" else coordinates
     if not isinstance(polygons, list) or not polygons:
@@ -186,6 +188,12 @@ def _has_three(values: Ring) -> bool:
     return bool(len(others)) and bool((others != others[:1]).any())
 
 
+def brief(value: object) -> str:
+    """A value of a document in a message: short, and what is nested deeply cannot exhaust the
+    stack."""
+    return reprlib.repr(value)
+
+
 def note(notes: list[str], said: str) -> None:
     """Say it once."""
     if said not in notes:
@@ -201,7 +209,7 @@ def vertex(pair: object, where: str) -> tuple[float, float]:
 
 def _number(value: object, where: str, axis: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidRoiGeometryError(f"geometry: {where}: {axis} is {value!r:.40}, not a number.")
+        raise InvalidRoiGeometryError(f"geometry: {where}: {axis} is {brief(value)}, not a number.")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidRoiGeometryError(f"geometry: {where}: {axis} is {value}, not a finite number.")
     if abs(value) > MAX_COORDINATE:
@@ -279,10 +287,10 @@ def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     polygons = list(shape.geoms) if isinstance(shape, MultiPolygon) else [shape]
     oriented = [orient(p, 1.0) for p in polygons if isinstance(p, Polygon) and not p.is_empty]
     rings = [[_tuples(p.exterior), *map(_tuples, p.interiors)] for p in oriented]
-    geometry: dict[str, Any] = (
-        {"type": "Polygon", "coordinates": rings[0]}
+    geometry = (
+        WrittenOnce(type="Polygon", coordinates=rings[0])
         if len(rings) == 1
-        else {"type": "MultiPolygon", "coordinates": rings}
+        else WrittenOnce(type="MultiPolygon", coordinates=rings)
     )
     left, top, right, bottom = shape.bounds
     return RoiShape(

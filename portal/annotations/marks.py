@@ -25,6 +25,7 @@ from portal.annotations.geometry import (
     vertex,
 )
 from portal.annotations.models import RoiKind
+from portal.core.written import WrittenOnce
 
 MARKS = (RoiKind.POINT.value, RoiKind.LINE.value)
 """Kinds without an area: they are measured and exchanged, never embedded."""
@@ -144,10 +145,10 @@ def _described(shape: BaseGeometry, notes: tuple[str, ...]) -> RoiShape:
     is_one = len(coordinates) == 1
     left, top, right, bottom = shape.bounds
     return RoiShape(
-        geometry={
-            "type": kind if is_one else f"Multi{kind}",
-            "coordinates": coordinates[0] if is_one else coordinates,
-        },
+        geometry=WrittenOnce(
+            type=kind if is_one else f"Multi{kind}",
+            coordinates=coordinates[0] if is_one else coordinates,
+        ),
         bounds=(left, top, right, bottom),
         centroid=(round(shape.centroid.x, DECIMALS), round(shape.centroid.y, DECIMALS)),
         area_px=0.0,

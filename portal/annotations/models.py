@@ -10,6 +10,7 @@ from django.db.models.functions import Lower
 
 from portal.archive.models import Canvas, canvases_in_bin, cases_shared_with
 from portal.core.models import BaseModel
+from portal.core.written import OnceEncoder
 from portal.labs.models import LabOwned, LabOwnedQuerySet, ShownManager, User
 
 
@@ -147,7 +148,7 @@ class Roi(LabOwned):
     canvas = models.ForeignKey(Canvas, on_delete=models.CASCADE, related_name="rois")
     frame_index = models.PositiveIntegerField(null=True, blank=True)
     frame_pts = models.BigIntegerField(null=True, blank=True)
-    geometry = models.JSONField(help_text="GeoJSON, level-0 pixels")
+    geometry = models.JSONField(encoder=OnceEncoder, help_text="GeoJSON, level-0 pixels")
     left = models.FloatField()
     top = models.FloatField()
     right = models.FloatField()
@@ -290,7 +291,7 @@ class RoiRevision(BaseModel):
     roi = models.ForeignKey(Roi, on_delete=models.CASCADE, related_name="revisions")
     version = models.PositiveIntegerField()
     action = models.CharField(max_length=8, choices=RoiAction.choices)
-    geometry = models.JSONField()
+    geometry = models.JSONField(encoder=OnceEncoder)
     track = models.JSONField(default=list, blank=True)
     name = models.CharField(max_length=120, blank=True)
     description = models.TextField(blank=True, default="")

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from portal.annotations.geometry import area_um2
+from portal.annotations.geometry import area_um2, brief
 from portal.annotations.marks import mark_kind, mark_measures
 from portal.annotations.models import Roi, RoiKind
 from portal.annotations.object_types import OBJECT_TYPES, object_type_of
 from portal.annotations.properties import DESCRIPTION_KEY, metadata_read
 from portal.core.errors import InvalidInputError
 
+DEEPEST = 16  # a nucleus of several parts nests seven deep
 MAX_FOREIGN_BYTES = 32_768  # some hundred measurements; a row with more would slow every list
 CARRIED = ("color", "measurements", "metadata", "nucleusGeometry", "isMissing")
 AREA_PX, AREA_UM = "Area px^2", "Area um^2"
@@ -76,7 +77,7 @@ def features_of(document: object) -> list[Any]:
             features = [document]
         else:
             raise InvalidInputError(
-                f"GeoJSON: expected a FeatureCollection or an array of features, got {kind!r:.40}."
+                f"GeoJSON: expected a FeatureCollection or an array of features, got {brief(kind)}."
             )
     if not isinstance(features, list):
         raise InvalidInputError("GeoJSON: expected a FeatureCollection or an array of features.")
@@ -108,7 +109,7 @@ def feature_read(raw: object) -> Feature:
         raise FeatureError("properties is not an object")
     object_type = object_type_of(raw, properties)
     if object_type not in OBJECT_TYPES:
-        raise FeatureError(f"objectType {str(object_type)[:40]!r} is not an ROI")
+        raise FeatureError(f"objectType {brief(object_type)} is not an ROI")
     geometry = raw.get("geometry")
     if not isinstance(geometry, Mapping):
         raise FeatureError("has no geometry")
@@ -179,7 +180,7 @@ def _polygonal(geometry: Mapping[str, Any]) -> object:
         elif kind == "MultiPolygon" and isinstance(member.get("coordinates"), list):
             polygons.extend(member["coordinates"])
         else:
-            raise FeatureError(f"a GeometryCollection with a {str(kind)[:40]} is not an area")
+            raise FeatureError(f"a GeometryCollection with a {brief(kind)} is not an area")
     return {"type": "MultiPolygon", "coordinates": polygons}
 
 
@@ -190,9 +191,9 @@ def _plane_t(plane: object) -> int:
         raise FeatureError("plane is not an object")
     z, t = plane.get("z", 0), plane.get("t", 0)
     if z != 0:
-        raise FeatureError(f"lies on the plane z = {z!r:.20}; a canvas has one plane")
+        raise FeatureError(f"lies on the plane z = {brief(z)}; a canvas has one plane")
     if isinstance(t, bool) or not isinstance(t, int) or t < 0:
-        raise FeatureError(f"plane t = {t!r:.20} is not a frame index")
+        raise FeatureError(f"plane t = {brief(t)} is not a frame index")
     return t
 
 
@@ -260,8 +261,11 @@ def _foreign(
     return plain
 
 
-def _plain(value: Any) -> Any:
-    """What every database's JSON can hold: no NaN, no NUL, no lone surrogate."""
+def _plain(value: Any, levels: int = DEEPEST) -> Any:
+    """What every database's JSON can hold: no NaN, no NUL, no lone surrogate, nothing so deep that
+    a later reader's stack is exhausted."""
+    if levels < 0:
+        raise FeatureError("it is nested too deeply")
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, int) and abs(value) > 2**63:
@@ -269,9 +273,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return value.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, Mapping):
-        return {_plain(str(key)): _plain(item) for key, item in value.items()}
+        return {_plain(str(key)): _plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_plain(item, levels - 1) for item in value]
     return value
 
 

@@ -148,6 +148,12 @@ class UploadTargetSerializer(serializers.Serializer[Any]):
     case = serializers.UUIDField(help_text="The case that receives it; stands before the file")
 
 
+class ItemNameSerializer(serializers.Serializer[Any]):
+    """Another title."""
+
+    name = serializers.CharField(max_length=200)
+
+
 class ItemUploadSerializer(UploadTargetSerializer):
     """A file for a case, as multipart form."""
 

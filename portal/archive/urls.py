@@ -28,6 +28,7 @@ urlpatterns = [
     path("shares/<uuid:share_id>/end/", sharing.share_end, name="share_end"),
     path(f"{_ITEM}/", items.item_card, name="item_card"),
     path(f"{_ITEM}/retry/", items.item_retry, name="item_retry"),
+    path(f"{_ITEM}/rename/", items.item_rename, name="item_rename"),
     path(f"{_ITEM}/delete/", items.item_delete, name="item_delete"),
     path("slides/<uuid:item_id>/", items.item_open, {"kind": "slide"}, name="slide_open"),
     path("videos/<uuid:item_id>/", items.item_open, {"kind": "video"}, name="video_open"),

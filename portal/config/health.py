@@ -1,4 +1,7 @@
-"""``/healthz``: the process is alive. ``/readyz``: what it needs is there, each part by name."""
+"""``/healthz``: the process is alive. ``/readyz``: what it needs is there, each part by name.
+
+Both say what the workers' networks run on: ``/healthz`` only where it is asked for ``?details``.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ BROKER_WAIT_S = 2  # a probe is asked every few seconds; it must not pile up beh
 
 @require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
-    """Alive; touches nothing."""
-    return JsonResponse({"status": "ok"})
+    """Alive; touches nothing, unless ``?details`` asks what the workers compute on."""
+    details = {"devices": _devices()} if "details" in request.GET else {}
+    return JsonResponse({"status": "ok"} | details)
 
 
 @require_safe

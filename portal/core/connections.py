@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 
 
@@ -12,6 +15,27 @@ def connection_refresh() -> None:
     """
     if not connection.in_atomic_block:
         close_old_connections()
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Queries inside see the database as of one moment, whatever others commit meanwhile.
+
+    Nothing may be written inside, and nobody has to wait for it. Within a transaction the queries
+    see what that one sees.
+    """
+    if connection.in_atomic_block:
+        yield
+        return
+    # Not ``atomic``: on SQLite it would keep every writer out.
+    is_postgresql = connection.vendor == "postgresql"
+    begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_postgresql else "BEGIN DEFERRED"
+    with connection.cursor() as cursor:
+        cursor.execute(begin)
+        try:
+            yield
+        finally:
+            cursor.execute("COMMIT")
 
 
 def database_is_away(error: BaseException | None) -> bool:

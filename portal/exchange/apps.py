@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from portal.core.models import Event
 
 
 class ExchangeConfig(AppConfig):
@@ -12,12 +18,24 @@ class ExchangeConfig(AppConfig):
     label = "exchange"
 
     def ready(self) -> None:
-        """Put the export on the page of a case."""
+        """Put the export on the page of a case; hear of images that were prepared."""
         from portal.archive import extensions
         from portal.archive.models import Case
+        from portal.core.events import subscribe
         from portal.exchange.views import case_section
         from portal.jobs.selectors import target_register
 
         target_register("case", Case.objects.all)
         if case_section not in extensions.case_sections:
             extensions.case_sections.append(case_section)
+        for name in ("slide.ready", "video.ready"):
+            subscribe(name)(_ready)
+
+
+def _ready(event: Event) -> None:
+    """Regions that came with a case wait for the pixels of their image."""
+    from portal.retrieval.services import canvases_restored
+
+    if event.lab_id is not None:
+        canvas_id = uuid.UUID(event.payload["canvas_id"])
+        canvases_restored(lab_id=event.lab_id, canvas_ids=[canvas_id])

@@ -1,4 +1,4 @@
-"""Who may: managers take a whole case out of their lab."""
+"""Who may: managers take a whole case out of their lab, and bring one in."""
 
 from __future__ import annotations
 
@@ -15,4 +15,9 @@ def may_export(user: User, lab_id: uuid.UUID) -> bool:
 
 def require_export(user: User, lab_id: uuid.UUID) -> None:
     """Raise ``ForbiddenError`` unless ``may_export``."""
+    require_role(user, lab_id, at_least=Role.MANAGER)
+
+
+def require_import(user: User, lab_id: uuid.UUID) -> None:
+    """Raise ``ForbiddenError`` unless they may bring a whole case into a lab."""
     require_role(user, lab_id, at_least=Role.MANAGER)

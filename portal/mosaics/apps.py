@@ -19,21 +19,35 @@ class MosaicsConfig(AppConfig):
     def ready(self) -> None:
         """Hear of jobs that ended; add mosaics to the archive's pages."""
         from portal.archive import extensions
+        from portal.archive.services import canvas_titled
         from portal.core.events import subscribe
         from portal.jobs.selectors import target_register
         from portal.mosaics.models import Followup, Mosaic
+        from portal.mosaics.services import followups_follow_title
         from portal.mosaics.views import mosaics as views
 
         subscribe("job.ended")(_job_ended)
         subscribe("bin.put")(_binned)
+        subscribe("item.renamed")(_renamed)
         subscribe("bin.restored")(_restored)
         subscribe("bin.purging")(_purging)
         target_register("mosaic", Mosaic.objects.all)
         target_register("followup", Followup.objects.all)
         if views.case_section not in extensions.case_sections:
+            canvas_titled.append(followups_follow_title)
             extensions.case_sections.append(views.case_section)
             extensions.video_actions.append(views.video_action)
             extensions.canvas_actions.append(views.canvas_action)
+
+
+def _renamed(event: Event) -> None:
+    """A mosaic is called by its video."""
+    if event.payload["item_kind"] != "video":
+        return
+    from portal.archive.models import Video
+    from portal.mosaics.services import mosaics_follow_title
+
+    mosaics_follow_title(Video.objects.get(pk=event.payload["item_id"]))
 
 
 def _binned(event: Event) -> None:

@@ -26,6 +26,7 @@ class RetrievalConfig(AppConfig):
         """
         from portal.annotations.selectors import embedded_probe_register
         from portal.archive import extensions
+        from portal.archive.services import canvas_titled
         from portal.core.events import subscribe, subscribe_batches
         from portal.core.housekeeping import daily
         from portal.jobs.selectors import target_register
@@ -35,6 +36,7 @@ class RetrievalConfig(AppConfig):
             explanations_sweep,
             queries_sweep,
             samples_sweep,
+            titles_follow,
         )
         from portal.retrieval.views.queries import canvas_action
         from portal.retrieval.views.reports import case_section
@@ -52,6 +54,7 @@ class RetrievalConfig(AppConfig):
         daily("tissue samples", samples_sweep)
         if canvas_action not in extensions.canvas_actions:
             extensions.canvas_actions.append(canvas_action)
+            canvas_titled.append(titles_follow)
             extensions.case_sections.append(case_section)
 
 

@@ -6,9 +6,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench.measure import Section
+
+APART = ("mixed --servers", "frames")
+OF_DATA = ("outlines",)
+"""Measured in processes of their own, one after the other: Django is set up on SQLite in this one,
+and a browser forbids the database. Those of the second kind need ``TESSERA_DATA``."""
 
 
 def main() -> int:
@@ -54,9 +60,20 @@ def main() -> int:
                 measured.append(section)
                 _print(section)
     report.write(measured, commit=report.commit_here())
-    # Django is set up on SQLite here: another process.
-    servers = [sys.executable, "-m", "tests.bench.mixed", "--servers", "--write"]
-    return subprocess.run(servers, check=False).returncode
+    apart = (*APART, *(OF_DATA if data else ()))
+    return measured_apart(apart)
+
+
+def measured_apart(commands: Sequence[str]) -> int:
+    """Run each to its end; 0 where all ended well, 1 where one failed or was killed."""
+    codes = [_apart(*command.split()) for command in commands]
+    return int(any(codes))
+
+
+def _apart(module: str, *arguments: str) -> int:
+    """The return code: below 0 where a signal ended the process."""
+    command = [sys.executable, "-m", f"tests.bench.{module}", *arguments, "--write"]
+    return subprocess.run(command, check=False).returncode
 
 
 def _print(section: Section) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.viewer_page import query_of
 
@@ -65,4 +66,53 @@ def test_two_images_move_together_and_keep_the_offset_made_while_untied(
     page.reload()
     page.wait_for_selector("[data-beside-panes][data-ready]")
     assert page.locator("[data-beside=tie]").get_attribute("aria-pressed") == "true"
+    assert viewer.problems == []
+
+
+def test_four_images_two_by_two_move_and_turn_together_and_lead_back(
+    open_viewer: Any, ingest: Any, slide_file: Any, video_file: Any
+) -> None:
+    slide, video = ingest(slide_file), ingest(video_file)
+    viewer = open_viewer(slide)
+    page = viewer.page
+    views = "&v=1000,750,2,0&v=128,96,0.5,0&v=900,700,4,0&v=400,300,1,0&tied=1"
+    others = f"with={video.pk}&with={slide.pk}"
+    page.goto(f"{viewer.base}/canvases/{slide.pk}/beside/?{others}{views}")
+    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='3']", timeout=30_000)
+    page.get_by_role("button", name="Add image…").click()
+    page.locator(f'[data-choice="{slide.pk}"]').click()
+    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='4']", timeout=30_000)
+    assert page.get_by_role("button", name="Add image…").is_disabled()
+    boxes = [page.locator(f'[data-pane="{at}"]').bounding_box() for at in range(1, 5)]
+    assert len({(one["x"], one["y"]) for one in boxes}) == 4
+    assert [one["width"] for one in boxes] == pytest.approx([boxes[0]["width"]] * 4, abs=1)
+    assert [one["height"] for one in boxes] == pytest.approx([boxes[0]["height"]] * 4, abs=1)
+    _drag(page, 1, 10, 10)  # from now on the address names the place of the new one as well
+    before = _views(page)
+    _drag(page, 4, 40, -30)
+    moved = _views(page)
+    on_screen = [
+        ((now[0] - was[0]) / was[2], (now[1] - was[1]) / was[2])
+        for was, now in zip(before, moved, strict=True)
+    ]
+    assert -40 <= on_screen[0][0] < -25
+    for by in on_screen:  # as far on the screen, each at its own scale
+        assert by == pytest.approx(on_screen[3], abs=0.5)
+    page.locator('[data-pane="2"] [data-map]').focus()
+    viewer.key("e")
+    viewer.key("+")
+    turned = _views(page)
+    assert [view[3] for view in turned] == pytest.approx([15] * 4, abs=0.1)
+    assert [view[2] for view in turned] == pytest.approx([view[2] / 2 for view in moved], rel=0.01)
+    viewer.key("f")  # of the video, whatever else is beside it
+    expect(page.locator('[data-pane="2"] [data-frame-index]')).to_have_text("Frame 2 / 40")
+    page.get_by_role("button", name="Take image 3 away").click()
+    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='3']", timeout=30_000)
+    assert [view[3] for view in _views(page)] == pytest.approx([15] * 3, abs=0.1)
+    page.go_back()
+    page.wait_for_selector("[data-beside-panes][data-ready][data-panes='4']", timeout=30_000)
+    page.locator('[data-pane="1"] [data-pane-name]').click()
+    page.wait_for_selector("[data-viewer][data-ready]", timeout=30_000)
+    link = viewer.link()
+    assert [float(link[name]) for name in ("x", "y", "z")] == pytest.approx(turned[0][:3], rel=0.01)
     assert viewer.problems == []

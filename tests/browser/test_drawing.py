@@ -56,33 +56,6 @@ def test_delete_can_be_undone_from_its_message(viewer: Any) -> None:
     assert len(viewer.stored()) == 1
 
 
-def test_a_rectangle_is_dragged(viewer: Any) -> None:
-    viewer.key("r")
-    viewer.drag([(600, 400), (900, 600), (1000, 700)])
-    viewer.wait_saved()
-    (roi,) = viewer.stored()
-    assert roi.area_px == pytest.approx(400 * 300, rel=0.02)
-
-
-def test_a_freehand_line_becomes_a_polygon_with_few_points(viewer: Any) -> None:
-    viewer.key("Shift+P")
-    viewer.drag([(600, 400), (1200, 400), (1200, 900), (600, 900), (600, 420)])
-    viewer.wait_saved()
-    (roi,) = viewer.stored()
-    assert roi.area_px == pytest.approx(600 * 500, rel=0.05)
-    assert len(roi.geometry["coordinates"][0]) < 12
-
-
-def test_dragging_a_vertex_makes_a_new_version(viewer: Any) -> None:
-    viewer.polygon(SQUARE)
-    viewer.wait_saved()
-    viewer.drag([(1100, 900), (1300, 1100)])
-    viewer.wait_saved()
-    (roi,) = viewer.stored()
-    assert roi.version == 2
-    assert roi.right == pytest.approx(1300, abs=3)
-
-
 def test_an_outline_beyond_the_canvas_is_clipped_and_the_page_shows_the_clipped_one(
     viewer: Any,
 ) -> None:

@@ -23,10 +23,11 @@ HOST, PORT_FROM, PATIENCE_S = "127.0.0.1", 8850, 120.0
 
 @dataclass(frozen=True)
 class Seat:
-    """Where the portal answers, and to whom."""
+    """Where the portal answers, and to whom: an annotator, and a manager of another lab."""
 
     url: str
     token: str
+    managers: str
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +37,7 @@ def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
     portal = Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", lambda: None)
     try:
         token = portal.ask(CONTROL, "seat", "client")["token"]
+        managers = portal.ask(CONTROL, "seat", "managed", "manager")["token"]
         portal.env["TESSERA_JOB_LEASE_S"] = "60"  # nobody is killed here
         url = f"http://{HOST}:{free_port(HOST, PORT_FROM)}"
         portal.start([sys.executable, "manage.py", "serve", "--port", url.rpartition(":")[2]])
@@ -46,7 +48,7 @@ def seat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seat]:
                 break
             assert time.monotonic() < deadline, portal.output.read_text()[-2000:]
             time.sleep(0.2)
-        yield Seat(url, token)
+        yield Seat(url, token, managers)
     finally:
         portal.ask_no_more()
         portal.close()

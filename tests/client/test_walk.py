@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tessera_client import (
     ConflictError,
     InvalidError,
     JobError,
+    NotAllowedError,
     NotFoundError,
     SignInError,
     files,
@@ -209,6 +211,20 @@ def test_why_reports_and_maps(tessera, tmp_path):
     assert tessera.map_part(drawn, "unlike", limit=1)["total"] == 0  # nothing has a label
     tessera.delete_report(report)
     assert report.id not in {kept.id for kept in tessera.reports()}
+
+
+def test_a_whole_case_is_taken_along_by_a_manager(seat, tessera, tmp_path):
+    with Client(seat.url, seat.managers, transfers=tmp_path / "more.json") as manager:
+        case = manager.create_case("Along")
+        slide = manager.upload(case, slide_file(tmp_path))
+        written = manager.export_case(case, tmp_path / "case.zip")
+    with zipfile.ZipFile(written) as crate:
+        rows = crate.read("records/slides.jsonl").decode().splitlines()
+        assert [json.loads(row)["id"] for row in rows] == [slide.id]
+        assert crate.testzip() is None
+    with pytest.raises(NotAllowedError):
+        tessera.export_case(tessera.create_case("Not along"), tmp_path / "none.zip")
+    assert not (tmp_path / "none.zip").exists()
 
 
 def test_the_same_for_an_event_loop(seat, tmp_path):

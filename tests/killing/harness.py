@@ -143,8 +143,8 @@ class Portal:
         self.wait_until(ended, "every job to end")
         return found
 
-    def wait_until(self, true: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 60
+    def wait_until(self, true: Callable[[], bool], what: str, *, within_s: float = 60) -> None:
+        deadline = time.monotonic() + within_s
         while not true():
             if time.monotonic() > deadline:
                 tail = self.output.read_text()[-3000:] if self.output.exists() else ""
@@ -174,3 +174,11 @@ def is_alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that it started, by whichever of its threads."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    own = [int(word) for one in lists for word in one.read_text().split()]
+    assert own, f"process {pid} has no children"
+    return own

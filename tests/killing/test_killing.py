@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import services
-from tests.killing.harness import Portal, is_alive
+from tests.killing.harness import Portal, children_of, is_alive
 from tests.killing.uploads import send_among_kills
 
 CONTROL = "tests.killing.embedding_control"
@@ -136,7 +136,7 @@ def _roles_of(pid: int, word: str) -> list[int]:
     """The children of ``serve`` whose command line has the word."""
     found = [
         child
-        for child in _children(pid)
+        for child in children_of(pid)
         if word.encode() in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
     assert found, f"serve has no {word}"
@@ -258,7 +258,7 @@ def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch
     portal.wait_until(lambda: len(together()) > 1, "a batch")
     batch = together()
     assert all(job["vectors"] == 0 for job in jobs().values())
-    for pid in _children(worker.pid):
+    for pid in children_of(worker.pid):
         os.kill(pid, signal.SIGKILL)
     portal.wait_until(
         lambda: all(job["state"] not in {"queued", "running"} for job in jobs().values()),
@@ -267,13 +267,6 @@ def test_regions_embedded_together_survive_the_kill_in_the_middle_of_their_batch
     for number, job in jobs().items():
         assert (job["state"], job["ended"], job["vectors"]) == ("succeeded", 1, 1), job
         assert job["attempts"] == 2 or number not in batch, job
-
-
-def _children(pid: int) -> list[int]:
-    """The processes that it started."""
-    own = [int(w) for w in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    assert own, f"process {pid} has no children"
-    return own
 
 
 @one_engine

@@ -32,7 +32,7 @@ from tests.killing.harness import Portal
 
 CONTROL = "tests.killing.uploads_control"
 PIECE_BYTES = 64 * 2**10  # of a request's body, between which the axe may fall
-PATIENCE_S = 120.0  # for the portal to be back after a kill
+PATIENCE_S = 240.0  # for the portal to be back after a kill, and a lost job to be done again
 _GONE = (OSError, http.client.HTTPException)
 
 
@@ -72,11 +72,15 @@ class Sender:
             answer = self._ask(method, path, headers)
             if answer is not None and name in answer:
                 return answer[name]
-            if self.tree.poll() is not None:  # six deaths of a role within half a minute end it
-                self.done["starts by the service manager"] += 1
-                self.tree = self.start()
+            self.keep_up()
             time.sleep(0.2)
         raise AssertionError(f"the portal did not come back; so far: {dict(self.done)}")
+
+    def keep_up(self) -> None:
+        """Start the portal where it has ended: six deaths of a role within half a minute end it."""
+        if self.tree.poll() is not None:
+            self.done["starts by the service manager"] += 1
+            self.tree = self.start()
 
     def _piece(self, address: str, content: bytes, at: int, cut: int | None) -> None:
         """What is left, or as much as comes before somebody dies."""
@@ -169,8 +173,9 @@ def send_among_kills(portal: Portal, *, files: int, port: int, seed: int) -> dic
         waiting = [name for name in sent if found.get(name, {}).get("state") != "stored"]
         if not waiting or time.monotonic() > deadline:
             break
+        sender.keep_up()
         time.sleep(0.3)
-    assert not waiting, {name: found.get(name) for name in waiting}
+    assert not waiting, ({name: found.get(name) for name in waiting}, dict(sender.done))
     for name, sha256 in sent.items():
         row = found[name]
         assert (row["sha256"], row["on_disk"], row["slides"]) == (sha256, sha256, 1), row

@@ -31,11 +31,13 @@ MERGED = (
 """What is held by descriptor, or by detector and descriptor."""
 
 
-def renew(path: Path, result: Mapping[str, Any]) -> None:
+def renew(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
     """Replace in a file of ``--json`` the rows that ``result`` has anew; the others stay.
 
     Seconds and the points of curves are left out, as they are of the files in ``docs/results``.
 
+    Returns:
+        What the file holds then.
     Raises:
         BadInputError: the file is none of an evaluation, lacks a protocol, or was made with other
             options or of other data.
@@ -59,6 +61,7 @@ def renew(path: Path, result: Mapping[str, Any]) -> None:
             else:
                 old[key][name] = row
     write_text(path, json.dumps(old, indent=1, allow_nan=False) + "\n")
+    return old
 
 
 def _trimmed(value: Any, *, within: str = "") -> Any:

@@ -152,10 +152,9 @@ def run(args: argparse.Namespace, progress: Progress) -> EpipolarReport:
         result["pictures"] = write_pictures(args.pictures, cache, descriptors, chosen)
     if args.plots is not None:
         result["plots"] = write_epipolar_plots(args.plots, result)
-    if args.renew is not None:
-        renew(args.renew, result)
+    whole = result if args.renew is None else renew(args.renew, result)
     if args.card is not None:
-        update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
+        update_card(args.card, "matching", card_table([whole, *read_results(args.beside)]))
     return result
 
 

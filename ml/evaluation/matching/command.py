@@ -149,13 +149,12 @@ def run(args: argparse.Namespace, progress: Progress) -> MatchingReport:
         result["pictures"] = write_pictures(work)
     if args.plots is not None:
         result["plots"] = write_matching_plots(args.plots, result)
-    if args.renew is not None:
-        renew(args.renew, result)
+    whole = result if args.renew is None else renew(args.renew, result)
     if args.card is not None:
         if "confidence" in result:
             update_card(args.card, "confidence", confidence_line(result["confidence"]))
         if scored.keys() - {"confidence"}:
-            update_card(args.card, "matching", card_table([result, *read_results(args.beside)]))
+            update_card(args.card, "matching", card_table([whole, *read_results(args.beside)]))
     return result
 
 

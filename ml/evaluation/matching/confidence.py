@@ -99,7 +99,8 @@ def confidence_line(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> s
     for name, rules in found.items():
         told = [
             f"{rule} keeps {r['recall']:.3f} of the right candidates at a precision of"
-            f" {r['precision']:.4f}, and {r['unrelated']:.1f} matches a pair of unrelated images"
+            f" {r['precision']:.4f} and finds {r['unrelated']:.1f} matches in a pair of unrelated"
+            " images"
             for rule, r in rules.items()
         ]
         lines.append(f"`{name}`: {'; '.join(told)}.")

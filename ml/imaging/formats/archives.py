@@ -24,6 +24,7 @@ GROWTH = 20
 _FREE_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1024 * 1024  # between two looks at how much has come out
 _MAX_DEPTH, _MAX_NAME_BYTES = 8, 255  # folders in folders; what file systems take
+_SHOWN = 80  # characters of a name in a message
 _LEFT_OUT = ("__macosx", ".ds_store", "thumbs.db", "desktop.ini")
 """What systems add to archives by themselves."""
 _END, _END_BYTES, _MAX_COMMENT_BYTES = b"PK\x05\x06", 22, 65_535
@@ -37,9 +38,13 @@ def is_zip(head: bytes) -> bool:
 
 
 @contextmanager
-def open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
+def open_archive(
+    path: Path, *, most_bytes: int = MAX_UNPACKED_BYTES, growth: int = GROWTH
+) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
     """An archive and its files, every name and claim checked.
 
+    Args:
+        most_bytes: of all files together, unpacked. growth: as ``GROWTH``.
     Raises:
         CorruptFileError: cut or damaged.
         TooLargeError: more entries or bytes than the limits.
@@ -50,7 +55,8 @@ def open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.Zip
         with zipfile.ZipFile(path) as archive:
             files = [entry for entry in archive.infolist() if not entry.is_dir()]
             files = [entry for entry in files if not _is_left_out(entry.filename)]
-            _check(files, path.stat().st_size)
+            packed = path.stat().st_size
+            _check(files, packed, min(most_bytes, _FREE_BYTES + growth * packed))
             yield archive, files
     except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError) as error:
         raise CorruptFileError("the ZIP archive is cut or damaged") from error
@@ -102,14 +108,16 @@ def _check_listing(path: Path) -> None:
         )
 
 
-def _check(files: list[zipfile.ZipInfo], packed_bytes: int) -> None:
+def _check(files: list[zipfile.ZipInfo], packed_bytes: int, limit: int) -> None:
     _check_names(files)
     for entry in files:
         if not 0 <= entry.header_offset < packed_bytes:
             raise CorruptFileError("the ZIP archive is damaged: its list points out of the file")
         mode = entry.external_attr >> 16
         if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-            raise UnsupportedFormatError("the ZIP archive holds a link; expected plain files")
+            raise UnsupportedFormatError(
+                f"the ZIP archive holds a link, {_shown(entry.filename)}; expected plain files"
+            )
         if entry.flag_bits & 1:
             raise UnsupportedFormatError("the ZIP archive is encrypted; expected a plain one")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -117,7 +125,6 @@ def _check(files: list[zipfile.ZipInfo], packed_bytes: int) -> None:
                 "the ZIP archive is packed by a rare method; expected stored or deflated files"
             )
     total = sum(entry.file_size for entry in files)
-    limit = min(MAX_UNPACKED_BYTES, _FREE_BYTES + GROWTH * packed_bytes)
     if len(files) > MAX_ARCHIVE_ENTRIES or total > limit:
         raise TooLargeError(
             f"the ZIP archive of {packed_bytes:,} bytes would unpack to {len(files):,} files of "
@@ -129,8 +136,12 @@ def _check_names(files: list[zipfile.ZipInfo]) -> None:
     """Each name once, in whatever case, and none a file and a folder."""
     names = [tuple(part.casefold() for part in _parts(entry.filename)) for entry in files]
     folders = {name[:depth] for name in names for depth in range(1, len(name))}
-    if len(set(names)) < len(names) or not folders.isdisjoint(names):
-        raise UnsupportedFormatError("the ZIP archive holds the same name twice")
+    seen: set[tuple[str, ...]] = set()
+    for name in names:
+        if name in seen or name in folders:
+            shown = _shown("/".join(name))
+            raise UnsupportedFormatError(f"the ZIP archive holds the same name twice: {shown}")
+        seen.add(name)
 
 
 def _parts(name: str) -> tuple[str, ...]:
@@ -144,10 +155,16 @@ def _parts(name: str) -> tuple[str, ...]:
         or ":" in parts[0]
         or not all(part.isprintable() for part in parts)
     ):
-        raise UnsupportedFormatError("the ZIP archive holds a path that leads out of it")
+        raise UnsupportedFormatError(
+            f"the ZIP archive holds a path that leads out of it: {_shown(name)}"
+        )
     if len(parts) > _MAX_DEPTH or any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in parts):
         raise UnsupportedFormatError("the ZIP archive holds a path that is too long")
     return parts
+
+
+def _shown(name: str) -> str:
+    return ascii(name[:_SHOWN])
 
 
 def _is_left_out(name: str) -> bool:

@@ -12,9 +12,9 @@ import numpy as np
 
 from ml.types import ArrayF32, ArrayI64
 
-_ROUNDS, _SEED = 10, 1  # of a k-means: few, for the lists only say where to look
+ROUNDS, SEED = 10, 1  # of a k-means: few, for the lists only say where to look
 _POLISHED = 2  # rounds over all centres together, once the groups have theirs
-_POINTS = 256
+POINTS = 256
 """Vectors a centre that a k-means looks at, at most: FAISS' own bound."""
 _AT_ONCE_MOST = 256
 """So few centres are made and looked at together: the way by groups saves nothing."""
@@ -99,9 +99,9 @@ def means(vectors: ArrayF32, count: int) -> ArrayF32:
     made = faiss.Kmeans(
         vectors.shape[1],
         count,
-        niter=_ROUNDS,
-        seed=_SEED,
-        max_points_per_centroid=_POINTS,
+        niter=ROUNDS,
+        seed=SEED,
+        max_points_per_centroid=POINTS,
         min_points_per_centroid=1,
     )
     made.train(vectors)

@@ -71,13 +71,33 @@ def rows_on_gpu(vectors: ArrayF32) -> GpuRows | None:
     Raises:
         BadInputError: the environment names no device.
     """
+    index = flat_on_gpu(vectors.shape[1], nbytes=vectors.nbytes)
+    if index is None:
+        return None
+    try:
+        for start in range(0, len(vectors), _CHUNK_ROWS):
+            index.add(np.ascontiguousarray(vectors[start : start + _CHUNK_ROWS]))
+    except RuntimeError:
+        logger.warning("index: the GPU cannot hold %d vectors", len(vectors), exc_info=True)
+        return None
+    return GpuRows(index, vectors)
+
+
+def flat_on_gpu(dim: int, *, nbytes: int) -> Any | None:
+    """An empty flat index of FAISS on the chosen GPU; None where there is none, or no room.
+
+    Args:
+        nbytes: what it is to hold, held against ``TESSERA_GPU_MEMORY_GIB``.
+    Raises:
+        BadInputError: the environment names no device.
+    """
     gpus = faiss.get_num_gpus()
     number = gpu_asked(None, gpus) if gpus else None
     if number is None:
         return None
     bound = memory_bound_gib()
-    if bound is not None and vectors.nbytes + _TEMPORARY_BYTES > bound * 2**30:
-        logger.warning("index: %d vectors are more than TESSERA_GPU_MEMORY_GIB", len(vectors))
+    if bound is not None and nbytes + _TEMPORARY_BYTES > bound * 2**30:
+        logger.warning("index: %d bytes are more than TESSERA_GPU_MEMORY_GIB", nbytes)
         return None
     module: Any = faiss  # the parts for a GPU are not in the build for processors
     try:
@@ -85,13 +105,10 @@ def rows_on_gpu(vectors: ArrayF32) -> GpuRows | None:
         resources.setTempMemory(_TEMPORARY_BYTES)
         config = module.GpuIndexFlatConfig()
         config.device = number
-        index = module.GpuIndexFlatL2(resources, vectors.shape[1], config)
-        for start in range(0, len(vectors), _CHUNK_ROWS):
-            index.add(np.ascontiguousarray(vectors[start : start + _CHUNK_ROWS]))
+        return module.GpuIndexFlatL2(resources, dim, config)
     except RuntimeError:
-        logger.warning("index: the GPU cannot hold %d vectors", len(vectors), exc_info=True)
+        logger.warning("index: the GPU has no room", exc_info=True)
         return None
-    return GpuRows(index, vectors)
 
 
 def _largest_squared_length(vectors: ArrayF32) -> float:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from ml.errors import IndexFormatError
 from ml.files import write_json
 from ml.index.base.clusters import centres_of
+from ml.index.base.gpu_centres import centres_on_gpu
 from ml.index.base.parts import Groups, few_rows
 from ml.index.rows import Bits, Part, selector
 from ml.types import ArrayF32, ArrayI64, Progress
@@ -31,7 +32,7 @@ _parameters: Any = faiss.SearchParametersIVF
 _QUANTIZER: int = faiss.ScalarQuantizer.QT_8bit
 
 _FILE, _LIST_OF, _PROBES = "lists.faiss", "list_of.npy", "lists.json"
-_PER_LIST, _SEED = 64, 1
+PER_LIST, _SEED = 64, 1
 """Rows a list that its centre is made from: fewer than FAISS' 256, for the lists only say where to
 look. A fixed seed, for the same file from the same vectors."""
 _CHUNK_ROWS = 131_072
@@ -181,14 +182,26 @@ class Lists:
         return PartLists(self, part, np.bincount(list_of, minlength=self.n_lists))
 
 
-def write_lists(folder: Path, vectors: ArrayF32, progress: Progress) -> None:
-    """Write lists of ``vectors`` (N, D) into ``folder``, and how many of them a search visits."""
+def lists_of(count: int) -> int:
+    """How many lists a base of ``count`` vectors has at most."""
+    return max(1, min(int(4 * np.sqrt(count)), count // 8))
+
+
+def write_lists(
+    folder: Path, vectors: ArrayF32, progress: Progress, *, may_use_gpu: bool = False
+) -> None:
+    """Write lists of ``vectors`` (N, D) into ``folder``, and how many of them a search visits.
+
+    Args:
+        may_use_gpu: centres, and which is nearest to each vector, are found there if there is one.
+    """
     count, dim = vectors.shape
-    n_lists = max(1, min(int(4 * np.sqrt(count)), count // 8))
+    n_lists = lists_of(count)
     rng = np.random.default_rng(_SEED)
-    sample = np.sort(rng.choice(count, min(count, n_lists * _PER_LIST), replace=False))
+    sample = np.sort(rng.choice(count, min(count, n_lists * PER_LIST), replace=False))
     known = np.ascontiguousarray(vectors[sample])
-    centres = centres_of(known, n_lists)
+    on_gpu = centres_on_gpu(known, n_lists) if may_use_gpu else None
+    centres = on_gpu or centres_of(known, n_lists)
     n_lists = len(centres.centres)
     quantizer = faiss.IndexFlatL2(dim)
     quantizer.add(centres.centres)

@@ -166,6 +166,7 @@ def write_segment(
     vectors: ArrayF32,
     *,
     ivf_above: int,
+    gpu_above: int,
     progress: Progress = no_progress,
 ) -> None:
     """Write a base into the new folder ``folder``.
@@ -173,13 +174,14 @@ def write_segment(
     Args:
         ids: (N,) int64 ascending. vectors: (N, D) float32, finite.
         ivf_above: more rows than this get inverted lists as well.
+        gpu_above: the lists of more rows than this are made on a GPU, where there is one.
     """
     folder.mkdir(parents=True)
     np.save(folder / "ids.npy", ids)
     _write_flat(folder / "flat.faiss", vectors)
     progress(1, 2, "vectors")
     if len(ids) > ivf_above:
-        write_lists(folder, vectors, progress)
+        write_lists(folder, vectors, progress, may_use_gpu=len(ids) > gpu_above)
     progress(2, 2, "lists")
 
 

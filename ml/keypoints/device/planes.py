@@ -9,7 +9,14 @@ from torch.nn import functional
 from ml.types import ArrayF64
 
 
-def warped(planes: Tensor, matrix: ArrayF64, size: tuple[int, int], *, border: str) -> Tensor:
+def warped(
+    planes: Tensor,
+    matrix: ArrayF64,
+    size: tuple[int, int],
+    *,
+    border: str,
+    mode: str = "bilinear",
+) -> Tensor:
     """Planes seen through the inverse of a homography.
 
     Values between pixels are exact; OpenCV rounds to a thirty-second of a pixel.
@@ -20,6 +27,7 @@ def warped(planes: Tensor, matrix: ArrayF64, size: tuple[int, int], *, border: s
         size: width and height of the result.
         border: beyond the planes: "zeros", "border" for the nearest value, or "reflection" at the
             middle of the outermost pixels.
+        mode: "bilinear" or "nearest".
     """
     device, (height, width) = planes.device, planes.shape[2:]
     to_unit = torch.tensor(
@@ -36,17 +44,17 @@ def warped(planes: Tensor, matrix: ArrayF64, size: tuple[int, int], *, border: s
     rows = total[:, :, :, None, None]
     x, y, z = (row[:, 0] * u + row[:, 1] * v + row[:, 2] for row in rows.unbind(1))
     grid = torch.stack([x / z, y / z], dim=3).expand(len(planes), -1, -1, -1)
-    return functional.grid_sample(
-        planes, grid, mode="bilinear", padding_mode=border, align_corners=True
-    )
+    return functional.grid_sample(planes, grid, mode=mode, padding_mode=border, align_corners=True)
 
 
-def looked_up(planes: Tensor, xy: Tensor, *, border: str = "border") -> Tensor:
-    """(N, C, h', w') bilinear values of (N, C, h, w) planes at (N, h', w', 2) pixels, as by
-    ``cv2.remap``; ``border`` as in ``warped``."""
+def looked_up(
+    planes: Tensor, xy: Tensor, *, border: str = "border", mode: str = "bilinear"
+) -> Tensor:
+    """(N, C, h', w') values of (N, C, h, w) planes at (N, h', w', 2) pixels, as by ``cv2.remap``;
+    ``border`` and ``mode`` as in ``warped``."""
     size = torch.tensor([planes.shape[3] - 1, planes.shape[2] - 1], device=planes.device)
     grid = 2 * xy / size.clamp(min=1) - 1
-    return functional.grid_sample(planes, grid, padding_mode=border, align_corners=True)
+    return functional.grid_sample(planes, grid, mode=mode, padding_mode=border, align_corners=True)
 
 
 def filtered(planes: Tensor, kernels: Tensor) -> Tensor:
@@ -115,7 +123,7 @@ def equalised(grey: Tensor, *, clip_limit: float = 2.0, grid: int = 8) -> Tensor
     limit = max(int(clip_limit * rows * columns / 256), 1)
     spare = (counts - limit).clamp(min=0).sum(dim=1)
     counts = counts.clamp(max=limit) + (spare // 256)[:, None]
-    left = spare % 256  # one for every so-manieth level, from black on
+    left = spare % 256  # shared out evenly over the levels, from black on
     step = (256 // left.clamp(min=1)).clamp(min=1)[:, None]
     level = torch.arange(256, device=grey.device)[None]
     counts = counts + ((level % step == 0) & (level // step < left[:, None])).long()

@@ -1,7 +1,7 @@
 """Why two regions are alike: the patches of both that add most to it, or their key points.
 
->>> from ml.roi.explain import Seen, explain_regions
->>> found = explain_regions(encoder, Seen(image_a), Seen(image_b))
+>>> from ml.roi.explain import PlacedRegion, explain_regions
+>>> found = explain_regions(encoder, PlacedRegion(image_a), PlacedRegion(image_b))
 >>> found.pairs[0].a, found.pairs[0].b, found.pairs[0].share
 """
 
@@ -10,13 +10,13 @@ from __future__ import annotations
 from ml.roi.explain.colour import colour_overlap
 from ml.roi.explain.keypoints import KeypointMatches, match_regions
 from ml.roi.explain.pairs import Explained, Pair, Vertices, explain_pair
-from ml.roi.explain.regions import Seen, explain_regions, stain_counterpart
+from ml.roi.explain.regions import PlacedRegion, explain_regions, stain_counterpart
 
 __all__ = [
     "Explained",
     "KeypointMatches",
     "Pair",
-    "Seen",
+    "PlacedRegion",
     "Vertices",
     "colour_overlap",
     "explain_pair",

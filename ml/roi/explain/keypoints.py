@@ -9,7 +9,7 @@ from shapely.geometry.base import BaseGeometry
 
 from ml.imaging.slides import SlideImage
 from ml.keypoints import match_features
-from ml.roi.explain.regions import Seen
+from ml.roi.explain.regions import PlacedRegion
 from ml.roi.keypoints.encoder import KeypointEncoder, RegionView
 from ml.roi.keypoints.rerank import region_features
 from ml.types import ArrayF32, ArrayF64, ImageU8
@@ -35,7 +35,7 @@ class KeypointMatches:
     found_b: int
 
 
-def match_regions(encoder: KeypointEncoder, a: Seen, b: Seen) -> KeypointMatches:
+def match_regions(encoder: KeypointEncoder, a: PlacedRegion, b: PlacedRegion) -> KeypointMatches:
     """Match the key points inside two regions, as ``ml.keypoints.match_features`` does.
 
     Raises:

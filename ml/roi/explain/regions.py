@@ -22,7 +22,7 @@ _NORMALISES = "nuclei"  # how stains are found where an encoder does without, se
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PlacedRegion:
     """A region where it lies.
 
     Attributes:
@@ -40,8 +40,8 @@ class Seen:
 
 def explain_regions(
     encoder: RoiEncoder,
-    a: Seen,
-    b: Seen,
+    a: PlacedRegion,
+    b: PlacedRegion,
     *,
     most: int = PAIRS,
     progress: Progress = no_progress,
@@ -57,13 +57,15 @@ def explain_regions(
     return explain_pair(first, second, most=most), first, second
 
 
-def region_vertices(encoder: RoiEncoder, seen: Seen, progress: Progress = no_progress) -> Vertices:
+def region_vertices(
+    encoder: RoiEncoder, placed: PlacedRegion, progress: Progress = no_progress
+) -> Vertices:
     """A region as the patches that its vector is made of; raises as ``RoiEncoder.embed``."""
-    where = seen.polygon, seen.mpp, seen.stain
-    if isinstance(seen.pixels, np.ndarray):
-        read = encoder.read_image(seen.pixels, *where)
+    where = placed.polygon, placed.mpp, placed.stain
+    if isinstance(placed.pixels, np.ndarray):
+        read = encoder.read_image(placed.pixels, *where)
     else:
-        read = encoder.read_region(seen.pixels, *where)
+        read = encoder.read_region(placed.pixels, *where)
     graph, corner_px, stains = encoder.placed_graph(read, progress)
     with torch.inference_mode():
         x, edges = torch.from_numpy(graph.x), torch.from_numpy(graph.edge_index)

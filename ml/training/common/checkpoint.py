@@ -28,7 +28,8 @@ def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str,
     """The state written there, or None where nothing is.
 
     Raises:
-        BadInputError: it belongs to another configuration, or to a run from other weights.
+        BadInputError: it belongs to another configuration, to a run from other weights, or to a
+            release whose configurations said less.
     """
     if not path.is_file():
         return None
@@ -36,7 +37,8 @@ def read_checkpoint(path: Path, config: Any, *, start: bytes = b"") -> dict[str,
     wanted = config_hash(config, start)
     if state["hash"] != wanted:
         raise BadInputError(
-            "the output folder holds a checkpoint of another configuration"
-            f" ({state['hash']}, this is {wanted}): choose another folder"
+            "the output folder holds a checkpoint of another configuration, of other weights to"
+            f" start from, or of an earlier release ({state['hash']}, this is {wanted}): choose"
+            " another folder"
         )
     return state

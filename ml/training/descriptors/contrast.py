@@ -60,6 +60,7 @@ class ContrastLearner:
             raise UnknownNameError("loss", config.loss, list(LOSS_NAMES))
         self._on_device = None if views_on is None else DeviceStills(views_on)
         self.config, self.stills, self.device = config, stills, compute.device
+        self.compute = compute
         chosen = np.unique(
             np.linspace(0, len(held_out) - 1, min(WATCHED, len(held_out))).astype(int)
         )
@@ -161,7 +162,9 @@ class ContrastLearner:
         jitter = rng.normal(0, self.config.jitter_px, (len(seen), 2)).astype(np.float32)
         xy = (still.xy[seen], moved[seen] + jitter)
         with torch.set_grad_enabled(self.config.train_cnn and torch.is_grad_enabled()):
-            shared = self.network.shared(planes.to(self.device))
+            with self.compute.learning():
+                shared = self.network.shared(planes.to(self.device))
+            shared = shared.float()
             features = [
                 self.network.at_points(
                     shared[i : i + 1], torch.from_numpy(points).to(self.device) + PAD_PX
@@ -185,10 +188,11 @@ class ContrastLearner:
     def _projected(self, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, projection_dim) projections of some nodes of one of the two views."""
         vectors = pair.features[side][torch.from_numpy(rows).to(self.device)]
-        if self.graph is not None:
-            vectors = self.graph(vectors, self._where(self.graph, pair, side, rows))
-        out: Tensor = self.projection(vectors)
-        return out
+        with self.compute.learning():
+            if self.graph is not None:
+                vectors = self.graph(vectors, self._where(self.graph, pair, side, rows))
+            out: Tensor = self.projection(vectors)
+        return out.float()
 
     def _where(self, graph: KeypointGnn, pair: ViewPair, side: int, rows: ArrayI64) -> Tensor:
         """(n, 2) positions of some nodes as the graph network sees them."""

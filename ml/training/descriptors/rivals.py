@@ -24,6 +24,7 @@ from ml.config import config_from_file
 from ml.files import write_json
 from ml.keypoints import Descriptor, load_descriptor
 from ml.keypoints.descriptors.learned import descriptor_from_file
+from ml.networks.device import REFERENCE, Compute
 from ml.networks.keypoint_gnn import normalised_positions
 from ml.reports.tables import markdown_table
 from ml.training.common.run import History, TrainingRun, add_run_arguments
@@ -132,7 +133,7 @@ def train_matcher(
         raise ValueError("start")
     config = run.config
     with run.learning():
-        learner = MatcherLearner(config, stills, held_out, start=run.start)
+        learner = MatcherLearner(config, stills, held_out, start=run.start, compute=run.compute)
         run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
     run.write_log({**run.summary()})
     return MatcherRival(descriptor_from_file(run.start), learner.matcher.eval())
@@ -222,10 +223,13 @@ class MatcherLearner:
         held_out: Sequence[KeypointStill],
         *,
         start: Path,
+        compute: Compute = REFERENCE,
     ) -> None:
-        self.config = config
-        self._drawn = ContrastLearner(config, stills, held_out=held_out, start=start)
-        self.matcher = PairMatcher(PairMatcherConfig(dim=config.network.dim))
+        self.config, self.compute = config, compute
+        self._drawn = ContrastLearner(
+            config, stills, held_out=held_out, start=start, compute=compute
+        )
+        self.matcher = PairMatcher(PairMatcherConfig(dim=config.network.dim)).to(compute.device)
         self.modules = {"matcher": self.matcher}
         self.optimiser = torch.optim.Adam(self.matcher.parameters(), lr=config.learning_rate)
 
@@ -236,8 +240,10 @@ class MatcherLearner:
         set_rate(self.optimiser, config.learning_rate * half_cosine(number, config.steps))
         pair = self._drawn.pair(rng)
         rows = [kept_rows(rng, len(pair.xy[0]), least_share=config.least_share) for _ in range(2)]
-        logs = self.matcher(*(_side(pair, side, rows[side]) for side in (0, 1)))
-        return descend(self.optimiser, assignment_loss(logs, rows[0], rows[1]))
+        sides = [_side(pair, side, rows[side]) for side in (0, 1)]
+        with self.compute.learning():
+            logs = self.matcher(*sides)
+        return descend(self.optimiser, assignment_loss(logs.float(), rows[0], rows[1]))
 
 
 def assignment_loss(logs: Tensor, rows_a: ArrayI64, rows_b: ArrayI64) -> Tensor:
@@ -323,7 +329,8 @@ def _part(
 
 
 def _side(pair: ViewPair, side: int, rows: ArrayI64) -> tuple[Tensor, Tensor]:
-    return pair.features[side][rows].detach(), _where(pair.xy[side][rows], pair.size_px)
+    features = pair.features[side][rows].detach()
+    return features, _where(pair.xy[side][rows], pair.size_px).to(features.device)
 
 
 def _where(xy: ArrayF32, size_px: tuple[int, int]) -> Tensor:

@@ -56,6 +56,7 @@ class TripletLearner:
     ) -> None:
         """``views_on``: where patches are made; None: on the processor."""
         self.config, self.stills, self.device = config, stills, compute.device
+        self.compute = compute
         self.patches_on = None if views_on is None else views_on.device
         self.batch = config.batch
         self.network = TripletCnn(config.network)
@@ -146,7 +147,9 @@ class TripletLearner:
         """Anchors, positives and random negatives among both of the other triplets; (n, D) each."""
         chosen = torch.from_numpy(rows)
         both = torch.cat([triplets.anchors[chosen], triplets.positives[chosen]])
-        vectors = self.network(as_patches(both.to(self.device)))
+        with self.compute.learning():
+            vectors = self.network(as_patches(both.to(self.device)))
+        vectors = vectors.float()  # hardest triplets are told by small differences of distance
         chosen = torch.from_numpy(random_negatives(rng, len(rows))).to(self.device)
         negative = vectors[chosen]
         return vectors[: len(rows)], vectors[len(rows) :], negative

@@ -50,6 +50,7 @@ class VitLearner:
     ) -> None:
         """``views_on``: where pairs are made; None: by OpenCV, as those with a masked rim are."""
         self.config, self.stills, self.device = config, stills, compute.device
+        self.compute = compute
         self._on_device = None
         if views_on is not None and not config.mask_rim:
             self._on_device = DevicePairs(config, views_on)
@@ -74,13 +75,14 @@ class VitLearner:
     def step(self, number: int, history: History) -> float:
         """One step over ``batch`` synthetic pairs; validates before the first and now and then."""
         config, done = self.config, number + 1
-        if number == 0:
+        if number == 0 and "validation" not in history:  # not again where the step did not fit
             self._validate(0, history)
         loss = self._descended(number)
         if loss is None:  # no pair of this step shares enough patches to learn from
             loss = history["loss"][-1] if history["loss"] else config.margin
         if done % config.validate_every == 0 or done == config.last_step:
             self._validate(done, history)
+        self._tell_held_out(history)
         return loss
 
     def by_rule(self) -> dict[str, dict[str, float]]:
@@ -115,7 +117,9 @@ class VitLearner:
 
     def _maps(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
         """(B, E, h, w) descriptors of the sources and of their views, in one batch."""
-        source, target = self.network(pixels.to(self.device)).chunk(2)
+        with self.compute.learning():
+            maps = self.network(pixels.to(self.device))
+        source, target = maps.float().chunk(2)
         return source, target
 
     def _loss(
@@ -194,6 +198,12 @@ class VitLearner:
         if self.held_out:
             score = score_pairs(self.network, self.held_out)
             history.setdefault("validation", []).append({"step": float(step), **score})
+
+    def _tell_held_out(self, history: History) -> None:
+        """For the bar and the curve: the last precision, once a step."""
+        if self.held_out and "validation" in history:
+            precision = history["validation"][-1]["precision"]
+            history.setdefault("held_out_precision", []).append(precision)
 
 
 def to_batch(images: Sequence[np.ndarray]) -> Tensor:

@@ -2,6 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.functions.text
+import portal.core.written
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -108,7 +109,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('frame_index', models.PositiveIntegerField(blank=True, null=True)),
                 ('frame_pts', models.BigIntegerField(blank=True, null=True)),
-                ('geometry', models.JSONField(help_text='GeoJSON, level-0 pixels')),
+                ('geometry', models.JSONField(encoder=portal.core.written.OnceEncoder, help_text='GeoJSON, level-0 pixels')),
                 ('left', models.FloatField()),
                 ('top', models.FloatField()),
                 ('right', models.FloatField()),
@@ -165,7 +166,7 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(auto_now=True)),
                 ('version', models.PositiveIntegerField()),
                 ('action', models.CharField(choices=[('create', 'Created'), ('update', 'Changed'), ('delete', 'Deleted'), ('restore', 'Restored')], max_length=8)),
-                ('geometry', models.JSONField()),
+                ('geometry', models.JSONField(encoder=portal.core.written.OnceEncoder)),
                 ('track', models.JSONField(blank=True, default=list)),
                 ('name', models.CharField(blank=True, max_length=120)),
                 ('description', models.TextField(blank=True, default='')),

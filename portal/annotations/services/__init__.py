@@ -2,9 +2,10 @@
 
 from portal.annotations.services.bulk import RoiStep, rois_change
 from portal.annotations.services.exchange import ImportChoices, roi_import, roi_import_preview
-from portal.annotations.services.fields import RoiChanges
+from portal.annotations.services.fields import RoiChanges, require_as_stored
 from portal.annotations.services.imports import ImportUndone, roi_import_undo
 from portal.annotations.services.labels import (
+    DEPTH_MOST,
     KEYS,
     LabelChanges,
     color_next,
@@ -44,6 +45,7 @@ from portal.annotations.services.staged import (
 )
 
 __all__ = [
+    "DEPTH_MOST",
     "IMPORT_KIND",
     "KEYS",
     "ImportChoices",
@@ -73,6 +75,7 @@ __all__ = [
     "property_type_update",
     "property_types_set",
     "report_json",
+    "require_as_stored",
     "review_rules_set",
     "roi_create",
     "roi_delete",

@@ -6,17 +6,18 @@ another coordinate system changes nothing, then part by part. Memory is bounded 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from django.db import IntegrityError, transaction
 
-from portal.annotations.models import Roi, RoiImport
+from portal.annotations.models import ImportStage, Roi, RoiImport
 from portal.annotations.rules import may_manage_labels, require_annotate, require_manage_labels
 from portal.annotations.services.classes import Classes
 from portal.annotations.services.fields import RoiChanges, changed_fields
-from portal.annotations.services.imports import roi_import_undo
+from portal.annotations.services.imports import import_kept, import_undo_unasked
 from portal.annotations.services.once import Once
 from portal.annotations.services.reading import (
     AT_ONCE,
@@ -25,6 +26,7 @@ from portal.annotations.services.reading import (
     Plan,
     Source,
     document_survey,
+    few_collections,
     format_of,
     plans_known,
     plans_read,
@@ -40,6 +42,8 @@ from portal.annotations.services.rois import roi_prepare, roi_restore, roi_updat
 from portal.archive.models import Canvas
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
+
+LIVES_EVERY_S = 10.0  # where nothing of a part is to be written; see ``imports.SILENT``
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def roi_import(
     """Bring a document onto a canvas; emits ``roi.saved`` for each ROI.
 
     Written in many short transactions, so that others save meanwhile, under one ``RoiImport``.
-    One that breaks off leaves what was written; importing again completes it.
+    One that breaks off is taken back: at once, or by a chore where its process was killed.
 
     A feature whose id is an ROI of this canvas updates (or restores) it; importing the same
     document again changes nothing.
@@ -88,20 +92,42 @@ def roi_import(
         if found.count("refused"):
             raise _refusal(found)
     row = RoiImport(lab_id=canvas.lab_id, canvas=canvas, author=user, format=format_of(source))
+    row.stage = ImportStage.IMPORTING
     if once:
         row.client_key, row.client_digest = once.key, once.digest
-    report = roi_import_run(row=row, source=source, choices=choices)
-    if once:
-        RoiImport.objects.filter(pk=row.pk).update(report=report_json(report))
-    elif not row.revisions.exists():
+    report = _run_whole(row, source, choices)
+    row.stage = ImportStage.IMPORTED
+    kept = {"report": report_json(report)} if once else {}
+    import_kept(row, stage=row.stage, **kept)
+    if not once and not row.revisions.exists():
         row.delete()
         return replace(report, import_id=None)
     if choices.strict and report.count("refused"):
-        roi_import_undo(roi_import=row, user=user)  # somebody else was faster in the meantime
+        import_undo_unasked(row)  # somebody else was faster in the meantime
         raise _refusal(report)
     return report
 
 
+def _run_whole(row: RoiImport, source: Source, choices: ImportChoices) -> ImportReport:
+    """All of it or, where it breaks off, nothing that stays."""
+    lives_s = time.monotonic()
+
+    def progress(done: int, total: int) -> None:
+        nonlocal lives_s
+        if time.monotonic() - lives_s > LIVES_EVERY_S:
+            import_kept(row, done=done)
+            lives_s = time.monotonic()
+
+    work = ImportWork(kept=lambda run: import_kept(row, done=run.read), progress=progress)
+    try:
+        return roi_import_run(row=row, source=source, choices=choices, work=work)
+    except Exception:
+        if not row._state.adding:
+            import_undo_unasked(row)
+        raise
+
+
+@few_collections()
 def roi_import_run(
     *, row: RoiImport, source: Source, choices: ImportChoices, work: ImportWork = AT_ONCE
 ) -> ImportReport:
@@ -111,7 +137,7 @@ def roi_import_run(
     """
     canvas, user = row.canvas, _author(row)
     may_create = _may_create(canvas, user, choices)
-    total, classes = document_survey(source, counted=work.counted)
+    total, classes = document_survey(source, work)
     tally = Tally(total, work.told, format=format_of(source))
     with work.part():
         decided = Classes(
@@ -139,6 +165,7 @@ def _author(row: RoiImport) -> User:
     return row.author
 
 
+@few_collections()
 def roi_import_preview(
     *,
     canvas: Canvas,
@@ -150,7 +177,7 @@ def roi_import_preview(
     """What ``roi_import`` would do now; nothing is written."""
     may_create = _may_create(canvas, user, choices)
     source = source_of(document)
-    total, classes = document_survey(source, counted=work.counted)
+    total, classes = document_survey(source, work)
     decided = Classes(
         classes,
         canvas=canvas,
@@ -224,16 +251,15 @@ def _foresee(run: ImportRun, plan: Plan, roi: Roi | None) -> None:
         return
     try:
         _refuse_moved(plan, roi)
-        if plan.feature.id is None:
-            run.add(plan, "unchanged")
-            return
-        fields, _ = changed_fields(roi, _changes(plan))
+        is_its_own = plan.feature.id is not None
+        fields = changed_fields(roi, _changes(plan))[0] if is_its_own else {}
     except PortalError as error:
         run.refuse(plan.index, error.message)
         return
     status = "restored" if roi.deleted_at else "updated" if fields else "unchanged"
     run.add(plan, status)
-    run.draw(plan, status)
+    if is_its_own or status == "restored":
+        run.draw(plan, status)
 
 
 def _prepared(run: ImportRun, plan: Plan) -> Roi:
@@ -256,11 +282,11 @@ def _prepared(run: ImportRun, plan: Plan) -> Roi:
 
 def _renew(run: ImportRun, plan: Plan, roi: Roi) -> str:
     status = "unchanged"
-    if plan.feature.id is None:
-        return status  # recognised by its content: what was edited here since then stays
     if roi.deleted_at is not None:
         roi_restore(roi=roi, user=run.user, roi_import=run.row)
         status = "restored"
+    if plan.feature.id is None:
+        return status  # recognised by its content: what was edited here since then stays
     saved = roi_update(
         roi=roi,
         user=run.user,

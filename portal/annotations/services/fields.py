@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any, TypedDict
 
-from portal.annotations.geometry import RoiShape, is_ellipse
+from portal.annotations.geometry import DECIMALS, RoiShape, is_ellipse
 from portal.annotations.marks import MARKS, mark_kind, outline_from_geojson
-from portal.annotations.models import Label, ReviewState, Roi, RoiKind
+from portal.annotations.models import Label, ReviewState, Roi, RoiKind, RoiRevision
 from portal.annotations.properties import description_clean, properties_clean
+from portal.annotations.qupath import MAX_FOREIGN_BYTES
 from portal.annotations.services.tracks import track_clean
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, InvalidInputError
 
 NAME_MAX = 120  # as the column
+_ALIKE = 1e-6  # of a measure: how far another release of GEOS may come to another figure
 _REVIEWED = {"geometry", "track", "label"}  # a change of these takes a review back
 
 
@@ -120,6 +124,40 @@ def _changed_outline(roi: Roi, changes: RoiChanges) -> tuple[dict[str, Any], tup
     if (kind := shape_kind(shape, said)) != roi.shape:
         fields["shape"] = kind
     return fields, shape.notes
+
+
+def require_as_stored(row: Roi | RoiRevision, *, canvas: Canvas, own_index: int | None) -> None:
+    """Check a row from elsewhere: it is what would be stored here of what it says.
+
+    Its frames are not looked for: the video may not have been read yet.
+
+    Args:
+        own_index: the frame of the ROI, None where the canvas has none.
+    Raises:
+        InvalidInputError, InvalidRoiGeometryError: names the column.
+    """
+    shape = roi_shape(canvas, row.geometry)
+    track = track_clean(canvas, own_index=own_index, track=row.track, is_video_read=False)
+    stored = {
+        "geometry": shape.geometry,
+        "shape": shape_kind(shape, row.shape),
+        "track": track,
+        "properties": properties_clean(row.properties),
+    }
+    odd = [name for name, value in stored.items() if getattr(row, name) != value]
+    if isinstance(row, Roi):
+        if len(json.dumps(row.foreign)) > MAX_FOREIGN_BYTES:
+            raise InvalidInputError(f"foreign: longer than {MAX_FOREIGN_BYTES:,} bytes.")
+        measures = shape_fields(shape)
+        del measures["geometry"]
+        odd += [name for name, value in measures.items() if not _alike(getattr(row, name), value)]
+    if odd:
+        raise InvalidInputError(f"{odd[0]}: it is not as it is stored.")
+    require_area(row.shape, row.track)
+
+
+def _alike(said: float, found: float) -> bool:
+    return math.isclose(said, found, rel_tol=_ALIKE, abs_tol=10**-DECIMALS)
 
 
 def require_area(kind: str, track: object) -> None:

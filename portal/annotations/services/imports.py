@@ -1,24 +1,34 @@
-"""An import taken back, as the one step it was."""
+"""An import taken back, as the one step it was: by a person, or because its writer is gone."""
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from portal.annotations.models import Roi, RoiAction, RoiImport, RoiRevision
+from portal.annotations.models import ImportStage, Roi, RoiAction, RoiImport, RoiRevision
 from portal.annotations.rules import require_annotate
 from portal.annotations.services.bulk import Written, rois_save
 from portal.annotations.services.fields import RoiChanges, changed_fields
 from portal.annotations.services.rois import roi_delete, roi_update
+from portal.core.errors import ConflictError, PortalError
+from portal.jobs.models import Job, JobState
 from portal.labs.models import User
 
+logger = logging.getLogger(__name__)
+
 CHUNK = 100  # as an import: others save in between
+SILENT = timedelta(minutes=5)
+"""An import within a request writes a part, or says that it lives, every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +48,77 @@ class ImportUndone:
 def roi_import_undo(*, roi_import: RoiImport, user: User) -> ImportUndone:
     """Take an import back: delete what it made, revert what it changed. All stays in the history.
 
-    An ROI that was changed after the import is left as it is. A second time finds nothing to do.
+    An ROI that was changed after the import is left as it is, and so is one of which the label it
+    had before was retired since. A second time finds nothing to do.
+
+    Raises:
+        ConflictError: it is still running. ForbiddenError.
     """
     require_annotate(user, roi_import.lab_id)
     if roi_import.undone_at is not None:
         return ImportUndone(0, 0, 0)
+    _refuse_running(roi_import)
+    return _undo(roi_import, user)
+
+
+def import_kept(roi_import: RoiImport, **fields: Any) -> None:
+    """Say, in the transaction of a part, how far an import came.
+
+    Raises:
+        ConflictError: it was taken back meanwhile; the part must not last.
+    """
+    rows = RoiImport.objects.filter(pk=roi_import.pk, undone_at=None)
+    if not rows.update(updated_at=Now(), **fields):
+        raise ConflictError("This import was taken back.", code="import-undone")
+
+
+def imports_lost_undo() -> int:
+    """Take back imports within requests whose process is gone: nobody else knows of their half.
+
+    Those that run as jobs go on. A chore: safe at any time and twice. One that cannot be taken back
+    now is tried again later. Returns how many were.
+    """
+    silent = RoiImport.objects.filter(
+        stage=ImportStage.IMPORTING, job_id=None, updated_at__lt=Now() - SILENT
+    ).exclude(author=None)
+    count = 0
+    for row in silent.select_related("canvas", "author"):
+        rows = silent.filter(pk=row.pk)
+        if not rows.update(undone_at=Now()):
+            continue  # it was only slow, and has ended meanwhile
+        try:
+            import_undo_unasked(row)
+            count += 1
+        except PortalError:
+            logger.exception("import %s cannot be taken back", row.pk)
+            rows.update(updated_at=Now())
+    return count
+
+
+def import_undo_unasked(roi_import: RoiImport) -> None:
+    """Take back an import that broke off; killed in between, the chore does the rest.
+
+    Its key is free again: the request can be sent once more.
+    """
+    rows = RoiImport.objects.filter(pk=roi_import.pk)
+    rows.update(undone_at=Now())  # first: a process that was only paused writes no further part
+    if roi_import.author is not None:
+        _undo(roi_import, roi_import.author)
+    rows.update(stage=ImportStage.IMPORTED, client_key="")
+
+
+def _refuse_running(roi_import: RoiImport) -> None:
+    """What is undone while it is written would be written on."""
+    if roi_import.stage != ImportStage.IMPORTING:
+        return
+    job = Job.objects.filter(pk=roi_import.job_id) if roi_import.job_id else None
+    if job is None or job.filter(state__in=(JobState.QUEUED, JobState.RUNNING)).exists():
+        raise ConflictError(
+            "This import is still running. Stop it first, then undo it.", code="import-running"
+        )
+
+
+def _undo(roi_import: RoiImport, user: User) -> ImportUndone:
     revisions = roi_import.revisions.order_by("version").defer("geometry", "track")
     first: dict[uuid.UUID, RoiRevision] = {}
     last: dict[uuid.UUID, int] = {}
@@ -73,16 +149,29 @@ def _take_back(
     before = _before(changed, first)
     now = timezone.now()
     written = [_written(roi, RoiAction.DELETE, {"deleted_at": now}, now) for roi in made]
+    count = Counter(removed=len(made))
     for roi in changed:
-        if fields := changed_fields(roi, before[roi.pk])[0]:
-            written.append(_written(roi, RoiAction.UPDATE, fields, now))
+        with _counted(count, "reverted"):
+            if fields := changed_fields(roi, before[roi.pk])[0]:
+                written.append(_written(roi, RoiAction.UPDATE, fields, now))
     rois_save(roi_import.canvas, user, [], written)
-    restored = [roi for roi in rois if first[roi.pk].action == RoiAction.RESTORE]
-    for roi in restored:  # two steps each, and rare
-        changes = _before([roi], first)[roi.pk]
-        roi_update(roi=roi, user=user, expected_version=roi.version, changes=changes)
-        roi_delete(roi=roi, user=user, expected_version=roi.version, despite_lock=True)
-    return Counter(removed=len(made) + len(restored), reverted=len(changed))
+    for roi in rois:
+        if first[roi.pk].action == RoiAction.RESTORE:  # two steps each, and rare
+            with _counted(count, "removed"), transaction.atomic():
+                changes = _before([roi], first)[roi.pk]
+                roi_update(roi=roi, user=user, expected_version=roi.version, changes=changes)
+                roi_delete(roi=roi, user=user, expected_version=roi.version, despite_lock=True)
+    return count
+
+
+@contextmanager
+def _counted(count: Counter[str], word: str) -> Iterator[None]:
+    """An ROI under the word; as kept where it cannot be as it was."""
+    try:
+        yield
+        count[word] += 1
+    except PortalError:
+        count["kept"] += 1
 
 
 def _before(
@@ -97,6 +186,8 @@ def _before(
         was.roi_id: {
             "geometry": was.geometry,
             "name": was.name,
+            "description": was.description,
+            "properties": was.properties,
             "label": was.label,
             "shape": was.shape,
             "track": was.track,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any, TypeGuard
 
 import numpy as np
@@ -14,16 +17,18 @@ import shapely
 from django.db import transaction
 from shapely.geometry import Polygon
 
+from portal.annotations.documents import Features, features_read
 from portal.annotations.formats import AUTO, GEOJSON, Plane, Reader, plane_of, reader_of
 from portal.annotations.geometry import RoiShape
 from portal.annotations.marks import mark_kind
 from portal.annotations.models import Label, Roi, RoiImport
 from portal.annotations.qupath import Feature, FeatureError, class_of, feature_read, features_of
 from portal.annotations.selectors import FrameRef, frame_resolve
-from portal.annotations.services.classes import Classes
+from portal.annotations.services.classes import Classes, ClassesFound
 from portal.annotations.services.fields import require_area, roi_shape
 from portal.annotations.services.reports import ImportItem, Tally
 from portal.annotations.services.tracks import KeyFrame, track_clean
+from portal.annotations.trail import Trail
 from portal.archive.models import Canvas, CanvasKind
 from portal.core.errors import InvalidInputError, PortalError
 from portal.labs.models import User
@@ -50,7 +55,13 @@ class FileSource:
     def __call__(self) -> Iterator[Any]:
         """Its features, from the first one."""
         self.stream.seek(0)
-        yield from self.reader.read(self.stream, self.plane)
+        return self.reader.read(self.stream, self.plane)
+
+    def behind(self, count: int, trail: Trail) -> Iterator[Any]:
+        """Its features but so many: from their place on, where the trail knows it."""
+        if trail.place is not None:
+            return features_read(self.stream, since=trail.place)
+        return islice(self(), count, None)
 
 
 def file_source(stream: IO[bytes], canvas: Canvas, *, named: str = AUTO) -> FileSource:
@@ -84,7 +95,8 @@ class ImportWork:
         part: the transaction of a part. kept: called in it, when all of the part was written.
         progress: features read so far, of how many; outside of it, and between previewed parts.
         counted: features counted so far, before it is known how many there are.
-        done: so many features were dealt with before.
+        done: so many features were dealt with before. trail: what is known of them.
+        survey: the file in which what the first pass found is kept, for the next time.
         told: hears of every feature, in the order of the document.
     """
 
@@ -94,6 +106,8 @@ class ImportWork:
     counted: Callable[[int], None] | None = None
     done: int = 0
     told: Callable[[ImportItem], None] | None = None
+    trail: Trail | None = None
+    survey: Path | None = None
 
 
 AT_ONCE = ImportWork()
@@ -153,11 +167,21 @@ def source_of(document: object) -> Source:
     return lambda: iter(features)
 
 
-def document_survey(
-    source: Source, *, counted: Callable[[int], None] | None = None
-) -> tuple[int, dict[str, tuple[str, str | None, int]]]:
+def document_survey(source: Source, work: ImportWork = AT_ONCE) -> tuple[int, ClassesFound]:
     """How many features there are, and of which classes. Raises what the document as a whole is
-    refused for."""
+    refused for. Where that is known already, the document is not read."""
+    if work.survey and work.survey.exists():
+        kept = json.loads(work.survey.read_text())
+        return kept["total"], {key: tuple(one) for key, one in kept["classes"].items()}
+    total, classes = _surveyed(source, work.counted)
+    if work.survey:
+        beside = work.survey.with_suffix(".new")
+        beside.write_text(json.dumps({"total": total, "classes": classes}))
+        beside.rename(work.survey)
+    return total, classes
+
+
+def _surveyed(source: Source, counted: Callable[[int], None] | None) -> tuple[int, ClassesFound]:
     classes: dict[str, tuple[str, str | None, int]] = {}
     total = 0
     for raw in source():
@@ -179,15 +203,37 @@ def document_survey(
 
 def plans_read(run: ImportRun, source: Source) -> Iterator[list[Plan]]:
     """What is to be written, so many at a time; the rest is refused."""
-    features = enumerate(source())
+    trail, done = run.work.trail, run.work.done
+    if trail and trail.goes_on and isinstance(source, FileSource):
+        given, first = source.behind(done, trail), done
+        run.seen = trail.seen
+    else:
+        given, first = source(), 0
+    features = enumerate(given, first)
     while part := list(_part(features)):
         plans = [plan for index, raw in part if (plan := _planned(run, index, raw))]
         run.read = part[-1][0] + 1
-        if run.read > run.work.done and (new := [p for p in plans if p.index >= run.work.done]):
+        if trail:
+            trail.write(run.read, given.place() if isinstance(given, Features) else None)
+        if run.read > done and (new := [p for p in plans if p.index >= done]):
             yield new
         run.part_ends()
+        gc.collect(1)
         if run.work.progress:
             run.work.progress(run.read, run.tally.total)
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Look for circles of dead objects after each part, not while one is read: there are none in
+    documents, and looking through 100,000 vertices again and again took half of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _part(features: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
@@ -246,6 +292,8 @@ def _planned(run: ImportRun, index: int, raw: object) -> Plan | None:
         run.refuse(index, error.message)
         return None
     roi_id = feature.id or _id_by_content(run.canvas, feature, shape)
+    if run.work.trail:
+        run.work.trail.note(index, roi_id)
     first = run.seen.setdefault(roi_id.int, index)
     key = feature.label.lower()
     if first != index:
@@ -268,8 +316,8 @@ def _frame(run: ImportRun, t: int) -> FrameRef | None:
 
 def _id_by_content(canvas: Canvas, feature: Feature, shape: RoiShape) -> uuid.UUID:
     """Objects without an id get one that follows from what they are: importing twice adds none."""
-    content = (feature.t, feature.name, feature.label, shape.geometry)
-    return uuid.uuid5(canvas.pk, repr(content))
+    words = repr((feature.t, feature.name, feature.label))
+    return uuid.uuid5(canvas.pk, words + shape.geometry.text)
 
 
 def plans_known(

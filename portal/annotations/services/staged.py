@@ -19,9 +19,11 @@ from portal.annotations.services.exchange import (
     roi_import_preview,
     roi_import_run,
 )
+from portal.annotations.services.imports import import_kept
 from portal.annotations.services.once import Once
 from portal.annotations.services.reading import ImportRun, ImportWork, file_source
 from portal.annotations.services.reports import ImportItem, report_json
+from portal.annotations.trail import Trail
 from portal.archive.models import Canvas
 from portal.core.disk import full_disk_refused, require_room
 from portal.core.errors import ConflictError, InvalidInputError, KeyReusedError
@@ -110,7 +112,7 @@ def roi_import_start(
         row = RoiImport.objects.select_for_update().get(pk=row.pk)
         if row.job_id and Job.objects.filter(pk=row.job_id, state__in=_OPEN).exists():
             raise ConflictError("This document is being read already.", code="import-running")
-        if row.stage in {ImportStage.IMPORTED, ImportStage.IMPORTING}:
+        if row.undone_at or row.stage in {ImportStage.IMPORTED, ImportStage.IMPORTING}:
             raise ConflictError("This document was imported already.", code="imported")
         if not (import_folder(row.pk) / "document").exists():
             raise ConflictError("This document is no longer kept. Send it again.", code="gone")
@@ -173,14 +175,15 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
                 progress=lambda done, total: context.progress(done, total, "previewing"),
                 counted=lambda count: context.progress(count, 0, "counting"),
                 told=table.add,
+                survey=folder / "survey.json",
             )
             report = roi_import_preview(
                 canvas=row.canvas, user=_user(row), document=source, choices=choices, work=work
             )
         else:
-            report = roi_import_run(
-                row=row, source=source, choices=choices, work=_import_work(row, context, table)
-            )
+            with Trail(folder / "trail", row.done) as trail:
+                work = _import_work(row, context, table, trail)
+                report = roi_import_run(row=row, source=source, choices=choices, work=work)
         kept = report_json(report) | {"outlines": list(report.outlines)}
         is_preview = report.is_preview
         with context.effect():
@@ -191,7 +194,8 @@ def import_work(row: RoiImport, context: JobContext) -> dict[str, int]:
                 table_bytes=table.flush(),
             )
     if not is_preview:
-        (folder / "document").unlink(missing_ok=True)
+        for name in ("document", "trail", "survey.json"):
+            (folder / name).unlink(missing_ok=True)
     return dict(report.counts)
 
 
@@ -201,12 +205,10 @@ def _user(row: RoiImport) -> User:
     return row.author
 
 
-def _import_work(row: RoiImport, context: JobContext, table: _Table) -> ImportWork:
+def _import_work(row: RoiImport, context: JobContext, table: _Table, trail: Trail) -> ImportWork:
     def kept(run: ImportRun) -> None:
         report = run.tally.report(run.classes.all, import_id=row.pk)
-        RoiImport.objects.filter(pk=row.pk).update(
-            done=run.read, report=report_json(report), table_bytes=table.flush()
-        )
+        import_kept(row, done=run.read, report=report_json(report), table_bytes=table.flush())
 
     def progress(done: int, total: int) -> None:
         context.progress(done, total, "importing")
@@ -219,6 +221,8 @@ def _import_work(row: RoiImport, context: JobContext, table: _Table) -> ImportWo
         counted=lambda count: context.progress(count, 0, "counting"),
         done=row.done,
         told=table.add,
+        trail=trail,
+        survey=import_folder(row.pk) / "survey.json",
     )
 
 

@@ -11,6 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+import numpy as np
+import numpy.typing as npt
+
 from portal.annotations.geometry import is_ellipse, shape_from_geojson
 from portal.annotations.models import RoiKind
 from portal.annotations.selectors.frames import frame_pts
@@ -20,6 +23,7 @@ from portal.core.errors import InvalidInputError
 MAX_KEY_FRAMES = 2_000  # one a second of half an hour; a row with more would slow every list
 MAX_TRACK_VERTICES = 200_000  # of all key frames together: 3 MB of JSON
 MADE_BY = ("hand", "tracking")
+Times = npt.NDArray[np.int64]
 
 
 class KeyFrame(TypedDict):
@@ -41,11 +45,15 @@ class KeyFrame(TypedDict):
     drift_px: float
 
 
-def track_clean(canvas: Canvas, *, own_index: int | None, track: object) -> list[KeyFrame]:
+def track_clean(
+    canvas: Canvas, *, own_index: int | None, track: object, is_video_read: bool = True
+) -> list[KeyFrame]:
     """The key frames as they would be stored: each checked and repaired like any outline, in order.
 
     Args:
         own_index: the ROI's own frame, which may stand in its track as outside only.
+        is_video_read: False where nobody knows yet which frames the video has, and when: each key
+            frame has to say both of its names.
 
     Raises:
         InvalidInputError, InvalidRoiGeometryError: names the frame.
@@ -58,7 +66,7 @@ def track_clean(canvas: Canvas, *, own_index: int | None, track: object) -> list
         raise InvalidInputError("track: only an ROI on a video has one.")
     if len(track) > MAX_KEY_FRAMES:
         raise InvalidInputError(f"track: {len(track):,} key frames; {MAX_KEY_FRAMES:,} at most.")
-    times = frame_pts(canvas)
+    times = frame_pts(canvas) if is_video_read else None
     found: dict[int, KeyFrame] = {}
     vertices = 0
     for raw in track:
@@ -76,18 +84,10 @@ def track_clean(canvas: Canvas, *, own_index: int | None, track: object) -> list
     return [found[index] for index in sorted(found)]
 
 
-def _key_frame(canvas: Canvas, raw: object, *, times: Any) -> KeyFrame:
+def _key_frame(canvas: Canvas, raw: object, *, times: Times | None) -> KeyFrame:
     if not isinstance(raw, Mapping):
         raise InvalidInputError("track: each key frame is an object.")
-    index, pts = raw.get("index"), raw.get("pts")
-    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(times):
-        raise InvalidInputError(f"track: the video has no frame of index {str(index)[:20]}.")
-    if pts is not None and pts != int(times[index]):
-        raise InvalidInputError(
-            f"track: frame {index} has the presentation time {int(times[index])}, not"
-            f" {str(pts)[:20]}.",
-            code="frame-mismatch",
-        )
+    index, pts = _names(raw, times)
     outside = raw.get("outside", False) is True
     geometry, shape = None, RoiKind.POLYGON.value
     if not outside:
@@ -101,13 +101,31 @@ def _key_frame(canvas: Canvas, raw: object, *, times: Any) -> KeyFrame:
         raise InvalidInputError(f"track: by is one of {', '.join(MADE_BY)}.")
     return {
         "index": index,
-        "pts": int(times[index]),
+        "pts": pts,
         "geometry": geometry,
         "shape": shape,
         "outside": outside,
         "by": str(by),
         "drift_px": _drift(raw.get("drift_px", 0)),
     }
+
+
+def _names(raw: Mapping[str, Any], times: Times | None) -> tuple[int, int]:
+    """Index and presentation time of a key frame."""
+    index: Any = raw.get("index")
+    pts: Any = raw.get("pts")
+    is_whole = isinstance(index, int) and not isinstance(index, bool)
+    if not is_whole or index < 0 or (times is not None and index >= len(times)):
+        raise InvalidInputError(f"track: the video has no frame of index {str(index)[:20]}.")
+    expected = pts if times is None else int(times[index])
+    if isinstance(expected, bool) or not isinstance(expected, int):
+        raise InvalidInputError(f"track: frame {index} needs its presentation time.")
+    if pts is not None and pts != expected:
+        raise InvalidInputError(
+            f"track: frame {index} has the presentation time {expected}, not {str(pts)[:20]}.",
+            code="frame-mismatch",
+        )
+    return index, expected
 
 
 def _drift(value: object) -> float:

@@ -13,7 +13,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import mixins, viewsets
 from rest_framework import status as http_status
 from rest_framework.decorators import action
-from rest_framework.parsers import MultiPartParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -26,6 +26,7 @@ from portal.archive.receiving import admitted, announced_bytes, files_receive
 from portal.archive.selectors import frame_page
 from portal.archive.serializers import (
     FramePageSerializer,
+    ItemNameSerializer,
     ItemUploadSerializer,
     SlideSerializer,
     UploadTargetSerializer,
@@ -33,6 +34,7 @@ from portal.archive.serializers import (
 )
 from portal.archive.services import ItemReceived
 from portal.core.api.fields import SparseFields
+from portal.core.api.parsers import BoundedJsonParser
 from portal.core.errors import InvalidInputError
 from portal.jobs.api import job_answered
 from portal.jobs.serializers import JobSerializer
@@ -115,6 +117,22 @@ class ItemViewSet(
             only=self.only,
         )
         return self._answer(received, request)
+
+    def get_parsers(self) -> list[BaseParser]:
+        """Files come as forms, a title as JSON."""
+        sent = getattr(self, "request", None)
+        if sent is not None and sent.method == "PATCH":
+            return [BoundedJsonParser()]
+        return super().get_parsers()
+
+    @extend_schema(request={"application/json": ItemNameSerializer})
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Another title, wherever the present one stands."""
+        item = self.get_object()
+        body = ItemNameSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        services.item_rename(item=item, user=user_of(request), **body.validated_data)
+        return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:

@@ -6,6 +6,7 @@ from portal.archive.services.assets import (
     asset_release,
     asset_restore,
     asset_trash,
+    assets_placing,
     trash_purge,
 )
 from portal.archive.services.bin import bin_purge, bin_put, bin_restore
@@ -15,6 +16,7 @@ from portal.archive.services.cases import (
     case_create,
     case_delete,
     case_update,
+    search_text,
     tags_clean,
 )
 from portal.archive.services.gate import (
@@ -35,12 +37,21 @@ from portal.archive.services.identity import identity_adopt, identity_problem
 from portal.archive.services.ingest import item_job_ended, item_preparing, slide_ready, video_ready
 from portal.archive.services.items import (
     ItemReceived,
+    canvas_id_of,
+    canvas_titled,
     item_create,
     item_delete,
     item_receive,
+    item_rename,
     item_retry,
+    item_submit,
 )
-from portal.archive.services.quotas import quota_limit_bytes, quota_set, quota_used_bytes
+from portal.archive.services.quotas import (
+    quota_limit_bytes,
+    quota_set,
+    quota_used_bytes,
+    require_quota,
+)
 from portal.archive.services.scale import MPP_LEAST, MPP_MOST, canvas_scale_set
 from portal.archive.services.sharing import LONGEST_SHARE, share_accept, share_end, share_offer
 from portal.archive.services.sweep import CACHE_BYTES, Swept, storage_sweep
@@ -57,7 +68,15 @@ from portal.archive.services.transfers import (
     upload_placing,
     upload_store,
 )
-from portal.archive.services.uploads import name_clean, upload_admit, upload_receive
+from portal.archive.services.uploads import (
+    MEDIA_TYPES,
+    content_kind,
+    content_kind_of,
+    name_clean,
+    upload_admit,
+    upload_keep,
+    upload_receive,
+)
 
 __all__ = [
     "CACHE_BYTES",
@@ -66,6 +85,7 @@ __all__ = [
     "LONGEST_SHARE",
     "MAX_TAGS",
     "MAX_TAG_LENGTH",
+    "MEDIA_TYPES",
     "MPP_LEAST",
     "MPP_MOST",
     "NOT_CLEAN",
@@ -79,13 +99,18 @@ __all__ = [
     "asset_release",
     "asset_restore",
     "asset_trash",
+    "assets_placing",
     "bin_purge",
     "bin_put",
     "bin_restore",
+    "canvas_id_of",
     "canvas_scale_set",
+    "canvas_titled",
     "case_create",
     "case_delete",
     "case_update",
+    "content_kind",
+    "content_kind_of",
     "identity_adopt",
     "identity_problem",
     "intake_rules_set",
@@ -97,7 +122,9 @@ __all__ = [
     "item_placing",
     "item_preparing",
     "item_receive",
+    "item_rename",
     "item_retry",
+    "item_submit",
     "lab_key",
     "name_clean",
     "quarantine_delete",
@@ -106,6 +133,8 @@ __all__ = [
     "quota_limit_bytes",
     "quota_set",
     "quota_used_bytes",
+    "require_quota",
+    "search_text",
     "share_accept",
     "share_end",
     "share_offer",
@@ -121,6 +150,7 @@ __all__ = [
     "upload_finish",
     "upload_job_ended",
     "upload_join",
+    "upload_keep",
     "upload_placing",
     "upload_receive",
     "upload_store",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -37,17 +37,28 @@ def asset_placing(lab_id: uuid.UUID, sha256: str, *, received: Path | None) -> I
     Args:
         received: None where the store has the bytes already.
     """
-    name = storage.asset_name(lab_id, sha256)
-    was_there = storage.the_store().stat(name) is not None
+    with assets_placing(lab_id, {sha256: received}):
+        yield
+
+
+@contextmanager
+def assets_placing(lab_id: uuid.UUID, received: Mapping[str, Path | None]) -> Iterator[None]:
+    """``asset_placing`` for several contents of a lab at once, by their SHA-256."""
+    store, new = storage.the_store(), []
+    for sha256 in received:
+        if store.stat(storage.asset_name(lab_id, sha256)) is None:
+            new.append(sha256)
     try:
-        if received is not None:
-            storage.the_store().send(received, name)
+        for sha256, path in received.items():
+            if path is not None:
+                store.send(path, storage.asset_name(lab_id, sha256))
         with transaction.atomic():
             # The lab's lock as well: two files at once must not both fit into its last room.
-            transaction_lock(f"lab {lab_id}", _lock_name(lab_id, sha256))
+            names = [_lock_name(lab_id, sha256) for sha256 in received]
+            transaction_lock(f"lab {lab_id}", *names)
             yield
     except BaseException:
-        if not was_there:
+        for sha256 in new:
             _withdraw(lab_id, sha256)
         raise
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from django.db import models
+
 from ml.imaging.inspections import MadeRendition, SlideInspection, VideoInspection
 from portal.archive import storage
 from portal.archive.models import Canvas, CanvasKind, CaseItem, ItemState, Slide, Video
 from portal.archive.services.gate import item_quarantine
+from portal.archive.services.items import canvas_id_of
 from portal.core.events import event_emit
 
 
@@ -29,13 +31,15 @@ def slide_ready(*, slide: Slide, folder: Path, found: SlideInspection, content_h
         if found.pixels
         else storage.asset_name(slide.lab_id, slide.asset.sha256)
     )
+    scaled = _scaled_by_hand(slide) if found.mpp_x is None else None
     canvas = _canvas(
         slide,
         kind=CanvasKind.STILL if found.kind == "still" else CanvasKind.SLIDE,
         width_px=found.width_px,
         height_px=found.height_px,
-        mpp_x=found.mpp_x,
-        mpp_y=found.mpp_y,
+        mpp_x=scaled.mpp_x if scaled else found.mpp_x,
+        mpp_y=scaled.mpp_y if scaled else found.mpp_y,
+        is_scaled_by_hand=scaled is not None,
         has_icc_profile=found.has_icc_profile,
         levels=[asdict(level) for level in found.levels],
         content_hash=content_hash,
@@ -108,10 +112,18 @@ def item_preparing(*, item: Slide | Video) -> None:
     )
 
 
+def _scaled_by_hand(slide: Slide) -> Canvas | None:
+    """The canvas of an imported slide, of which somebody had said how large a pixel is."""
+    rows = Canvas.objects.filter(pk=canvas_id_of(slide.pk), is_scaled_by_hand=True)
+    found: Canvas | None = rows.first()
+    return found
+
+
 def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
-    """The item's canvas; its id follows from the item's, so a second run finds the same row."""
+    # The title of now: it may have been changed since the work began, and the one before goes.
+    item.refresh_from_db(fields=["name"], from_queryset=_locked(item))
     canvas, _ = Canvas.objects.update_or_create(
-        pk=uuid.uuid5(item.pk, "canvas"),
+        pk=canvas_id_of(item.pk),
         defaults={
             "lab_id": item.lab_id,
             "case_id": item.case_id,
@@ -120,6 +132,11 @@ def _canvas(item: Slide | Video, **fields: Any) -> Canvas:
         },
     )
     return canvas
+
+
+def _locked(item: Slide | Video) -> models.QuerySet[Any]:
+    rows: models.QuerySet[Any] = type(item).everything.select_for_update()
+    return rows
 
 
 def _item_ready(item: CaseItem, canvas: Canvas, *, warnings: tuple[str, ...]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from django.core.files.base import File
 from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from ml.imaging.formats.sniff import FileKind
 from portal.archive.models import (
     BinEntry,
+    Canvas,
     Case,
     CaseItem,
     ItemState,
@@ -25,7 +29,7 @@ from portal.archive.selectors.intake import intake_rules_of
 from portal.archive.services.assets import asset_lock
 from portal.archive.services.bin import bin_put
 from portal.archive.services.uploads import content_kind_of, name_clean, upload_receiving
-from portal.core.errors import ConflictError
+from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
 from portal.jobs.selectors import job_latest_for
@@ -38,6 +42,10 @@ _MODELS: dict[FileKind, type[Slide] | type[Video]] = {
     "video": Video,
 }
 
+canvas_titled: list[Callable[[uuid.UUID, str, str], None]] = []
+"""Higher apps register from ``AppConfig.ready`` what is called with a canvas, its title before and
+the one of now, in the transaction of the change: the one before may have named a patient."""
+
 
 @dataclass(frozen=True, slots=True)
 class ItemReceived:
@@ -46,6 +54,11 @@ class ItemReceived:
     item: Slide | Video
     job: Job | None
     is_new: bool
+
+
+def canvas_id_of(item_id: uuid.UUID) -> uuid.UUID:
+    """The id of a slide's or video's canvas: whoever prepares it twice finds the same row."""
+    return uuid.uuid5(item_id, "canvas")
 
 
 def item_receive(
@@ -98,7 +111,43 @@ def item_retry(*, item: Slide | Video, user: User) -> Job:
         if not changed:
             raise ConflictError(f"{item.name} has not failed.", code="item-state")
         item.refresh_from_db()
-        return _submit(item, user=user)
+        return item_submit(item, user=user)
+
+
+def item_rename(*, item: Slide | Video, user: User, name: str) -> Slide | Video:
+    """Give a slide or video another title, wherever the present one stands: here, on its canvas,
+    at jobs, and in reports.
+
+    Emits ``item.renamed``, which keeps neither: a title may name a patient.
+
+    The name of the file goes as well. What is drawn, found and measured stays as it is.
+
+    Raises:
+        InvalidInputError: no title.
+        ForbiddenError: below annotator.
+    """
+    require_edit(user, item.lab_id)
+    if not name.strip():
+        raise InvalidInputError("name: a title is needed.")
+    title = name_clean(name)
+    kind = str(item._meta.model_name)
+    with transaction.atomic():
+        # On the rows themselves: what a job writes meanwhile stays. Jobs first, as a job locks its
+        # own row before it writes: each would wait for the other otherwise.
+        before, canvas_id = item.name, canvas_id_of(item.pk)
+        uploads = Upload.objects.filter(case_id=item.case_id, asset_id=item.asset_id)
+        jobs = Q(target_type="upload", target_id__in=uploads.values("pk"))
+        jobs |= Q(target_type=kind, target_id=item.pk)
+        jobs |= Q(target_type="canvas", target_id=canvas_id)
+        Job.objects.filter(jobs).update(target_name=title)
+        type(item).objects.filter(pk=item.pk).update(name=title, updated_at=Now())
+        Canvas.objects.filter(pk=canvas_id).update(name=title, updated_at=Now())
+        uploads.update(filename=title, name=title)
+        for follow in canvas_titled:
+            follow(canvas_id, before, title)
+        _emit(item, "item.renamed")
+    item.refresh_from_db(fields=["name"])
+    return item
 
 
 def item_delete(*, item: Slide | Video, user: User) -> BinEntry:
@@ -126,6 +175,19 @@ def require_prepared(items: Iterable[Slide | Video]) -> None:
             )
 
 
+def item_submit(item: Slide | Video, *, user: User) -> Job:
+    """The job that prepares what was just written; its rules are those of who calls."""
+    kind = item._meta.model_name
+    return job_submit(
+        kind=f"{kind}_ingest",
+        args={f"{kind}_id": str(item.pk)},
+        lab=item.lab,
+        user=user,
+        target=item,
+        target_name=item.name,
+    )
+
+
 def _create(
     model: type[Slide] | type[Video],
     *,
@@ -151,7 +213,7 @@ def _create(
             Upload.objects.filter(pk=upload.pk).update(state=UploadState.STORED)
             if not is_again:
                 _emit(item, "item.received", sha256=upload.asset.sha256)
-            return ItemReceived(item, _submit(item, user=user), True)
+            return ItemReceived(item, item_submit(item, user=user), True)
     if item.state == ItemState.FAILED:
         return ItemReceived(item, item_retry(item=item, user=user), False)
     return ItemReceived(item, _latest_job(item), False)
@@ -173,18 +235,6 @@ def _emit(item: Slide | Video, event: str, **more: str) -> None:
         **more,
     }
     event_emit(event, lab_id=item.lab_id, payload=payload)
-
-
-def _submit(item: Slide | Video, *, user: User) -> Job:
-    kind = item._meta.model_name
-    return job_submit(
-        kind=f"{kind}_ingest",
-        args={f"{kind}_id": str(item.pk)},
-        lab=item.lab,
-        user=user,
-        target=item,
-        target_name=item.name,
-    )
 
 
 def _latest_job(item: CaseItem) -> Job | None:

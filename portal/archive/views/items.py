@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.archive import extensions, selectors, services
 from portal.archive.rules import may_edit
 from portal.archive.views.notices import deleted_notice
-from portal.core.errors import ConflictError, NotFoundError
+from portal.core.errors import ConflictError, InvalidInputError, NotFoundError
 from portal.jobs.models import JobState
 from portal.jobs.selectors import job_latest_for
 from portal.labs.requests import user_of
@@ -52,6 +52,20 @@ def item_retry(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpRespo
     try:
         services.item_retry(item=item, user=user)
     except ConflictError as error:
+        messages.error(request, error.message)
+    return redirect("archive:case_detail", case_id=item.case_id)
+
+
+@login_required
+@require_POST
+def item_rename(request: HttpRequest, kind: str, item_id: uuid.UUID) -> HttpResponse:
+    """Give a slide or video another title."""
+    user = user_of(request)
+    item = selectors.item_get(user=user, kind=kind, item_id=item_id)
+    try:
+        services.item_rename(item=item, user=user, name=request.POST.get("name", ""))
+        messages.success(request, "Renamed.")
+    except InvalidInputError as error:
         messages.error(request, error.message)
     return redirect("archive:case_detail", case_id=item.case_id)
 

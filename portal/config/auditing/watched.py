@@ -177,6 +177,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:share-list": {"GET": Watch("share.listed")},
     "api:slide-detail": {
         "GET": Watch("item.viewed", "slide", "pk"),
+        "PATCH": _told("item.renamed", "slide", "pk"),
         "DELETE": _told("bin.put", "slide", "pk"),
     },
     "api:slide-list": {"GET": Watch("item.listed"), "POST": _told("item.received")},
@@ -188,6 +189,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "api:upload-list": {"GET": Watch("upload.listed"), "POST": Watch("upload.begun", "upload")},
     "api:video-detail": {
         "GET": Watch("item.viewed", "video", "pk"),
+        "PATCH": _told("item.renamed", "video", "pk"),
         "DELETE": _told("bin.put", "video", "pk"),
     },
     "api:video-frames": {"GET": Watch("item.viewed", "video", "pk", every_s=HOUR_S)},
@@ -222,6 +224,7 @@ WATCHED: Mapping[str, Mapping[str, Watch]] = {
     "archive:intake_rules": {"POST": _told("intake_rules.changed")},
     "archive:item_card": {"GET": Watch("item.viewed", ITEM, "item_id", every_s=HOUR_S)},
     "archive:item_delete": {"POST": _told("bin.put", ITEM, "item_id")},
+    "archive:item_rename": {"POST": _told("item.renamed", ITEM, "item_id")},
     "archive:item_retry": {"POST": Watch("item.retried", ITEM, "item_id")},
     "archive:lab_shares": {"GET": Watch("share.listed")},
     "archive:quarantine_delete": {"POST": _told("quarantine.deleted", "upload", "upload_id")},

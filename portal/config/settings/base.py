@@ -207,7 +207,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = environment.transport_options(
     CELERY_BROKER_URL, folder=TESSERA_BROKER_FOLDER
 )
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_IMPORTS = ("portal.jobs.worker.bell", "portal.jobs.worker.heartbeat")
+CELERY_IMPORTS = [f"portal.jobs.worker.{name}" for name in ("bell", "heartbeat", "pool")]
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ACKS_LATE = False  # the message is only a doorbell; the ledger rings again

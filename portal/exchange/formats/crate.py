@@ -1,4 +1,4 @@
-"""A zip that is an RO-Crate 1.1: files with their hashes, and the metadata that names them."""
+"""An RO-Crate 1.1, as a zip or a folder: files with their hashes, and metadata that name them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 METADATA = "ro-crate-metadata.json"
+VERSION = "tessera-case-1"  # of the names of files and columns; raise it where they change
 CHUNK_BYTES = 2**20  # read, hashed and written at a time
 _PROFILE = "https://w3id.org/ro/crate/1.1"
 _CONTEXT = [f"{_PROFILE}/context", {"sha256": "https://schema.org/sha256"}]
@@ -25,19 +26,23 @@ class CrateWriter:
     """Files are added one after the other; ``finish`` writes the metadata, which names them all.
 
     Args:
-        went_on: told how many bytes went in; what it raises ends the writing.
+        path: of the zip, or of a folder, which is made.
+        went_on: told how many bytes of files went in; what it raises ends the writing.
     """
 
-    def __init__(self, path: Path, *, went_on: Callable[[int], None]) -> None:
-        self._zip = zipfile.ZipFile(path, "w", allowZip64=True)
-        self._went_on = went_on
+    def __init__(
+        self, path: Path, *, went_on: Callable[[int], None], as_folder: bool = False
+    ) -> None:
+        self._path, self._went_on = path, went_on
+        self._zip = None if as_folder else zipfile.ZipFile(path, "w", allowZip64=True)
         self._entities: list[dict[str, Any]] = []
 
     def add_file(self, name: str, source: Path, *, media_type: str, about: str) -> str:
         """A file as it is, not compressed: images and videos are already. Returns its SHA-256."""
         with source.open("rb") as file:
             chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
-            return self._add(name, chunks, zipfile.ZIP_STORED, media_type, about)
+            told = self._told(chunks)
+            return self._add(name, told, zipfile.ZIP_STORED, media_type, about)
 
     def add_rows(self, name: str, rows: Iterable[dict[str, Any]], *, about: str) -> int:
         """JSON lines, compressed. Returns how many."""
@@ -58,6 +63,7 @@ class CrateWriter:
             "@id": "./",
             "@type": "Dataset",
             "identifier": identifier,
+            "schemaVersion": VERSION,
             "name": name,
             "description": description,
             "datePublished": made_at,
@@ -72,24 +78,36 @@ class CrateWriter:
         }
         graph = [head, root, _TERMS, *self._entities]
         text = json.dumps({"@context": _CONTEXT, "@graph": graph}, ensure_ascii=False, indent=1)
-        with self._zip.open(_info(METADATA, zipfile.ZIP_DEFLATED), "w") as file:
+        with self._opened(METADATA, zipfile.ZIP_DEFLATED) as file:
             file.write(text.encode())
-        self._zip.close()
+        self.close()
 
     def close(self) -> None:
         """Let go of the file, finished or not; twice is harmless."""
-        self._zip.close()
+        if self._zip is not None:
+            self._zip.close()
+
+    def _opened(self, name: str, how: int) -> IO[bytes]:
+        if self._zip is not None:
+            return self._zip.open(_info(name, how), "w", force_zip64=True)
+        path = self._path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
+
+    def _told(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+            self._went_on(len(chunk))
 
     def _add(
         self, name: str, chunks: Iterable[bytes], how: int, media_type: str, about: str
     ) -> str:
         hashed, size = hashlib.sha256(), 0
-        with self._zip.open(_info(name, how), "w", force_zip64=True) as file:
+        with self._opened(name, how) as file:
             for chunk in chunks:
                 file.write(chunk)
                 hashed.update(chunk)
                 size += len(chunk)
-                self._went_on(len(chunk))
         self._entities.append(
             {
                 "@id": name,

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from portal.annotations.models import Label, Roi, RoiRevision
 from portal.archive import storage
 from portal.archive.models import Asset, Canvas, Case, Slide, Video
 from portal.core.errors import NotFoundError
+from portal.exchange.formats.crate_rows import columns_of
 from portal.exchange.rules import require_export
 from portal.jobs.models import Job
 from portal.labs.models import User
@@ -25,16 +27,6 @@ from portal.retrieval.models import Embedding, Encoder
 
 EXPORT_KIND = "case_export"
 CHUNK = 2000  # rows read at a time
-LEFT_OUT = frozenset(
-    {
-        "search_text",  # of other columns
-        "bin_entry_id",
-        "client_key",  # of a request
-        "client_digest",
-        "roi_import_id",  # a document that is not kept
-        "label_merge_id",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +118,11 @@ def export_folder(case_id: uuid.UUID) -> Path:
 
 
 def _row(row: Model) -> dict[str, Any]:
-    values = {
-        field.attname: getattr(row, field.attname)
-        for field in row._meta.concrete_fields
-        if field.attname not in LEFT_OUT
-    }
+    values = {name: getattr(row, name) for name in columns_of(type(row))}
     for name, value in values.items():
         if isinstance(value, bytes | memoryview):
             values[name] = base64.b64encode(value).decode()
+        elif isinstance(value, datetime):
+            values[name] = value.isoformat()  # the encoder would cut off microseconds
     found: dict[str, Any] = json.loads(json.dumps(values, cls=DjangoJSONEncoder))
     return found

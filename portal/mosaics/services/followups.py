@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,13 @@ def followup_job_ended(*, payload: Mapping[str, Any]) -> None:
     followup = Followup.everything.filter(pk=payload["target_id"]).first()
     if followup is not None:
         state_failed(followup, payload)
+
+
+def followups_follow_title(canvas_id: uuid.UUID, before: str, now: str) -> None:
+    """Call the jobs that look for a place on a canvas by its present title."""
+    theirs = Followup.everything.filter(target=canvas_id).order_by().values("pk")
+    jobs = Job.objects.filter(target_type="followup", target_id__in=theirs)
+    jobs.update(target_name=f"Place in {now}"[:200])
 
 
 def _submit(followup: Followup, user: User) -> Job:

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
+from django.db.models.functions import Now
 
 from ml.geometry import outline_bounds
 from ml.types import ArrayF64
 from portal.archive import storage
-from portal.archive.models import Canvas, CanvasKind, ItemState, Video
+from portal.archive.models import BinEntry, Canvas, CanvasKind, ItemState, Video
+from portal.archive.services import canvas_titled
 from portal.core.errors import ConflictError
 from portal.core.events import event_emit
 from portal.jobs.models import Job
@@ -93,6 +95,9 @@ def mosaic_ready(*, mosaic: Mosaic, folder: Path, built: Built) -> Canvas:
     """
     derived = storage.derived_folder(mosaic.pk)
     total = len(built.components)
+    # The title of now: its video may have been given another one while it was built.
+    locked = Mosaic.everything.select_for_update()
+    mosaic.refresh_from_db(fields=["name"], from_queryset=locked)
     canvases = [_write_component(mosaic, item, derived, total) for item in built.components]
     _drop_surplus(mosaic, keep=total)
     _write_frames(mosaic, built.frames, view_outline=built.view_outline)
@@ -144,6 +149,42 @@ def _name(video: Video, config: Mapping[str, Any]) -> str:
     return f"{video.name[: 200 - len(suffix)]}{suffix}"
 
 
+def mosaics_follow_title(video: Video) -> None:
+    """Call a video's mosaics, their canvases and jobs by its present title. In its transaction."""
+    for mosaic in Mosaic.everything.filter(video=video).order_by("pk"):
+        mosaic.name = _name(video, mosaic.config)
+        # A build locks its job before it writes the mosaic: in that order here too.
+        jobs = Job.objects.filter(target_type="mosaic", target_id=mosaic.pk)
+        jobs.update(target_name=mosaic.name)
+        rows = Mosaic.everything.filter(pk=mosaic.pk)
+        rows.update(name=mosaic.name, updated_at=Now())
+        BinEntry.objects.filter(target_id=mosaic.pk).update(name=mosaic.name)
+        components = list(mosaic.components.select_related("canvas"))
+        for one in components:
+            before = one.canvas.name
+            name = _component_name(mosaic, one.index, len(components))
+            jobs = Job.objects.filter(target_type="canvas", target_id=one.canvas_id)
+            jobs.update(target_name=name)
+            Canvas.everything.filter(pk=one.canvas_id).update(name=name, updated_at=Now())
+            for follow in canvas_titled:
+                follow(one.canvas_id, before, name)
+
+
+def component_ids(mosaic_id: uuid.UUID, index: int) -> tuple[uuid.UUID, uuid.UUID]:
+    """The ids of a component's canvas and of its row: whoever builds it twice finds the same."""
+    return uuid.uuid5(mosaic_id, f"canvas {index}"), uuid.uuid5(mosaic_id, f"component {index}")
+
+
+def frame_id(mosaic_id: uuid.UUID, index: int) -> uuid.UUID:
+    """The id of the row of a frame."""
+    return uuid.uuid5(mosaic_id, f"frame {index}")
+
+
+def _component_name(mosaic: Mosaic, index: int, total: int) -> str:
+    suffix = "" if total == 1 else f", component {index + 1}"
+    return f"{mosaic.name[: 200 - len(suffix)]}{suffix}"
+
+
 def _submit(mosaic: Mosaic, user: User) -> Job:
     return job_submit(
         kind=JOB_KIND,
@@ -159,14 +200,14 @@ def _write_component(
     mosaic: Mosaic, component: BuiltComponent, derived: Path, total: int
 ) -> Canvas:
     """One component's canvas and row."""
-    suffix = "" if total == 1 else f", component {component.index + 1}"
+    canvas_id, component_id = component_ids(mosaic.pk, component.index)
     canvas, _ = Canvas.objects.update_or_create(
-        pk=uuid.uuid5(mosaic.pk, f"canvas {component.index}"),
+        pk=canvas_id,
         defaults={
             "lab_id": mosaic.lab_id,
             "case_id": mosaic.case_id,
             "kind": CanvasKind.MOSAIC,
-            "name": f"{mosaic.name[: 200 - len(suffix)]}{suffix}",
+            "name": _component_name(mosaic, component.index, total),
             "width_px": component.width_px,
             "height_px": component.height_px,
             "levels": component.levels,
@@ -176,7 +217,7 @@ def _write_component(
         },
     )
     MosaicComponent.objects.update_or_create(
-        pk=uuid.uuid5(mosaic.pk, f"component {component.index}"),
+        pk=component_id,
         defaults={
             "mosaic": mosaic,
             "index": component.index,
@@ -206,7 +247,7 @@ def _write_frames(
     MosaicFrame.objects.bulk_create(
         (
             MosaicFrame(
-                id=uuid.uuid5(mosaic.pk, f"frame {frame.index}"),
+                id=frame_id(mosaic.pk, frame.index),
                 mosaic=mosaic,
                 index=frame.index,
                 pts=frame.pts,

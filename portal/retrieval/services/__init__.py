@@ -79,6 +79,7 @@ from portal.retrieval.services.submissions import (
     roi_changed,
     rois_saved_in_bulk,
 )
+from portal.retrieval.services.titles import titles_follow
 from portal.retrieval.services.training_sets import TrainingSet, training_set_write
 
 __all__ = [
@@ -144,6 +145,7 @@ __all__ = [
     "similar_to_query",
     "slide_look_through",
     "stain_save",
+    "titles_follow",
     "training_set_write",
     "unembeddable_save",
 ]

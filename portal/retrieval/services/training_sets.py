@@ -252,8 +252,13 @@ def _configurations(regions: Sequence[_Region], mpp: float) -> dict[str, dict[st
     }
     if slides[TRAIN]:
         made["patches"] = {"atlas": "", "slides": slides[TRAIN], "held_out": slides[WATCHED]}
-        sources = [slide[0] for slide in slides[TRAIN]]
-        made["roi"] = {"atlas": "", "slides": slides[TRAIN], "sources": sources}
+        learned, watched = ([slide[0] for slide in slides[use]] for use in (TRAIN, WATCHED))
+        made["roi"] = {
+            "atlas": "",
+            "slides": slides[TRAIN],
+            "sources": learned,
+            "held_out": watched,
+        }
     if any(r.use == TRAIN for r in scopes):
         folder, clear = str(EncoderKind.ENDOSCOPY), [0.0, 0.0, 1.0, 1.0]
         kept = sorted({f"{r.patient}-" for r in scopes if r.use == WATCHED})

@@ -26,7 +26,7 @@ from portal.retrieval.tasks.regions import canvas_mpp, canvas_stain, encoder_rea
 
 if TYPE_CHECKING:
     from ml.roi import RegionEncoder
-    from ml.roi.explain import Explained, Seen, Vertices
+    from ml.roi.explain import Explained, PlacedRegion, Vertices
 
 _DIGITS = 7  # of what a patch adds: a thousand of them still add up to five digits
 
@@ -62,7 +62,7 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
         hit = _Open(stack, row.hit.roi.canvas, row.hit.roi.geometry, row.hit.roi.frame_pts)
         both = (searched_with, hit)
         if isinstance(network, KeypointEncoder):
-            matches = match_regions(network, *(one.seen(network) for one in both))
+            matches = match_regions(network, *(one.placed(network) for one in both))
             return MatchFound(
                 points_a=_rounded(matches.xy_a),
                 points_b=_rounded(matches.xy_b),
@@ -73,10 +73,10 @@ def _found(context: JobContext, network: RegionEncoder, row: Explanation) -> Mat
             raise UserError("This encoder's searches cannot be explained.", code="no-explanation")
         progress = context.progress
         explained = explain_regions(
-            network, *(one.seen(network) for one in both), progress=progress
+            network, *(one.placed(network) for one in both), progress=progress
         )
         other = stain_counterpart(network)
-        again = explain_regions(other, *(one.seen(other) for one in both), progress=progress)
+        again = explain_regions(other, *(one.placed(other) for one in both), progress=progress)
     found = _of_patches(*explained)
     brought = again[1:] if other.normalises else explained[1:]
     failed = [one.stain_note for one in brought if not one.is_normalised]
@@ -116,13 +116,13 @@ class _Open:
 
             self.polygon = tissue_outline(self.pixels)
 
-    def seen(self, network: RegionEncoder) -> Seen:
+    def placed(self, network: RegionEncoder) -> PlacedRegion:
         """With the slide's stains, where the encoder wants them."""
-        from ml.roi.explain import Seen
+        from ml.roi.explain import PlacedRegion
 
         is_slide = isinstance(self.pixels, SlideImage)
         stain = canvas_stain(network, self.canvas, self.pixels) if is_slide else None
-        return Seen(self.pixels, self.polygon, self.mpp, stain)
+        return PlacedRegion(self.pixels, self.polygon, self.mpp, stain)
 
 
 class _Picture:
@@ -133,11 +133,11 @@ class _Picture:
             self.pixels = np.asarray(image.convert("RGB"))
         self.mpp = query.picture_mpp * query.scale if query.picture_mpp else None
 
-    def seen(self, network: RegionEncoder) -> Seen:
+    def placed(self, network: RegionEncoder) -> PlacedRegion:
         """All of it; the stains are found in it."""
-        from ml.roi.explain import Seen
+        from ml.roi.explain import PlacedRegion
 
-        return Seen(self.pixels, None, self.mpp)
+        return PlacedRegion(self.pixels, None, self.mpp)
 
 
 def _searched_with(stack: ExitStack, row: Explanation) -> _Open | _Picture:

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from ml.index.learning.material import RULE
 from portal.annotations.models import Roi
 from portal.core.errors import PortalError
+from portal.jobs.selectors import devices_alive
 from portal.labs.models import Lab, Role, User
 from portal.labs.requests import lab_chosen_by, user_of
 from portal.labs.rules import require_manager, require_role
@@ -41,6 +42,7 @@ def learnings(request: HttpRequest) -> HttpResponse:
         "page_obj": page.get_page(request.GET.get("page")),
         "kinds": [_kind(lab, kind) for kind in EncoderKind],
         "rule": RULE,
+        "devices": devices_alive(),
     }
     return render(request, "retrieval/learnings.html", context)
 

@@ -7,15 +7,16 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
 from ml.gpu import VARIABLE
-from ml.networks import device
 from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, Figure, device_name
 from tests.bench.gpu.report import NOT_RUN, report
+from tests.bench.gpu.stand_in import standing_in
 
 DOC = Path(__file__).resolve().parents[3] / "docs" / "benchmarks-gpu.md"
 
@@ -29,10 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=DOC)
     asked = parser.parse_args(arguments)
     if asked.measure:
-        if asked.stand_in:
-            _stand_in()
         sizes = QUICK if asked.quick else PROCESSOR if _is_on_processors() else FULL
-        found = MEASURES[asked.measure](sizes)
+        with standing_in() if asked.stand_in else nullcontext():
+            found = MEASURES[asked.measure](sizes)
         print(json.dumps({name: asdict(figure) for name, figure in found.items()}))
         return 0
     if (asked.stand_in or asked.quick) and asked.out == DOC:
@@ -53,17 +53,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _is_on_processors() -> bool:
     return os.environ.get(VARIABLE) == "cpu"
-
-
-def _stand_in() -> None:
-    """Work on the processor as on a GPU: in batches and half precision, by the code for one.
-
-    What is compiled for a GPU runs as it is: a compiler takes minutes.
-    """
-    import torch._dynamo
-
-    torch._dynamo.config.disable = True
-    device.REFERENCE = device.Compute(torch.device("cpu"), batched=True, half=torch.bfloat16)
 
 
 def _measured(name: str, where: str, options: list[str]) -> dict[str, Figure]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -15,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import ml
+from ml.gpu import COMPILE_VARIABLE
 from ml.networks.device import Compiled, Compute, chosen_compute, device_report
 from ml.networks.vision_transformer import TransformerConfig, VisionTransformer
 from tests.bench.resnet50 import resnet50
@@ -83,17 +87,19 @@ def networks(sizes: Sizes) -> Figures:
     compute, repeats = chosen_compute(), sizes.repeats
     rng = np.random.default_rng(1)
     patches = list(rng.integers(0, 256, (sizes.patches, 224, 224, 3), dtype=np.uint8))
-    encoder = load_patch_cnn(WEIGHTS)
     stains = estimate_stains(patches[0])
     side = sizes.vit.input_px
     images = rng.standard_normal((sizes.image_batch, 3, side, side)).astype(np.float32)
-    found = {
-        "Patches, shipped encoder (patch-cnn)": Figure(
-            len(patches) / _seconds(lambda: encoder.encode(patches, stains), compute, repeats),
-            "patches/s",
-            operations=_operations(lambda: encoder.encode(patches[:1], stains)),
-        )
-    }
+    with patch.dict(os.environ, {COMPILE_VARIABLE: "0"}):
+        plain = load_patch_cnn(WEIGHTS)
+    operations = _operations(lambda: plain.encode(patches[:1], stains))
+    found = {}
+    for name, compiles in (("", "0"), (", compiled", "1"))[: 2 if compute.batched else 1]:
+        with patch.dict(os.environ, {COMPILE_VARIABLE: compiles}):
+            encoder = load_patch_cnn(WEIGHTS)  # as a worker loads it
+        seconds = _seconds(partial(encoder.encode, patches, stains), compute, repeats)
+        what = f"Patches, shipped encoder (patch-cnn){name}"
+        found[what] = Figure(len(patches) / seconds, "patches/s", operations=operations)
     others = ("ResNet-50", resnet50()), ("ViT-L/16", VisionTransformer(sizes.vit))
     for name, network in others:
         what = f"Patches of {side} px, {name}"
@@ -152,12 +158,15 @@ def index(sizes: Sizes) -> Figures:
     for count in sizes.vectors:
         vectors = _clustered(count)
         with tempfile.TemporaryDirectory() as name:
-            config = IndexConfig(gpu_above=0)
+            least = min(IndexConfig().ivf_above, count - 1)  # lists also where few are tried out
+            config = IndexConfig(gpu_above=0, ivf_above=least)
             began = time.perf_counter()
             open_index(Path(name) / "i", dim=DIM, config=config).build(np.arange(count), vectors)
             what = f"Index of {count:,} vectors"
             built_s = time.perf_counter() - began
-            found[f"{what}: build"] = Figure(built_s, "s", more_is_better=False)
+            found[f"{what}: build"] = Figure(
+                built_s, "s", more_is_better=False, operations=_distances_to_centres(count)
+            )
             reader = open_index(Path(name) / "i", dim=DIM, config=config)
             half = np.arange(0, count, 2)
             for how, allowed in (("search", None), ("search, half allowed", half)):
@@ -241,6 +250,16 @@ def _seconds(call: Callable[[], object], compute: Compute, repeats: int) -> floa
             torch.cuda.synchronize(compute.device)
         spent.append(time.perf_counter() - began)
     return float(np.median(spent[1:]))
+
+
+def _distances_to_centres(count: int) -> float:
+    """Operations of the centres of a base's lists, and of finding the nearest of each vector."""
+    from ml.index.base.clusters import ROUNDS
+    from ml.index.base.lists import PER_LIST, lists_of
+
+    n_lists = lists_of(count)
+    sample = min(count, n_lists * PER_LIST)
+    return 2.0 * DIM * n_lists * (ROUNDS * sample + count)
 
 
 def _searches_ms(

@@ -10,10 +10,11 @@ from tests.bench.gpu.measures import Figure
 NOT_RUN = """# Benchmarks on a GPU
 
 These were not run: no GPU was at hand. On a machine with one, `make bench-gpu` measures patches a
-second (the shipped encoder, ResNet-50, ViT-L), matched pairs, mosaic frames, and the build and
-search of indexes of 1 and 10 million vectors, each on the GPU and on the processors of the same
-machine, and writes them here. `OUT=folder make gpu-once` runs the tests that need a GPU and these
-measures within ten minutes, and leaves what it found in the folder.
+second (the shipped encoder, ResNet-50, ViT-L, each as it is and compiled), matched pairs, mosaic
+frames, and the build and search of indexes of 1 and 10 million vectors, each on the GPU and on the
+processors of the same machine, and writes them here, with whether `TESSERA_COMPILE=1` pays.
+`OUT=folder make gpu-once` runs the tests that need a GPU and these measures within ten minutes, and
+leaves what it found in the folder.
 
 The command was tried out whole with the processor in the place of the GPU:
 `python -m tests.bench.gpu --stand-in --quick --out FILE` fills every row in a tiny size by the code
@@ -37,7 +38,8 @@ def report(gpu: Measured, processors: Measured, *, device: str, missing: Sequenc
         "Written by `make bench-gpu`; no figure here is typed by hand. The ratio says how many "
         "times faster the GPU was than the processors of the same machine and run. The share is of "
         f"the device's peak: {peak / 1e12:.2f} TFLOP/s, measured by a large matrix product in half "
-        "precision; counted are products and convolutions, of a search the distances to every row.",
+        "precision; counted are products and convolutions, of a search the distances to every row, "
+        "of a build those to the centres of its lists.",
         "",
         f"{device}; {datetime.now(UTC):%Y-%m-%d %H:%M UTC}.",
         "",
@@ -50,9 +52,26 @@ def report(gpu: Measured, processors: Measured, *, device: str, missing: Sequenc
             # processors compile nothing: what is compiled is held against what they do
             other = others.get(what.removesuffix(COMPILED))
             lines.append(_line(what, figure, other, peak))
+    lines += _said_of_compiling(gpu)
     if missing:
         lines += ["", f"Not measured: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
+
+
+def _said_of_compiling(gpu: Measured) -> list[str]:
+    """Whether ``TESSERA_COMPILE=1`` pays on this device, by every network measured both ways."""
+    figures = gpu.get("networks", {})
+    told = [
+        f"{name.removeprefix('Patches, ')} {fast.value / figures[name].value:.2f} times as fast"
+        for what, fast in figures.items()
+        if what.endswith(COMPILED) and (name := what.removesuffix(COMPILED)) in figures
+    ]
+    if not told:
+        return []
+    first = next(what for what in figures if what.endswith(COMPILED))
+    pays = figures[first].value > figures[first.removesuffix(COMPILED)].value
+    verdict = "pays" if pays else "does not pay"
+    return ["", f"`TESSERA_COMPILE=1` {verdict} here. Compiled, {', '.join(told)}."]
 
 
 def _is_peak(figure: Figure) -> bool:

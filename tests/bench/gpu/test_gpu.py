@@ -6,20 +6,23 @@ import json
 import shutil
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
-from ml.networks import device
+from ml.index.base import gpu_centres
 from tests.bench.gpu import __main__ as bench
 from tests.bench.gpu import once
 from tests.bench.gpu.__main__ import DOC, main
 from tests.bench.gpu.measures import FULL, MEASURES, PROCESSOR, QUICK, VIT_L, Figure
 from tests.bench.gpu.report import report
+from tests.bench.gpu.stand_in import standing_in
 from tests.bench.gpu.wheels import cut, pinned
 
 ROWS = """Patches, shipped encoder (patch-cnn)
+Patches, shipped encoder (patch-cnn), compiled
 Patches of 64 px, ResNet-50
 Patches of 64 px, ResNet-50, compiled
 Patches of 64 px, ViT-L/16
@@ -43,14 +46,15 @@ def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_
     def measured(name: str, where: str, options: list[str]) -> dict[str, Figure]:
         asked.append((name, where, options))
         monkeypatch.setenv("TESSERA_DEVICE", where)
-        with monkeypatch.context() as patch:
-            if "--stand-in" in options:
-                patch.setattr(device, "REFERENCE", device.REFERENCE)  # put back afterwards
-                bench._stand_in()
+        with standing_in() if "--stand-in" in options else nullcontext():
             return MEASURES[name](QUICK)
 
     monkeypatch.setattr(bench, "_measured", measured)
-    monkeypatch.setattr("torch._dynamo.config.disable", False)
+    made: list[type] = []
+    real = gpu_centres.GpuCentres.__init__
+    monkeypatch.setattr(
+        gpu_centres.GpuCentres, "__init__", lambda *a: [made.append(type(a[0])), real(*a)][1]
+    )
     out = tmp_path / "gpu.md"
     assert main(["--stand-in", "--quick", "--out", str(out)]) == 0
     quick, both = ["--quick"], ["--quick", "--stand-in"]
@@ -63,7 +67,9 @@ def test_the_whole_command_fills_every_row_with_the_processor_in_the_place_of_a_
     for what, gpu, processors, ratio, share in lines:
         assert float(gpu.split()[0].replace(",", "")) > 0
         assert (processors and ratio.endswith("x")) or "the peak" in what
-        assert "%" in share or "build" in what
+        assert "%" in share
+    assert made == [gpu_centres.GpuCentres], "lists are made by the code for a GPU, once"
+    assert "`TESSERA_COMPILE=1` " in out.read_text()
 
 
 def test_sizes_that_are_published_are_those_that_were_asked_for() -> None:
@@ -157,6 +163,23 @@ def test_ratios_and_shares_are_worked_out_from_the_figures() -> None:
     assert "10.00 TFLOP/s" in page
     assert "| Patches | 2,000 patches/s | 20.00 patches/s | 100.00x | 20.00% |" in page
     assert "| Search | 2.00 ms | 50.00 ms | 25.00x |  |" in page
+
+
+def test_the_page_says_whether_compiling_pays() -> None:
+    gpu = {
+        "networks": {
+            "Patches, shipped encoder (patch-cnn)": Figure(100, "patches/s"),
+            "Patches, shipped encoder (patch-cnn), compiled": Figure(130, "patches/s"),
+            "Patches of 224 px, ViT-L/16": Figure(40, "patches/s"),
+            "Patches of 224 px, ViT-L/16, compiled": Figure(38, "patches/s"),
+        }
+    }
+    page = report(gpu, {}, device="A GPU")
+    assert (
+        "`TESSERA_COMPILE=1` pays here. Compiled, shipped encoder (patch-cnn) 1.30 times as fast,"
+        " Patches of 224 px, ViT-L/16 0.95 times as fast." in page
+    )
+    assert "COMPILE" not in report({"networks": {}}, {}, device="A GPU")
 
 
 def test_carried_wheels_are_joined_and_installed_and_what_is_missing_is_skipped(

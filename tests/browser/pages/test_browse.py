@@ -18,6 +18,7 @@ from portal.archive.models import Case
 from portal.retrieval.models import Encoder, EncoderKind, LabelConfirmation
 from portal.retrieval.services import embedding_save, map_draw
 from tests.browser.conftest import DATABASE, run_job
+from tests.browser.test_accessibility import Seen
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -168,6 +169,22 @@ def test_pairs_and_bare_images_are_listed(open_page: Any, archive: Any) -> None:
     expect(page.locator(".pairs__pair")).to_contain_text("Labels differ")
     page.get_by_role("link", name="Not annotated yet").click()
     expect(page.get_by_role("heading", name="Every image has a region")).to_be_visible()
+
+
+def test_no_tab_breaks_a_rule_of_wcag(open_page: Any, open_server: Any, archive: Any) -> None:
+    """As axe-core sees them, light and dark; the map also with regions selected."""
+    page = open_page("/browse/")
+    page.locator("[data-map-legend] button").first.wait_for()
+    seen = Seen(page, open_server.url)
+    seen.look("the map")
+    seen.proves_that_it_sees()
+    page.reload()
+    page.locator("[data-map-legend] button").first.press("Enter")
+    page.locator("[data-map-list] a").first.focus()
+    seen.look("the map with regions selected")
+    for tab in ("near-duplicates/", "unlike/", "unannotated/"):
+        seen.go(f"/browse/{tab}")
+    assert not seen.complaints, "\n".join(seen.complaints)
 
 
 @pytest.mark.skipif(not SHOTS, reason="pictures are taken where they are asked for")

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 
+from ml.gpu import VARIABLE
 from ml.index import engine as engine_module
 from ml.index import rows, snapshot
 from ml.index.base import lists, segment
@@ -41,7 +43,42 @@ def standing_in(vectors: ArrayF32) -> GpuRows:
     return GpuRows(RoughIndex(vectors), vectors)
 
 
-ENGINES = ["processor", "gpu", "lists", "parts", "qdrant"]
+class _Config:
+    device = -1
+
+
+class _Resources:
+    def setTempMemory(self, nbytes: int) -> None:
+        assert nbytes > 0
+
+
+def faiss_with_gpu(
+    monkeypatch: pytest.MonkeyPatch, made: Callable[[int], Any] = faiss.IndexFlatL2
+) -> list[int]:
+    """FAISS as if it were built for a GPU and this machine had one, the processor in its place.
+
+    Returns:
+        the dimensions of the indexes that were made there.
+    """
+    dims: list[int] = []
+
+    def flat(resources: _Resources, dim: int, config: _Config) -> Any:
+        assert isinstance(resources, _Resources) and config.device == 0
+        dims.append(dim)
+        return made(dim)
+
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    for name, stand_in in {
+        "StandardGpuResources": _Resources,
+        "GpuIndexFlatConfig": _Config,
+        "GpuIndexFlatL2": flat,
+    }.items():
+        monkeypatch.setattr(faiss, name, stand_in, raising=False)
+    return dims
+
+
+ENGINES = ["processor", "gpu", "lists", "lists-by-gpu", "parts", "qdrant"]
 if os.environ.get("TESSERA_TEST_QDRANT_URL"):
     ENGINES.append("server")
 
@@ -51,7 +88,8 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """How bases are searched: scanned, on a GPU first (stood in for), or by lists of 8 bits.
 
     "lists" and "parts" do for a few rows what is done for millions, and visit every list; "parts"
-    makes lists of its own for each set of permitted ids. "qdrant" is its client's local mode,
+    makes lists of its own for each set of permitted ids, and those of "lists-by-gpu" are made on a
+    GPU (stood in for). "qdrant" is its client's local mode,
     "server" one that runs at ``TESSERA_TEST_QDRANT_URL``.
     """
     if request.param in ("qdrant", "server"):
@@ -65,19 +103,26 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(segment, "rows_on_gpu", standing_in)
         monkeypatch.setattr(snapshot, "read_segment", all_on_gpu)
     elif request.param != "processor":
-        lists_for_few(monkeypatch)
+        lists_for_few(monkeypatch, by_gpu=request.param == "lists-by-gpu")
         if request.param == "parts":
             monkeypatch.setattr(rows, "PART_SHARE", 1)
             monkeypatch.setattr(rows, "_USES_BEFORE_PART", 1)
     return str(request.param)
 
 
-def lists_for_few(monkeypatch: pytest.MonkeyPatch, *, recall: float = 2.0) -> None:
-    """Write and use lists whatever the base's size; a recall above 1 visits every list."""
-    write = segment.write_segment
+def lists_for_few(
+    monkeypatch: pytest.MonkeyPatch, *, recall: float = 2.0, by_gpu: bool = False
+) -> None:
+    """Write and use lists whatever the base's size; a recall above 1 visits every list.
 
-    def with_lists(*args: Any, ivf_above: int, **kwargs: Any) -> None:
-        write(*args, ivf_above=0, **kwargs)
+    ``by_gpu``: they are made on a GPU that is stood in for.
+    """
+    write = segment.write_segment
+    if by_gpu:
+        faiss_with_gpu(monkeypatch)
+
+    def with_lists(*args: Any, **kwargs: Any) -> None:
+        write(*args, **kwargs | {"ivf_above": 0, "gpu_above": 0 if by_gpu else 10**9})
 
     monkeypatch.setattr(engine_module, "write_segment", with_lists)
     monkeypatch.setattr(segment, "SCAN_MOST", 0)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ml.keypoints.device.planes import blurred, eroded, grown, shrunk, warped
-from ml.mosaic import blend
+from ml.mosaic import blend, device_blend
 from ml.mosaic.blend import blend_frames
 from ml.mosaic.canvas import MosaicCanvas
 from ml.mosaic.device_blend import DeviceTiles
@@ -106,6 +106,55 @@ def test_where_memory_ends_tiles_go_to_files_sooner(fast, tmp_path, monkeypatch)
     out = np.zeros((16, 160, 3), np.uint8)
     tiles.write(out)
     assert (out == 2).all()  # 1 of the coarse band and 1 of the fine
+
+
+def test_a_frame_without_room_is_blended_in_parts(fast, tmp_path, monkeypatch):
+    """The picture is that of whole frames, and other tiles make room first."""
+    frames = pictures(4)
+    monkeypatch.setattr(blend, "accelerator", lambda: fast)
+    expected = blended(frames, tmp_path).astype(int)
+    real, tried, made_room = device_blend.DevicePainter._warped_bands, [], []
+    to_files = device_blend.DeviceTiles.to_files
+
+    def tight(painter, frame, part):
+        size = (part[2] - part[0]) * (part[3] - part[1])
+        tried.append(size)
+        if size > 0.3 * H * W:
+            raise torch.OutOfMemoryError
+        return real(painter, frame, part)
+
+    def noted(tiles):
+        made_room.append(to_files(tiles))
+        return made_room[-1]
+
+    monkeypatch.setattr(device_blend, "LEAST_PART_PX", 16)
+    monkeypatch.setattr(device_blend.DevicePainter, "_warped_bands", tight)
+    monkeypatch.setattr(device_blend.DeviceTiles, "to_files", noted)
+    found = blended(frames, tmp_path).astype(int)
+    assert len(tried) > 4 * 7 and {True, False} == set(made_room)
+    apart = np.abs(found - expected)
+    assert apart.mean() < 0.2 and apart.max() <= 8
+    assert ((found > 0) == (expected > 0)).mean() > 0.999
+
+
+def test_a_part_needs_only_its_own_pixels_of_a_frame():
+    matrix = np.array([[2, 0, 10], [0, 2, 20], [0, 0, 1.0]])
+    assert device_blend._taken(matrix, (10, 5), (1000, 800)) == (9, 19, 32, 32)
+    assert device_blend._taken(matrix, (900, 900), (40, 30)) == (9, 19, 40, 30)
+    beyond = np.array([[1, 0, 0], [0, 1, 0], [-0.1, 0, 1.0]])
+    assert device_blend._taken(beyond, (30, 30), (40, 30)) == (0, 0, 40, 30)
+    assert device_blend._taken(matrix, (5, 5), (4, 4)) == (3, 3, 4, 4), "one at least"
+
+
+def test_a_part_that_cannot_be_halved_any_more_ends_the_work(fast, tmp_path, monkeypatch):
+    monkeypatch.setattr(blend, "accelerator", lambda: fast)
+
+    def full(painter, frame, part):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(device_blend.DevicePainter, "_warped_bands", full)
+    with pytest.raises(torch.OutOfMemoryError, match="no room for"):
+        blended(pictures(1), tmp_path)
 
 
 @pytest.mark.parametrize("border", ["zeros", "border"])

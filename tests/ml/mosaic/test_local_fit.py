@@ -97,6 +97,15 @@ def test_every_map_can_be_inverted(fitted: MosaicResult) -> None:
     assert np.linalg.norm(np.diff(meshes, axis=2), axis=3).max() <= MAX_SLOPE * spacing + 1e-6
 
 
+def test_no_mesh_takes_up_what_a_homography_can(fitted: MosaicResult) -> None:
+    along = np.linspace(-1, 1, 9)
+    x, y = (axis.ravel() for axis in np.meshgrid(along, along))
+    affine = np.stack([np.ones(81), x, y], axis=1)
+    for mesh in (f.mesh.reshape(81, 2) for f in fitted.frames if f.mesh is not None):
+        assert np.abs(mesh).max() > 0.5
+        assert np.abs(np.linalg.lstsq(affine, mesh, rcond=None)[0]).max() < 1e-6
+
+
 def test_the_manifest_keeps_the_meshes(fitted: MosaicResult) -> None:
     read = read_manifest(fitted.manifest.parent)
     for own, kept in zip(fitted.frames, read.frames, strict=True):

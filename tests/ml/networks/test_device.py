@@ -78,6 +78,32 @@ def test_rows_go_through_a_network_in_batches(fast):
     assert found.dtype == np.float32 and np.allclose(found, expected, atol=1e-3)
 
 
+@pytest.mark.parametrize(("kind", "pinned"), [("cuda", ["pinned"]), ("cpu", [])])
+def test_rows_go_to_a_gpu_from_pinned_memory_beside_its_work(monkeypatch, kind, pinned):
+    done = []
+
+    def to(tensor, device, *, non_blocking):
+        done.append((device.type, non_blocking))
+        return tensor
+
+    def pin_memory(tensor):
+        done.append("pinned")
+        return tensor
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
+    Compute(torch.device(kind), batched=True).sent(np.zeros((2, 3), np.float32))
+    assert done == [*pinned, (kind, True)]
+
+
+def test_networks_learn_in_bfloat16_there_and_in_float32_where_the_reference_is(fast):
+    layer, rows = torch.nn.Linear(4, 4).to(fast.device), torch.ones(2, 4, device=fast.device)
+    with fast.learning():
+        assert layer(rows).dtype == torch.bfloat16
+    with REFERENCE.learning():
+        assert torch.nn.Linear(4, 4)(torch.ones(2, 4)).dtype == torch.float32
+
+
 def test_what_does_not_fit_into_memory_is_tried_at_half_the_size():
     tried = []
 

@@ -52,11 +52,18 @@ def test_the_stream_gives_what_the_whole_gives(
             return
         assert read(text) == features
         assert list(features_read(Slow(text))) == features
+        for kind in (io.BytesIO, Slow):
+            places = [whole.place() for whole in [features_read(kind(text))] for _ in whole]
+            for at, place in enumerate(places, 1):
+                assert place is not None
+                assert list(features_read(kind(text), since=place)) == features[at:]
 
 
 def test_one_feature_is_a_document_as_well() -> None:
     feature = {"type": "Feature", "id": "a", "geometry": {"type": "Point"}, "properties": {}}
     assert read(json.dumps(feature)) == [feature]
+    alone = features_read(io.BytesIO(json.dumps(feature).encode()))
+    assert [alone.place() for _ in alone] == [None]
     assert read(b"\xef\xbb\xbf[]") == []
     (value,) = read('[{"x": NaN}]')
     assert value["x"] != value["x"]

@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 
+from portal.config import health
 from portal.jobs.models import WorkerSign
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +41,19 @@ def test_ready_says_what_networks_run_on_each_device_once(client: Client, storag
     for name, device in (("a", "CPU"), ("b", "Some GPU (cuda:0, 40 GiB)"), ("c", "CPU"), ("d", "")):
         facts = {"queues": "default,gpu", "device": device, "seen_at": timezone.now()}
         WorkerSign.objects.create(name=name, **facts)
-    assert client.get("/readyz").json()["devices"] == ["CPU", "Some GPU (cuda:0, 40 GiB)"]
+    devices = ["CPU", "Some GPU (cuda:0, 40 GiB)"]
+    assert client.get("/readyz").json()["devices"] == devices
+    assert client.get("/healthz?details").json() == {"status": "ok", "devices": devices}
+
+
+def test_alive_with_details_where_the_database_does_not_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> list[str]:
+        raise DatabaseError
+
+    monkeypatch.setattr(health, "devices_alive", broken)
+    assert client.get("/healthz?details").json() == {"status": "ok", "devices": []}
 
 
 def test_an_old_sign_of_life_does_not_count(client: Client, storage: object) -> None:

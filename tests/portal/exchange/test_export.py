@@ -7,22 +7,27 @@ import hashlib
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import CommandError, call_command
 from django.http.response import HttpResponseBase
 from django.test import Client
 
 from portal.annotations.models import Roi, RoiRevision
-from portal.annotations.services import roi_update
+from portal.annotations.services import roi_create, roi_update
 from portal.archive import storage
 from portal.archive.models import Asset
-from portal.exchange.selectors import export_folder
+from portal.audit.models import AuditEntry
+from portal.exchange.formats.crate_reading import CrateReader
+from portal.exchange.selectors import case_whole, export_folder
 from portal.jobs.models import Job, JobState
 from portal.jobs.worker.runner import job_run
 from portal.keeping.services.erasing.inventory import inventory_of
 from portal.labs.models import Membership, Role, User
+from portal.reading.services import Wanted, readings_assign, study_create
 from portal.retrieval.models import Embedding
 from tests.portal.exchange.conftest import Lab1
 
@@ -173,3 +178,66 @@ def test_only_managers_of_the_lab_see_it_and_each_only_their_own(
     manager.force_login(held.manager)
     assert "Download (" in manager.get(page).content.decode()
     assert zipfile.is_zipfile(io.BytesIO(_body(manager.get(export))))
+
+
+@pytest.mark.parametrize("name", ["crate", "crate.zip"])
+def test_by_the_command_as_a_folder_or_a_zip(held: Lab1, tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    who = ("--lab", "exchange", "--user", held.manager.email)
+    call_command("case_export", "W-1", *who, "--out", str(out))
+    assert out.is_dir() == (name == "crate")
+    with CrateReader(out) as crate:
+        crate.verify()
+        assert crate.identifier == f"urn:uuid:{held.world.case.pk}"
+        assert [row["id"] for row in crate.rows("records/rois.jsonl")] == [str(held.world.roi.pk)]
+        assert {f"originals/{a}" for a in Asset.objects.values_list("sha256", flat=True)} <= (
+            crate.files.keys()
+        )
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    entry = AuditEntry.objects.get(action="case.taken_along")
+    assert (entry.actor_id, entry.object_id) == (held.manager.pk, held.world.case.pk)
+    with pytest.raises(CommandError, match="there already"):
+        call_command("case_export", "W-1", *who, "--out", str(out))
+    Membership.objects.filter(user=held.manager).update(role=Role.REVIEWER)
+    with pytest.raises(CommandError, match="manager"):
+        call_command("case_export", "W-1", *who, "--out", str(tmp_path / "more"))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_manager_who_reads_blindly_takes_along_what_they_see(held: Lab1) -> None:
+    made = held.world
+    other = User.objects.create_user("other@exchange.example", "correct horse battery")
+    Membership.objects.create(user=other, lab=held.lab, role=Role.MANAGER)
+    boss = User.objects.create_user("boss@exchange.example", "correct horse battery")
+    Membership.objects.create(user=boss, lab=held.lab, role=Role.MANAGER)
+    study = study_create(lab=held.lab, user=boss, name="Blind")
+    wanted = Wanted(canvases=[made.canvas], people=[held.manager, other])
+    readings_assign(study=study, user=boss, wanted=wanted)
+    ring = [[500, 10], [600, 10], [600, 90], [500, 90], [500, 10]]
+    drawn = {
+        person.pk: roi_create(
+            canvas=made.canvas,
+            user=person,
+            geometry={"type": "Polygon", "coordinates": [ring]},
+            label=made.label,
+        ).roi
+        for person in (held.manager, other)
+    }
+    theirs = drawn[other.pk]
+    Embedding.objects.create(
+        lab=held.lab,
+        encoder=made.encoder,
+        roi=theirs,
+        canvas=made.canvas,
+        roi_version=1,
+        vector=np.zeros(4, "<f4").tobytes(),
+    )
+    assert theirs in case_whole(user=other, case=made.case).tables["rois"]
+    job = _ordered(held)
+    assert job.state == JobState.SUCCEEDED, job.error_message
+    crate = zipfile.ZipFile(io.BytesIO(_body(held.client().get(_path(held)))))
+    ids = {row["id"] for row in _rows(crate, "rois")}
+    assert str(drawn[held.manager.pk].pk) in ids
+    for name in crate.namelist():
+        if name.startswith("records/"):
+            assert str(theirs.pk) not in crate.read(name).decode(), name

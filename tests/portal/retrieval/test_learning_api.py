@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from portal.jobs.models import WorkerSign
 from portal.retrieval import services
 from portal.retrieval.models import Embedding, EncoderKind
 from tests.portal.retrieval.archives import filled, learned
@@ -106,6 +108,18 @@ def test_the_pages_tell_and_act(world, manager):
     assert "learned here" in page.get(url).content.decode()
     page.post(f"{made['Location']}roll-back/")
     assert "Put in use" in page.get(made["Location"]).content.decode()
+
+
+def test_the_page_of_the_encoders_says_what_they_run_on(world, manager):
+    page = Client()
+    page.force_login(manager)
+    filled(world)
+    url = f"/lab/learning/?lab={world.lab.slug}"
+    assert "no worker answers" in page.get(url).content.decode()
+    facts = {"queues": "default,gpu", "device": "Some GPU (cuda:0, 40 GiB)"}
+    WorkerSign.objects.create(name="w", seen_at=timezone.now(), **facts)
+    shown = page.get(url).content.decode()
+    assert "Some GPU (cuda:0, 40 GiB)" in shown and "no worker answers" not in shown
 
 
 def test_the_page_of_what_is_not_better_offers_nothing(world, manager):

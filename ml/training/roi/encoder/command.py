@@ -65,6 +65,8 @@ def train_roi(
             patch encoder.
         data: folder the sources are relative to.
         patch_weights: file of our own patch encoder, by default the shipped one.
+    Raises:
+        BadInputError: a source is missing, or held out as well; or the configuration is of no use.
     Source: the retrieval paper, section III-B.
     """
     config = run.config
@@ -76,12 +78,18 @@ def train_roi(
         patches, digest = _started_patches(config, run.start)
     else:
         patches, digest = _patch_encoder(config, patch_weights)
-    pools = _pools(run, patches, digest, files)
+    watched = source_files(config.held_out, data) if has_graph and config.held_out else []
+    if both := sorted({str(file.relative_to(data)) for file in set(files) & set(watched)}):
+        raise BadInputError(f"held_out: {', '.join(both)}: among the sources as well")
+    pools = _pools(run, patches, digest, files, data)
+    held_out = _pools(run, patches, digest, watched, data)
     atlas = _atlas_features(run, patches, digest, data)
     network: RoiGcn | VertexMean
     with run.learning():
         if has_graph:
-            learner = RoiLearner(config, pools, atlas, start=run.start)
+            learner = RoiLearner(
+                config, pools, atlas, start=run.start, held_out=held_out, compute=run.compute
+            )
             run.train(learner, steps=config.steps, checkpoint_every=config.checkpoint_every)
             learner.calibrate()
             network = learner.network
@@ -161,14 +169,24 @@ def _pool_key(config: RoiTrainConfig, digest: str) -> str:
 
 
 def _pools(
-    run: TrainingRun[RoiTrainConfig], patches: PatchEncoder, digest: str, files: Sequence[Path]
+    run: TrainingRun[RoiTrainConfig],
+    patches: PatchEncoder,
+    digest: str,
+    files: Sequence[Path],
+    data: Path,
 ) -> list[PatchPool]:
     """The patches of each file with their features, read back where they were kept."""
     config, key = run.config, _pool_key(run.config, digest)
+
+    def kept(file: Path) -> Path:
+        # by its folder too: files of two folders may have the same name
+        place = hashlib.sha256(str(file.relative_to(data)).encode()).hexdigest()[:8]
+        return run.out / f"pool-{key}-{file.stem}-{place}.npz"
+
     return [
         load_or_build_pool(
             file,
-            run.out / f"pool-{key}-{file.stem}.npz",
+            kept(file),
             config=config.encoder,
             encoder=patches,
             density=config.pool_density,

@@ -221,6 +221,9 @@ def _held_out_views(
     if not config.atlas and not config.held_out:
         return None
     atlas = data / config.atlas if config.atlas else None
+    for name, _, _ in config.held_out:
+        if not (data / name).exists():
+            raise BadInputError(f"held_out: {name!r} is not in the data folder")
     try:
         blocks = read_blocks(data, atlas, config.held_out, run.progress, use=WATCHED)
     except BadInputError:  # a table of one's own need not keep any patient back

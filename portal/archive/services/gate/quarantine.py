@@ -13,10 +13,10 @@ from typing import Any
 from django.db import transaction
 
 import ml.errors
-from portal.archive.models import Slide, Upload, UploadState, Video
+from portal.archive.models import Canvas, Slide, Upload, UploadState, Video
 from portal.archive.rules import require_intake
 from portal.archive.services.assets import asset_lock, asset_release
-from portal.archive.services.items import ItemReceived, item_create
+from portal.archive.services.items import ItemReceived, canvas_id_of, item_create
 from portal.core.errors import ConflictError, InvalidInputError
 from portal.core.events import event_emit
 from portal.labs.models import User
@@ -38,9 +38,11 @@ _AT_THE_GATE = frozenset(
 def item_quarantine(*, item: Slide | Video, code: str, message: str) -> bool:
     """Put the file of an item that failed at the gate into quarantine; False where it did not.
 
-    Call in the transaction that ends the job. Emits ``quarantine.put``.
+    An imported one stays, failed: regions wait on its canvas. Call in the transaction that ends the
+    job. Emits ``quarantine.put``.
     """
-    if code not in _AT_THE_GATE:
+    is_imported = Canvas.everything.filter(pk=canvas_id_of(item.pk)).exists()
+    if code not in _AT_THE_GATE or is_imported:
         return False
     sent = Upload.objects.filter(case_id=item.case_id, asset=item.asset)
     first = sent.order_by("created_at", "pk").first()

@@ -4,6 +4,7 @@ import OlMap from "ol/Map";
 import View from "ol/View";
 import OverviewMap from "ol/control/OverviewMap";
 import { primaryAction, shiftKeyOnly } from "ol/events/condition";
+import { rotate } from "ol/coordinate";
 import { getCenter } from "ol/extent";
 import DragRotate from "ol/interaction/DragRotate";
 import KeyboardPan from "ol/interaction/KeyboardPan";
@@ -34,6 +35,8 @@ const ZOOM_PADDING_PX = [80, 80, 80, 80];
 const ZOOM_CLOSEST_RESOLUTION = 0.25;
 /** Long enough to follow the movement, short enough not to wait for it. */
 const ANIMATION_MS = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 180;
+/** What a hand does to the map. */
+const USED = ["pointerdown", "wheel", "keydown"];
 
 export class MapView {
   readonly map: OlMap;
@@ -74,6 +77,7 @@ export class MapView {
     this.moves = new ViewMoves(this.view, ANIMATION_MS);
     this.map = new OlMap({ target, layers, view: this.view, controls: [], interactions });
     this.fit(false);
+    this.holdStill();
     this.fitUntilMoved();
     target.addEventListener("pointerdown", () => target.toggleAttribute("data-pointed", true));
     target.addEventListener("blur", () => target.toggleAttribute("data-pointed", false));
@@ -125,12 +129,26 @@ export class MapView {
     });
   }
 
+  /** A row or a panel that comes beside the map moves its middle: the image stays under the hand, once there is one. */
+  private holdStill(): void {
+    let before = seatOf(this.target);
+    let isUsed = false;
+    for (const type of USED) this.target.addEventListener(type, () => (isUsed = true), { once: true, passive: true });
+    this.map.on("change:size", () => {
+      const now = seatOf(this.target);
+      const by = [now.x - before.x, before.y - now.y].map((part) => part * (this.view.getResolution() ?? 1));
+      const [x = 0, y = 0] = rotate(by, this.view.getRotation());
+      if (isUsed && now.window === before.window && !this.view.getAnimating()) this.view.adjustCenter([x, y]);
+      before = now;
+    });
+  }
+
   /** What is laid out after the map (a timeline, a panel) changes its size: the image stays whole. */
   private fitUntilMoved(): void {
     const refit = (): void => this.fit(false);
     this.map.on("change:size", refit);
     const stop = (): void => this.map.un("change:size", refit);
-    for (const type of ["pointerdown", "wheel", "keydown"]) {
+    for (const type of USED) {
       this.target.addEventListener(type, stop, { once: true, passive: true });
     }
     this.placed = stop;
@@ -195,6 +213,12 @@ export class MapView {
     this.placed();
     this.moves.fit(extent, { padding: ZOOM_PADDING_PX, minResolution: ZOOM_CLOSEST_RESOLUTION });
   }
+}
+
+/** The middle of an element on the page, and the size of the window. */
+function seatOf(target: HTMLElement): { x: number; y: number; window: string } {
+  const { left, top, width, height } = target.getBoundingClientRect();
+  return { x: left + width / 2, y: top + height / 2 + scrollY, window: `${innerWidth} ${innerHeight}` };
 }
 
 /** A tenth of the canvas as margin on each side, for the centre of the view. */

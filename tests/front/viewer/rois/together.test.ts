@@ -110,6 +110,16 @@ describe("many at once", () => {
     },
   );
 
+  it("brought back with a change, keep the change", async () => {
+    const both = [state("r1"), state("r2")];
+    edits.together("Delete", both.map((one) => ({ state: one, deleted: true })));
+    await saved();
+    edits.together("Rename", both.map((one) => ({ state: one, patch: { name: "x" } })));
+    await pass(2000);
+    expect([stored("name"), stored("deleted_at")]).toEqual([["x", "x", ""], [null, null, null]]);
+    expect([state("r1").name, store.sync.pendingCount]).toEqual(["x", 0]);
+  });
+
   it("ask where somebody brought back what was deleted, before the answer came", async () => {
     const conflicts: string[] = [];
     store.sync.on("conflict", ({ state: { id } }) => conflicts.push(id));

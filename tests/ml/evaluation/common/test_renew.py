@@ -29,13 +29,14 @@ def test_only_the_rows_scored_anew_change(tmp_path: Path) -> None:
         "papers": {"b": row},
         "detectors": {"sift": {"b": row}},
     }
-    renew(path, new)
+    whole = renew(path, new)
     found = json.loads(path.read_text())
     kept = {"x": 0.75, "y": None, "curves": {"core": {"q": 2}}}
     assert found["papers"] == {"a": {"x": 0.5}, "b": kept}
     assert found["detectors"] == {"sift": {"a": {"x": 0.5}, "b": kept}}
     assert found["versions"] == {"a": "1", "b": "2"}
     assert found["options"] == {"pairs": 3}
+    assert whole == found  # what a card is written from
 
 
 def test_a_result_of_other_options_or_protocols_is_refused(tmp_path: Path) -> None:

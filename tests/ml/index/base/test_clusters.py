@@ -55,8 +55,9 @@ def test_equal_vectors_and_more_centres_than_vectors_are_borne():
 
 
 def test_the_file_of_all_vectors_is_what_faiss_writes(tmp_path, vectors):
-    write_segment(tmp_path / "base", np.arange(9_000), vectors, ivf_above=10**9)
+    base = tmp_path / "base"
+    write_segment(base, np.arange(9_000), vectors, ivf_above=10**9, gpu_above=10**9)
     flat = faiss.IndexFlatL2(DIM)
     flat.add(vectors)
     faiss.write_index(flat, str(tmp_path / "other"))
-    assert (tmp_path / "base" / "flat.faiss").read_bytes() == (tmp_path / "other").read_bytes()
+    assert (base / "flat.faiss").read_bytes() == (tmp_path / "other").read_bytes()

@@ -11,7 +11,7 @@ from ml.gpu import MEMORY_VARIABLE, VARIABLE
 from ml.index import IndexConfig, open_index
 from ml.index.base.gpu import MOST_ROWS, GpuRows, rows_on_gpu
 from ml.index.exact import exact_distances, nearest
-from tests.ml.index.conftest import RoughIndex
+from tests.ml.index.conftest import RoughIndex, faiss_with_gpu
 
 RNG = np.random.default_rng(5)
 
@@ -19,6 +19,20 @@ RNG = np.random.default_rng(5)
 def nearest_rows(vectors, q, k, mask=None):
     rows = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
     return nearest(rows, exact_distances(q, vectors[rows]), k)[0]
+
+
+def clustered(count, dim):
+    rng = np.random.default_rng(3)
+    centres = 3 * rng.standard_normal((60, dim))
+    return (centres[rng.integers(0, 60, count)] + rng.standard_normal((count, dim))).astype("f4")
+
+
+def recall(index, vectors, k=25):
+    """Mean share of the exact answer that an index of all ``vectors`` finds."""
+    shares = []
+    for q in vectors[:: len(vectors) // 20] + np.float32(0.05):
+        shares.append(np.isin(nearest_rows(vectors, q, k), index.search(q, k)[0]).mean())
+    return np.mean(shares)
 
 
 @pytest.mark.parametrize("offset", [0.0, 30.0])
@@ -90,7 +104,30 @@ def test_a_gpu_without_room_is_said_and_passed_over(monkeypatch, caplog):
     monkeypatch.setattr(faiss, "StandardGpuResources", Full, raising=False)
     monkeypatch.delenv(VARIABLE, raising=False)
     assert rows_on_gpu(np.ones((3, 2), np.float32)) is None
+    assert "the GPU has no room" in caplog.text
+
+
+def test_vectors_that_a_gpu_cannot_take_are_left_to_the_processor(monkeypatch, caplog):
+    class Small(faiss.IndexFlatL2):
+        def add(self, _vectors):
+            raise RuntimeError("Error: 'err == cudaSuccess' failed: out of memory")
+
+    faiss_with_gpu(monkeypatch, Small)
+    assert rows_on_gpu(np.ones((3, 2), np.float32)) is None
     assert "cannot hold 3 vectors" in caplog.text
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not faiss.get_num_gpus(), reason="no GPU, or FAISS without it")
+def test_lists_made_on_a_real_gpu_find_what_the_processor_finds(tmp_path):
+    vectors = clustered(60_000, 64)
+    config = IndexConfig(gpu_above=0, ivf_above=0)
+    large = open_index(tmp_path / "i", dim=64, config=config)
+    large.build(np.arange(60_000), vectors)
+    config = IndexConfig(gpu_above=10**9, ivf_above=0)  # searched by the lists themselves
+    reader = open_index(tmp_path / "i", dim=64, config=config)
+    assert reader.stats.kind == "ivf"
+    assert recall(reader, vectors) >= 0.99
 
 
 @pytest.mark.gpu

@@ -7,7 +7,7 @@ import pytest
 from shapely.geometry import box
 
 from ml.roi import load_encoder
-from ml.roi.explain import Seen, match_regions
+from ml.roi.explain import PlacedRegion, match_regions
 
 
 def test_key_points_of_one_place_are_matched_where_they_lie(mucosa):
@@ -15,7 +15,9 @@ def test_key_points_of_one_place_are_matched_where_they_lie(mucosa):
     image = mucosa(480, 560, seed=5)
     moved = np.roll(image, 40, axis=1)
     found = match_regions(
-        encoder, Seen(image, box(140, 120, 340, 320)), Seen(moved, box(180, 120, 380, 320))
+        encoder,
+        PlacedRegion(image, box(140, 120, 340, 320)),
+        PlacedRegion(moved, box(180, 120, 380, 320)),
     )
     assert len(found.score) >= 8
     assert min(found.found_a, found.found_b) >= len(found.score)

@@ -11,7 +11,7 @@ from shapely.geometry import box
 from ml.imaging.slides import open_slide
 from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.roi import load_encoder
-from ml.roi.explain import Seen, colour_overlap, explain_regions, stain_counterpart
+from ml.roi.explain import PlacedRegion, colour_overlap, explain_regions, stain_counterpart
 from ml.roi.explain.colour import colour_histogram
 
 SIDE = 900  # half of it is two patches of 224 um wide at 1 um per pixel
@@ -33,7 +33,7 @@ def halves(tissue):
 
 @pytest.fixture(scope="module")
 def explained(encoder, halves):
-    return explain_regions(encoder, *(Seen(image, mpp=1.0) for image in halves))
+    return explain_regions(encoder, *(PlacedRegion(image, mpp=1.0) for image in halves))
 
 
 def test_matched_patches_lie_in_the_half_that_is_the_same(explained):
@@ -58,9 +58,9 @@ def test_a_slide_gives_what_its_pixels_give(encoder, halves, tmp_path):
     path = tmp_path / "still.png"
     Image.fromarray(halves[0][:, :SIDE]).save(path)
     outline = box(100, 100, 800, 800)
-    of_image = Seen(halves[0][:, :SIDE], outline, 1.0)
+    of_image = PlacedRegion(halves[0][:, :SIDE], outline, 1.0)
     with open_slide(path) as slide:
-        found, a, b = explain_regions(encoder, Seen(slide, outline, 1.0), of_image)
+        found, a, b = explain_regions(encoder, PlacedRegion(slide, outline, 1.0), of_image)
     assert np.array_equal(a.boxes_l0, b.boxes_l0)
     assert found.similarity == pytest.approx(1, abs=0.01)
 

@@ -29,6 +29,16 @@ def test_the_state_of_another_run_is_refused(tmp_path):
         read_checkpoint(tmp_path / "checkpoint.pt", Run(steps=4))
 
 
+def test_the_state_of_an_earlier_release_is_refused_with_words(tmp_path):
+    @dataclass(frozen=True)
+    class More(Run):
+        held_out: tuple[str, ...] = ()
+
+    write_checkpoint(tmp_path / "checkpoint.pt", Run(), {})
+    with pytest.raises(BadInputError, match=r"or of an earlier release .* choose another folder"):
+        read_checkpoint(tmp_path / "checkpoint.pt", More())
+
+
 def test_a_run_from_other_weights_is_another_run(tmp_path):
     path = tmp_path / "checkpoint.pt"
     write_checkpoint(path, Run(), {"losses": []}, start=b"one")

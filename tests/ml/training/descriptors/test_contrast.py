@@ -243,3 +243,9 @@ def test_a_step_stays_on_the_device_of_its_network(config, data, elsewhere, up_t
     learner = ContrastLearner(config, stills, compute=elsewhere)
     with up_to_its_loss():
         learner.step(0, {})
+
+
+@pytest.mark.parametrize("config", [TINY, GRAPH], ids=["cnn", "graph"])
+def test_half_precision_learns_from_about_the_same_losses(config, data, learns_alike):
+    stills, _ = read_stills(data, config.stills, progress=no_progress)
+    learns_alike(lambda compute: ContrastLearner(config, stills, compute=compute))

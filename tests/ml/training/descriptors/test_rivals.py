@@ -11,10 +11,12 @@ import torch
 
 from ml.errors import UnknownNameError
 from ml.training.common.run import TrainingRun
+from ml.training.descriptors.cnn import train_contrast
 from ml.training.descriptors.contrast import ContrastLearner
 from ml.training.descriptors.losses import hardest, hybrid, hynet, sosnet
 from ml.training.descriptors.rivals import (
     MATCHER,
+    MatcherLearner,
     PairMatcher,
     PairMatcherConfig,
     assignment,
@@ -93,3 +95,21 @@ def test_a_comparison_trains_every_rival_and_goes_on_where_it_stopped(data, tmp_
     assert again == found
     with pytest.raises(UnknownNameError, match="unknown loss 'softmax'"):
         ContrastLearner(dataclasses.replace(config, loss="softmax"), stills)
+
+
+def test_the_matcher_learns_in_half_precision_from_about_the_same_losses(
+    data,  # noqa: F811
+    tmp_path,
+    learns_alike,
+):
+    config = dataclasses.replace(
+        TINY, steps=1, network=dataclasses.replace(TINY.network, dim=8), train_cnn=False
+    )
+    stills, held_out = read_stills(data, config.stills, progress=no_progress)
+    train_contrast(
+        TrainingRun(dataclasses.replace(config, train_cnn=True), tmp_path), stills, held_out
+    )
+    start = next(tmp_path.glob("*.safetensors"))
+    learns_alike(
+        lambda compute: MatcherLearner(config, stills, held_out, start=start, compute=compute)
+    )

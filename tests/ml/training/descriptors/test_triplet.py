@@ -221,3 +221,7 @@ def test_a_step_stays_on_the_device_of_its_network(mined, stills, elsewhere, up_
     learner = TripletLearner(config, stills[0], (), compute=elsewhere)
     with up_to_its_loss():
         learner.step(0, {})
+
+
+def test_half_precision_learns_from_about_the_same_losses(stills, learns_alike):
+    learns_alike(lambda compute: TripletLearner(TINY, stills[0], (), compute=compute))

@@ -89,6 +89,7 @@ def test_a_run_gives_a_descriptor_a_log_and_refuses_another_configuration(data, 
     log = json.loads((tmp_path / "log.json").read_text())
     assert len(log["history"]["loss"]) == TINY.total_steps == summary["steps"] == 6
     assert [row["step"] for row in log["validation"]] == [0, 3, 6]
+    assert len(log["history"]["held_out_precision"]) == len(log["history"]["loss"])
     assert (summary["stills"], summary["held_out_stills"]) == (2, 1)
     with pytest.raises(BadInputError, match="checkpoint of another configuration"):
         train_vit(TrainingRun(dataclasses.replace(TINY, seed=1), tmp_path), data=data)
@@ -270,3 +271,27 @@ def test_fine_tuning_starts_from_weights_and_refuses_those_of_other_sizes(
     other = dataclasses.replace(SHORT, network=dataclasses.replace(SHORT.network, heads=4))
     with pytest.raises(WeightsError, match="expected weights of"):
         VitLearner(other, [], [], start=start)
+
+
+def test_half_precision_learns_from_about_the_same_losses(data, learns_alike):
+    config = dataclasses.replace(TINY, held_out=())
+    stills, _ = read_stills(config, sorted((data / "stills").iterdir()))
+    learns_alike(lambda compute: VitLearner(config, stills, (), compute=compute), number=1)
+
+
+def test_held_out_pairs_are_scored_once_where_the_first_step_does_not_fit(
+    data, tmp_path, monkeypatch
+):
+    real, sizes = VitLearner._maps, []
+
+    def small(learner, pixels):
+        sizes.append(len(pixels))
+        if len(pixels) > 4:
+            raise torch.OutOfMemoryError
+        return real(learner, pixels)
+
+    monkeypatch.setattr(VitLearner, "_maps", small)
+    run = TrainingRun(dataclasses.replace(TINY, batch=4, epochs=1), tmp_path)
+    train_vit(run, data=data)
+    assert sizes == [8, 4, 4] and run.history["batch"] == [[0, 2]]
+    assert [row["step"] for row in run.history["validation"]] == [0, 2]

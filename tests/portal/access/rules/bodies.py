@@ -15,6 +15,10 @@ def case_body(scene: Any) -> dict[str, Any]:
     return {"accession": "W-2", "sex": "unknown", "age_band": "unknown"}
 
 
+def title_body(scene: Any) -> dict[str, Any]:
+    return {"name": "Another title"}
+
+
 def roi_body(scene: Any) -> dict[str, Any]:
     ring = [[20, 20], [300, 20], [300, 300], [20, 20]]
     geometry = {"type": "Polygon", "coordinates": [ring]}

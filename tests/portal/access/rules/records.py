@@ -28,6 +28,7 @@ from tests.portal.access.rules.bodies import (
     share_body,
     slide_body,
     tile_path,
+    title_body,
     video_body,
 )
 from tests.portal.access.rules.kinds import BY_TOKEN, ROLES, Answer, Rule, page, rest
@@ -65,6 +66,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "archive:item_card": {"GET": page()},
     "archive:item_retry": {"POST": page(302, at_least="annotator")},
+    "archive:item_rename": {"POST": page(302, at_least="annotator", body=title_body)},
     "archive:item_delete": {"POST": page(302, at_least="annotator")},
     "archive:slide_open": {"GET": page(302)},
     "archive:video_open": {"GET": page(302)},
@@ -93,6 +95,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:slide-detail": {
         "GET": rest(),
+        "PATCH": rest(at_least="annotator", writes=True, body=title_body),
         "DELETE": rest(204, at_least="annotator", writes=True),
     },
     "api:upload-list": {
@@ -110,6 +113,7 @@ RECORDS: Mapping[str, Mapping[str, Rule]] = {
     },
     "api:video-detail": {
         "GET": rest(),
+        "PATCH": rest(at_least="annotator", writes=True, body=title_body),
         "DELETE": rest(409, at_least="annotator", writes=True),  # its mosaic is being built
     },
     "api:video-frames": {"GET": rest()},

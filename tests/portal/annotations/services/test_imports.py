@@ -6,21 +6,25 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
-from portal.annotations.models import Roi, RoiImport, RoiRevision
+from portal.annotations.models import ImportStage, Label, Roi, RoiImport, RoiRevision
 from portal.annotations.services import (
     ImportChoices,
+    Once,
     exchange,
     imports,
+    label_set_ensure,
     reading,
     roi_create,
     roi_delete,
     roi_import,
+    roi_import_preview,
     roi_import_undo,
     roi_update,
 )
 from portal.archive.models import Canvas
-from portal.core.errors import ForbiddenError, InvalidInputError
+from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.core.models import Event
 from portal.jobs.models import Job
 from portal.labs.models import User
@@ -109,6 +113,34 @@ def test_undoing_takes_few_statements_for_many_rois(
     assert Event.objects.filter(name="roi.deleted").count() == 60
 
 
+def test_what_an_import_said_of_a_region_is_taken_back_too(canvas: Canvas, annotator: User) -> None:
+    roi = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80)).roi
+    said = {"ANNOTATION_DESCRIPTION": "from a file", "Grade": "2"}
+    one = feature(box(9, 9, 80, 80), id=str(roi.pk), metadata=said)
+    report = roi_import(canvas=canvas, user=annotator, document=[one])
+    roi.refresh_from_db()
+    assert (roi.description, roi.properties) == ("from a file", {"Grade": "2"})
+    row = RoiImport.objects.get(pk=report.import_id)
+    assert roi_import_undo(roi_import=row, user=annotator).reverted == 1
+    roi.refresh_from_db()
+    assert (roi.description, roi.properties) == ("", {})
+
+
+def test_a_region_whose_label_was_retired_since_does_not_stop_the_undoing(
+    canvas: Canvas, annotator: User
+) -> None:
+    label = Label.objects.create(
+        lab_id=canvas.lab_id, label_set=label_set_ensure(lab=canvas.lab), name="Before"
+    )
+    roi = roi_create(canvas=canvas, user=annotator, geometry=box(9, 9, 80, 80), label=label).roi
+    document_of = [feature(box(9, 9, 80, 80), id=str(roi.pk)), *document(2)["features"]]
+    report = roi_import(canvas=canvas, user=annotator, document=document_of)
+    Label.objects.update(retired_at=timezone.now())
+    row = RoiImport.objects.get(pk=report.import_id)
+    undone = roi_import_undo(roi_import=row, user=annotator)
+    assert (undone.removed, undone.reverted, undone.kept) == (2, 0, 1)
+
+
 def test_what_somebody_changed_since_the_import_stays(canvas: Canvas, annotator: User) -> None:
     report = roi_import(canvas=canvas, user=annotator, document=document(3))
     kept = Roi.objects.select_related("canvas").get(name="n1")
@@ -129,25 +161,146 @@ def test_an_import_that_changed_nothing_leaves_nothing_to_undo(
     assert (again.import_id, RoiImport.objects.count()) == (None, 1)
 
 
-def test_an_import_that_broke_off_is_completed_by_importing_again(
-    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_undone_is_back_when_it_is_imported_again(canvas: Canvas, annotator: User) -> None:
+    """Its features have no ids: they are recognised by their content, deleted or not."""
+    first = roi_import(canvas=canvas, user=annotator, document=document(2))
+    row = RoiImport.objects.get(pk=first.import_id)
+    roi_import_undo(roi_import=row, user=annotator)
+    foreseen = roi_import_preview(canvas=canvas, user=annotator, document=document(2))
+    assert (foreseen.count("restored"), len(foreseen.outlines)) == (2, 2)
+    again = roi_import(canvas=canvas, user=annotator, document=document(2))
+    assert (again.count("restored"), Roi.objects.live().count()) == (2, 2)
+    row = RoiImport.objects.get(pk=again.import_id)
+    assert roi_import_undo(roi_import=row, user=annotator).removed == 2
+    assert not Roi.objects.live().exists()
+
+
+def broken_off(
+    canvas: Canvas,
+    user: User,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[BaseException],
+    once: Once | None = None,
+) -> RoiImport:
+    """An import of five that ended after two."""
     monkeypatch.setattr(reading, "CHUNK", 2)
     write = exchange._write
 
     def dies(run: Any, plans: Any) -> None:
-        if Roi.objects.count() == 2:
-            raise KeyboardInterrupt
+        if Roi.objects.live().count() == 2:
+            raise error
         write(run, plans)
 
     with monkeypatch.context() as patch:
         patch.setattr(exchange, "_write", dies)
+        with pytest.raises(error):
+            roi_import(canvas=canvas, user=user, document=document(5), once=once)
+    return RoiImport.objects.get()
+
+
+def test_an_import_whose_process_is_gone_is_taken_back(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = Once.of(annotator, key="a key", request="five")
+    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt, once)
+    assert (row.done, Roi.objects.live().count()) == (2, 2)
+    assert imports.imports_lost_undo() == 0  # it may be alive still
+    with pytest.raises(ConflictError, match="still running"):
+        roi_import_undo(roi_import=row, user=annotator)
+    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
+    assert (imports.imports_lost_undo(), imports.imports_lost_undo()) == (1, 0)
+    assert not Roi.objects.live().exists()
+    report = roi_import(canvas=canvas, user=annotator, document=document(5), once=once)
+    assert (report.count("restored"), report.count("created")) == (2, 3)
+
+
+def test_an_import_that_ends_while_the_chore_looks_at_others_stays(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
+    slow = RoiImport.objects.create(
+        lab_id=canvas.lab_id, canvas=canvas, author=annotator, stage=ImportStage.IMPORTING
+    )
+    RoiImport.objects.update(updated_at=timezone.now() - imports.SILENT)
+    undo = imports.import_undo_unasked
+
+    def meanwhile(row: RoiImport) -> None:
+        other = slow if row.pk == lost.pk else lost
+        RoiImport.objects.filter(pk=other.pk).update(stage=ImportStage.IMPORTED)
+        undo(row)
+
+    monkeypatch.setattr(imports, "import_undo_unasked", meanwhile)
+    assert imports.imports_lost_undo() == 1
+    assert RoiImport.objects.filter(undone_at=None).count() == 1
+
+
+def test_an_import_that_cannot_be_taken_back_keeps_nothing_else_from_its_work(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
+    RoiImport.objects.update(updated_at=timezone.now() - imports.SILENT)
+
+    def refuses(*_: Any) -> None:
+        raise ForbiddenError("not any more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(imports, "_undo", refuses)
+        assert imports.imports_lost_undo() == 0  # and raises nothing: the reaper would end
+    assert imports.imports_lost_undo() == 0  # not at each of its passes
+    RoiImport.objects.update(updated_at=timezone.now() - imports.SILENT)
+    assert imports.imports_lost_undo() == 1
+    row.refresh_from_db()
+    assert row.stage == ImportStage.IMPORTED and not Roi.objects.live().exists()
+
+
+def test_a_chore_that_is_killed_takes_back_the_rest_next_time(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
+    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
+    monkeypatch.setattr(imports, "CHUNK", 1)
+    take_back, calls = imports._take_back, []
+
+    def dies(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return take_back(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(imports, "_take_back", dies)
         with pytest.raises(KeyboardInterrupt):
-            roi_import(canvas=canvas, user=annotator, document=document(5))
-    report = roi_import(canvas=canvas, user=annotator, document=document(5))
-    assert (report.count("created"), report.count("unchanged")) == (3, 2)
-    roi_import_undo(roi_import=RoiImport.objects.earliest("created_at"), user=annotator)
-    assert Roi.objects.live().count() == 3
+            imports.imports_lost_undo()
+    assert Roi.objects.live().count() == 1
+    assert imports.imports_lost_undo() == 1
+    assert not Roi.objects.live().exists()
+    with pytest.raises(ConflictError, match="taken back"):
+        imports.import_kept(row)  # of a process that was only paused
+
+
+def test_an_import_that_meets_an_error_leaves_nothing(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = broken_off(canvas, annotator, monkeypatch, RuntimeError)
+    assert row.undone_at and not Roi.objects.live().exists()
+    assert RoiRevision.objects.filter(roi_import=row).count() == 2  # the history tells of it
+
+
+def test_an_import_that_writes_nothing_for_long_says_that_it_lives(
+    canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 2)
+    monkeypatch.setattr(exchange, "LIVES_EVERY_S", 0.0)
+    said: list[int] = []
+    kept = exchange.import_kept
+    monkeypatch.setattr(
+        exchange,
+        "import_kept",
+        lambda row, **more: (said.append(more.get("done", -1)), kept(row, **more)),
+    )
+    odd = [feature({"type": "Circle", "coordinates": [1, 1]})] * 5
+    roi_import(canvas=canvas, user=annotator, document=[*document(1)["features"], *odd])
+    assert said == [2, 2, 4, 6, -1]
 
 
 def test_ids_that_another_import_wrote_in_between_are_met_again(

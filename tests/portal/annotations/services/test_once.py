@@ -260,18 +260,30 @@ def crashing(at: int) -> Callable[..., Any]:
     return run
 
 
-def test_any_edits_undos_races_and_crashes_end_with_each_accepted_edit_once(
-    canvas: Canvas, annotator: User
-) -> None:
-    kind = type("HistoriesHere", (Histories,), {"canvas": canvas, "user": annotator})
+def histories(canvas: Canvas, user: User, examples: int, *, always_same: bool) -> None:
+    kind = type("HistoriesHere", (Histories,), {"canvas": canvas, "user": user})
     run_state_machine_as_test(
         kind,
         settings=settings(
-            max_examples=8,
+            max_examples=examples,
             stateful_step_count=14,
             deadline=None,
-            derandomize=True,
+            derandomize=always_same,
             phases=[Phase.generate],  # shrinking what writes to a database takes minutes
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_any_edits_undos_races_and_crashes_end_with_each_accepted_edit_once(
+    canvas: Canvas, annotator: User
+) -> None:
+    histories(canvas, annotator, 8, always_same=True)
+
+
+@pytest.mark.slow
+@pytest.mark.endurance
+def test_so_do_hundreds_of_histories_that_nobody_saw_before(
+    canvas: Canvas, annotator: User
+) -> None:
+    histories(canvas, annotator, 200, always_same=False)

@@ -1,71 +1,32 @@
-"""Imports that run as jobs: previewed, killed, stopped, gone on with; nothing is counted twice."""
+"""Imports that run as jobs: previewed, decided, imported, undone; over REST."""
 
 from __future__ import annotations
 
 import csv
-import io
-import json
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from portal.annotations.models import Label, Roi, RoiImport, RoiRevision
+from portal.annotations.models import Label, Roi, RoiImport
 from portal.annotations.services import (
     ImportChoices,
     import_folder,
     reading,
-    roi_import_stage,
     roi_import_start,
     roi_import_undo,
 )
 from portal.archive.models import Canvas
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
-from portal.jobs.models import Job, JobState
+from portal.jobs.models import Job
 from portal.jobs.services import job_cancel
 from portal.jobs.worker.runner import job_run
 from portal.labs.models import User
+from tests.portal.annotations.staging import counts, document, run, stage
 from tests.portal.annotations.support import box, collection, feature
 
 pytestmark = pytest.mark.django_db
-KINDS = ("created", "updated", "restored", "unchanged", "refused")
-
-
-def document(count: int, **properties: Any) -> bytes:
-    features = [
-        feature(box(n % 40, n // 40, n % 40 + 9, n // 40 + 9), name=f"n{n}", **properties)
-        for n in range(count)
-    ]
-    flat = feature({"type": "Circle", "coordinates": [1, 1]})
-    return json.dumps(collection(*features, flat)).encode()
-
-
-def stage(canvas: Canvas, user: User, data: bytes, *, is_preview: bool = False) -> RoiImport:
-    return roi_import_stage(
-        canvas=canvas,
-        user=user,
-        file=io.BytesIO(data),
-        choices=ImportChoices(),
-        is_preview=is_preview,
-        document_name="cells.geojson",
-    )
-
-
-def run(row: RoiImport) -> RoiImport:
-    row.refresh_from_db()
-    assert row.job_id and job_run(row.job_id)
-    row.refresh_from_db()
-    return row
-
-
-def counts(row: RoiImport) -> tuple[int, ...]:
-    assert row.report
-    return tuple(row.report[kind] for kind in KINDS)
-
-
-def state(row: RoiImport) -> str:
-    return Job.objects.get(pk=row.job_id).state
 
 
 def test_a_document_is_previewed_then_imported_and_undone(
@@ -95,85 +56,6 @@ def test_choices_of_classes_go_with_the_job(
     row = run(roi_import_start(row=row, user=annotator, choices=chosen, is_preview=False))
     assert counts(row) == (3, 0, 0, 0, 1)
     assert set(Roi.objects.values_list("label", flat=True)) == {label.pk}
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("dies_at", [1, 3])
-def test_a_worker_that_is_killed_loses_and_doubles_nothing(
-    canvas: Canvas,
-    annotator: User,
-    storage: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    dies_at: int,
-) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 4)
-    row = stage(canvas, annotator, document(14))
-    insert, calls = staged_insert(), []
-
-    def dies(**more: Any) -> None:
-        calls.append(len(more["rois"]))
-        insert(**more)
-        if len(calls) == dies_at:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("portal.annotations.services.exchange.rois_insert", dies)
-        with pytest.raises(KeyboardInterrupt):
-            job_run(row.job_id)  # type: ignore[arg-type]
-    row.refresh_from_db()
-    assert (Roi.objects.count(), row.done) == (4 * (dies_at - 1), 4 * (dies_at - 1))
-    Job.objects.filter(pk=row.job_id).update(state=JobState.QUEUED, lease_token=None)
-    row = run(row)
-    assert (state(row), counts(row)) == ("succeeded", (14, 0, 0, 0, 1))
-    assert RoiRevision.objects.filter(roi_import=row).count() == Roi.objects.count() == 14
-    table = (import_folder(row.pk) / "report.csv").read_text().splitlines()
-    assert [line.split(",")[0] for line in table] == ["feature", *map(str, range(15))]
-
-
-def staged_insert() -> Any:
-    from portal.annotations.services import exchange
-
-    return exchange.rois_insert
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_import_that_is_cancelled_says_how_far_it_came_and_is_undone(
-    canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 4)
-    row = stage(canvas, annotator, document(14))
-    insert = staged_insert()
-
-    def cancels(**more: Any) -> None:
-        insert(**more)
-        if Roi.objects.count() == 8:
-            Job.objects.filter(pk=row.job_id).update(cancel_requested=True)
-
-    monkeypatch.setattr("portal.annotations.services.exchange.rois_insert", cancels)
-    row = run(row)
-    assert (state(row), row.stage) == ("cancelled", "importing")
-    assert counts(row)[0] == row.done == Roi.objects.live().count() == 8
-    assert roi_import_undo(roi_import=row, user=annotator).removed == 8
-    assert not Roi.objects.live().exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_import_gives_way_and_goes_on(
-    canvas: Canvas, annotator: User, storage: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 4)
-    row = stage(canvas, annotator, document(10))
-    asked: list[bool] = []
-
-    def must(*_: Any, **__: Any) -> bool:
-        asked.append(True)
-        return len(asked) == 2
-
-    monkeypatch.setattr("portal.jobs.ledger.must_give_way", must)
-    row = run(row)
-    assert (state(row), row.done) == ("queued", 8)
-    row = run(row)
-    assert (state(row), counts(row)) == ("succeeded", (10, 0, 0, 0, 1))
 
 
 def test_a_job_waits_can_be_cancelled_and_the_document_started_again(

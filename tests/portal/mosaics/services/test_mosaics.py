@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from portal.archive.models import Video
+from portal.archive.models import BinEntry, Canvas, Video
+from portal.archive.services import item_rename
 from portal.core.errors import ConflictError, ForbiddenError, InvalidInputError
 from portal.jobs.models import Job
 from portal.labs.models import User
+from portal.mosaics.build import Built, BuiltComponent
 from portal.mosaics.models import Mosaic
-from portal.mosaics.services import mosaic_create, mosaic_job_ended
+from portal.mosaics.services import (
+    mosaic_create,
+    mosaic_delete,
+    mosaic_job_ended,
+    mosaic_ready,
+)
 
 
 def test_asking_twice_starts_one_build(ready_video: Video, annotator: User) -> None:
@@ -85,3 +93,50 @@ def test_the_end_of_other_jobs_changes_nothing(ready_video: Video, annotator: Us
         mosaic_job_ended(payload={"kind": kind, "state": state, "target_id": str(mosaic.pk)})
     mosaic.refresh_from_db()
     assert mosaic.state == "preparing"
+
+
+def test_mosaics_follow_the_title_of_their_video(built: Mosaic, annotator: User) -> None:
+    """What named a patient in the video's title names it in none of theirs."""
+    before = built.video.name
+    item_rename(item=built.video, user=annotator, name="Second look")
+    built.refresh_from_db()
+    assert built.name.startswith("Second look mosaic")
+    names = [one.canvas.name for one in built.components.select_related("canvas")]
+    assert names and all(name.startswith("Second look mosaic") for name in names)
+    assert not Job.objects.filter(target_name__contains=before).exists()
+
+
+def test_a_mosaic_in_the_bin_follows_the_title_too(built: Mosaic, annotator: User) -> None:
+    mosaic_delete(mosaic=built, user=annotator)
+    item_rename(item=built.video, user=annotator, name="Second look")
+    names = Canvas.everything.filter(mosaic_component__mosaic=built).values_list("name", flat=True)
+    assert names and all(name.startswith("Second look mosaic") for name in names)
+    assert BinEntry.objects.get(target_id=built.pk).name.startswith("Second look mosaic")
+
+
+def test_a_title_that_changes_while_its_mosaic_is_built_stays(
+    built: Mosaic, annotator: User, tmp_path: Path
+) -> None:
+    at_work = Mosaic.objects.select_related("video").get(pk=built.pk)  # as the job has it
+    before = built.video.name
+    item_rename(item=built.video, user=annotator, name="Second look")
+    component = built.components.select_related("canvas").get()
+    component.delete()
+    made = BuiltComponent(
+        index=0,
+        pyramid="mosaic.tif",
+        preview="preview.jpg",
+        width_px=component.canvas.width_px,
+        height_px=component.canvas.height_px,
+        levels=component.canvas.levels,
+        content_hash=component.canvas.content_hash,
+        anchor_index=0,
+        registered_count=0,
+    )
+    (tmp_path / "made").mkdir()
+    canvas = mosaic_ready(
+        mosaic=at_work, folder=tmp_path / "made", built=Built((made,), "affine", (), 1.0)
+    )
+    assert canvas.name.startswith("Second look mosaic")
+    assert Mosaic.objects.get(pk=built.pk).name.startswith("Second look mosaic")
+    assert before not in canvas.name

@@ -30,7 +30,7 @@ from tests.portal.retrieval.conftest import BoxEncoder, square
 
 
 @dataclass
-class SeenHere:
+class PlacedHere:
     pixels: object
     polygon: object = None
     mpp: float | None = None
@@ -61,7 +61,7 @@ def explains(encoder, monkeypatch):
         return found, vertices(a), vertices(b)
 
     module = ModuleType("ml.roi.explain")
-    module.Seen, module.explain_regions = SeenHere, explain_regions
+    module.PlacedRegion, module.explain_regions = PlacedHere, explain_regions
     module.colour_overlap = lambda a, b: 0.61
     module.stain_counterpart = lambda network: network
     module.match_regions = None

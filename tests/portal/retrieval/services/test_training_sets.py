@@ -122,6 +122,7 @@ def test_schemes_read_what_was_written(world, manager, lab, tmp_path):
     assert len(blocks.of_patient) + len(held_out.of_patient) == 4
     roi = config_from_file(RoiTrainConfig(), out / "roi.json")
     assert roi.slides == patches.slides and (out / roi.sources[0]).is_file() and not roi.atlas
+    assert roi.held_out == tuple(file for file, *_ in patches.held_out) and roi.held_out
     tessera = config_from_file(TesseraTrainConfig(), out / "default.json")
     learned, watched = training_files(tessera, out), held_out_files(tessera, out)
     assert len(learned) + len(watched) == 4 and watched and not set(learned) & set(watched)

@@ -62,6 +62,14 @@ class AsyncClient(Uploads, Rois, Events):
         said = {"accession": accession, **fields}
         return made(Case, (await self.ask("POST", "cases/", json=said)).json())
 
+    async def export_case(
+        self, case: Case | str, path: str | Path, *, on_job: OnJob | None = None
+    ) -> Path:
+        """Write a whole case, as an RO-Crate, to a zip; of one's own lab, for managers."""
+        where = f"cases/{id_of(case)}/export/"
+        await self.wait((await self.ask("POST", where)).json()["id"], on_job)
+        return await self._download(where, path, {})
+
     def labels(self, **filters: Any) -> AsyncIterator[Label]:
         """Labels of one's labs."""
         return self._all(Label, "labels/", filters)

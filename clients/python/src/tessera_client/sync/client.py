@@ -63,6 +63,14 @@ class Client(Uploads, Rois, Events):
         said = {"accession": accession, **fields}
         return made(Case, (self.ask("POST", "cases/", json=said)).json())
 
+    def export_case(
+        self, case: Case | str, path: str | Path, *, on_job: OnJob | None = None
+    ) -> Path:
+        """Write a whole case, as an RO-Crate, to a zip; of one's own lab, for managers."""
+        where = f"cases/{id_of(case)}/export/"
+        self.wait((self.ask("POST", where)).json()["id"], on_job)
+        return self._download(where, path, {})
+
     def labels(self, **filters: Any) -> Iterator[Label]:
         """Labels of one's labs."""
         return self._all(Label, "labels/", filters)

@@ -7,6 +7,7 @@
 
 import { roiCreate, roiDelete, roiGet, roiRestore, roisChange, roiUpdate } from "./api";
 import type { RoiPatch, RoiStep } from "./api";
+import { bodyOf, sentOf, stepOf } from "./steps";
 import { ApiError } from "../../lib/http";
 import { Emitter } from "../../lib/events";
 import { randomUuid } from "../../lib/uuid";
@@ -103,7 +104,7 @@ export class RoiSync extends Emitter<SyncEvents> {
     const ready = states.filter((state) => !state.inFlight && !state.problem && !state.attempt && state.nextStep);
     for (const state of states) if (ready.length < 2 || !ready.includes(state)) this.schedule(state, 0);
     if (ready.length < 2) return;
-    await this.sendBatch({ key: randomUuid(), states: ready, steps: ready.map(stepOf), sent: ready.map((state) => state.patch()) });
+    await this.sendBatch({ key: randomUuid(), states: ready, steps: ready.map(stepOf), sent: ready.map(sentOf) });
   }
 
   private async sendBatch(batch: Batch): Promise<void> {
@@ -323,19 +324,6 @@ export class RoiSync extends Emitter<SyncEvents> {
     }
     this.emit("status", { status, message, pending: this.open.size });
   }
-}
-
-function stepOf(state: RoiState): RoiStep {
-  const { id, frame, server } = state;
-  const step = state.nextStep ?? "update";
-  if (step === "create") return { do: step, id, frame, ...state.wanted() };
-  const version = server?.version ?? 0;
-  return step === "update" ? { do: step, id, version, ...state.patch() } : { do: step, id, version };
-}
-
-function bodyOf(state: RoiState, step: Step): Attempt["body"] {
-  if (step === "create") return state.wanted();
-  return step === "delete" ? {} : state.patch();
 }
 
 /** The server may take it yet: when it answers, or when the person has signed in again. */

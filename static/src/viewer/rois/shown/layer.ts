@@ -243,10 +243,13 @@ export class RoiLayer extends Emitter<LayerEvents> {
     if (!this.isOnFrame(state)) return this.takeOff(state);
     if (!this.features.has(state.id)) this.add([state]); // its new label may have brought it in
     const isDragged = this.isModifying && this.chosen.has(state.id);
-    for (const feature of [this.features.get(state.id), this.copyOf(state.id)]) {
+    const copy = this.copyOf(state.id);
+    for (const feature of [this.features.get(state.id), copy]) {
       if (!feature) continue;
-      if (feature.get("shown") === state.geometry || isDragged) feature.changed();
-      else {
+      if (feature.get("shown") === state.geometry || isDragged) {
+        if (feature === copy) this.copies.changed(); // a change of its own would take its vertex out of the hand
+        else feature.changed();
+      } else {
         feature.set("shown", state.geometry, true);
         feature.setGeometry(geometryFromL0(state.geometry));
       }

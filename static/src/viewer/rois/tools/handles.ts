@@ -24,6 +24,7 @@ const LEAST_DEG = 0.2;
 
 export class Handles {
   private readonly overlays: Overlay[] = [];
+  private isDragged = false;
 
   constructor(
     private readonly map: OlMap,
@@ -37,8 +38,9 @@ export class Handles {
     map.getView().on("change:resolution", () => this.place());
   }
 
-  /** Anew around what is selected. */
+  /** Anew around what is selected; while one is dragged they stay, as it would be taken out of the hand. */
   place(): void {
+    if (this.isDragged) return;
     for (const overlay of this.overlays.splice(0)) this.map.removeOverlay(overlay);
     const states = this.layer.selection.filter((state) => !state.locked);
     if (!states.length || !this.isIdle() || this.layer.isModifying) return;
@@ -64,19 +66,22 @@ export class Handles {
     down.preventDefault();
     down.stopPropagation();
     handle.setPointerCapture(down.pointerId);
-    this.layer.isModifying = true;
+    this.isDragged = this.layer.isModifying = true;
+    const ended = new AbortController();
+    const { signal } = ended;
     const at = (event: PointerEvent): Position => l0FromMap(this.map.getEventCoordinate(event));
     const from = at(down);
     const move = (event: PointerEvent): void => drag.move(at(event), from, event.shiftKey);
     const end = (event: PointerEvent): void => {
-      handle.removeEventListener("pointermove", move);
-      this.layer.isModifying = false;
+      ended.abort();
+      this.isDragged = this.layer.isModifying = false;
       drag.end(event.type === "pointerup");
       this.place();
     };
-    handle.addEventListener("pointermove", move);
-    handle.addEventListener("pointerup", end, { once: true });
-    handle.addEventListener("pointercancel", end, { once: true });
+    handle.addEventListener("pointermove", move, { signal });
+    for (const type of ["pointerup", "pointercancel", "lostpointercapture"] as const) {
+      handle.addEventListener(type, end, { signal });
+    }
   }
 
   private turning(states: RoiState[], bounds: Bounds): Drag {

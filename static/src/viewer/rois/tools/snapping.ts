@@ -36,6 +36,10 @@ export class SnapTargets {
     const near = this.source.getFeaturesInExtent([left - margin, low - margin, right + margin, high + margin]);
     this.targets.clear();
     if (near.length <= SNAP_AT_MOST) this.targets.extend(near.filter((other) => other.getId() !== chosen?.getId()));
-    if (chosen) this.targets.push(chosen); // where it is now, not where it was before it was dragged
+    if (chosen) this.targets.push(chosen); // the hand takes hold of its very vertex, not of a place beside it
+  }
+  /** One that is being dragged by a vertex would be held where it was: it snaps to others only. */
+  leaveOut(dragged: RoiFeature | undefined): void {
+    if (dragged) this.targets.remove(dragged);
   }
 }

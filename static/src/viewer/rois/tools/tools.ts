@@ -55,11 +55,10 @@ interface ToolEvents {
 
 export class Tools extends Emitter<ToolEvents> {
   current: ToolName = "move";
-  /** Set once the page has them. */
-  commands: RoiCommands | null = null;
+  commands: RoiCommands | null = null; // set once the page has them
   private isPanning = false;
   private hand: Interaction | null = null;
-  /** A ruler or a knife is under way. */
+  /** Of a ruler or a knife. */
   private isMeasuring = false;
   private sketch: Sketch | null = null;
   private resumed: OpenOutline | null = null;
@@ -237,9 +236,7 @@ export class Tools extends Emitter<ToolEvents> {
   }
 
   private watched(draw: Draw): Draw {
-    const isDrawing = (now: boolean) => (): void => {
-      this.isMeasuring = now; // and nothing is returned: false would keep the event from the next listener
-    };
+    const isDrawing = (now: boolean) => (): void => void (this.isMeasuring = now); // false would stop the event
     draw.on("drawstart", isDrawing(true));
     draw.on("drawabort", isDrawing(false));
     draw.on("drawend", isDrawing(false));
@@ -285,28 +282,30 @@ export class Tools extends Emitter<ToolEvents> {
   private keep(made: Outline): void {
     const state = this.edits.create(made, this.context.label(), this.context.frame());
     this.layer.select(state.id);
-    // after the click that ends the drawing, or that click would select what lies beneath
-    setTimeout(() => this.use("move"));
+    // after the click that ends the drawing, which would select what lies beneath; before the next key or press
+    queueMicrotask(() => this.use("move"));
   }
 
   private addModify(): Modify {
     const modify = modifyInteraction(this.selected, () => this.isPanning);
-    modify.on("modifystart", () => (this.layer.isModifying = true));
-    modify.on("modifyend", () => {
-      this.layer.isModifying = false;
-      this.takeModified();
+    modify.on("modifystart", () => {
+      this.layer.isModifying = true;
+      this.snapping.leaveOut(this.selected.item(0));
     });
+    modify.on("modifyend", () => this.takeModified());
     this.map.addInteraction(modify);
     this.map.addInteraction(this.snapping.interaction);
     return modify;
   }
 
   private takeModified(): void {
+    this.layer.isModifying = false;
     const feature = this.selected.item(0) as RoiFeature | undefined;
+    this.snapping.gather(feature);
     const state = feature && this.store.get(String(feature.getId()));
-    if (!feature || !state) return;
+    if (!state) return;
     const geometry = geometryToL0(feature.getGeometry());
-    if (sameGeometry(geometry, state.geometry)) return;
+    if (sameGeometry(geometry, state.geometry)) return this.layer.refresh(state);
     feature.set("shown", geometry, true);
     this.edits.change(state, { geometry }, "Edit outline");
   }

@@ -16,7 +16,7 @@ from shapely.geometry import box
 
 from ml.cli import main
 from ml.errors import BadInputError, CancelledError, EmptyRegionError, WeightsError
-from ml.networks.gcn import GcnConfig
+from ml.networks.gcn import GcnConfig, RoiGcn
 from ml.networks.patch_cnn import PatchCnn, PatchCnnConfig
 from ml.networks.vertex_mean import vertex_mean_config
 from ml.roi import encoder_from_file
@@ -25,6 +25,7 @@ from ml.roi.encoders.patch_cnn import save_patch_cnn
 from ml.training.common.run import TrainingRun
 from ml.training.roi.encoder.command import train_roi
 from ml.training.roi.encoder.config import RoiTrainConfig
+from ml.training.roi.encoder.learner import RoiLearner
 from ml.training.roi.encoder.pool import PatchPool, draw_region
 from tests.ml.training.losses import assert_first_losses
 
@@ -227,3 +228,81 @@ def test_fine_tuning_starts_from_the_weights_of_an_encoder(straight, data, tmp_p
     before, after = load_file(start), load_file(out / "tiny.safetensors")
     moved = [k for k in before if "context" not in k and not np.array_equal(before[k], after[k])]
     assert moved == []
+
+
+def test_on_a_device_it_learns_in_half_precision_and_ends_on_the_processor(
+    straight, data, tmp_path, fast
+):
+    train_roi(TrainingRun(TINY, tmp_path, compute=fast), data=data)
+    ours, theirs = (
+        json.loads((out / "log.json").read_text())["history"]["loss"]
+        for out in (tmp_path, straight[0])
+    )
+    assert ours != theirs and ours == pytest.approx(theirs, rel=0.05)
+    found, expected = (load_file(out / "tiny.safetensors") for out in (tmp_path, straight[0]))
+    assert found.keys() == expected.keys()
+    image = np.asarray(Image.open(data / "a.png"))
+    encoder = encoder_from_file(tmp_path / "tiny.safetensors")
+    assert encoder.embed(image, box(0, 0, 900, 900)).shape == (NETWORK.embedding_dim,)
+
+
+def test_what_a_step_learns_from_is_sent_to_the_device_of_its_network(elsewhere, monkeypatch):
+    rng = np.random.default_rng(0)
+    xy = rng.uniform(0, 2_000, (80, 2))
+    features = rng.normal(size=(2, 80, NETWORK.in_dim)).astype(np.float32)
+    learner = RoiLearner(TINY, [PatchPool(xy, features)], [features], compute=elsewhere)
+    given = []
+
+    def context(network, vertices, edge_index, batch):
+        given.extend([vertices, edge_index, batch, *learner.head.parameters()])
+        raise CancelledError("seen")
+
+    monkeypatch.setattr(RoiGcn, "context", context)
+    with pytest.raises(CancelledError):
+        learner.step(0, {})
+    assert {tensor.device.type for tensor in given} == {"meta"}
+
+
+def test_held_out_regions_are_looked_at_and_change_nothing(data, tmp_path):
+    told = []
+    without = dataclasses.replace(TINY, sources=("a.png",))
+    config = dataclasses.replace(without, held_out=("more",))
+    run = TrainingRun(config, tmp_path / "a", progress=lambda *said: told.append(said[2]))
+    train_roi(run, data=data)
+    train_roi(TrainingRun(without, tmp_path / "b"), data=data)
+    log = json.loads((tmp_path / "a" / "log.json").read_text())
+    assert len(log["history"]["held_out"]) == TINY.steps
+    assert log["sources"] == ["a.png"] and "held out" in told[-1]
+    found, expected = (load_file(tmp_path / part / "tiny.safetensors") for part in "ab")
+    assert [key for key in expected if not np.array_equal(expected[key], found[key])] == []
+
+
+def test_files_of_one_name_in_two_folders_have_features_of_their_own(data, tmp_path):
+    (data / "named").mkdir()
+    shutil.copy(data / "more" / "b.png", data / "named" / "a.png")
+    config = dataclasses.replace(TINY, sources=("a.png",), held_out=("named",), steps=1)
+    train_roi(TrainingRun(config, tmp_path), data=data)
+    pools = [np.load(file)["features"] for file in sorted(tmp_path.glob("pool-*-a-*.npz"))]
+    assert len(pools) == 2
+    assert pools[0].shape != pools[1].shape or not np.array_equal(*pools)
+
+
+def test_what_is_learned_from_is_not_held_out_as_well(data, tmp_path):
+    config = dataclasses.replace(TINY, held_out=("more",))
+    with pytest.raises(BadInputError, match=r"held_out: more/b\.png: among the sources as well"):
+        train_roi(TrainingRun(config, tmp_path), data=data)
+
+
+def test_a_step_that_does_not_fit_is_taken_with_half_the_regions(data, tmp_path, monkeypatch):
+    real, sizes = RoiLearner._project, []
+
+    def small(learner, pools, view):
+        sizes.append(len(view))
+        if len(view) > 3:
+            raise torch.OutOfMemoryError
+        return real(learner, pools, view)
+
+    monkeypatch.setattr(RoiLearner, "_project", small)
+    run = TrainingRun(dataclasses.replace(TINY, steps=2), tmp_path)
+    train_roi(run, data=data)
+    assert sizes == [6, 3, 3, 3, 3] and run.history["batch"] == [[0, 3]]

@@ -82,6 +82,12 @@ def test_a_run_watches_the_loss_of_patients_it_does_not_learn_from(
     assert differing(watching.weights, alone.weights) == []
 
 
+def test_what_is_held_out_but_not_there_is_named(data, tmp_path):
+    config = dataclasses.replace(TINY, held_out=(("gone.svs", "p8", 0.5),))
+    with pytest.raises(BadInputError, match=r"held_out: 'gone\.svs' is not in the data folder"):
+        train_patches(TrainingRun(config, tmp_path), data=data)
+
+
 @pytest.mark.parametrize("scheme", ["simclr", "byol"])
 def test_interrupted_and_resumed_the_weights_are_the_same(data, tmp_path, scheme):
     config = dataclasses.replace(TINY, scheme=scheme)

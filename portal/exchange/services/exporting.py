@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -12,8 +13,10 @@ from django.utils import timezone
 from ml.files import sync_folder
 from portal.archive import storage
 from portal.archive.models import Case
+from portal.core.connections import snapshot
 from portal.core.disk import full_disk_refused, require_room
-from portal.core.errors import NotFoundError
+from portal.core.errors import ConflictError, NotFoundError
+from portal.core.events import event_emit
 from portal.core.tasks import JobContext, JobResult
 from portal.exchange import selectors
 from portal.exchange.formats.crate import CrateWriter
@@ -46,13 +49,22 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
         NotFoundError, ForbiddenError: the case is gone, or the person is a manager no more.
     """
     case = selectors.case_to_export(user=user, case_id=case_id)
-    whole = selectors.case_whole(user=user, case=case)
-    total = sum(asset.size_bytes for asset in whole.originals)
+    total = _originals_bytes(selectors.case_whole(user=user, case=case))
     require_room(total)
+    done = unlooked = 0
+
+    def went_on(count: int) -> None:
+        nonlocal done, unlooked
+        done, unlooked = done + count, unlooked + count
+        if unlooked >= storage.ROOM_EVERY_BYTES:
+            unlooked = 0
+            require_room()
+        context.progress(min(done, total), total, "Writing")
+
     with context.scratch() as scratch:
         path = scratch / "case.zip"
         with full_disk_refused():
-            rows = _write(whole, path, context, total)
+            whole, rows = _write(user, case, CrateWriter(path, went_on=went_on))
         with path.open("rb") as file:
             os.fsync(file.fileno())
         size = path.stat().st_size
@@ -64,23 +76,45 @@ def case_export_write(*, user: User, case_id: uuid.UUID, context: JobContext) ->
     return {"originals": len(whole.originals), "rows": rows, "size_bytes": size}
 
 
-def _write(whole: selectors.WholeCase, path: Path, context: JobContext, total: int) -> int:
-    done = unlooked = rows = 0
+def case_export_to(*, user: User, case: Case, out: Path, as_folder: bool) -> JobResult:
+    """Write what the person sees of a case to a place that is not there yet, outside the portal.
 
-    def went_on(count: int) -> None:
-        nonlocal done, unlooked
-        done, unlooked = done + count, unlooked + count
-        if unlooked >= storage.ROOM_EVERY_BYTES:
-            unlooked = 0
-            require_room()
-        context.progress(min(done, total), total, "Writing")
+    Emits ``case.taken_along``. What was begun is deleted where it fails.
 
-    crate = CrateWriter(path, went_on=went_on)
+    Raises:
+        ForbiddenError: no manager. ConflictError: the place is taken.
+        NotFoundError: an original is not what was stored.
+    """
+    case = selectors.case_to_export(user=user, case_id=case.pk)
+    if out.exists() or out.is_symlink():
+        raise ConflictError(f"{out} is there already.", code="taken")
+    with tempfile.TemporaryDirectory(prefix=".case-", dir=out.parent) as made:
+        path = Path(made) / "crate"
+        crate = CrateWriter(path, went_on=lambda _: None, as_folder=as_folder)
+        with full_disk_refused():
+            whole, rows = _write(user, case, crate)
+        path.replace(out)
+    payload = {"case_id": str(case.pk), "user_id": str(user.pk)}
+    event_emit("case.taken_along", lab_id=case.lab_id, payload=payload)
+    size_bytes = _originals_bytes(whole)
+    return {"originals": len(whole.originals), "rows": rows, "size_bytes": size_bytes}
+
+
+def _originals_bytes(whole: selectors.WholeCase) -> int:
+    return sum(asset.size_bytes for asset in whole.originals)
+
+
+def _write(user: User, case: Case, crate: CrateWriter) -> tuple[selectors.WholeCase, int]:
+    """All records as of one moment, so that none refers to what came or went while they were read;
+    then the files of these."""
+    rows = 0
     try:
-        for name, query in whole.tables.items():
-            rows += crate.add_rows(
-                f"records/{name}.jsonl", selectors.rows_of(query), about=name.replace("_", " ")
-            )
+        with snapshot():
+            whole = selectors.case_whole(user=user, case=case)
+            for name, query in whole.tables.items():
+                rows += crate.add_rows(
+                    f"records/{name}.jsonl", selectors.rows_of(query), about=name.replace("_", " ")
+                )
         for asset in whole.originals:
             source = storage.asset_path(asset.lab_id, asset.sha256)
             found = crate.add_file(
@@ -106,4 +140,4 @@ def _write(whole: selectors.WholeCase, path: Path, context: JobContext, total: i
         )
     finally:
         crate.close()
-    return rows
+    return whole, rows

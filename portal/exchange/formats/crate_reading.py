@@ -1,0 +1,295 @@
+"""A crate from outside, as a zip or a folder: nothing in it is believed before it was checked.
+
+Every file is read in pieces, never longer than the metadata says, and has to have the hash that
+stands there. Nothing is unpacked here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ml.errors import MlError
+from ml.imaging.formats.archives import is_zip, open_archive
+from ml.imaging.formats.sniff import read_head
+from ml.imaging.limits import MAX_ARCHIVE_ENTRIES
+from portal.core.errors import InvalidInputError
+from portal.exchange.formats.crate import CHUNK_BYTES, METADATA, VERSION
+
+MOST_BYTES = 2**44  # 16 TiB: beyond any case; what really comes is checked piece by piece
+GROWTH = 200  # rows shrink well: those of frames to a fiftieth; the first 64 MiB are free
+METADATA_BYTES = 2**24  # of 20,000 files with 800 bytes each
+LINE_BYTES = 2**25  # an outline of 100,000 vertices takes 4 MiB, a track twice as much
+DEPTH = 24  # of arrays and objects in a row; the deepest of ours is a mesh's, with five
+FOLDERS = 8  # one below the other
+_NAME_SHOWN = 80  # characters of a name in a sentence
+
+WentOn = Callable[[int], None]
+
+
+class CrateError(InvalidInputError):
+    """The crate is damaged or was made to do harm; the message names what is wrong."""
+
+    code = "crate"
+
+
+@dataclass(frozen=True, slots=True)
+class CrateFile:
+    """A file as the metadata names it: ``sha256`` in hexadecimal."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class CrateReader:
+    """Use as a context manager. Opening it reads and checks names and metadata.
+
+    Attributes:
+        files: those that the metadata names, which are exactly those that are there.
+        identifier: what the crate is of, as ``urn:uuid:...``.
+
+    Raises:
+        CrateError: on opening, and from each method that reads.
+        OSError: the file or folder cannot be read.
+    """
+
+    files: Mapping[str, CrateFile]
+    identifier: str
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._exits = ExitStack()
+        self._open: Callable[[str], BinaryIO]
+
+    def __enter__(self) -> CrateReader:
+        try:
+            sizes = self._folder() if self._path.is_dir() else self._archive()
+            self._read_metadata(sizes)
+        except BaseException:
+            self._exits.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._exits.close()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size_bytes for file in self.files.values())
+
+    def verify(self, went_on: WentOn = lambda _: None) -> None:
+        """Read every file once and compare size and hash; ``went_on`` hears of each piece."""
+        for name in self.files:
+            for chunk in self.chunks(name):
+                went_on(len(chunk))
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """A file in pieces. That its hash is right is known once all of them were taken."""
+        file = self.files.get(name)
+        if file is None:
+            raise CrateError(f"The crate lacks {shown(name)}.")
+        hashed, size = hashlib.sha256(), 0
+        for chunk in self._chunks(name):
+            size += len(chunk)
+            if size > file.size_bytes:
+                raise CrateError(f"{shown(name)} is longer than the metadata says.")
+            hashed.update(chunk)
+            yield chunk
+        if size != file.size_bytes:
+            raise CrateError(f"{shown(name)} is shorter than the metadata says.")
+        if hashed.hexdigest() != file.sha256:
+            raise CrateError(f"{shown(name)} is damaged: it has another SHA-256 than it should.")
+
+    def rows(self, name: str) -> Iterator[dict[str, Any]]:
+        """The JSON objects of a file, one a line."""
+        for number, line in enumerate(self._lines(name), 1):
+            where = f"{shown(name)}, line {number}"
+            row = json_checked(line, where)
+            if not isinstance(row, dict):
+                raise CrateError(f"{where}: expected an object.")
+            yield row
+
+    def _lines(self, name: str) -> Iterator[bytes]:
+        rest = b""
+        for chunk in self.chunks(name):
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from lines
+            if len(rest) > LINE_BYTES:
+                raise CrateError(f"{shown(name)} has a line of more than {LINE_BYTES:,} bytes.")
+        if rest:
+            raise CrateError(f"{shown(name)} ends within a line.")
+
+    def _chunks(self, name: str) -> Iterator[bytes]:
+        try:
+            with self._open(name) as file:
+                while chunk := file.read(CHUNK_BYTES):
+                    yield chunk
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+            raise CrateError(f"{shown(name)} is damaged within the zip.") from error
+
+    def _archive(self) -> dict[str, int]:
+        if not is_zip(read_head(self._path)):
+            raise CrateError(f"{self._path.name} is neither a zip nor a folder.")
+        opened = open_archive(self._path, most_bytes=MOST_BYTES, growth=GROWTH)
+        try:
+            archive, entries = self._exits.enter_context(opened)
+        except MlError as error:
+            raise CrateError(f"{self._path.name}: {error}.") from error
+        by_name = {entry.filename: entry for entry in entries}
+        self._open = lambda name: archive.open(by_name[name])  # type: ignore[assignment,return-value]
+        return {name: entry.file_size for name, entry in by_name.items()}
+
+    def _folder(self) -> dict[str, int]:
+        self._open = self._opened
+        return dict(self._walk(self._path, (), [0]))
+
+    def _walk(self, folder: Path, parts: tuple[str, ...], count: list[int]) -> Iterator[Any]:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                name = "/".join((*parts, entry.name))
+                count[0] += 1
+                if count[0] > MAX_ARCHIVE_ENTRIES:
+                    raise CrateError(f"The folder holds more than {MAX_ARCHIVE_ENTRIES:,} files.")
+                if entry.is_dir(follow_symlinks=False):
+                    if len(parts) >= FOLDERS:
+                        raise CrateError(f"{shown(name)} lies too deep.")
+                    yield from self._walk(Path(entry.path), (*parts, entry.name), count)
+                elif entry.is_file(follow_symlinks=False):
+                    yield name, entry.stat(follow_symlinks=False).st_size
+                else:
+                    raise CrateError(f"{shown(name)} is a link or no plain file.")
+
+    def _opened(self, name: str) -> BinaryIO:
+        """Below the folder, where no step of the way is a link by now."""
+        handle = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in name.split("/")[:-1]:
+                inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+                os.close(handle)
+                handle = inner
+            file = os.open(
+                name.rsplit("/", maxsplit=1)[-1], os.O_RDONLY | os.O_NOFOLLOW, dir_fd=handle
+            )
+        except OSError as error:
+            raise CrateError(f"{shown(name)} cannot be read: {error.strerror}.") from error
+        finally:
+            os.close(handle)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            os.close(file)
+            raise CrateError(f"{shown(name)} is no plain file.")
+        return os.fdopen(file, "rb")
+
+    def _read_metadata(self, sizes: Mapping[str, int]) -> None:
+        if METADATA not in sizes:
+            raise CrateError(f"There is no {METADATA} at the top: this is no RO-Crate.")
+        data = b""
+        for chunk in self._chunks(METADATA):
+            data += chunk
+            if len(data) > METADATA_BYTES:
+                raise CrateError(f"{METADATA} is longer than {METADATA_BYTES:,} bytes.")
+        document = json_checked(data, METADATA)
+        graph = document.get("@graph") if isinstance(document, dict) else None
+        if not isinstance(graph, list) or not all(isinstance(one, dict) for one in graph):
+            raise CrateError(f"{METADATA}: expected an object with a list @graph of objects.")
+        self._read_root(graph)
+        self.files = _files(graph)
+        for name in sorted({METADATA, *self.files} ^ sizes.keys()):
+            where = "is not named in" if name in sizes else "is missing, but named in"
+            raise CrateError(f"{shown(name)} {where} {METADATA}.")
+        for name, file in self.files.items():
+            if sizes[name] != file.size_bytes:
+                raise CrateError(
+                    f"{shown(name)} has {sizes[name]:,} bytes; {METADATA} says {file.size_bytes:,}."
+                )
+
+    def _read_root(self, graph: list[dict[str, Any]]) -> None:
+        roots = [one for one in graph if one.get("@id") == "./"]
+        if len(roots) != 1:
+            raise CrateError(f"{METADATA}: expected one root './', found {len(roots)}.")
+        version, identifier = roots[0].get("schemaVersion"), roots[0].get("identifier")
+        if version != VERSION:
+            raise CrateError(
+                f"The crate is of the version {shown(version)}; this portal reads {VERSION}.",
+                code="crate-version",
+            )
+        self.identifier = str(identifier)
+
+
+def json_checked(data: bytes, where: str) -> Any:
+    """A JSON value that a database can keep: finite numbers, plain text, not too deep.
+
+    Raises:
+        CrateError: begins with ``where``.
+    """
+    if len(data) > LINE_BYTES:
+        raise CrateError(f"{where}: longer than {LINE_BYTES:,} bytes.")
+    try:
+        value = json.loads(data, parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError) as error:
+        raise CrateError(f"{where}: not JSON that can be kept ({str(error)[:120]}).") from error
+    level = [value]
+    for _ in range(DEPTH):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += (*one, *one.values())
+            elif isinstance(one, list):
+                inner += one
+            elif isinstance(one, str) and ("\0" in one or not _is_text(one)):
+                raise CrateError(f"{where}: a text holds what no text may.")
+        level = inner
+    if level:
+        raise CrateError(f"{where}: nested deeper than {DEPTH}.")
+    return value
+
+
+def shown(name: object) -> str:
+    """A name from outside within a sentence: printable, not too long."""
+    text = str(name)
+    short = text if len(text) <= _NAME_SHOWN else f"{text[:_NAME_SHOWN]}…"
+    return short if short.isprintable() else ascii(short)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is no finite number")
+    return value
+
+
+def _is_text(text: str) -> bool:
+    """Not with half of a surrogate pair."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _files(graph: list[dict[str, Any]]) -> dict[str, CrateFile]:
+    found: dict[str, CrateFile] = {}
+    for one in graph:
+        if one.get("@type") != "File":
+            continue
+        name, size, sha256 = one.get("@id"), one.get("contentSize"), one.get("sha256")
+        if not isinstance(name, str) or name in found:
+            raise CrateError(f"{METADATA} names {shown(name)} twice, or by no name.")
+        if not (isinstance(size, str) and size.isascii() and size.isdigit() and len(size) < 16):
+            raise CrateError(f"{METADATA}: {shown(name)} has no size.")
+        if not is_sha256(sha256):
+            raise CrateError(f"{METADATA}: {shown(name)} has no SHA-256.")
+        found[name] = CrateFile(name, int(size), str(sha256))
+    return found
+
+
+def is_sha256(text: object) -> bool:
+    """64 hexadecimal digits in lower case."""
+    return isinstance(text, str) and len(text) == 64 and set(text) <= set("0123456789abcdef")

@@ -1,0 +1,62 @@
+"""``manage.py case_import CRATE``: bring a whole case that was exported into a lab."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.archive.storage import human_size
+from portal.core.errors import PortalError
+from portal.exchange.services import case_import
+from portal.labs.models import Lab, User
+
+
+class Command(BaseCommand):
+    """A crate as a zip or a folder; killed, the same command goes on."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What, and into which lab by whom."""
+        parser.add_argument("crate", type=Path, help="a zip that was exported, or its files")
+        parser.add_argument("--lab", required=True, help="its short name")
+        parser.add_argument("--user", required=True, help="e-mail address of a manager of the lab")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what was read every GiB, and what was written at the end."""
+        lab = Lab.objects.filter(slug=options["lab"]).first()
+        user = User.objects.filter(email__iexact=options["user"], is_active=True).first()
+        if lab is None or user is None:
+            raise CommandError(f"There is no {'account' if lab else 'lab'} of that name.")
+        try:
+            done = case_import(source=options["crate"], lab=lab, user=user, went_on=self._went_on())
+        except PortalError as error:
+            raise CommandError(error.message) from error
+        except OSError as error:
+            raise CommandError(f"{options['crate']}: {error}") from error
+        if not done.is_new:
+            self.stdout.write(f"{done.case.accession}: all of it is here already.")
+            return
+        self.stdout.write(
+            f"{done.case.accession}: {done.rows} records, {done.originals} new originals; its"
+            " images are being prepared."
+        )
+        if done.left_out:
+            self.stdout.write(
+                f"{done.left_out} embeddings are of encoders that this portal does not have."
+            )
+
+    def _went_on(self) -> Any:
+        read = told = 0
+
+        def went_on(count: int) -> None:
+            nonlocal read, told
+            read += count
+            if read - told >= 2**30:
+                told = read
+                self.stdout.write(f"{human_size(read)} read")
+
+        return went_on

@@ -1,0 +1,132 @@
+"""Whether rows of a crate hold what this portal would have written: its pages rely on that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from portal.annotations.models import Roi, RoiRevision
+from portal.annotations.services import require_as_stored
+from portal.archive.models import Canvas, CanvasKind
+from portal.archive.services import name_clean
+from portal.core.errors import InvalidInputError
+from portal.exchange.formats.crate_reading import CrateError, shown
+from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
+from portal.mosaics.options import options_clean
+from portal.retrieval.models import Embedding, Encoder
+
+_LAYER_NAME = re.compile(r"[a-z_]{1,40}\Z")  # of a URL: coverage, time_last
+_LAYER_NUMBERS = ("minimum", "maximum", "downsample")
+_ENGINE = ("version", "config_hash")
+_MESH = (9, 9, 2)  # nodes down and across, and a displacement at each
+_LEAST_AREA = 1e-12  # of a frame in its mosaic, in parts of its own: less cannot be turned round
+
+
+def roi_check(row: Roi | RoiRevision, canvas: Canvas, frame_index: int | None, where: str) -> None:
+    """An outline that is whole and plain, with its measures, its track and what is said of it."""
+    is_video = canvas.kind == CanvasKind.VIDEO
+    if is_video != (frame_index is not None):
+        raise CrateError(f"{where}: frame_index: of a region on a video, and of no other.")
+    if isinstance(row, Roi) and (row.frame_index is None) != (row.frame_pts is None):
+        raise CrateError(f"{where}: frame_pts: it goes with frame_index.")
+    if row.version < 1:
+        raise CrateError(f"{where}: version: counted from 1.")
+    try:
+        require_as_stored(row, canvas=canvas, own_index=frame_index)
+    except InvalidInputError as error:
+        raise CrateError(f"{where}: {error.message}") from error
+
+
+def vector_check(row: Embedding, encoder: Encoder, where: str) -> None:
+    """As many finite numbers as its encoder's vectors have."""
+    vector = np.frombuffer(row.vector, "<f4") if len(row.vector) % 4 == 0 else np.empty(0)
+    if len(vector) != encoder.dim or not np.isfinite(vector).all():
+        raise CrateError(f"{where}: vector: expected {encoder.dim} finite numbers.")
+
+
+def mosaic_check(mosaic: Mosaic, where: str) -> None:
+    """Choices that can be made, and figures of the kind that a build leaves."""
+    try:
+        is_clean = options_clean(mosaic.config) == mosaic.config
+    except InvalidInputError as error:
+        raise CrateError(f"{where}: {error.message}") from error
+    if not is_clean:
+        raise CrateError(f"{where}: config: only what differs from the defaults.")
+    _objects(mosaic.gaps, f"{where}: gaps")
+    if not all(isinstance(mosaic.engine.get(name, ""), str) for name in _ENGINE):
+        raise CrateError(f"{where}: engine: {' and '.join(_ENGINE)} are texts.")
+    if mosaic.view_outline and not _is_outline(mosaic.view_outline):
+        raise CrateError(f"{where}: view_outline: three or more points, x and y of each.")
+    if not all(isinstance(one, str) for one in mosaic.warnings):
+        raise CrateError(f"{where}: warnings: a list of texts.")
+    mosaic.name = name_clean(mosaic.name)
+
+
+def component_check(component: MosaicComponent, files: Mapping[str, object], where: str) -> None:
+    """Runs of frames, and layers whose pictures are files of its mosaic."""
+    _objects(component.spans, f"{where}: spans")
+    _objects(component.layers, f"{where}: layers")
+    for layer in component.layers:
+        name, png, unit = layer.get("name"), layer.get("png"), layer.get("unit")
+        if not isinstance(name, str) or not _LAYER_NAME.match(name) or not isinstance(unit, str):
+            raise CrateError(f"{where}: layers: each has a name and a unit.")
+        is_there = isinstance(png, str) and f"mosaics/{component.mosaic_id}/{png}" in files
+        if not is_there or not str(png).endswith(".png"):
+            raise CrateError(f"{where}: layers: {shown(png)} is no picture of its mosaic.")
+        if _numbers([layer.get(one) for one in _LAYER_NUMBERS]) is None:
+            raise CrateError(f"{where}: layers: {', '.join(_LAYER_NUMBERS)} are numbers.")
+
+
+def frame_check(frame: MosaicFrame, components: set[int], where: str) -> None:
+    """A transform that can be turned round, and where it leads to."""
+    matrix = frame.H_mosaic_from_frame
+    if matrix is not None:
+        found = _numbers(matrix)
+        if found is None or found.shape != (3, 3) or abs(np.linalg.det(found)) < _LEAST_AREA:
+            raise CrateError(f"{where}: H_mosaic_from_frame: 3 x 3 numbers with an inverse.")
+    if frame.mesh is not None and _shape(frame.mesh) != _MESH:
+        raise CrateError(f"{where}: mesh: 9 x 9 x 2 numbers.")
+    if frame.covariance is not None and len(_shape(frame.covariance)) != 2:
+        raise CrateError(f"{where}: covariance: rows of numbers.")
+    if frame.component is not None and frame.component not in components:
+        raise CrateError(f"{where}: component: the mosaic has none of this index.")
+
+
+def _objects(values: Sequence[Any], what: str) -> None:
+    if not all(isinstance(one, dict) for one in values):
+        raise CrateError(f"{what}: a list of objects.")
+
+
+def _is_outline(points: object) -> bool:
+    found = _numbers(points)
+    return found is not None and found.ndim == 2 and len(found) >= 3 and found.shape[1] == 2
+
+
+def _shape(values: object) -> tuple[int, ...]:
+    """Of numbers; nothing for anything else."""
+    found = _numbers(values)
+    return () if found is None else found.shape
+
+
+def _numbers(values: object) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """Finite ones, in rows of equal length; None for anything else."""
+    if not isinstance(values, list) or not _are_numbers(values):
+        return None
+    try:
+        found = np.array(values, np.float64)
+    except (ValueError, OverflowError):
+        return None
+    return found if np.isfinite(found).all() else None
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Not texts that look like some: NumPy takes these too."""
+    return all(
+        _are_numbers(one)
+        if isinstance(one, list)
+        else isinstance(one, int | float) and not isinstance(one, bool)
+        for one in values
+    )

@@ -1,0 +1,348 @@
+"""The rows of a crate as they will be here: in the importing lab, of its people, with its labels.
+
+What is small is held: what the case has and its vocabulary. Regions, revisions, frames and vectors
+are read anew each time they are asked for, row by row.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.db import models
+
+from portal.annotations.models import Label, Roi, RoiRevision
+from portal.archive.models import Asset, Canvas, CanvasKind, Case, ItemState, Slide, Video
+from portal.archive.services import (
+    MPP_LEAST,
+    MPP_MOST,
+    canvas_id_of,
+    name_clean,
+    search_text,
+    tags_clean,
+)
+from portal.core.errors import InvalidInputError
+from portal.exchange.formats.crate_reading import CrateError, CrateReader, is_sha256, shown
+from portal.exchange.formats.crate_rows import row_read
+from portal.exchange.services.import_checks import (
+    component_check,
+    frame_check,
+    mosaic_check,
+    roi_check,
+    vector_check,
+)
+from portal.labs.models import Lab, Membership, User
+from portal.mosaics.models import Mosaic, MosaicComponent, MosaicFrame
+from portal.mosaics.services import component_ids, frame_id
+from portal.retrieval.models import Embedding, Encoder
+
+TABLES: Mapping[str, type[models.Model]] = {
+    "case": Case,
+    "assets": Asset,
+    "canvases": Canvas,
+    "slides": Slide,
+    "videos": Video,
+    "mosaics": Mosaic,
+    "mosaic_components": MosaicComponent,
+    "mosaic_frames": MosaicFrame,
+    "labels": Label,
+    "rois": Roi,
+    "roi_revisions": RoiRevision,
+    "encoders": Encoder,
+    "embeddings": Embedding,
+}
+"""In the order in which rows are written: each after what it refers to."""
+MOST_HELD = 20_000  # rows of a small table; as many as files in a crate
+MOST_ROIS = 2_000_000  # of which ids are held: a tenth of a GiB
+NOT_BUILT = "It had not been built when its case was exported."
+
+_Row = TypeVar("_Row", bound=models.Model)
+_Value = TypeVar("_Value")
+Item = Slide | Video
+
+
+@dataclass(frozen=True, slots=True)
+class RoiPlace:
+    """What rows that refer to a region have to agree with."""
+
+    canvas_id: uuid.UUID
+    frame_index: int | None
+    version: int
+
+
+@dataclass(slots=True)
+class CaseRows:
+    """See ``rows_read``. All are by the ids of the crate.
+
+    Attributes:
+        rois: where each region lies. indexes: of the components of each mosaic.
+        used: labels of regions and of their history.
+        labels, encoders, assets: which of the lab's stand for those of the crate; filled in by who
+            matches them. An encoder that is missing is unknown here.
+        is_checked: whoever reads rows again need not look whether they are sound; that the files
+            are the same still is told by their hashes.
+    """
+
+    crate: CrateReader
+    lab: Lab
+    user: User
+    case: Case
+    originals: dict[uuid.UUID, Asset]
+    canvases: dict[uuid.UUID, Canvas]
+    items: dict[uuid.UUID, Item]
+    mosaics: dict[uuid.UUID, Mosaic]
+    components: dict[uuid.UUID, MosaicComponent]
+    vocabulary: dict[uuid.UUID, Label]
+    described: dict[uuid.UUID, Encoder]
+    rois: dict[uuid.UUID, RoiPlace] = field(default_factory=dict)
+    indexes: dict[uuid.UUID, set[int]] = field(default_factory=dict)
+    is_checked: bool = False
+    used: set[uuid.UUID] = field(default_factory=set)
+    labels: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
+    encoders: dict[uuid.UUID, Encoder] = field(default_factory=dict)
+    assets: dict[uuid.UUID, uuid.UUID] = field(default_factory=dict)
+    _members: dict[uuid.UUID, bool] = field(default_factory=dict)
+
+    def stream(self, table: str) -> Iterator[Any]:
+        """The rows of a large table as they will be here, checked against what they refer to."""
+        for where, row in _rows(self.crate, table):
+            self.adopt(row)
+            if not self.is_checked:
+                self._check(row, where)
+            if isinstance(row, Roi | RoiRevision):
+                row.label_id = self._label(row.label_id, where)
+            yield row
+
+    def _check(self, row: models.Model, where: str) -> None:
+        if isinstance(row, Roi):
+            canvas = _of(self.canvases, row.canvas_id, where)
+            roi_check(row, canvas, row.frame_index, where)
+        elif isinstance(row, RoiRevision):
+            place = _of(self.rois, row.roi_id, where)
+            roi_check(row, self.canvases[place.canvas_id], place.frame_index, where)
+            if row.version > place.version:
+                raise CrateError(f"{where}: version: its region has fewer.")
+        elif isinstance(row, MosaicFrame):
+            _of(self.mosaics, row.mosaic_id, where)
+            if row.pk != frame_id(row.mosaic_id, row.index):
+                raise CrateError(f"{where}: its id does not follow from its mosaic's.")
+            frame_check(row, self.indexes[row.mosaic_id], where)
+        elif isinstance(row, Embedding):
+            vector_check(row, _of(self.described, row.encoder_id, where), where)
+            if row.canvas_id != _of(self.rois, row.roi_id, where).canvas_id:
+                raise CrateError(f"{where}: not the canvas of its region.")
+
+    def adopt(self, row: models.Model) -> None:
+        """It is the lab's now; who made it is a member of that id, or nobody."""
+        if hasattr(row, "lab_id"):
+            row.lab_id = self.lab.pk
+        for name in ("created_by_id", "author_id"):
+            person = getattr(row, name, None)
+            if person is not None and not self._is_member(person):
+                setattr(row, name, None)
+
+    def _is_member(self, person: uuid.UUID) -> bool:
+        if person not in self._members:
+            members = Membership.objects.filter(lab=self.lab, user_id=person)
+            self._members[person] = members.exists()
+        return self._members[person]
+
+    def _label(self, label_id: uuid.UUID | None, where: str) -> uuid.UUID | None:
+        if label_id is None:
+            return None
+        _of(self.vocabulary, label_id, where)
+        self.used.add(label_id)
+        return self.labels.get(label_id)
+
+
+def rows_read(crate: CrateReader, *, lab: Lab, user: User) -> CaseRows:
+    """Read and check all rows of a crate; nothing is written.
+
+    Raises:
+        CrateError: names the file and line.
+    """
+    _require_names(crate)
+    cases = _held(crate, "case", Case)
+    case = next(iter(cases.values()), None)
+    if case is None or len(cases) > 1 or crate.identifier != f"urn:uuid:{case.pk}":
+        raise CrateError("records/case.jsonl: expected the one case that the crate is of.")
+    slides, videos = _held(crate, "slides", Slide), _held(crate, "videos", Video)
+    mosaics = _held(crate, "mosaics", Mosaic)
+    for pk in slides.keys() & videos.keys() | (slides.keys() | videos.keys()) & mosaics.keys():
+        raise CrateError(f"{pk} is the id of two of slides, videos and mosaics.")
+    rows = CaseRows(
+        crate=crate,
+        lab=lab,
+        user=user,
+        case=case,
+        originals=_held(crate, "assets", Asset),
+        canvases=_held(crate, "canvases", Canvas),
+        items={**slides, **videos},
+        mosaics=mosaics,
+        components=_held(crate, "mosaic_components", MosaicComponent),
+        vocabulary=_held(crate, "labels", Label),
+        described=_held(crate, "encoders", Encoder),
+    )
+    _case(rows)
+    _assets(rows)
+    _items(rows)
+    _mosaics(rows)
+    _canvases(rows)
+    for roi in rows.stream("rois"):
+        if roi.pk in rows.rois or len(rows.rois) >= MOST_ROIS:
+            raise CrateError(f"records/rois.jsonl: {roi.pk} twice, or more than {MOST_ROIS:,}.")
+        rows.rois[roi.pk] = RoiPlace(roi.canvas_id, roi.frame_index, roi.version)
+    for table in ("roi_revisions", "mosaic_frames", "embeddings"):
+        for _ in rows.stream(table):
+            pass
+    rows.is_checked = True
+    return rows
+
+
+def _require_names(crate: CrateReader) -> None:
+    wanted = {f"records/{name}.jsonl" for name in TABLES}
+    there = {name for name in crate.files if name.startswith("records/")}
+    for name in sorted(wanted ^ there):
+        what = "lacks" if name in wanted else "holds an unknown file"
+        raise CrateError(f"The crate {what} {shown(name)}.")
+
+
+def _rows(crate: CrateReader, table: str) -> Iterator[tuple[str, Any]]:
+    name = f"records/{table}.jsonl"
+    for number, values in enumerate(crate.rows(name), 1):
+        where = f"{name}, line {number}"
+        yield where, row_read(TABLES[table], values, where)
+
+
+def _held(crate: CrateReader, table: str, model: type[_Row]) -> dict[uuid.UUID, _Row]:
+    found: dict[uuid.UUID, _Row] = {}
+    for where, row in _rows(crate, table):
+        if row.pk in found or len(found) >= MOST_HELD:
+            raise CrateError(f"{where}: {row.pk} twice, or more than {MOST_HELD:,} rows.")
+        found[row.pk] = row
+    return found
+
+
+def _of(known: Mapping[uuid.UUID, _Value], pk: uuid.UUID | None, where: str) -> _Value:
+    """What a row refers to, which has to be in the crate."""
+    if pk is None or pk not in known:
+        raise CrateError(f"{where}: it refers to {pk}, which is not in the crate.")
+    return known[pk]
+
+
+def _case(rows: CaseRows) -> None:
+    case = rows.case
+    rows.adopt(case)
+    try:
+        is_clean = tags_clean(case.tags) == case.tags
+    except InvalidInputError as error:
+        raise CrateError(f"records/case.jsonl: {error.message}") from error
+    if not is_clean:
+        raise CrateError("records/case.jsonl: tags: a list of different words.")
+    case.search_text = search_text(case)
+
+
+def _assets(rows: CaseRows) -> None:
+    held = {item.asset_id for item in rows.items.values()}
+    for asset in rows.originals.values():
+        rows.adopt(asset)
+        name = f"originals/{asset.sha256}"
+        if not is_sha256(asset.sha256):
+            raise CrateError(f"records/assets.jsonl: {asset.pk} has no SHA-256.")
+        if asset.pk not in held:
+            raise CrateError(f"records/assets.jsonl: {asset.pk} is of no slide and no video.")
+        file = rows.crate.files.get(name)
+        if file is None or (file.sha256, file.size_bytes) != (asset.sha256, asset.size_bytes):
+            raise CrateError(f"{name} is missing, or another file than its record says.")
+        asset.removed = None  # this portal's gate looks for itself
+    known = {f"originals/{asset.sha256}" for asset in rows.originals.values()}
+    there = {name for name in rows.crate.files if name.startswith("originals/")}
+    if len(known) < len(rows.originals) or there - known:
+        raise CrateError("originals/: expected one file for each record of an asset.")
+
+
+def _items(rows: CaseRows) -> None:
+    """As after an upload: what the files hold is looked up by their ingest."""
+    for item in rows.items.values():
+        rows.adopt(item)
+        where = f"{item._meta.model_name} {item.pk}"
+        item.name = name_clean(item.name)
+        _require_case(rows, item, where)
+        _of(rows.originals, item.asset_id, where)
+        if item.canvas_id not in (None, canvas_id_of(item.pk)):
+            raise CrateError(f"{where}: its canvas is not its own.")
+        item.canvas_id, item.state, item.warnings = None, ItemState.PREPARING, []
+        item.error_code = item.error_message = ""
+        if isinstance(item, Slide):
+            item.properties = {}
+        else:
+            item.frames_path = item.media_path = ""
+
+
+def _mosaics(rows: CaseRows) -> None:
+    for mosaic in rows.mosaics.values():
+        rows.adopt(mosaic)
+        where = f"mosaic {mosaic.pk}"
+        mosaic_check(mosaic, where)
+        rows.indexes[mosaic.pk] = set()
+        _require_case(rows, mosaic, where)
+        if not isinstance(_of(rows.items, mosaic.video_id, where), Video):
+            raise CrateError(f"{where}: it is of no video.")
+        shows = {one.canvas_id for one in rows.components.values() if one.mosaic_id == mosaic.pk}
+        if mosaic.canvas_id is not None and mosaic.canvas_id not in shows:
+            raise CrateError(f"{where}: its canvas is not its own.")
+        if mosaic.state != ItemState.READY or mosaic.canvas_id is None:
+            mosaic.state = ItemState.FAILED
+            mosaic.error_code = mosaic.error_code or "not-built"
+            mosaic.error_message = mosaic.error_message or NOT_BUILT
+    for component in rows.components.values():
+        where = f"component {component.pk}"
+        _of(rows.mosaics, component.mosaic_id, where)
+        rows.indexes[component.mosaic_id].add(component.index)
+        _of(rows.canvases, component.canvas_id, where)
+        if (component.canvas_id, component.pk) != component_ids(
+            component.mosaic_id, component.index
+        ):
+            raise CrateError(f"{where}: its ids do not follow from its mosaic's.")
+        component_check(component, rows.crate.files, where)
+
+
+def _canvases(rows: CaseRows) -> None:
+    """No path and no grid is believed; those of images are of their ingest."""
+    items = {canvas_id_of(item.pk): item for item in rows.items.values()}
+    components = {one.canvas_id: one for one in rows.components.values()}
+    for canvas in rows.canvases.values():
+        rows.adopt(canvas)
+        canvas.name = name_clean(canvas.name)
+        where = f"canvas {canvas.pk}"
+        _require_case(rows, canvas, where)
+        if canvas.is_scaled_by_hand and not (
+            MPP_LEAST <= (canvas.mpp_x or 0) <= MPP_MOST
+            and MPP_LEAST <= (canvas.mpp_y or 0) <= MPP_MOST
+        ):
+            raise CrateError(f"{where}: {MPP_LEAST:g} to {MPP_MOST:g} um per pixel.")
+        item, component = items.get(canvas.pk), components.get(canvas.pk)
+        if component is not None and canvas.kind == CanvasKind.MOSAIC:
+            mosaic_file(component, canvas.pixels_path, rows.crate, ".tif")
+            mosaic_file(component, canvas.thumbnail_path, rows.crate, ".jpg")
+        elif item is not None and (canvas.kind == CanvasKind.VIDEO) == isinstance(item, Video):
+            canvas.levels, canvas.content_hash = [], ""
+            canvas.pixels_path, canvas.thumbnail_path = f"derived/{item.pk}/preparing", ""
+        else:
+            raise CrateError(f"{where}: no image, video or mosaic of the crate shows on it.")
+
+
+def mosaic_file(component: MosaicComponent, path: str, crate: CrateReader, ending: str) -> str:
+    """The name in the crate of what a mosaic's canvas calls by a path of the storage."""
+    folder = f"derived/{component.mosaic_id}/"
+    name = f"mosaics/{component.mosaic_id}/{path.removeprefix(folder)}"
+    if not path.startswith(folder) or name not in crate.files or not name.endswith(ending):
+        raise CrateError(f"canvas {component.canvas_id}: {shown(path)} is no file of its mosaic.")
+    return name
+
+
+def _require_case(rows: CaseRows, row: Item | Mosaic | Canvas, where: str) -> None:
+    if row.case_id != rows.case.pk:
+        raise CrateError(f"{where}: it is of another case than the crate.")

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+
+import { NONE, shades } from "@/browse/colours";
+import type { Colouring } from "@/browse/points";
+
+function colouring(name: string, count: number, at: number[] = [], color = ""): Colouring {
+  const values = Array.from({ length: count }, (_, n) => ({
+    value: `v${n}`,
+    name: `Value ${n}`,
+    color,
+    count: count - n,
+  }));
+  return { name, values, at };
+}
+
+describe("the legend", () => {
+  it("shows labels in their own colours, however many there are", () => {
+    const rows = shades(colouring("label", 20, [0, 1], "#123456"));
+    expect(rows).toHaveLength(20);
+    expect(new Set(rows.map((row) => row.color))).toEqual(new Set(["#123456"]));
+    expect(rows[3]).toMatchObject({ name: "Value 3", values: [3], count: 17 });
+  });
+
+  it("tells twelve values apart and puts the others together", () => {
+    const rows = shades(colouring("organ", 15));
+    expect(rows).toHaveLength(13);
+    expect(new Set(rows.map((row) => row.color)).size).toBe(13);
+    expect(rows[12]).toMatchObject({ name: "3 others", values: [12, 13, 14], count: 3 + 2 + 1 });
+    expect(shades(colouring("organ", 12))).toHaveLength(12);
+  });
+
+  it("ends with what has no value, counted", () => {
+    const rows = shades(colouring("organ", 2, [0, -1, 1, -1, -1]));
+    expect(rows.at(-1)).toEqual({ name: "None", color: NONE, count: 3, values: [-1] });
+    expect(shades(colouring("organ", 2, [0, 1]))).toHaveLength(2);
+  });
+
+  it("has each value in exactly one row", () => {
+    for (const count of [0, 1, 12, 13, 40]) {
+      const values = shades(colouring("scanner", count)).flatMap((row) => row.values);
+      expect(values).toEqual(Array.from({ length: count }, (_, at) => at));
+    }
+  });
+
+  it("gives a label without a colour one of the row", () => {
+    const [first, second] = shades(colouring("label", 2));
+    expect(first?.color).toMatch(/^#[0-9a-f]{6}$/);
+    expect(first?.color).not.toBe(second?.color);
+  });
+});

@@ -1,0 +1,87 @@
+import { describe, expect, it } from "vitest";
+
+import type { MapPoints, Place } from "@/browse/points";
+import { PLANE, PointGrid, isInside } from "@/browse/points";
+
+function points(...places: Place[]): MapPoints {
+  return {
+    rois: places.map((_, at) => `roi-${at}`),
+    versions: places.map(() => 1),
+    x: places.map(([x]) => x),
+    y: places.map(([, y]) => y),
+    canvas: places.map(() => 0),
+    canvases: [{ id: "canvas", name: "Section", accession: "A-1" }],
+    colourings: [],
+  };
+}
+
+/** Numbers that look random and are the same each time. */
+function* numbers(seed: number): Generator<number> {
+  for (let value = seed; ; value = (value * 48_271) % 2_147_483_647) yield value / 2_147_483_647;
+}
+
+function scattered(count: number, seed: number): Place[] {
+  const next = numbers(seed);
+  const one = (): number => Math.round((next.next().value as number) * PLANE);
+  return Array.from({ length: count }, () => [one(), one()] as const);
+}
+
+const every = (): boolean => true;
+
+describe("the nearest point", () => {
+  it("is the one that a look at all of them finds", () => {
+    const places = scattered(2_000, 7);
+    const grid = new PointGrid(points(...places));
+    for (const [x, y] of scattered(200, 11)) {
+      const far = places.map(([px, py]) => Math.hypot(px - x, py - y));
+      const least = Math.min(...far);
+      for (const reach of [least * 0.99, least * 1.01, 6_000]) {
+        const found = grid.nearest([x, y], reach, every);
+        if (least > reach) expect(found).toBe(-1);
+        else expect(far[found]).toBeCloseTo(least);
+      }
+    }
+  });
+
+  it("is none that is hidden, and none beyond the reach", () => {
+    const grid = new PointGrid(points([100, 100], [130, 100]));
+    expect(grid.nearest([110, 100], 50, every)).toBe(0);
+    expect(grid.nearest([110, 100], 50, (at) => at !== 0)).toBe(1);
+    expect(grid.nearest([110, 100], 5, every)).toBe(-1);
+    expect(grid.nearest([110, 100], 10, every)).toBe(0); // just reached
+  });
+
+  it("is found in the corners of the plane and from outside of it", () => {
+    const grid = new PointGrid(points([0, 0], [PLANE, PLANE]));
+    expect(grid.nearest([-50, -50], 80, every)).toBe(0);
+    expect(grid.nearest([PLANE + 50, PLANE + 50], 80, every)).toBe(1);
+    expect(new PointGrid(points()).nearest([1, 1], PLANE, every)).toBe(-1);
+  });
+});
+
+describe("points in an outline", () => {
+  it("are those that a look at all of them finds, in their order", () => {
+    const places = scattered(3_000, 3);
+    const star: Place[] = Array.from({ length: 14 }, (_, at) => {
+      const radius = at % 2 ? 8_000 : 28_000;
+      const turn = (at / 14) * 2 * Math.PI;
+      return [30_000 + radius * Math.cos(turn), 30_000 + radius * Math.sin(turn)];
+    });
+    const slow = places.flatMap((place, at) => (isInside(place, star) ? [at] : []));
+    expect(slow.length).toBeGreaterThan(100);
+    expect(new PointGrid(points(...places)).inside(star)).toEqual(slow);
+  });
+
+  it("are none of an outline that is a click or a line", () => {
+    const grid = new PointGrid(points([10, 10]));
+    expect(grid.inside([])).toEqual([]);
+    expect(grid.inside([[10, 10], [20, 20]])).toEqual([]); // prettier-ignore
+  });
+
+  it("go by the even-odd rule where the outline crosses itself", () => {
+    const twice: Place[] = [[0, 0], [10, 0], [10, 10], [0, 10], [0, 0], [8, 2], [8, 8], [2, 8], [2, 2], [8, 2]]; // prettier-ignore
+    expect(isInside([1, 9], twice)).toBe(true);
+    expect(isInside([5, 6], twice)).toBe(false); // around it twice
+    expect(isInside([11, 5], twice)).toBe(false);
+  });
+});

@@ -1,0 +1,70 @@
+"""The import of a whole case whose process is killed: nothing shows, and the next one goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.killing.harness import Portal
+
+CONTROL, COUNT = "tests.killing.crates.control", 24
+IMPORT = ["manage.py", "case_import", "--lab", "crates", "--user", "crates@kill.example"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.endurance,
+    pytest.mark.skipif(sys.platform != "linux", reason="reads /proc"),
+]
+
+
+@pytest.fixture
+def portals(tmp_path: Path) -> Iterator[list[Portal]]:
+    """One to export from, one to import into."""
+    made = []
+    for name in ("from", "to"):
+        folder = tmp_path / name
+        folder.mkdir()
+        made.append(Portal(folder, f"sqlite:///{folder / 'db.sqlite3'}", "filesystem://", _none))
+    yield made
+    for portal in made:
+        portal.close()
+        portal.ask_no_more()
+
+
+def _none() -> None:
+    """No broker to empty."""
+
+
+def came(portal: Portal) -> dict[str, Any]:
+    found: dict[str, Any] = portal.ask(CONTROL, "came")
+    return found
+
+
+def test_killed_again_and_again_a_case_is_there_whole_or_not_at_all(
+    portals: list[Portal], tmp_path: Path
+) -> None:
+    origin, target = portals
+    hashes = origin.ask(CONTROL, "make", str(COUNT), str(tmp_path / "case.zip"))
+    target.ask(CONTROL, "lab")
+    taken = 0
+    for more in (1, 6, 9):
+        process = target.start([sys.executable, *IMPORT, str(tmp_path / "case.zip")])
+        least = taken + more
+        target.wait_until(lambda n=least: came(target)["taken"] >= n, "files", within_s=120)  # type: ignore[misc]
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        half = came(target)
+        assert least <= half["taken"] < COUNT
+        assert (half["cases"], half["slides"], half["jobs"], half["placed"]) == (0, 0, 0, [])
+        taken = half["taken"]
+    assert f"{COUNT} new originals" in target.call(*IMPORT, str(tmp_path / "case.zip"))
+    end = came(target)
+    assert (end["cases"], end["slides"], end["jobs"]) == (1, COUNT, COUNT)
+    assert end["assets"] == end["placed"] == hashes
+    assert (end["odd"], end["taken"]) == ([], 0)
+    assert "here already" in target.call(*IMPORT, str(tmp_path / "case.zip"))

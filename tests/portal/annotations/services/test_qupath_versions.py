@@ -1,0 +1,100 @@
+"""What each version of QuPath writes comes in whole, and goes out as the newest would write it."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+import shapely
+
+from portal.annotations.models import Roi
+from portal.annotations.services import roi_import
+from portal.annotations.services.reading import file_source
+from portal.archive.models import Canvas
+from portal.labs.models import User
+from tests.portal.annotations import qupath_written as written
+from tests.portal.annotations.support import exported, statuses
+
+pytestmark = pytest.mark.django_db
+DERIVED = ("Area px^2", "Area um^2", "Length px", "Length um", "Num points")
+"""Measurements that an export adds."""
+
+
+def brought(canvas: Canvas, user: User, text: str) -> list[dict[str, Any]]:
+    """Imported from the very bytes; what is exported then, without what is ours."""
+    source = file_source(io.BytesIO(text.encode()), canvas)
+    report = roi_import(canvas=canvas, user=user, document=source)
+    assert set(statuses(report)) == {"created"}, report.items
+    assert not [item.notes for item in report.items if item.notes]
+    return [as_qupath_has_it(one) for one in exported(canvas)["features"]]
+
+
+def as_qupath_has_it(feature: dict[str, Any]) -> dict[str, Any]:
+    properties = feature["properties"]
+    for key, ours in (("measurements", DERIVED), ("metadata", ("tessera.review_state",))):
+        kept = {name: value for name, value in properties[key].items() if name not in ours}
+        properties = {name: value for name, value in properties.items() if name != key}
+        properties |= {key: kept} if kept else {}
+    return feature | {"properties": properties}
+
+
+def test_what_0_5_writes_goes_out_exactly_as_it_came(canvas: Canvas, manager: User) -> None:
+    assert brought(canvas, manager, written.V05) == json.loads(written.V05)["features"]
+
+
+def test_a_plane_and_metadata_that_stands_twice(video_canvas: Canvas, manager: User) -> None:
+    assert (
+        brought(video_canvas, manager, written.V07_VIDEO)
+        == json.loads(written.V07_VIDEO)["features"]
+    )
+
+
+@pytest.mark.parametrize("text", [written.V02, written.V03, written.V05], ids=["0.2", "0.3", "0.5"])
+def test_outlines_are_what_they_were(canvas: Canvas, manager: User, text: str) -> None:
+    document = json.loads(text)
+    features = document if isinstance(document, list) else document["features"]
+    for before, after in zip(features, brought(canvas, manager, text), strict=True):
+        assert before["geometry"]["coordinates"] == after["geometry"]["coordinates"]
+        assert before.get("nucleusGeometry") == after.get("nucleusGeometry")
+        assert shapely.geometry.shape(after["geometry"]).is_valid
+
+
+@pytest.mark.parametrize("text", [written.V02, written.V03, written.V05], ids=["0.2", "0.3", "0.5"])
+def test_a_second_time_out_and_in_changes_nothing(canvas: Canvas, manager: User, text: str) -> None:
+    brought(canvas, manager, text)
+    document = exported(canvas)
+    again = roi_import(canvas=canvas, user=manager, document=document)
+    assert set(statuses(again)) == {"unchanged"}
+    Roi.objects.all().delete()
+    roi_import(canvas=canvas, user=manager, document=document)
+    assert exported(canvas) == document
+
+
+def test_what_0_2_says_is_said_as_0_5_does(canvas: Canvas, manager: User) -> None:
+    annotation, detection = (one["properties"] for one in brought(canvas, manager, written.V02))
+    assert annotation == {
+        "objectType": "annotation",
+        "name": "first",
+        "classification": {"name": "Front", "color": [200, 0, 0]},
+    }
+    assert detection["objectType"] == "detection"
+    assert detection["classification"]["names"] == ["Front", "Positive"]
+    assert detection["measurements"] == {"Circularity": 0.8123, "DAB: Mean": "NaN"}
+
+
+def test_what_0_3_says_is_said_as_0_5_does(canvas: Canvas, manager: User) -> None:
+    annotation, cell, core = (one["properties"] for one in brought(canvas, manager, written.V03))
+    assert annotation == {
+        "objectType": "annotation",
+        "name": "Region 1",
+        "color": [0, 128, 255],
+        "classification": {"name": "Desmoplasia", "color": [150, 200, 150]},
+        "isLocked": True,
+    }
+    assert cell == {
+        "objectType": "cell",
+        "measurements": {"Nucleus: Area": 25.0, "Cell: Area": 132.0},
+    }
+    assert core == {"objectType": "tmaCore", "name": "B-7", "isMissing": True}

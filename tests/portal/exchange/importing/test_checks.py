@@ -1,0 +1,216 @@
+"""Rows that a page would stumble over, and ids that reach for what others have, are refused."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from portal.annotations.models import Roi
+from portal.archive import storage
+from portal.archive.models import Asset, Case, Slide, Video
+from portal.core.errors import ConflictError
+from portal.exchange.services import case_import, import_rows
+from portal.labs.models import Lab
+from portal.mosaics.models import Mosaic
+from tests.portal.exchange.conftest import Lab1
+from tests.portal.exchange.importing.conftest import Exported
+from tests.portal.exchange.importing.harm import Entity, file_put, refused, row_change
+
+SINGULAR = [[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+LAYER = {
+    "name": "count",
+    "png": "layer-count.png",
+    "unit": "frames",
+    "minimum": 1.0,
+    "maximum": 3.0,
+    "downsample": 8.0,
+}
+KEY_FRAME = {"index": 1, "pts": 512, "geometry": None, "outside": True, "by": "hand"}
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "match"),
+    [
+        ("rois", {"left": -5.0}, "left: it is not as it is stored"),
+        ("rois", {"area_px": 1e300}, "area_px: it is not as it is stored"),
+        ("rois", {"shape": "point"}, "shape: it is not as it is stored"),
+        ("rois", {"version": 0}, "version: counted from 1"),
+        ("rois", {"frame_index": 3, "frame_pts": 3}, "frame_index: of a region on a video"),
+        ("rois", {"track": [KEY_FRAME]}, "track: only an ROI on a video has one"),
+        ("rois", {"properties": {"Grade": 2}}, "properties: Grade is not a text"),
+        ("rois", {"foreign": {"measurements": "x" * 40_000}}, "foreign: longer than"),
+        ("roi_revisions", {"track": ["x"]}, "track"),
+        ("roi_revisions", {"version": 9}, "version: its region has fewer"),
+        ("mosaics", {"config": {"step": "x"}}, "config.step"),
+        ("mosaics", {"config": {"start_s": "x"}}, "config.start_s"),
+        ("mosaics", {"config": {"step": 1}}, "only what differs from the defaults"),
+        ("mosaics", {"gaps": ["x"]}, "gaps: a list of objects"),
+        ("mosaics", {"engine": {"config_hash": 5}}, "engine: "),
+        ("mosaics", {"view_outline": [[0, 0], [1]]}, "view_outline: "),
+        ("mosaics", {"view_outline": [["0", "0"]] * 3}, "view_outline: "),
+        ("mosaics", {"warnings": [{}]}, "warnings: a list of texts"),
+        ("mosaic_components", {"spans": [1]}, "spans: a list of objects"),
+        ("mosaic_components", {"layers": [LAYER | {"name": "../x"}]}, "a name and a unit"),
+        ("mosaic_components", {"layers": [LAYER | {"png": "../mosaic.json"}]}, "no picture"),
+        ("mosaic_components", {"layers": [LAYER | {"maximum": "3"}]}, "are numbers"),
+        ("mosaic_components", {"id": str(uuid.UUID(int=7))}, "do not follow from its mosaic"),
+        ("mosaic_frames", {"id": str(uuid.UUID(int=7))}, "does not follow from its mosaic"),
+        ("mosaic_frames", {"H_mosaic_from_frame": SINGULAR}, "3 x 3 numbers with an inverse"),
+        ("mosaic_frames", {"H_mosaic_from_frame": [1, 2]}, "3 x 3 numbers with an inverse"),
+        ("mosaic_frames", {"mesh": [[[0.0, 0.0]]]}, "mesh: 9 x 9 x 2 numbers"),
+        ("mosaic_frames", {"covariance": [["x"]]}, "covariance: rows of numbers"),
+        ("mosaic_frames", {"component": 4}, "component: the mosaic has none"),
+        ("case", {"created_at": "2020-01-01T00:00:00"}, "created_at: "),
+        ("case", {"created_at": "0001-01-01T00:00:00+14:00"}, "created_at: "),
+    ],
+)
+def test_what_no_part_of_the_portal_would_have_written_is_refused(
+    unpacked: Path, elsewhere: Lab1, table: str, change: Entity, match: str
+) -> None:
+    row_change(unpacked, table, lambda row: row.update(change))
+    refused(elsewhere, unpacked, match)
+
+
+def test_the_pyramid_of_a_mosaic_has_the_size_of_its_canvas(
+    unpacked: Path, elsewhere: Lab1
+) -> None:
+    rows = (unpacked / "records" / "canvases.jsonl").read_text().splitlines()
+    at = next(n for n, row in enumerate(rows) if json.loads(row)["kind"] == "mosaic")
+    row_change(unpacked, "canvases", lambda row: row.update(height_px=row["height_px"] - 1), at)
+    refused(elsewhere, unpacked, "is not the pyramid of its canvas")
+
+
+def test_a_mosaic_shows_on_no_canvas_that_somebody_else_may_come_to_have(
+    unpacked: Path, elsewhere: Lab1
+) -> None:
+    """The id of an image that is being prepared is known to whoever may see it."""
+    other = str(uuid.uuid5(uuid.UUID(int=7), "canvas"))
+    rows = (unpacked / "records" / "canvases.jsonl").read_text().splitlines()
+    at = next(n for n, row in enumerate(rows) if json.loads(row)["kind"] == "mosaic")
+    row_change(unpacked, "canvases", lambda row: row.update(id=other), at)
+    row_change(unpacked, "mosaic_components", lambda row: row.update(canvas_id=other))
+    row_change(unpacked, "mosaics", lambda row: row.update(canvas_id=other))
+    refused(elsewhere, unpacked, "do not follow from its mosaic")
+
+
+def _called(folder: Path, old: str, new: str) -> None:
+    """The whole crate with another id; what follows from it is not changed."""
+    for path in (folder / "records").iterdir():
+        data = path.read_bytes()
+        if old.encode() in data:
+            file_put(folder, f"records/{path.name}", data.replace(old.encode(), new.encode()))
+
+
+def test_what_is_derived_of_an_image_of_another_lab_is_out_of_reach(
+    unpacked: Path, exported: Exported, elsewhere: Lab1
+) -> None:
+    """Folders are called by the id alone, whatever it is the id of."""
+    video = exported.rows["videos"][0]["id"]
+    other = Lab.objects.create(name="Other", slug="other")
+    case = Case.objects.create(lab=other, accession="THEIRS")
+    asset = Asset.objects.create(lab=other, sha256="a" * 64, size_bytes=1, media_type="x")
+    slide = Slide.objects.create(pk=video, lab=other, case=case, asset=asset, name="theirs")
+    folder = storage.derived_folder(slide.pk)
+    folder.mkdir(parents=True)
+    (folder / "thumbnail.jpg").write_bytes(b"theirs")
+    with pytest.raises(ConflictError, match=f"videos: {video} is here already"):
+        case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
+    assert not Video.objects.exists() and not Mosaic.objects.exists()
+    assert (folder / "thumbnail.jpg").read_bytes() == b"theirs"
+
+
+def test_no_two_of_slides_videos_and_mosaics_have_one_id(
+    unpacked: Path, exported: Exported, elsewhere: Lab1
+) -> None:
+    slide, video = (exported.rows[table][0]["id"] for table in ("slides", "videos"))
+    _called(unpacked, video, slide)
+    refused(elsewhere, unpacked, f"{slide} is the id of two")
+
+
+def test_a_title_is_one_that_could_be_given_here(unpacked: Path, elsewhere: Lab1) -> None:
+    row_change(unpacked, "slides", lambda row: row.update(name="../a\\b/\u202eevil\n name "))
+    case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
+    assert Slide.objects.get().name == "evil name"
+
+
+def _staged(portal: Lab1, exported: Exported) -> Path:
+    case_id = exported.rows["case"][0]["id"]
+    return storage.root() / "scratch" / f"import-{portal.lab.pk}-{case_id}"
+
+
+def test_what_lies_in_scratch_is_believed_by_its_hash(
+    unpacked: Path, exported: Exported, elsewhere: Lab1
+) -> None:
+    """Of the right length, as an import of another crate of this case would have left it."""
+    mosaic = exported.rows["mosaics"][0]["id"]
+    name = next(one for one in exported.files if one.startswith("originals/"))
+    staged = _staged(elsewhere, exported)
+    for one in (name, f"mosaics/{mosaic}/mosaic.json"):
+        (staged / one).parent.mkdir(parents=True, exist_ok=True)
+        (staged / one).write_bytes(bytes(len(exported.files[one])))
+    case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
+    sha256 = name.rsplit("/", 1)[-1]
+    assert storage.asset_path(elsewhere.lab.pk, sha256).read_bytes() == exported.files[name]
+    manifest = storage.derived_folder(uuid.UUID(mosaic)) / "mosaic.json"
+    assert manifest.read_bytes() == exported.files[f"mosaics/{mosaic}/mosaic.json"]
+
+
+def test_halves_of_files_are_not_published(
+    unpacked: Path, exported: Exported, elsewhere: Lab1
+) -> None:
+    mosaic = exported.rows["mosaics"][0]["id"]
+    folder = _staged(elsewhere, exported) / "mosaics" / mosaic
+    folder.mkdir(parents=True)
+    (folder / ".mosaic-12345678.tif").write_bytes(b"half")
+    case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
+    names: list[Any] = [path.name for path in storage.derived_folder(uuid.UUID(mosaic)).iterdir()]
+    assert "mosaic.tif" in names and ".mosaic-12345678.tif" not in names
+
+
+def _many(folder: Path, count: int) -> int:
+    """So many more regions, each with the history of the first; returns rows of both."""
+    rows: dict[str, list[Entity]] = {}
+    for table in ("rois", "roi_revisions"):
+        text = (folder / "records" / f"{table}.jsonl").read_text()
+        rows[table] = [json.loads(line) for line in text.splitlines()]
+    first = rows["rois"][0]
+    history = [one for one in rows["roi_revisions"] if one["roi_id"] == first["id"]]
+    for number in range(count):
+        roi_id = str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
+        rows["rois"].append(first | {"id": roi_id})
+        rows["roi_revisions"] += [
+            one | {"id": str(uuid.uuid4()), "roi_id": roi_id} for one in history
+        ]
+    for table, found in rows.items():
+        lines = b"".join(json.dumps(one).encode() + b"\n" for one in found)
+        file_put(folder, f"records/{table}.jsonl", lines)
+    return sum(map(len, rows.values()))
+
+
+def test_many_regions_take_few_statements_and_are_checked_once(
+    unpacked: Path, elsewhere: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Uploads of the lab wait while they are written."""
+    total = _many(unpacked, 200)
+    checked: list[str] = []
+    check = import_rows.roi_check
+
+    def noted(row: Any, canvas: Any, frame_index: Any, where: str) -> None:
+        checked.append(where)
+        check(row, canvas, frame_index, where)
+
+    monkeypatch.setattr(import_rows, "roi_check", noted)
+    with CaptureQueriesContext(connection) as asked:
+        case_import(source=unpacked, lab=elsewhere.lab, user=elsewhere.manager)
+    written = [one["sql"] for one in asked if one["sql"].startswith('INSERT INTO "annotations_roi')]
+    assert len(written) <= total / 25  # a thousand parameters, of which a region takes 27
+    assert len(checked) == len(set(checked)) == total
+    first = json.loads((unpacked / "records" / "rois.jsonl").read_text().splitlines()[0])
+    assert Roi.objects.count() == 201
+    assert {str(one.created_at.isoformat()) for one in Roi.objects.all()} == {first["created_at"]}

@@ -1,0 +1,343 @@
+"""A case that was exported, brought into another portal: the same ids, all or nothing."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from ml.errors import CorruptFileError
+from portal.annotations.models import Label, Roi
+from portal.annotations.services import roi_update
+from portal.archive import inspection, storage
+from portal.archive.models import Asset, Canvas, Case, ItemState, Slide, Upload
+from portal.archive.services import item_retry
+from portal.audit.models import AuditEntry
+from portal.core.errors import ConflictError, ForbiddenError, StorageFullError
+from portal.exchange.formats import crate_reading
+from portal.exchange.selectors import case_whole
+from portal.exchange.selectors.whole import rows_of
+from portal.exchange.services import case_import, import_files
+from portal.jobs.models import Job, JobState
+from portal.jobs.worker.runner import job_run
+from portal.labs.models import Lab, Membership, Role, User
+from portal.mosaics.models import Mosaic
+from portal.retrieval.models import Embedding, Encoder
+from tests.portal.exchange.conftest import Lab1
+from tests.portal.exchange.importing.conftest import Exported
+
+HERE = {"lab_id", "created_by_id", "author_id", "updated_at"}  # of the importing lab, or nobody
+REMADE = {  # as docs/api.md says
+    "assets": {"removed"},
+    "labels": {"label_set_id", "key"},
+    "embeddings": {"id"},
+    "encoders": {"created_at"},  # the one that was here
+}
+
+
+def _rows(portal: Lab1, case_id: Any) -> dict[str, list[dict[str, Any]]]:
+    whole = case_whole(user=portal.manager, case=Case.objects.get(pk=case_id))
+    return {name: list(rows_of(query)) for name, query in whole.tables.items()}
+
+
+def _import(portal: Lab1, path: Path) -> Any:
+    return case_import(source=path, lab=portal.lab, user=portal.manager)
+
+
+def _prepared() -> None:
+    for job in Job.objects.filter(kind__in=("slide_ingest", "video_ingest")):
+        job_run(job.pk)
+        job.refresh_from_db()
+        assert job.state == JobState.SUCCEEDED, job.error_message
+
+
+def _case_id(exported: Exported) -> str:
+    return str(exported.rows["case"][0]["id"])
+
+
+def test_a_case_comes_back_with_all_that_it_had(exported: Exported, elsewhere: Lab1) -> None:
+    done = _import(elsewhere, exported.path)
+    assert (done.is_new, done.originals, done.left_out) == (True, 2, 0)
+    _prepared()
+    found = _rows(elsewhere, _case_id(exported))
+    used = {row["label_id"] for row in exported.rows["rois"]}
+    exported.rows["labels"] = [row for row in exported.rows["labels"] if row["id"] in used]
+    found["labels"] = [row for row in found["labels"] if row["id"] in used]
+    for row in found["canvases"]:  # an original lies in a folder of its lab
+        old = str(exported.rows["case"][0]["lab_id"])
+        row["pixels_path"] = row["pixels_path"].replace(str(elsewhere.lab.pk), old)
+        if row["kind"] == "video":
+            assert row["pixels_path"].startswith("assets/")
+    for row in (*exported.rows["videos"], *found["videos"]):
+        row["media_path"] = row["media_path"].rsplit("/", 1)[-1]
+    for table, before in exported.rows.items():
+        left_out = HERE | REMADE.get(table, set())
+        kept = [{k: v for k, v in row.items() if k not in left_out} for row in found[table]]
+        assert kept == [{k: v for k, v in row.items() if k not in left_out} for row in before]
+        assert before, table
+    for name, data in exported.files.items():
+        folder, _, rest = name.partition("/")
+        if folder == "originals":
+            assert storage.asset_path(elsewhere.lab.pk, rest).read_bytes() == data
+        elif folder == "mosaics":
+            assert (storage.root() / "derived" / rest).read_bytes() == data
+    assert not list((storage.root() / "scratch").glob("import-*"))
+    entry = AuditEntry.objects.get(action="case.imported")
+    assert (entry.lab_id, entry.actor_id) == (elsewhere.lab.pk, elsewhere.manager.pk)
+
+
+def test_who_made_a_record_is_a_member_of_that_id_or_nobody(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    roi = exported.rows["rois"][0]
+    assert roi["created_by_id"] is not None
+    _import(elsewhere, exported.path)
+    assert Roi.objects.get(pk=roi["id"]).created_by_id is None
+
+
+def test_a_member_of_that_id_made_it(exported: Exported, elsewhere: Lab1) -> None:
+    roi = exported.rows["rois"][0]
+    author = User.objects.create_user("a@elsewhere.example", "correct horse battery")
+    User.objects.filter(pk=author.pk).update(id=roi["created_by_id"])
+    author = User.objects.get(pk=roi["created_by_id"])
+    Membership.objects.create(user=author, lab=elsewhere.lab, role=Role.ANNOTATOR)
+    _import(elsewhere, exported.path)
+    assert Roi.objects.get(pk=roi["id"]).created_by_id == author.pk
+    assert set(Upload.objects.values_list("created_by_id", flat=True)) == {elsewhere.manager.pk}
+
+
+def test_until_an_image_is_prepared_nobody_reads_its_pixels(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    _import(elsewhere, exported.path)
+    slide = Slide.objects.get()
+    assert (slide.state, slide.canvas_id) == (ItemState.PREPARING, None)
+    from django.test import Client
+
+    client = Client()
+    client.force_login(elsewhere.manager)
+    canvases = [row["id"] for row in exported.rows["canvases"] if row["kind"] != "mosaic"]
+    for pk in canvases:
+        for rest in ("tiles/0/0/0.jpg", "thumbnail/", "frames/0/"):
+            status = client.get(f"/api/v1/canvases/{pk}/{rest}").status_code
+            assert status in (400, 404, 503), (pk, rest, status)
+    assert client.get(f"/cases/{_case_id(exported)}/").status_code == 200
+
+
+def test_again_changes_nothing(exported: Exported, elsewhere: Lab1) -> None:
+    _import(elsewhere, exported.path)
+    _prepared()
+    before = _rows(elsewhere, _case_id(exported))
+    assert not _import(elsewhere, exported.path).is_new
+    assert _rows(elsewhere, _case_id(exported)) == before
+
+
+def test_what_was_changed_here_since_is_named_and_stays(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    _import(elsewhere, exported.path)
+    roi = Roi.objects.get()
+    roi_update(roi=roi, user=elsewhere.manager, expected_version=2, changes={"name": "Mine"})
+    with pytest.raises(ConflictError, match=f"rois: {roi.pk} is here already with other content"):
+        _import(elsewhere, exported.path)
+    assert Roi.objects.get().name == "Mine"
+
+
+def test_a_case_of_another_lab_and_a_taken_number_are_refused(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    other = Lab.objects.create(name="Other", slug="other")
+    Membership.objects.create(user=elsewhere.manager, lab=other, role=Role.MANAGER)
+    Case.objects.create(lab=elsewhere.lab, accession=exported.rows["case"][0]["accession"])
+    with pytest.raises(ConflictError, match="another case W-1"):
+        _import(elsewhere, exported.path)
+    case_import(source=exported.path, lab=other, user=elsewhere.manager)
+    with pytest.raises(ConflictError, match=f"case: {_case_id(exported)} is here already"):
+        _import(elsewhere, exported.path)
+
+
+def test_only_a_manager_of_the_lab_may(exported: Exported, elsewhere: Lab1) -> None:
+    Membership.objects.filter(user=elsewhere.manager).update(role=Role.REVIEWER)
+    with pytest.raises(ForbiddenError):
+        _import(elsewhere, exported.path)
+    assert not Case.objects.exists()
+
+
+def test_labels_of_the_lab_stand_for_those_of_the_same_name(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    from portal.annotations.services import label_create
+
+    mine = label_create(lab=elsewhere.lab, user=elsewhere.manager, name="sWEPT")
+    _import(elsewhere, exported.path)
+    assert Roi.objects.get().label_id == mine.pk
+    assert Label.objects.filter(name__iexact="swept").count() == 1
+
+
+def test_vectors_of_an_unknown_encoder_are_left_out(exported: Exported, elsewhere: Lab1) -> None:
+    Encoder.objects.update(config_hash="f" * 64)
+    assert _import(elsewhere, exported.path).left_out == 1
+    assert not Embedding.objects.exists()
+
+
+def test_regions_without_a_vector_are_queued_once_their_image_is_prepared(
+    exported: Exported, elsewhere: Lab1
+) -> None:
+    Encoder.objects.update(config_hash="f" * 64, is_default=True)
+    _import(elsewhere, exported.path)
+    assert not Job.objects.filter(kind="canvas_embed").exists()
+    _prepared()
+    job = Job.objects.get(kind="canvas_embed")
+    assert job.target_id == Roi.objects.get().canvas_id
+
+
+def test_a_file_that_the_lab_has_is_not_placed_again(exported: Exported, elsewhere: Lab1) -> None:
+    from portal.archive.services import case_create, item_receive
+
+    row = next(one for one in exported.rows["assets"] if one["media_type"].endswith("slide"))
+    path = storage.root() / "slide.tif"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(exported.files[f"originals/{row['sha256']}"])
+    case = case_create(lab=elsewhere.lab, user=elsewhere.manager, accession="OWN")
+    with path.open("rb") as file:
+        item_receive(case=case, file=file, filename="slide.tif", user=elsewhere.manager)
+    assert _import(elsewhere, exported.path).originals == 1
+    assert Asset.objects.filter(sha256=row["sha256"]).count() == 1
+    _prepared()
+
+
+@pytest.mark.parametrize(("of_file", "expected"), [(None, (0.25, True)), (0.5, (0.5, False))])
+def test_a_pixel_size_that_somebody_said_stays_where_the_file_names_none(
+    exported: Exported,
+    elsewhere: Lab1,
+    monkeypatch: pytest.MonkeyPatch,
+    of_file: float | None,
+    expected: tuple[float, bool],
+) -> None:
+    _import(elsewhere, exported.path)
+    mine = Canvas.objects.filter(kind="slide")
+    mine.update(mpp_x=0.25, mpp_y=0.25, is_scaled_by_hand=True)
+    look = inspection.slide_inspect
+
+    def found(*arguments: Any, **options: Any) -> Any:
+        return replace(look(*arguments, **options), mpp_x=of_file, mpp_y=of_file)
+
+    monkeypatch.setattr(inspection, "slide_inspect", found)
+    _prepared()
+    canvas = mine.get()
+    assert (canvas.mpp_x, canvas.is_scaled_by_hand) == expected
+
+
+def test_an_image_that_does_not_pass_the_gate_keeps_its_regions(
+    exported: Exported, elsewhere: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise CorruptFileError("it is cut")
+
+    _import(elsewhere, exported.path)
+    monkeypatch.setattr(inspection, "slide_inspect", fails)
+    job_run(Job.objects.get(kind="slide_ingest").pk)
+    slide = Slide.objects.get()
+    assert (slide.state, slide.error_message) == (ItemState.FAILED, "It is cut.")
+    assert Roi.objects.count() == 1
+    monkeypatch.undo()
+    item_retry(item=slide, user=elsewhere.manager)
+    for job in Job.objects.filter(kind="slide_ingest", state=JobState.QUEUED):
+        job_run(job.pk)
+    slide.refresh_from_db()
+    assert slide.canvas_id == Roi.objects.get().canvas_id
+
+
+class _Killed(BaseException):
+    pass
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Names of files that were taken out of the crate."""
+    names: list[str] = []
+    take = crate_reading.CrateReader.chunks
+
+    def chunks(self: Any, name: str) -> Iterator[bytes]:
+        names.append(name)
+        return take(self, name)
+
+    monkeypatch.setattr(crate_reading.CrateReader, "chunks", chunks)
+    yield names
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 4])
+def test_killed_while_files_are_taken_out_it_goes_on(
+    exported: Exported,
+    elsewhere: Lab1,
+    taken: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+) -> None:
+    take, count = import_files.file_take, 0
+
+    def killed(*arguments: Any) -> None:
+        nonlocal count
+        if count == at:
+            raise _Killed
+        count += 1
+        take(*arguments)
+
+    monkeypatch.setattr(import_files, "file_take", killed)
+    with pytest.raises(_Killed):
+        _import(elsewhere, exported.path)
+    assert not Case.everything.exists() and not Asset.objects.exists()
+    monkeypatch.setattr(import_files, "file_take", take)
+    taken.clear()
+    assert _import(elsewhere, exported.path).is_new
+    files = [name for name in taken if not name.startswith("records/")]
+    total = sum(not name.startswith(("records/", "ro-crate")) for name in exported.files)
+    assert len(files) == total + (total - at)  # each is verified; what was taken out is not again
+    _prepared()
+
+
+def test_what_fails_at_the_end_leaves_neither_rows_nor_files(
+    exported: Exported, elsewhere: Lab1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise OSError("the machine stopped")
+
+    monkeypatch.setattr("portal.exchange.services.importing.event_emit", fails)
+    with pytest.raises(OSError, match="stopped"):
+        _import(elsewhere, exported.path)
+    for model in (Case, Canvas, Slide, Roi, Mosaic):
+        assert not model._base_manager.exists()
+    assert not Asset.objects.exists() and not Job.objects.exists()
+    assert not [path for path in (storage.root() / "assets").rglob("*") if path.is_file()]
+    assert not list((storage.root() / "derived").glob("*"))
+    monkeypatch.undo()
+    assert _import(elsewhere, exported.path).is_new
+
+
+def test_beyond_the_quota_nothing_is_written(
+    exported: Exported, elsewhere: Lab1, settings: Any
+) -> None:
+    settings.TESSERA_LAB_QUOTA_BYTES = 1000
+    with pytest.raises(StorageFullError):
+        _import(elsewhere, exported.path)
+    assert not storage.root().exists() or not list(storage.root().rglob("*"))
+
+
+def test_by_the_command_from_a_folder(
+    unpacked: Path, exported: Exported, elsewhere: Lab1, capsys: pytest.CaptureFixture[str]
+) -> None:
+    who = ("--lab", "elsewhere", "--user", elsewhere.manager.email)
+    call_command("case_import", str(unpacked), *who)
+    assert "2 new originals" in capsys.readouterr().out
+    call_command("case_import", str(exported.path), *who)
+    assert "all of it is here already" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="no lab"):
+        call_command("case_import", str(unpacked), "--lab", "none", "--user", "x@example")
+    with zipfile.ZipFile(exported.path) as crate, pytest.raises(CommandError, match="neither"):
+        crate.extract("ro-crate-metadata.json", unpacked.parent)
+        call_command("case_import", str(unpacked.parent / "ro-crate-metadata.json"), *who)
