@@ -89,7 +89,7 @@ def imported() -> object:
 
 def silent() -> object:
     """As if nothing had been heard of the last one for long."""
-    return RoiImport.objects.update(updated_at=timezone.now() - SILENT)
+    return RoiImport.objects.update(updated_at=timezone.now() - 2 * SILENT)
 
 
 if __name__ == "__main__":

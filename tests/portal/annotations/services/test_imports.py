@@ -221,7 +221,7 @@ def test_an_import_that_ends_while_the_chore_looks_at_others_stays(
     slow = RoiImport.objects.create(
         lab_id=canvas.lab_id, canvas=canvas, author=annotator, stage=ImportStage.IMPORTING
     )
-    RoiImport.objects.update(updated_at=timezone.now() - imports.SILENT)
+    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
     undo = imports.import_undo_unasked
 
     def meanwhile(row: RoiImport) -> None:
@@ -238,7 +238,7 @@ def test_an_import_that_cannot_be_taken_back_keeps_nothing_else_from_its_work(
     canvas: Canvas, annotator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = broken_off(canvas, annotator, monkeypatch, KeyboardInterrupt)
-    RoiImport.objects.update(updated_at=timezone.now() - imports.SILENT)
+    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
 
     def refuses(*_: Any) -> None:
         raise ForbiddenError("not any more")
@@ -247,7 +247,7 @@ def test_an_import_that_cannot_be_taken_back_keeps_nothing_else_from_its_work(
         patch.setattr(imports, "_undo", refuses)
         assert imports.imports_lost_undo() == 0  # and raises nothing: the reaper would end
     assert imports.imports_lost_undo() == 0  # not at each of its passes
-    RoiImport.objects.update(updated_at=timezone.now() - imports.SILENT)
+    RoiImport.objects.update(updated_at=timezone.now() - 2 * imports.SILENT)
     assert imports.imports_lost_undo() == 1
     row.refresh_from_db()
     assert row.stage == ImportStage.IMPORTED and not Roi.objects.live().exists()
