@@ -19,6 +19,7 @@ import tempfile
 import time
 import uuid
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -45,12 +46,13 @@ ON_SERVERS = "Others' edits on PostgreSQL and Redis"
 PAGE = ROOT / "static/src/viewer/rois/saved/live.ts"
 
 
-def pause_s(name: str) -> float:
-    """A pause of the page, in seconds."""
+@cache
+def of_page(name: str) -> int:
+    """A constant of the page: a pause in milliseconds, or a number."""
     found = re.search(rf"const {name} = ([\d_]+);", PAGE.read_text())
     if found is None:
         raise LookupError(f"{PAGE.name} has no {name}")
-    return int(found[1].replace("_", "")) / 1e3
+    return int(found[1].replace("_", ""))
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class Seen:
 async def watch(port: int, person: Person, canvas: str, seen: Seen, dice: random.Random) -> None:
     """One page that is open."""
     connections = Connections(HOST, port, 2)
-    poll, sign = pause_s("POLL_MS"), pause_s("SIGN_MS")
+    poll, sign = of_page("POLL_MS") / 1e3, of_page("SIGN_MS") / 1e3
     tab, cursor, etag, known = uuid.uuid4(), "", "", set[str]()
     url, told_at = f"/api/v1/canvases/{canvas}/live/", 0.0
     await asyncio.sleep(dice.uniform(0, WARM_UP_S / 2))
@@ -103,8 +105,9 @@ async def _told(
     news = {one["id"]: one["roi"] for one in changed if one["id"] not in known}
     missing = [number for number, roi in news.items() if roi is None]
     arrived = news.keys() - set(missing)
-    if missing:
-        path = f"/api/v1/rois/?canvas={canvas}&ids={','.join(missing)}"
+    step = of_page("IDS_AT_ONCE")
+    for start in range(0, len(missing), step):
+        path = f"/api/v1/rois/?canvas={canvas}&ids={','.join(missing[start : start + step])}"
         rois = json.loads((await connections.ask("GET", path, person.cookie)).body)
         arrived |= {roi["id"] for roi in rois["results"]}
     at = time.perf_counter()
